@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from attention_rows import LARGE, SUMS, WAYS, run, shapes, sums
-from cuda_emulation import Batch, Kernels, Nvrtc, compiled
+from cuda_emulation import WHERE_NONE_SPILLS, Batch, Kernels, compiled, that_spill
 
 import gradcell as gc
 from gradcell import Tensor, cuda, nn, ops
@@ -95,13 +95,9 @@ def test_sums_are_what_all_scores_in_memory_give(name: str, batch: Batch) -> Non
             np.testing.assert_allclose(g, w, rtol=0, atol=tolerance * scale, err_msg=name)
 
 
-@pytest.mark.parametrize(
-    "arch",
-    [*(pytest.param(a, marks=pytest.mark.slow) for a in ("sm_75", "sm_80", "sm_100")), "sm_90"],
-)
-def test_none_spills(arch: str, plans: dict[str, Any]) -> None:
-    usage = Nvrtc().usage(Kernels(list(plans.values())).source(), arch)
-    assert {name: of for name, of in usage.items() if of.spilled} == {}
+@pytest.mark.parametrize(("arch", "every"), WHERE_NONE_SPILLS)
+def test_none_spills(arch: str, every: int, plans: dict[str, Any]) -> None:
+    assert that_spill(Kernels(list(plans.values())), arch, every) == {}
 
 
 def test_nothing_of_the_scores_size_is_in_memory() -> None:

@@ -25,7 +25,7 @@ from cuda_cases import (
     tensor,
     total,
 )
-from cuda_emulation import Batch, Kernels, Nvrtc
+from cuda_emulation import WHERE_NONE_SPILLS, Batch, Kernels, Nvrtc, that_spill
 
 import gradcell as ms
 from gradcell import Tensor, _core, cuda
@@ -102,19 +102,10 @@ def test_every_kernel_compiles(plans: dict[str, Any]) -> None:
         assert all(pool.map(lambda part: nvrtc.compile(*part), parts))
 
 
-@pytest.mark.parametrize(
-    "arch",
-    [*(pytest.param(a, marks=pytest.mark.slow) for a in ARCHITECTURES[:-1]), ARCHITECTURES[-1]],
-)
-def test_no_kernel_spills_registers(arch: str, plans: dict[str, Any]) -> None:
+@pytest.mark.parametrize(("arch", "every"), WHERE_NONE_SPILLS)
+def test_no_kernel_spills_registers(arch: str, every: int, plans: dict[str, Any]) -> None:
     """As the engine has them compiled. (A stack frame alone is an array of a library function's.)"""
-    kernels, nvrtc = Kernels(list(plans.values())), Nvrtc()
-    sources = [kernels.source(b, b + 100) for b in range(0, len(kernels.texts), 100)]
-    with ThreadPoolExecutor(2) as pool:
-        found = list(pool.map(lambda source: nvrtc.usage(source, arch), sources))
-    usage = {name: of for part in found for name, of in part.items()}
-    assert len(usage) == len(kernels.texts)
-    assert {name: of for name, of in usage.items() if of.spilled} == {}
+    assert that_spill(Kernels(list(plans.values())), arch, every) == {}
 
 
 WIDE = [

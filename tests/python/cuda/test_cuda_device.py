@@ -617,7 +617,16 @@ def test_the_benchmarks(process: Process) -> None:
         '<testsuites><testsuite tests="2" failures="1" errors="0" skipped="0">'
         '<testcase name="good"/><testcase name="bad"><failure/></testcase></testsuite></testsuites>'
     )
-    options = ["--scale", "0.0005", "--repeats", "1", "--tests", str(junit), "--json", str(results)]
+    options = [
+        "--scale",
+        "0.00005",
+        "--repeats",
+        "1",
+        "--tests",
+        str(junit),
+        "--json",
+        str(results),
+    ]
     done = subprocess.run(
         [sys.executable, str(bench), *options],
         env=process.environment,

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cuda_emulation import Batch, Kernels, Nvrtc
+from cuda_emulation import WHERE_NONE_SPILLS, Batch, Kernels, that_spill
 
 from gradcell import Tensor, _core, cuda, ops
 
@@ -276,13 +276,9 @@ def test_places_out_of_range_are_flagged(tmp_path: Any) -> None:
         Batch([plan], tmp_path).run(0)
 
 
-@pytest.mark.parametrize(
-    "arch",
-    [*(pytest.param(a, marks=pytest.mark.slow) for a in ("sm_75", "sm_80", "sm_100")), "sm_90"],
-)
-def test_none_spills(arch: str, plans: dict[str, Any]) -> None:
-    usage = Nvrtc().usage(Kernels(list(plans.values())).source(), arch)
-    assert {name: of for name, of in usage.items() if of.spilled} == {}
+@pytest.mark.parametrize(("arch", "every"), WHERE_NONE_SPILLS)
+def test_none_spills(arch: str, every: int, plans: dict[str, Any]) -> None:
+    assert that_spill(Kernels(list(plans.values())), arch, every) == {}
 
 
 # Counts ------------------------------------------------------------------------------------------

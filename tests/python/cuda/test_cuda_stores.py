@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from cuda_cases import compare
-from cuda_emulation import Batch, Kernels, Nvrtc
+from cuda_emulation import WHERE_NONE_SPILLS, Batch, Kernels, that_spill
 from network_cases import Case, burgers_step, norms, residual, tensor
 
 from gradcell import Tensor, cuda, ops
@@ -45,15 +45,9 @@ def test_agrees_with_the_cpu_engine(name: str, plans: dict[str, Any], batch: Bat
         compare(name, batch.run(number, threads=None, grid=3)[: len(want)], want)
 
 
-@pytest.mark.parametrize(
-    "arch",
-    [*(pytest.param(a, marks=pytest.mark.slow) for a in ("sm_75", "sm_80", "sm_100")), "sm_90"],
-)
-def test_none_spills(arch: str, plans: dict[str, Any]) -> None:
-    kernels = Kernels(list(plans.values()))
-    usage = Nvrtc().usage(kernels.source(), arch)
-    assert len(usage) == len(kernels.texts)
-    assert {name: of for name, of in usage.items() if of.spilled} == {}
+@pytest.mark.parametrize(("arch", "every"), WHERE_NONE_SPILLS)
+def test_none_spills(arch: str, every: int, plans: dict[str, Any]) -> None:
+    assert that_spill(Kernels(list(plans.values())), arch, every) == {}
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cuda_emulation import Batch, Kernels, Nvrtc, block_of, compiled, to_bfloat16
+from cuda_emulation import (
+    WHERE_NONE_SPILLS,
+    Batch,
+    Kernels,
+    Nvrtc,
+    block_of,
+    compiled,
+    that_spill,
+    to_bfloat16,
+)
 from network_cases import (
     Case,
     burgers_step,
@@ -260,16 +269,12 @@ def test_half_networks_are_one_kernel() -> None:
 ARCHITECTURES = ("sm_75", "sm_80", "sm_100", "sm_90")
 
 
-@pytest.mark.parametrize(
-    "arch",
-    [*(pytest.param(a, marks=pytest.mark.slow) for a in ARCHITECTURES[:-1]), ARCHITECTURES[-1]],
-)
-def test_compiles_without_spills(arch: str, plans: dict[str, Any]) -> None:
+@pytest.mark.parametrize(("arch", "every"), WHERE_NONE_SPILLS)
+def test_compiles_without_spills(arch: str, every: int, plans: dict[str, Any]) -> None:
     kernels = Kernels(list(plans.values()))
     kernels.texts = [t for t in kernels.texts if "gc_in_tile" in t or "gc_down" in t]
-    usage = Nvrtc().usage(kernels.source(), arch)
-    assert len(usage) == len(kernels.texts) >= len(CASES)
-    assert {name: of for name, of in usage.items() if of.spilled} == {}
+    assert len(kernels.texts) >= len(CASES)
+    assert that_spill(kernels, arch, every) == {}
 
 
 @pytest.mark.parametrize(

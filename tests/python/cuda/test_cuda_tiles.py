@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from cuda_cases import compare
-from cuda_emulation import Batch, Kernels, Nvrtc
+from cuda_emulation import WHERE_NONE_SPILLS, Batch, Kernels, Nvrtc, that_spill
 from made_up_gpu import Process
 from network_cases import (
     Case,
@@ -166,17 +166,12 @@ def test_the_error_is_within_the_bound(tmp_path: pathlib.Path) -> None:
 ARCHITECTURES = ("sm_75", "sm_80", "sm_100", "sm_90")
 
 
-@pytest.mark.parametrize(
-    "arch",
-    [*(pytest.param(a, marks=pytest.mark.slow) for a in ARCHITECTURES[:-1]), ARCHITECTURES[-1]],
-)
-def test_compiles_without_spills(arch: str, plans: dict[str, Any]) -> None:
+@pytest.mark.parametrize(("arch", "every"), WHERE_NONE_SPILLS)
+def test_compiles_without_spills(arch: str, every: int, plans: dict[str, Any]) -> None:
     kernels = Kernels(list(plans.values()))
-    texts = [t for t in kernels.texts if "gc_in_tile" in t or "gc_down" in t]
-    kernels.texts = texts
-    usage = Nvrtc().usage(kernels.source(), arch)
-    assert len(usage) == len(texts) > len(CASES) // 2
-    assert {name: of for name, of in usage.items() if of.spilled} == {}
+    kernels.texts = [t for t in kernels.texts if "gc_in_tile" in t or "gc_down" in t]
+    assert len(kernels.texts) > len(CASES) // 2
+    assert that_spill(kernels, arch, every) == {}
 
 
 @pytest.mark.slow

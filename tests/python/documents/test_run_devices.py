@@ -7,8 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-import made_up_gpu
 import pytest
+from made_up_gpu import Process
 
 PARSER = """
 import argparse
@@ -106,7 +106,7 @@ def run(
 def test_a_script_gets_what_is_there(name: str, tmp_path: Path) -> None:
     asked, text = SCRIPTS[name]
     file = str(tmp_path / "script.py")
-    no_gpu = {**made_up_gpu.Process(tmp_path / "no.so", tmp_path).environment}
+    no_gpu = {**Process(tmp_path / "no.so", tmp_path).environment}
     found = run(tmp_path, PARSER + text, file, "--device_target", asked, environment=no_gpu)
     assert found.returncode == 0, found.stderr
     said = [line for line in found.stderr.splitlines() if line.startswith("gradcell run")]
@@ -125,7 +125,7 @@ def test_the_option_decides(tmp_path: Path) -> None:
     done = run(tmp_path, PARSER, "--device", "cpu", file, "--device_target", "GPU")
     line = "gradcell run: the script asks for GPU and gets the CPU: as --device says\n"
     assert (done.stdout, done.stderr) == ("CPU\n", line)
-    no_gpu = {**made_up_gpu.Process(tmp_path / "no.so", tmp_path).environment}
+    no_gpu = {**Process(tmp_path / "no.so", tmp_path).environment}
     done = run(tmp_path, PARSER, "--device", "GPU", file, environment=no_gpu)
     assert done.returncode == 2 and "Traceback" not in done.stderr and not done.stdout
     assert done.stderr.startswith("gradcell run --device: device_target='GPU': no NVIDIA driver")
@@ -140,8 +140,7 @@ def test_without_run_it_stays_an_error(tmp_path: Path) -> None:
     assert wrong.returncode == 1 and "ValueError: device_target must be" in wrong.stderr
 
 
-def test_a_gpu_that_is_there(tmp_path: Path) -> None:
-    process = made_up_gpu.Process(made_up_gpu.build(tmp_path), tmp_path)
+def test_a_gpu_that_is_there(process: Process, tmp_path: Path) -> None:
     file = str(tmp_path / "script.py")
 
     def of(text: str, *arguments: str) -> tuple[str, str]:

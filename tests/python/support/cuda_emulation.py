@@ -5,13 +5,16 @@
 
 from __future__ import annotations
 
+import atexit
 import ctypes
+import functools
 import itertools
 import os
 import pathlib
 import re
 import shutil
 import subprocess
+import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, ClassVar, NamedTuple
 
@@ -61,29 +64,39 @@ def compiler() -> str:
     return found
 
 
+def compile_with(*arguments: str) -> None:
+    flags = ["-std=c++20", "-O1", "-w", "-fwrapv", "-ffp-contract=off", "-fPIC", "-pthread"]
+    done = subprocess.run([compiler(), *flags, *arguments], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[:4000]
+
+
+@functools.cache
+def runner() -> str:
+    """What runs kernels, compiled once for all libraries of this process."""
+    folder = tempfile.mkdtemp()
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    target = str(pathlib.Path(folder) / "cuda_shim.o")
+    compile_with("-c", str(RUNNER), "-o", target)
+    return target
+
+
 def compiled(files: list[pathlib.Path], folder: pathlib.Path) -> pathlib.Path:
     """The shared library of some C++ files of kernels and of what runs them, two compiled at a time."""
-    flags = ["-std=c++20", "-O1", "-w", "-fwrapv", "-ffp-contract=off", "-fPIC", "-pthread"]
     # Kernels tell cuda_shim.cpp what they access; a name's lines in a report are from -g1. Each library
     # has shared memory of its own.
     kernels = ["-fsanitize=thread", "-g1", "-fno-gnu-unique", "-include", str(SHIM)]
     if "clang" not in compiler():
         kernels += ["--param", "tsan-instrument-func-entry-exit=0"]
-    command = [compiler(), *flags]
-
-    def run(*arguments: str) -> None:
-        done = subprocess.run([*command, *arguments], capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr[:4000]
 
     def compile(file: pathlib.Path) -> str:
         target = str(folder / f"{file.stem}.o")
-        run(*([] if file == RUNNER else kernels), "-c", str(file), "-o", target)
+        compile_with(*kernels, "-c", str(file), "-o", target)
         return target
 
     with ThreadPoolExecutor(2) as pool:
-        objects = list(pool.map(compile, [RUNNER, *files]))
+        objects = [runner(), *pool.map(compile, files)]
     library = folder / "kernels.so"
-    run("-shared", *objects, "-o", str(library))
+    compile_with("-shared", *objects, "-o", str(library))
     return library
 
 
@@ -162,6 +175,39 @@ class Kernels:
     def source(self, begin: int = 0, end: int | None = None) -> str:
         """The module that holds some of the kernels."""
         return module(self.prelude, self.texts[begin:end])
+
+
+#: Where no kernel may spill: on each architecture all of them, if asked for; otherwise every sixth on sm_90.
+WHERE_NONE_SPILLS = [
+    pytest.param("sm_90", 6, id="sm_90, some"),
+    *(
+        pytest.param(arch, 1, id=arch, marks=pytest.mark.slow)
+        for arch in ("sm_75", "sm_80", "sm_90", "sm_100")
+    ),
+]
+
+
+def that_spill(kernels: Kernels, arch: str, every: int) -> dict[str, Usage]:
+    """Which kernels spill registers, of every so many of them, as the engine has them compiled. That the
+    others compile is seen, too."""
+    nvrtc, size = Nvrtc(), 100
+    names = [f"kernel_{i}" for i in range(len(kernels.texts))][::every]
+
+    def usage(begin: int) -> dict[str, Usage]:
+        return nvrtc.usage(
+            module(kernels.prelude, kernels.texts[::every][begin : begin + size]), arch
+        )
+
+    with ThreadPoolExecutor(2) as pool:
+        found: dict[str, Usage] = {}
+        for part in pool.map(usage, range(0, len(names), size)):
+            found.update(part)
+        if every > 1:
+            sources = [kernels.source(b, b + size) for b in range(0, len(kernels.texts), size)]
+            virtual = arch.replace("sm", "compute")
+            list(pool.map(lambda source: nvrtc.compile(source, virtual, quick=True), sources))
+    assert sorted(found) == sorted(names)
+    return {name: of for name, of in found.items() if of.spilled}
 
 
 class Launches(NamedTuple):

@@ -10,6 +10,7 @@ import pathlib
 import shutil
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -32,11 +33,22 @@ def build(folder: pathlib.Path) -> pathlib.Path:
     if not cxx:
         pytest.skip("no g++ to build the made-up CUDA libraries with")
     library = folder / "libfakecuda.so"
-    command = [cxx, "-std=c++20", "-O1", "-shared", "-fPIC", f'-DFAKE_CXX="{cxx}"']
+    command = [cxx, "-std=c++20", "-O1", "-fPIC", f'-DFAKE_CXX="{cxx}"']
     command += [f'-DFAKE_SHIM="{TESTS / "cuda_shim.h"}"']
-    command += [str(TESTS / f"fake_{part}.cpp") for part in ("cuda", "nvrtc", "cublaslt", "nccl")]
-    done = subprocess.run([*command, "-o", str(library), "-ldl"], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr[:3000]
+
+    def run(*arguments: object) -> None:
+        words = [*command, *map(str, arguments)]
+        done = subprocess.run(words, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr[:3000]
+
+    def compile(part: str) -> pathlib.Path:
+        target = folder / f"fake_{part}.o"
+        run("-c", TESTS / f"fake_{part}.cpp", "-o", target)
+        return target
+
+    with ThreadPoolExecutor(2) as pool:
+        objects = list(pool.map(compile, ("cuda", "nvrtc", "cublaslt", "nccl")))
+    run("-shared", *objects, "-o", library, "-ldl")
     return library
 
 

@@ -37,14 +37,20 @@ def environment() -> dict[str, str]:
     return {**os.environ, **({} if installed else {"MYPYPATH": str(package())})}
 
 
-def mypy(program: Path, tmp_path: Path) -> str:
+def mypy(program: Path, cache: Path) -> str:
     pytest.importorskip("mypy")
     done = subprocess.run(
         [sys.executable, "-m", "mypy", "--strict", "--follow-imports=silent", "--config-file=",
-         f"--cache-dir={tmp_path / 'cache'}", str(program)],
-        capture_output=True, text=True, cwd=tmp_path, env=environment(),
+         f"--cache-dir={cache}", str(program)],
+        capture_output=True, text=True, cwd=cache, env=environment(),
     )  # fmt: skip
     return done.stdout + done.stderr
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What mypy knows of the package from one program to the next."""
+    return tmp_path_factory.mktemp("mypy")
 
 
 def pyright(program: Path, tmp_path: Path) -> list[dict[str, object]]:
@@ -74,8 +80,8 @@ def short(text: str) -> str:
     return re.sub(r"\b(?:\w+\.)+(\w+)", r"\1", text)
 
 
-def test_mypy_knows_what_each_expression_is(tmp_path: Path) -> None:
-    text = mypy(PROGRAM, tmp_path)
+def test_mypy_knows_what_each_expression_is(cache: Path) -> None:
+    text = mypy(PROGRAM, cache)
     assert "error" not in text, text
     found = re.findall(r'py:(\d+): note: Revealed type is "(.*)"', text)
     assert {int(line): short(kind) for line, kind in found} == expected()
@@ -105,8 +111,8 @@ def misspelt(tmp_path: Path) -> Path:
     return program
 
 
-def test_a_misspelt_name_is_an_error_to_mypy(tmp_path: Path) -> None:
-    text = mypy(misspelt(tmp_path), tmp_path)
+def test_a_misspelt_name_is_an_error_to_mypy(tmp_path: Path, cache: Path) -> None:
+    text = mypy(misspelt(tmp_path), cache)
     lines = {int(n) for n in re.findall(r"misspelt\.py:(\d+): error", text)}
     assert lines == set(range(6, 6 + len(MISSPELT))), text
 
@@ -122,13 +128,15 @@ def test_a_misspelt_name_is_an_error_to_pyright(tmp_path: Path) -> None:
     assert lines == set(range(6, 6 + len(MISSPELT))), said
 
 
-def test_every_name_of_the_package_is_exported_for_strict_checks(tmp_path: Path) -> None:
+def test_every_name_of_the_package_is_exported_for_strict_checks(
+    tmp_path: Path, cache: Path
+) -> None:
     import gradcell
 
     program = tmp_path / "names.py"
     names = sorted(n for n in gradcell.__all__ if n not in ("print_",))
     program.write_text("".join(f"from gradcell import {n} as {n}_\n" for n in names))
-    text = mypy(program, tmp_path)
+    text = mypy(program, cache)
     assert "error" not in text, text
 
 
