@@ -12,12 +12,12 @@ namespace gradcell::cuda {
 
 namespace {
 
-constexpr int64_t kSide = 64;
+constexpr int64_t kTileSide = 64;
 
 class AttentionCoresWriter : AttentionText {
  public:
   AttentionCoresWriter(const WriterInputs& in, std::span<const NodeId> sums)
-      : AttentionText(in, leader(in.graph, sums), kSide),
+      : AttentionText(in, leader(in.graph, sums), kTileSide),
         sums_(sums.begin(), sums.end()),
         tiles_(attention_tiles(g_, f_.storage, sums)),
         finds_(at_.log_sum < 0) {
@@ -30,7 +30,7 @@ class AttentionCoresWriter : AttentionText {
 
   Written run() {
     for (NodeId id : sums_) count_node(id);
-    const std::string tiles = size(divide_up(rows(), kSide));
+    const std::string tiles = size(divide_up(rows(), kTileSide));
     line("const gc_index top = t % " + tiles + " * 64, head = t / " + tiles + ";");
     operands();
     bounds();
@@ -46,7 +46,7 @@ class AttentionCoresWriter : AttentionText {
     block("for (gc_index next = first; next < end; next += 64)", inside);
     put_together();
     for (size_t k = 0; k < sums_.size(); ++k) store(k);
-    step_.grid = grid_for(heads_ * divide_up(rows(), kSide), 1);
+    step_.grid = grid_for(heads_ * divide_up(rows(), kTileSide), 1);
     step_.block_x = 32, step_.block_y = 8;
     step_.shared_bytes = tiles_.bytes;
     return written("  GC_NEEDS_WARPS();\n  for (gc_index t = blockIdx.x; t < " + size(heads_) +
