@@ -280,11 +280,10 @@ def private() -> list[str]:
     ran = [n for n in programs.STORED if not n.startswith("imports")]
     differ = {n: why for n, (_, why) in programs.DIFFERS.items() if n in ran}
     modes = list(programs.MODES_DIFFER)
-    used = len(asked) - len(lacking | unused)
     return [
         f"Of {len(asked)} names that programs import from modules below the public ones, "
         f"{len(asked) - len(unknown)} are in MindSpore 2.10 and {len(asked) - len(lacking)} can be imported "
-        f"here: {used} do what MindSpore's do, and {len(unused)} say why they do nothing here.",
+        f"here: {len(unused)} of these only say why they do nothing here.",
         "",
         f"Of {len(ran)} small programs, which use such names, small behaviours, errors, tensors of unknown "
         f"rank and training in twelve fields, {len(ran) - len(differ)} give what MindSpore gives in "

@@ -44,19 +44,21 @@ GRADCELL_DEVICE int gc_warp_other(int p, int e) {
 template <int K, class T>
 GRADCELL_DEVICE void gc_stage_rows(T* to, const T* from, gc_index stride, gc_index first,
                                    gc_index rows, bool packs) {
-  constexpr int pitch = gc_pitch<T>(K), wide = gc_padded<T>(K);
-  if (K % 4 == 0 && packs) {
-    for (int i = gc_thread(); i < 16 * wide; i += gc_threads()) {
-      const int r = i / (wide / 4), f = i % (wide / 4);
-      gc_pack<T> v = {};
-      if (first + r < rows && 4 * f < K) v = gc_load(from + (first + r) * stride, f);
-      gc_store(to + r * pitch, f, v);
+  if constexpr (K > 0) {
+    constexpr int pitch = gc_pitch<T>(K), wide = gc_padded<T>(K);
+    if (K % 4 == 0 && packs) {
+      for (int i = gc_thread(); i < 16 * wide; i += gc_threads()) {
+        const int r = i / (wide / 4), f = i % (wide / 4);
+        gc_pack<T> v = {};
+        if (first + r < rows && 4 * f < K) v = gc_load(from + (first + r) * stride, f);
+        gc_store(to + r * pitch, f, v);
+      }
+      return;
     }
-    return;
-  }
-  for (int i = gc_thread(); i < 64 * wide; i += gc_threads()) {
-    const int r = i / wide, f = i % wide;
-    to[r * pitch + f] = first + r < rows && f < K ? from[(first + r) * stride + f] : T(0);
+    for (int i = gc_thread(); i < 64 * wide; i += gc_threads()) {
+      const int r = i / wide, f = i % wide;
+      to[r * pitch + f] = first + r < rows && f < K ? from[(first + r) * stride + f] : T(0);
+    }
   }
 }
 

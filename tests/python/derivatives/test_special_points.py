@@ -150,14 +150,16 @@ def test_functions_at_special_points(name: str) -> None:
 PARAMETERS = {
     "Cauchy": (0.5, 1.0), "Exponential": (1.5,), "Gumbel": (0.5, 1.0), "HalfNormal": (0.0, 1.0),
     "Laplace": (0.5, 1.0), "LogNormal": (0.5, 1.0), "Logistic": (0.5, 1.0), "Normal": (0.5, 1.0),
-    "Uniform": (0.0, 2.0),
+    "Uniform": (0.0, 2.0), "Beta": (2.5, 1.5), "Gamma": (2.5, 1.5),
 }  # fmt: skip
 #: Of integers, or in float32.
-DISCRETE = {"Bernoulli", "Categorical", "Geometric", "Distribution"}
+DISCRETE = {"Bernoulli", "Categorical", "Geometric", "Poisson", "Distribution"}
+#: Of another one, whose derivatives are tested.
+DERIVED = {"TransformedDistribution"}
 
 
 def test_no_distribution_is_left_out() -> None:
-    assert set(distribution.__all__) == set(PARAMETERS) | DISCRETE
+    assert set(distribution.__all__) == set(PARAMETERS) | DISCRETE | DERIVED
 
 
 @pytest.mark.parametrize("name", PARAMETERS)

@@ -191,7 +191,7 @@ def that_spill(kernels: Kernels, arch: str, every: int) -> dict[str, Usage]:
     """Which kernels spill registers, of every so many of them, as the engine has them compiled. That the
     others compile is seen, too."""
     nvrtc, size = Nvrtc(), 100
-    names = [f"kernel_{i}" for i in range(len(kernels.texts))][::every]
+    names = [str(re.search(r"\bkernel_\d+\b", text)[0]) for text in kernels.texts[::every]]  # type: ignore[index]
 
     def usage(begin: int) -> dict[str, Usage]:
         return nvrtc.usage(

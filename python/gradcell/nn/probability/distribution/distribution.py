@@ -156,7 +156,7 @@ class Distribution(Cell):
 
     def prob(self, value: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         """The density, or the probability."""
-        return _ops.exp(self.log_prob(value, *args, **kwargs))
+        return self._prob(self._value(value), *self._parameters_of(args, kwargs))
 
     def cdf(self, value: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         """The probability of values up to this one."""
@@ -251,6 +251,9 @@ class Distribution(Cell):
 
     def _log_prob(self, x: Tensor, *parameters: Tensor) -> Tensor:
         raise self._absent("log_prob")
+
+    def _prob(self, x: Tensor, *parameters: Tensor) -> Tensor:
+        return _ops.exp(self._log_prob(x, *parameters))  # type: ignore[no-any-return]
 
     def _cdf(self, x: Tensor, *parameters: Tensor) -> Tensor:
         raise self._absent("cdf")

@@ -68,6 +68,16 @@ class Gamma(Distribution):
         return _ops.where(inside, found, -math.inf)  # type: ignore[no-any-return]
 
     @_in_float64
+    def _prob(self, x: Tensor, *parameters: Tensor) -> Tensor:
+        a, b = parameters
+        inner, edge = _ops.greater(x, 0.0), _ops.equal(x, 0.0)
+        within = _ops.exp(self._log_prob(_ops.where(inner, x, 1.0), a, b))
+        # By powers, whose derivatives are right at 0, where those of the logarithm are infinite.
+        least = _ops.where(edge, x, 1.0)
+        at_edge = _ops.pow(least, a - 1.0) * _ops.exp(a * _ops.log(b) - lgamma(a) - b * least)
+        return _ops.where(inner, within, _ops.where(edge, at_edge, x * 0.0))  # type: ignore[no-any-return]
+
+    @_in_float64
     def _cdf(self, x: Tensor, *parameters: Tensor) -> Tensor:
         return igamma(parameters[0], parameters[1] * _ops.maximum(x, 0.0))
 
@@ -136,6 +146,18 @@ class Beta(Distribution):
         x = _ops.where(inside, x, 0.5)
         found = xlogy(a - 1.0, x) + xlogy(b - 1.0, 1.0 - x) - _log_beta(a, b)
         return _ops.where(inside, found, -math.inf)  # type: ignore[no-any-return]
+
+    @_in_float64
+    def _prob(self, x: Tensor, *parameters: Tensor) -> Tensor:
+        a, b = parameters
+        inner = _ops.logical_and(_ops.greater(x, 0.0), _ops.less(x, 1.0))
+        edge = _ops.logical_or(_ops.equal(x, 0.0), _ops.equal(x, 1.0))
+        within = _ops.exp(self._log_prob(_ops.where(inner, x, 0.5), a, b))
+        # As for Gamma.
+        end = _ops.where(edge, x, 0.5)
+        powers = _ops.pow(end, a - 1.0) * _ops.pow(1.0 - end, b - 1.0)
+        at_edge = powers * _ops.exp(-_log_beta(a, b))
+        return _ops.where(inner, within, _ops.where(edge, at_edge, x * 0.0))  # type: ignore[no-any-return]
 
     def _mean(self, *parameters: Tensor) -> Tensor:
         return parameters[0] / (parameters[0] + parameters[1])

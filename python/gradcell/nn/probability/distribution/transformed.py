@@ -92,8 +92,12 @@ class TransformedDistribution(Distribution):
     def log_prob(self, value: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         """The logarithm of the density."""
         before = self._distribution.log_prob(self._bijector.inverse(value), *args, **kwargs)
-        found = before + self._bijector.inverse_log_jacobian(value)
+        found = before + _ops.cast(self._bijector.inverse_log_jacobian(value), before.dtype)
         return _ops.where(_ops.equal(before, -math.inf), -math.inf, found)  # type: ignore[no-any-return]
+
+    def prob(self, value: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        """The density."""
+        return _ops.exp(self.log_prob(value, *args, **kwargs))
 
     def sample(self, shape: Any = (), *args: Any, **kwargs: Any) -> Tensor:
         """Values of shape + batch_shape, drawn anew at each call."""
