@@ -162,6 +162,19 @@ def test_no_distribution_is_left_out() -> None:
     assert set(distribution.__all__) == set(PARAMETERS) | DISCRETE | DERIVED
 
 
+@pytest.mark.parametrize("name", [*PARAMETERS, "Poisson"])
+def test_densities_beyond_all_numbers(name: str) -> None:
+    numbers = PARAMETERS.get(name, (2.0,))
+    made = getattr(distribution, name)(
+        *numbers, dtype=ms.float64 if name != "Poisson" else ms.int64
+    )
+    x = Tensor(np.array([-np.inf, np.inf, np.nan]))
+    for method, ends in (("prob", [0, 0]), ("log_prob", [-np.inf] * 2), ("cdf", [0, 1])):
+        if method != "cdf" or name not in ("Beta", "HalfNormal"):  # which have none
+            got = getattr(made, method)(x).asnumpy()
+            np.testing.assert_allclose(got, [*ends, np.nan], err_msg=method)
+
+
 @pytest.mark.parametrize("name", PARAMETERS)
 def test_distributions_at_special_points(name: str) -> None:
     numbers, kind = PARAMETERS[name], getattr(distribution, name)

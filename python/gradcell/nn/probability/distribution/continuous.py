@@ -10,7 +10,7 @@ from typing import Any
 from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base.location import where
-from gradcell.nn.probability.distribution.distribution import Distribution
+from gradcell.nn.probability.distribution.distribution import Distribution, within
 from gradcell.ops.elements.activations import _softplus
 from gradcell.ops.elements.special import lgamma
 from gradcell.ops.random.functions import _draw, _draw_normal
@@ -22,11 +22,6 @@ _HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
 
 def _full(like: Tensor, value: float) -> Tensor:
     return _ops.full(list(like.shape), value, like.dtype)
-
-
-def _inside(x: Tensor, condition: Tensor, value: Tensor) -> Tensor:
-    """value where the condition holds, log 0 elsewhere."""
-    return _ops.where(condition, value, -math.inf)
 
 
 class _LocationScale(Distribution):
@@ -122,15 +117,15 @@ class LogNormal(Normal):
 
     def _log_prob(self, x: Tensor, *parameters: Tensor) -> Tensor:
         log = _ops.log(_ops.where(_ops.greater(x, 0.0), x, 1.0))
-        return _inside(x, _ops.greater(x, 0.0), super()._log_prob(log, *parameters) - log)
+        return within(x, _ops.greater(x, 0.0), super()._log_prob(log, *parameters) - log)
 
     def _cdf(self, x: Tensor, *parameters: Tensor) -> Tensor:
         log = _ops.log(_ops.where(_ops.greater(x, 0.0), x, 1.0))
-        return _ops.where(_ops.greater(x, 0.0), super()._cdf(log, *parameters), 0.0)
+        return within(x, _ops.greater(x, 0.0), super()._cdf(log, *parameters), 0.0)
 
     def _survival(self, x: Tensor, mean: Tensor, sd: Tensor) -> Tensor:
         log = _ops.log(_ops.where(_ops.greater(x, 0.0), x, 1.0))
-        return _ops.where(_ops.greater(x, 0.0), super()._survival(log, mean, sd), 1.0)
+        return within(x, _ops.greater(x, 0.0), super()._survival(log, mean, sd), 1.0)
 
     def _mode(self, *parameters: Tensor) -> Tensor:
         return _ops.exp(parameters[0] - _ops.square(parameters[1]))
@@ -208,8 +203,10 @@ class Logistic(_LocationScale):
         super().__init__(seed, dtype, name, {"loc": loc, "scale": scale})
 
     def _log_prob(self, x: Tensor, *parameters: Tensor) -> Tensor:
-        z = (x - parameters[0]) / parameters[1]
-        return -z - 2.0 * _softplus(-z) - _ops.log(parameters[1])
+        given = (x - parameters[0]) / parameters[1]
+        there = _ops.greater(given, -math.inf)  # where parts of the sum are infinite
+        z = _ops.where(there, given, 0.0)
+        return within(given, there, -z - 2.0 * _softplus(-z) - _ops.log(parameters[1]))
 
     def _cdf(self, x: Tensor, *parameters: Tensor) -> Tensor:
         return _ops.sigmoid((x - parameters[0]) / parameters[1])
@@ -247,8 +244,10 @@ class Gumbel(_LocationScale):
         super().__init__(seed, dtype, name, {"loc": loc, "scale": scale})
 
     def _log_prob(self, x: Tensor, *parameters: Tensor) -> Tensor:
-        z = (x - parameters[0]) / parameters[1]
-        return -z - _ops.exp(-z) - _ops.log(parameters[1])
+        given = (x - parameters[0]) / parameters[1]
+        there = _ops.greater(given, -math.inf)  # where parts of the sum are infinite
+        z = _ops.where(there, given, 0.0)
+        return within(given, there, -z - _ops.exp(-z) - _ops.log(parameters[1]))
 
     def _cdf(self, x: Tensor, *parameters: Tensor) -> Tensor:
         return _ops.exp(-_ops.exp((parameters[0] - x) / parameters[1]))
@@ -351,7 +350,7 @@ class HalfNormal(_LocationScale):
     def _log_prob(self, x: Tensor, *parameters: Tensor) -> Tensor:
         mean, sd = parameters
         value = -0.5 * _ops.square((x - mean) / sd) - _ops.log(sd) + 0.5 * math.log(2 / math.pi)
-        return _inside(x, _ops.greater_equal(x, 0.0), value)
+        return within(x, _ops.greater_equal(x, 0.0), value)
 
     def _standard(self, shape: list[int]) -> Tensor:
         return _ops.abs(_draw_normal(shape, self._seed))
@@ -388,7 +387,7 @@ class Uniform(Distribution):
     def _log_prob(self, x: Tensor, *parameters: Tensor) -> Tensor:
         low, high = parameters
         inside = _ops.logical_and(_ops.greater_equal(x, low), _ops.less_equal(x, high))
-        return _inside(x, inside, 0.0 * x - _ops.log(high - low))
+        return within(x, inside, 0.0 * x - _ops.log(high - low))
 
     def _cdf(self, x: Tensor, *parameters: Tensor) -> Tensor:
         low, high = parameters
@@ -434,7 +433,7 @@ class Exponential(Distribution):
 
     def _log_prob(self, x: Tensor, *parameters: Tensor) -> Tensor:
         value = _ops.log(parameters[0]) - parameters[0] * x
-        return _inside(x, _ops.greater_equal(x, 0.0), value)
+        return within(x, _ops.greater_equal(x, 0.0), value)
 
     def _cdf(self, x: Tensor, *parameters: Tensor) -> Tensor:
         return -_ops.expm1(-parameters[0] * _ops.maximum(x, 0.0))

@@ -6,6 +6,7 @@ which are tensors that broadcast; what is asked by name is here.
 
 from __future__ import annotations
 
+import math
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,6 +18,12 @@ from gradcell.base.location import where
 from gradcell.nn.cell import Cell
 
 _ops = _core.ops
+
+
+def within(x: Tensor, condition: Tensor, value: Tensor, elsewhere: Any = -math.inf) -> Tensor:
+    """value where the condition on x holds, `elsewhere` (log 0) where it does not, NaN where x is NaN."""
+    found = _ops.where(condition, value, elsewhere)
+    return _ops.where(_ops.isnan(x), math.nan, found)  # type: ignore[no-any-return]
 
 
 class Distribution(Cell):

@@ -12,7 +12,7 @@ from typing import Any
 from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.nn.probability.distribution import sampling
-from gradcell.nn.probability.distribution.distribution import Distribution
+from gradcell.nn.probability.distribution.distribution import Distribution, within
 from gradcell.ops.elements.elementwise import xlogy
 from gradcell.ops.elements.gammas import igamma, igammac
 from gradcell.ops.elements.special import digamma, lgamma
@@ -27,6 +27,11 @@ def _in_float64(formula: Callable[..., Tensor]) -> Callable[..., Tensor]:
         return _ops.cast(found, self.parameter_type)  # type: ignore[no-any-return]
 
     return run
+
+
+def _from_zero(x: Tensor) -> Tensor:
+    """Whether x is finite and not below 0."""
+    return _ops.logical_and(_ops.greater_equal(x, 0.0), _ops.less(x, math.inf))  # type: ignore[no-any-return]
 
 
 def _log_beta(a: Tensor, b: Tensor) -> Tensor:
@@ -62,20 +67,20 @@ class Gamma(Distribution):
     @_in_float64
     def _log_prob(self, x: Tensor, *parameters: Tensor) -> Tensor:
         a, b = parameters
-        inside = _ops.greater_equal(x, 0.0)
-        x = _ops.where(inside, x, 1.0)
-        found = xlogy(a - 1.0, x) - b * x + a * _ops.log(b) - lgamma(a)
-        return _ops.where(inside, found, -math.inf)  # type: ignore[no-any-return]
+        inside = _from_zero(x)
+        at = _ops.where(inside, x, 1.0)
+        found = xlogy(a - 1.0, at) - b * at + a * _ops.log(b) - lgamma(a)
+        return within(x, inside, found)
 
     @_in_float64
     def _prob(self, x: Tensor, *parameters: Tensor) -> Tensor:
         a, b = parameters
-        inner, edge = _ops.greater(x, 0.0), _ops.equal(x, 0.0)
-        within = _ops.exp(self._log_prob(_ops.where(inner, x, 1.0), a, b))
+        edge = _ops.equal(x, 0.0)
+        smooth = _ops.exp(self._log_prob(_ops.where(edge, 1.0, x), a, b))
         # By powers, whose derivatives are right at 0, where those of the logarithm are infinite.
         least = _ops.where(edge, x, 1.0)
         at_edge = _ops.pow(least, a - 1.0) * _ops.exp(a * _ops.log(b) - lgamma(a) - b * least)
-        return _ops.where(inner, within, _ops.where(edge, at_edge, x * 0.0))  # type: ignore[no-any-return]
+        return _ops.where(edge, at_edge, smooth)  # type: ignore[no-any-return]
 
     @_in_float64
     def _cdf(self, x: Tensor, *parameters: Tensor) -> Tensor:
@@ -143,21 +148,20 @@ class Beta(Distribution):
     def _log_prob(self, x: Tensor, *parameters: Tensor) -> Tensor:
         a, b = parameters
         inside = _ops.logical_and(_ops.greater_equal(x, 0.0), _ops.less_equal(x, 1.0))
-        x = _ops.where(inside, x, 0.5)
-        found = xlogy(a - 1.0, x) + xlogy(b - 1.0, 1.0 - x) - _log_beta(a, b)
-        return _ops.where(inside, found, -math.inf)  # type: ignore[no-any-return]
+        at = _ops.where(inside, x, 0.5)
+        found = xlogy(a - 1.0, at) + xlogy(b - 1.0, 1.0 - at) - _log_beta(a, b)
+        return within(x, inside, found)
 
     @_in_float64
     def _prob(self, x: Tensor, *parameters: Tensor) -> Tensor:
         a, b = parameters
-        inner = _ops.logical_and(_ops.greater(x, 0.0), _ops.less(x, 1.0))
         edge = _ops.logical_or(_ops.equal(x, 0.0), _ops.equal(x, 1.0))
-        within = _ops.exp(self._log_prob(_ops.where(inner, x, 0.5), a, b))
+        smooth = _ops.exp(self._log_prob(_ops.where(edge, 0.5, x), a, b))
         # As for Gamma.
         end = _ops.where(edge, x, 0.5)
         powers = _ops.pow(end, a - 1.0) * _ops.pow(1.0 - end, b - 1.0)
         at_edge = powers * _ops.exp(-_log_beta(a, b))
-        return _ops.where(inner, within, _ops.where(edge, at_edge, x * 0.0))  # type: ignore[no-any-return]
+        return _ops.where(edge, at_edge, smooth)  # type: ignore[no-any-return]
 
     def _mean(self, *parameters: Tensor) -> Tensor:
         return parameters[0] / (parameters[0] + parameters[1])
@@ -216,22 +220,24 @@ class Poisson(Distribution):
 
     @_in_float64
     def _log_prob(self, x: Tensor, *parameters: Tensor) -> Tensor:
-        inside = _ops.greater_equal(x, 0.0)
-        x = _ops.where(inside, x, 0.0)
-        found = x * _ops.log(parameters[0]) - parameters[0] - lgamma(x + 1.0)
-        return _ops.where(inside, found, -math.inf)  # type: ignore[no-any-return]
+        inside = _from_zero(x)
+        n = _ops.where(inside, x, 0.0)
+        found = n * _ops.log(parameters[0]) - parameters[0] - lgamma(n + 1.0)
+        return within(x, inside, found)
 
     @_in_float64
     def _cdf(self, x: Tensor, *parameters: Tensor) -> Tensor:
-        inside = _ops.greater_equal(x, 0.0)
+        inside = _from_zero(x)
         n = _ops.floor(_ops.where(inside, x, 0.0))
-        return _ops.where(inside, igammac(n + 1.0, parameters[0]), 0.0)  # type: ignore[no-any-return]
+        beyond = _ops.where(_ops.greater(x, 0.0), 1.0, 0.0)
+        return within(x, inside, igammac(n + 1.0, parameters[0]), beyond)
 
     @_in_float64
     def _survival(self, x: Tensor, rate: Tensor) -> Tensor:
-        inside = _ops.greater_equal(x, 0.0)
+        inside = _from_zero(x)
         n = _ops.floor(_ops.where(inside, x, 0.0))
-        return _ops.where(inside, igamma(n + 1.0, rate), 1.0)  # type: ignore[no-any-return]
+        beyond = _ops.where(_ops.greater(x, 0.0), 0.0, 1.0)
+        return within(x, inside, igamma(n + 1.0, rate), beyond)
 
     def _mean(self, *parameters: Tensor) -> Tensor:
         return parameters[0]
