@@ -123,6 +123,41 @@ def test_a_file_ends_training_and_a_signal_an_evaluation(tmp_path):
     assert ["MindIR" in str(w.message) for w in said].count(True) <= 1
 
 
+def test_an_evaluation_within_training_leaves_the_weights_and_the_handler(tmp_path):
+    """A checkpoint of an earlier run lies there; it is read once, before the training."""
+    before = signal.getsignal(signal.SIGTERM)
+    stop = Stops(lambda: os.kill(os.getpid(), signal.SIGTERM), 2)
+    model()[1].train(1, batches(), callbacks=[stop, exits(tmp_path)])
+    found = []
+    for evaluated in (False, True):
+        net, m = model()
+        if evaluated:
+            m.fit(2, batches(), batches(), callbacks=exits(tmp_path))
+        else:
+            m.train(2, batches(), callbacks=exits(tmp_path))
+        found.append(net.weight.asnumpy())
+    np.testing.assert_array_equal(*found)
+    assert signal.getsignal(signal.SIGTERM) == before
+
+
+def test_a_signal_in_an_evaluation_within_training_ends_the_training(tmp_path):
+    m = model()[1]
+
+    class Kills(train.Callback):
+        trained = 0
+
+        def on_train_step_end(self, run_context):
+            self.trained += 1
+
+        def on_eval_step_end(self, run_context):
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    kills = Kills()
+    m.fit(3, batches(), batches(), callbacks=[kills, exits(tmp_path)])
+    assert kills.trained <= 7  # the first epoch's six, and the step at which it is seen
+    assert (tmp_path / "rank_0" / "Net_train.ckpt").exists()
+
+
 class Scores(nn.Cell):
     def construct(self, x):
         flat = x.reshape((x.shape[0], -1))

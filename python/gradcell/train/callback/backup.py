@@ -15,7 +15,7 @@ from gradcell.train.serialization import load_checkpoint, save_checkpoint
 
 
 def _make_directory(path: str, arg_name: str = "path") -> str:
-    """The real path of a directory, made if it is not there. Raises TypeError for what is no path."""
+    """The real path of a directory, made if it does not exist. Raises TypeError unless it is a path."""
     if not isinstance(path, (str, os.PathLike)) or not os.fspath(path):
         raise TypeError(f"the {arg_name} must be a path, got {path!r}{where()}")
     found = os.path.realpath(path)
@@ -54,12 +54,13 @@ class BackupAndRestore(Callback):
 
 
 class OnRequestExit(Callback):
-    """Ends training or evaluation behind the present step when the process gets a signal, or when
-    config_file, a JSON file, holds {"GracefulExit": 1}.
+    """Ends training or evaluation after the present step when the process gets a signal, or when
+    config_file, a JSON file, contains {"GracefulExit": 1}.
 
-    save_ckpt: what there is goes to directory/rank_0/file_name_train.ckpt (_eval in an evaluation), from
-    where the next run begins. save_mindir has no effect: MindIR is not written. sig: the signal; what
-    handled it before does so again afterwards.
+    save_ckpt: the network is then saved to directory/rank_0/file_name_train.ckpt (_eval in an evaluation),
+    which the next run reads first. An evaluation within Model.fit belongs to its training: it reads and
+    saves nothing. save_mindir has no effect: MindIR is not written. sig: the signal, whose former handler
+    is restored at the end.
     """
 
     def __init__(
@@ -81,6 +82,7 @@ class OnRequestExit(Callback):
         self.exit = False
         self.remote_config_file = config_file
         self._handled_before: Any = None
+        self._trains = False
         if save_ckpt:
             place = _make_directory(os.path.join(directory or ".", f"rank_{get_rank()}"))
             self.train_name, self.eval_name = (
@@ -114,6 +116,7 @@ class OnRequestExit(Callback):
             save_checkpoint(network, f"{name}.ckpt")
 
     def on_train_begin(self, run_context: RunContext) -> None:
+        self._trains = True
         names = [self.train_name] if self.save_ckpt else []
         self._begin(run_context.original_args().train_network, *names)
 
@@ -125,6 +128,8 @@ class OnRequestExit(Callback):
         self._end(run_context.original_args().train_network, self.train_name)
 
     def on_eval_begin(self, run_context: RunContext) -> None:
+        if self._trains:
+            return
         names = [self.eval_name, self.train_name] if self.save_ckpt else []
         self._begin(run_context.original_args().eval_network, *names)
 
@@ -132,9 +137,12 @@ class OnRequestExit(Callback):
         self.on_train_step_end(run_context)
 
     def on_eval_end(self, run_context: RunContext) -> None:
+        if self._trains:
+            return
         self._end(run_context.original_args().eval_network, self.eval_name)
 
     def close(self) -> None:
+        self._trains = False
         if self._handled_before is not None:
             signal.signal(self.sig, self._handled_before)
             self._handled_before = None
