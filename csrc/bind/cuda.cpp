@@ -210,8 +210,7 @@ void bind_cuda(py::module_& m) {
       py::arg("capability") = cuda::Target{}.capability,
       py::arg("shared_bytes") = cuda::Target{}.shared_bytes,
       "Which GPU cuda_plan() plans for: its compute capability (90: sm_90), and the bytes of "
-      "shared "
-      "memory that a block can have.");
+      "shared memory that a block can have.");
   m.def("look_for_written_attention", look_for_written_attention, py::arg("wanted"),
         "Whether softmax(q k') v becomes attention's op, as on a CPU; returns whether it did.");
   m.def(

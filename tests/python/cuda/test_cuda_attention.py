@@ -15,7 +15,7 @@ from attention_rows import LARGE, SUMS, WAYS, run, shapes, sums
 from cuda_emulation import WHERE_NONE_SPILLS, Batch, Kernels, compiled, that_spill
 
 import gradcell as gc
-from gradcell import Tensor, cuda, nn, ops
+from gradcell import Tensor, _core, cuda, nn, ops
 
 rng = np.random.default_rng(11)
 KNOWN = ("AttentionRows", "AttentionColumns")
@@ -65,9 +65,19 @@ CASES["flash attention, float16"] = layer("float16")
 CASES["flash attention, dropout"] = layer("float32", 0.7)
 
 
+#: Of the GPUs planned for: with tensor cores for TF32 (test_cuda_attention_cores.py has more), and without.
+CAPABILITIES = (90, 75)
+
+
 @pytest.fixture(scope="module")
 def plans() -> dict[str, Any]:
-    return {name: cuda.plan_of(fn, *map(Tensor, a)) for name, (fn, a, _) in CASES.items()}
+    found = {}
+    for capability in CAPABILITIES:
+        _core.plan_for_cuda(capability)
+        for name, (fn, a, _) in CASES.items():
+            found[f"{name}, sm_{capability}"] = cuda.plan_of(fn, *map(Tensor, a))
+    _core.plan_for_cuda()
+    return found
 
 
 @pytest.fixture(scope="module")
@@ -75,10 +85,13 @@ def batch(plans: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> Ba
     return Batch(list(plans.values()), tmp_path_factory.mktemp("attention"))
 
 
+@pytest.mark.parametrize("capability", CAPABILITIES)
 @pytest.mark.parametrize("name", CASES)
-def test_sums_are_what_all_scores_in_memory_give(name: str, batch: Batch) -> None:
+def test_sums_are_what_all_scores_in_memory_give(
+    name: str, capability: int, plans: dict[str, Any], batch: Batch
+) -> None:
     fn, arguments, reference = CASES[name]
-    number = list(CASES).index(name)
+    number = list(plans).index(f"{name}, sm_{capability}")
     if reference is None:
         want = [y.asnumpy() for y in fn(*map(Tensor, arguments))]
     else:
@@ -86,6 +99,8 @@ def test_sums_are_what_all_scores_in_memory_give(name: str, batch: Batch) -> Non
     ways: list[Any] = [(None, 2)]
     if any("gc_square" in text for _, text in batch.plans[number].kernels):
         ways += [((1, 1), 1), ((8, 1), 3), ((64, 1), 2)]
+    else:  # by whole warps only
+        assert capability == 90
     for threads, grid in ways:
         got = batch.run(number, threads=threads, grid=grid)[: len(want)]
         for g, w in zip(got, want, strict=True):
