@@ -21,7 +21,7 @@ SUPPORT = ROOT / "tests" / "python" / "support"
 sys.path[:0] = [str(SUPPORT), str(SUPPORT / "cases")]
 LIST, DOCUMENT = ROOT / "tools" / "names.txt", ROOT / "docs" / "names.md"
 
-LATER = "Not supported yet: please ask for those that you need."
+LATER = "Not supported yet: Please ask for those that you need."
 
 #: MindSpore's namespaces, in the order of the document; the last word of some is a class.
 SPACES = (
@@ -40,18 +40,18 @@ REASONS: tuple[tuple[str, str], ...] = (
      r"mindir|MindIR|^(mindspore|train) load$|GraphCell"),
     ("THOR: MindSpore 2.10 itself cannot run this optimiser on a CPU: its `Model` lacks arguments.",
      r"Thor|thor|THOR|ConvertNetUtils|ConvertModelUtils"),
-    ("Audio: the transforms of sound files.", r"^dataset\.audio"),
+    ("Audio: The transforms of sound files.", r"^dataset\.audio"),
     ("Sparse tensors: `CSRTensor` and `COOTensor` exist as containers, but ops do not accept them.",
      r"\b(csr|coo|row_tensor|sparse|make_(coo|csr|row|sparse|map))|Sparse|CSR|COO|MapTensor|map_tensor"),
-    ("Ascend, compilers and kernels: names for Ascend processors and MindSpore's compilers.",
+    ("Ascend, compilers and kernels: Names for Ascend processors and MindSpore's compilers.",
      r"npu|NPU|Ascend|quant|Quant|moe_|nsa_|flash|Flash|_attention|Attention|rotary|rotated|swiglu|AiCPU|Akg|"
      r"Ffts|FFTS|TBE|int4|hifloat|float8|vm_impl|ms_kernel|kernel|prim_arg|obfusc|Obf|"
      r"boost|rewrite|dump|Dump|jit_forbidden|dvm"),
-    ("Clusters: names for models that are split over many machines.",
+    ("Clusters: Names for models that are split over many machines.",
      r"all_to_all|all_gather|reduce_scatter|broadcast_object|scatter_object|gather_object|send|recv|Send|"
      r"Receive|Recv|barrier|Barrier|pipeline|Pipeline|strategy|reshard|rank_list|group|Collective|"
      r"Alltoall|AlltoAll|NeighborExchange|isend|shard|merge_sliced|comm_|distributed|Distributed|Push|Pull"),
-    ("Graph operations: names by which MindSpore's compiler replaces Python's lists, tuples and branches. "
+    ("Graph operations: Names by which MindSpore's compiler replaces Python's lists, tuples and branches. "
      "gradcell records Python as it runs and does not need them.",
      r"scalar_|bool_|tuple_|list_|dict_|make_|string_|env_|Scalar|Tuple|switch|partial_|stop_gradient_|"
      r"hook|Hook|_registry|augassign|zip_operation|ref_to_embed|array_reduce|tail|merge|reduced_shape"),
@@ -392,7 +392,6 @@ def write_document() -> None:
     for why in [*(w for w, _ in REASONS), LATER]:
         if why in missing:
             title, _, explanation = why.partition(": ")
-            explanation = explanation[0].upper() + explanation[1:]
             parts += ["", f"### {title}", "", explanation, "", *listed(missing[why])]
     DOCUMENT.write_text("\n".join(parts) + "\n")
 
