@@ -89,6 +89,7 @@ FORMULA = re.compile(
 PRIME = re.compile(
     r"<msup>(<mi>\w</mi>)<mi>(&#x0203[23];)</mi></msup>"
 )  # already raised in most fonts
+MINUS = re.compile(r"(<mo[^>]*>&#x00028;</mo>)<mo>(&#x02212;)</mo>")  # a sign, not a difference
 PICTURE = re.compile(r'<img [^>]*src="([^"]+)"[^>]*/?>')
 
 
@@ -104,6 +105,7 @@ def on_page_content(content: str, page: Any, config: Any, files: Any) -> str:
     def formula(match: re.Match[str]) -> str:
         inline = match[1] == "span"
         made = convert(unescape(match[2]), display="inline" if inline else "block")
+        made = MINUS.sub(r'\1<mo form="prefix">\2</mo>', made)
         made = PRIME.sub(r'<mrow>\1<mo form="postfix" lspace="0" rspace="0">\2</mo></mrow>', made)
         return made if inline else f'<div class="formula">{made}</div>'
 

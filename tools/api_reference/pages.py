@@ -416,7 +416,8 @@ def source_of(entry: Entry) -> tuple[str, int]:
 
 def source(entry: Entry) -> list[str]:
     path, line = source_of(entry)
-    return [f"Source: [`{path}`{f', line {line}' if line else ''}](../source/{path}.txt)", ""]
+    shown = path.removeprefix("python/")
+    return [f"Source: [`{shown}`{f', line {line}' if line else ''}](../source/{path}.txt)", ""]
 
 
 def html_faults(path: str, made: str) -> list[str]:
