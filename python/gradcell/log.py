@@ -66,27 +66,27 @@ def _write(level: int, msg: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
 
 
 def debug(msg: Any, *args: Any, **kwargs: Any) -> None:
-    """Writes a line for debugging."""
+    """Logs a message for debugging."""
     _write(0, msg, args, kwargs)
 
 
 def info(msg: Any, *args: Any, **kwargs: Any) -> None:
-    """A line about what happens."""
+    """Logs a message about what happens."""
     _write(1, msg, args, kwargs)
 
 
 def warning(msg: Any, *args: Any, **kwargs: Any) -> None:
-    """A line about what may be wrong."""
+    """Logs a message about what may be wrong."""
     _write(2, msg, args, kwargs)
 
 
 def error(msg: Any, *args: Any, **kwargs: Any) -> None:
-    """A line about what is wrong."""
+    """Logs a message about an error."""
     _write(3, msg, args, kwargs)
 
 
 def critical(msg: Any, *args: Any, **kwargs: Any) -> None:
-    """A line about what ends the program."""
+    """Logs a message about what ends the program."""
     _write(4, msg, args, kwargs)
 
 

@@ -26,7 +26,7 @@ _WORLDS = (HCCL_WORLD_COMM_GROUP, NCCL_WORLD_COMM_GROUP, MCCL_WORLD_COMM_GROUP)
 
 
 class GlobalComm:
-    """What holds for the whole group."""
+    """Facts about the group of all processes."""
 
     BACKEND = "mccl"
     WORLD_COMM_GROUP = MCCL_WORLD_COMM_GROUP
@@ -115,7 +115,7 @@ def get_local_rank(group: str = GlobalComm.WORLD_COMM_GROUP) -> int:
 
 
 def get_group_size(group: str = GlobalComm.WORLD_COMM_GROUP) -> int:
-    """The number of processes in the group."""
+    """The number of processes in a group."""
     return group_of(group).size
 
 
@@ -180,7 +180,7 @@ def create_group(group: str, rank_ids: Any, options: Any = None) -> None:
 
 
 def destroy_group(group: str) -> None:
-    """Ends a group that create_group made. Raises ValueError for one that does not exist."""
+    """Removes a group that create_group made. Raises ValueError for one that does not exist."""
     _check_group(group)
     if group not in _groups:
         raise ValueError(f"destroy_group: the group {group!r} of all processes stays{where()}")

@@ -74,7 +74,7 @@ class BuiltinSampler(Sampler):
 
 
 class IterSampler(Sampler):
-    """Indices from any iterable."""
+    """Takes the indices from any iterable."""
 
     def __init__(self, sampler: Iterable[int], num_samples: int | None = None) -> None:
         super().__init__(num_samples)
@@ -113,7 +113,7 @@ class RandomSampler(BuiltinSampler):
 
 
 class SubsetSampler(BuiltinSampler):
-    """The rows with these indices."""
+    """Takes the rows with these indices, in this order."""
 
     def __init__(self, indices: Iterable[int], num_samples: int | None = None) -> None:
         super().__init__(num_samples)

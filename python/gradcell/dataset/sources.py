@@ -155,7 +155,7 @@ def _numbered(owner: str, names: Any, count: int) -> list[str]:
 
 
 class GeneratorDataset(IndexedDataset):
-    """Rows from a Python source.
+    """A dataset whose rows come from a Python generator or sequence.
 
     source: an object with __getitem__ and __len__; an iterable; or a function that returns an
     iterator, called once for each epoch. A row is a tuple of values, or one value. column_names:

@@ -51,7 +51,7 @@ class ShuffleDataset(Dataset, step="shuffle"):
 
 
 class MapDataset(Dataset, step="map"):
-    """Functions of columns, in their place."""
+    """The dataset that .map() returns: functions replace some of its columns."""
 
     def __init__(
         self,
@@ -329,7 +329,7 @@ def _batch(names: list[str], columns: list[list[np.ndarray]], pad: _Padding | No
 
 
 class BatchDataset(Dataset, step="batch"):
-    """Rows stacked to batches."""
+    """The dataset that .batch() returns: its rows are stacked into batches."""
 
     def __init__(
         self,

@@ -142,7 +142,7 @@ class Lookup(TensorOperation):
 
 
 class ToNumber(TensorOperation):
-    """Texts of numbers to a dtype."""
+    """Converts texts of numbers to a dtype."""
 
     def __init__(self, data_type: Any) -> None:
         self.dtype = numpy_dtype("ToNumber", data_type)
@@ -207,14 +207,14 @@ class PythonTokenizer(_Tokenizer):
 
 
 class WhitespaceTokenizer(_Tokenizer):
-    """The words between white space."""
+    """Splits a text at white space."""
 
     def _tokens(self, text: str) -> list[str]:
         return text.split()
 
 
 class UnicodeCharTokenizer(_Tokenizer):
-    """The characters."""
+    """Splits a text into its characters."""
 
     def _tokens(self, text: str) -> list[str]:
         return list(text)

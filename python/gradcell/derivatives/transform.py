@@ -415,7 +415,7 @@ def grad(
     has_aux: bool = False,
     return_ids: bool = False,
 ) -> Callable[..., Any]:
-    """A function that gives fn's gradients.
+    """Makes a function that returns fn's gradients.
 
     fn: a function or Cell; of several outputs, the sum is differentiated. grad_position: the index,
     or a tuple of indices, of the arguments to differentiate with respect to, or None. weights: a
@@ -486,7 +486,7 @@ def value_and_grad(
     has_aux: bool = False,
     return_ids: bool = False,
 ) -> Callable[..., Any]:
-    """A function that gives (fn's whole output, its gradients).
+    """Makes a function that returns fn's output together with its gradients.
 
     fn: a function or Cell; of several outputs, the sum is differentiated. grad_position: the index,
     or a tuple of indices, of the arguments to differentiate with respect to, or None. weights: a
@@ -503,7 +503,8 @@ def value_and_grad(
 
 
 class GradOperation:
-    """A transform with MindSpore's older interface.
+    """MindSpore's older interface to derivatives: GradOperation(...)(fn) is a function that gives
+    gradients.
 
     get_all: by all tensor arguments (a tuple), not only the first; by integers too, in their dtype.
     get_by_list: by the parameters
@@ -627,8 +628,9 @@ def _tensors(name: str, what: str, value: Any) -> list[Tensor]:
 
 @explains_arguments
 def jvp(fn: Callable[..., Any], inputs: Any, v: Any, has_aux: bool = False) -> tuple[Any, ...]:
-    """(fn(inputs), the Jacobian of fn times v), in forward mode; with has_aux, of fn's first output
-    alone, and then the second, or a tuple of them if there are more.
+    """The value of a function and its derivative along a direction, in forward mode: (fn(inputs), J
+    v) with the Jacobian J. With has_aux the value is fn's first output, and the second output, or a
+    tuple of several, comes third.
 
     inputs, v: a tensor or a tuple of tensors, of the same shapes and dtypes. Raises TypeError or
     ValueError where they differ.
@@ -667,8 +669,9 @@ def jvp(fn: Callable[..., Any], inputs: Any, v: Any, has_aux: bool = False) -> t
 def vjp(
     fn: Callable[..., Any], *inputs: Tensor, weights: Any = None, has_aux: bool = False
 ) -> tuple[Any, ...]:
-    """(fn(*inputs), vjp_fn); with has_aux (fn's first output, vjp_fn of it, the second output or a
-    tuple of those behind the first).
+    """The value of a function, and a function that multiplies cotangents by its Jacobian:
+    (fn(*inputs), vjp_fn). With has_aux these are of fn's first output, and the second output, or a
+    tuple of several, comes third.
 
     vjp_fn(cotangent) gives the tuple of cotangents of the inputs; with weights, (those, the weights').
     """

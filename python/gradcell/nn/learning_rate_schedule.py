@@ -60,7 +60,7 @@ class ExponentialDecayLR(_Decay):
 
 
 class NaturalExpDecayLR(_Decay):
-    """learning_rate * exp(-decay_rate * p), p = step / decay_steps, rounded down if is_stair.
+    """learning_rate times $exp(-decay_rate p)$ with p = step / decay_steps, rounded down if is_stair.
 
     Raises as ExponentialDecayLR.
     """

@@ -175,7 +175,7 @@ class ConstantPad3d(_ConstantPad):
 
 
 class ZeroPad2d(_Padding):
-    """ConstantPad2d with zeros."""
+    """Pads the last two dimensions with zeros."""
 
     rank = 2
 

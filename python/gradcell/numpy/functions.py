@@ -424,7 +424,7 @@ def asfarray(a: Any, dtype: Any = _core.float32) -> Tensor:
 
 
 def copy(a: Any) -> Any:
-    """A copy of it as a tensor."""
+    """A copy of the argument as a tensor."""
     return tensor(a).copy()
 
 
@@ -504,22 +504,22 @@ def vander(x: Any, N: Any = None, increasing: bool = False) -> Any:
 
 
 def bartlett(M: Any) -> Tensor:
-    """Bartlett's window, float32."""
+    """Bartlett's triangular window of M numbers, float32."""
     return window(M, "bartlett")
 
 
 def blackman(M: Any) -> Tensor:
-    """Blackman's window, float32."""
+    """Blackman's window of M numbers, float32."""
     return window(M, "blackman")
 
 
 def hamming(M: Any) -> Tensor:
-    """The Hamming window, float32."""
+    """The Hamming window of M numbers, float32."""
     return window(M, "hamming")
 
 
 def hanning(M: Any) -> Tensor:
-    """The Hann window, float32."""
+    """The Hann window of M numbers, float32."""
     return window(M, "hanning")
 
 
@@ -630,5 +630,5 @@ def polysub(a1: Any, a2: Any) -> Tensor:
 
 
 def array_str(a: Any) -> Any:
-    """The text of a tensor."""
+    """The text of a tensor, as print shows it."""
     return str(tensor(a))

@@ -65,7 +65,7 @@ def array_equiv(a1: Any, a2: Any) -> Tensor:
 
 
 def promote_types(type1: Any, type2: Any) -> _core.DType:
-    """The dtype that both go into."""
+    """The smallest dtype to which both can be converted."""
     return _core.promote(to_dtype(type1), to_dtype(type2))  # type: ignore[no-any-return]
 
 

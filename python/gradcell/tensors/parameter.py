@@ -195,7 +195,7 @@ def parameter_behind(x: Any) -> Any:
 
 
 class ParameterTuple(tuple[Parameter, ...]):
-    """A tuple of parameters with different names.
+    """A tuple of parameters, whose names must differ.
 
     Raises TypeError for an element that is not a Parameter, ValueError for a name that appears twice.
     """

@@ -31,11 +31,11 @@ DIFFERS: dict[str, tuple[Any, str]] = {
             ["Bool", [False, True, False]],
             ["Bool", [True, True, False]],
         ],
-        "MindSpore refuses numbers beside uint64",
+        "MindSpore refuses a Python number beside a uint64 tensor",
     ),
     "behaviour: comparisons_of_unsigned_with_negative_numbers": (
         ["tuple", ["Bool", [True] * 3], ["Bool", [False] * 3], ["Bool", [False] * 3]],
-        "MindSpore takes -1 for 255",
+        "MindSpore compares -1 as 255",
     ),
     "behaviour: dtype_of_numpy": (
         [
@@ -45,7 +45,7 @@ DIFFERS: dict[str, tuple[Any, str]] = {
             ["Float64", [1.5]],
             ["Bool", [True]],
         ],
-        "NumPy's dtypes are taken",
+        "gradcell accepts NumPy's dtypes",
     ),
     "rows: stopped_in_place": (
         [
@@ -55,7 +55,7 @@ DIFFERS: dict[str, tuple[Any, str]] = {
         ],
         NO_KERNEL,
     ),
-    "rows: device_that_is_not_given": (None, "None is the kind of device in use"),
+    "rows: device_that_is_not_given": (None, "gradcell takes None to mean the device in use"),
     "imports: mindspore.train.serialization": (
         ["list"],
         "MindSpore 2.10 has no _get_mindir_inputs",

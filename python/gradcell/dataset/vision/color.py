@@ -42,7 +42,7 @@ class _Factor(ImageOperation):
 
 
 class AdjustBrightness(_Factor):
-    """0: black, 1: as it is."""
+    """Changes the brightness: factor 0 gives black, 1 leaves the image as it is."""
 
     def __init__(self, brightness_factor: float) -> None:
         super().__init__(brightness_factor, "brightness_factor")
@@ -68,7 +68,7 @@ class AdjustContrast(_Factor):
 
 
 class AdjustSaturation(_Factor):
-    """0: gray, 1: as it is."""
+    """Changes the saturation: factor 0 gives a gray image, 1 leaves it as it is."""
 
     def __init__(self, saturation_factor: float) -> None:
         super().__init__(saturation_factor, "saturation_factor")
@@ -167,7 +167,7 @@ class RandomColorAdjust(ImageOperation):
 
 
 class RandomColor(ImageOperation):
-    """AdjustSaturation by a factor of a range."""
+    """Applies AdjustSaturation with a random factor from a range."""
 
     def __init__(self, degrees: Any = (0.1, 1.9)) -> None:
         self.range = interval("RandomColor", "degrees", degrees, 0)
@@ -177,7 +177,7 @@ class RandomColor(ImageOperation):
 
 
 class RandomSharpness(ImageOperation):
-    """AdjustSharpness by a factor of a range."""
+    """Applies AdjustSharpness with a random factor from a range."""
 
     def __init__(self, degrees: Any = (0.1, 1.9)) -> None:
         self.range = interval("RandomSharpness", "degrees", degrees, 0)
@@ -187,7 +187,7 @@ class RandomSharpness(ImageOperation):
 
 
 class RandomAdjustSharpness(Sometimes):
-    """AdjustSharpness with a probability."""
+    """Applies AdjustSharpness with a given probability."""
 
     def __init__(self, degree: float, prob: float = 0.5) -> None:
         super().__init__(prob, AdjustSharpness(degree))
@@ -197,21 +197,21 @@ class RandomAdjustSharpness(Sometimes):
 
 
 class Invert(ImageOperation):
-    """White becomes black, black white."""
+    """Inverts the colours: white becomes black."""
 
     def _image(self, image: np.ndarray) -> np.ndarray:
         return (_most(image) - image).astype(image.dtype)
 
 
 class RandomInvert(Sometimes):
-    """Invert with a probability."""
+    """Inverts the colours with a given probability."""
 
     def __init__(self, prob: float = 0.5) -> None:
         super().__init__(prob, Invert())
 
 
 class Posterize(ImageOperation):
-    """Only the highest bits of each value."""
+    """Keeps only the highest bits of each value."""
 
     def __init__(self, bits: int) -> None:
         self.bits = arguments.integer(bits, "Posterize", "bits", 0)
@@ -250,7 +250,7 @@ class Solarize(ImageOperation):
 
 
 class RandomSolarize(ImageOperation):
-    """Solarize between two thresholds of a range."""
+    """Applies Solarize between two random thresholds from a range."""
 
     def __init__(self, threshold: Any = (0, 255)) -> None:
         self.low, self.high = interval("RandomSolarize", "threshold", threshold, 0)
@@ -294,7 +294,7 @@ class Equalize(_ByHistogram):
 
 
 class RandomEqualize(Sometimes):
-    """Equalize with a probability."""
+    """Applies Equalize with a given probability."""
 
     def __init__(self, prob: float = 0.5) -> None:
         super().__init__(prob, Equalize())
@@ -323,14 +323,14 @@ class AutoContrast(_ByHistogram):
 
 
 class RandomAutoContrast(Sometimes):
-    """AutoContrast with a probability."""
+    """Applies AutoContrast with a given probability."""
 
     def __init__(self, cutoff: float = 0.0, ignore: Any = None, prob: float = 0.5) -> None:
         super().__init__(prob, AutoContrast(cutoff, ignore))
 
 
 class Grayscale(ImageOperation):
-    """Gray, in one channel or three."""
+    """Converts an image to gray, with one channel or three equal ones."""
 
     def __init__(self, num_output_channels: int = 1) -> None:
         self.count = arguments.one_of(

@@ -49,7 +49,7 @@ class Decode(TensorOperation):
 
 
 class ToPIL(TensorOperation):
-    """To an image of Pillow's."""
+    """Converts an array to an image of Pillow."""
 
     def _one(self, value: Any) -> Any:
         if is_pil(value):
@@ -73,7 +73,7 @@ class ToNumpy(TensorOperation):
 
 
 class ToTensor(TensorOperation):
-    """To [channels, height, width], divided by 255."""
+    """Converts an image to [channels, height, width] and divides it by 255."""
 
     def __init__(self, output_type: Any = np.float32) -> None:
         self.dtype = numpy_dtype("ToTensor", output_type)
@@ -87,7 +87,7 @@ class ToTensor(TensorOperation):
 
 
 class ToType(TensorOperation):
-    """To another dtype."""
+    """Converts an image to another dtype."""
 
     def __init__(self, data_type: Any) -> None:
         self.dtype = numpy_dtype("ToType", data_type)
@@ -107,7 +107,7 @@ class HWC2CHW(TensorOperation):
 
 
 class Rescale(TensorOperation):
-    """value * rescale + shift, float32."""
+    """Computes value * rescale + shift in float32."""
 
     def __init__(self, rescale: float, shift: float) -> None:
         self.scale = np.float32(arguments.number(rescale, "Rescale", "rescale"))
@@ -228,7 +228,7 @@ class HsvToRgb(_ColorSpace):
 
 
 class ConvertMode(enum.IntEnum):
-    """Which colour space becomes which."""
+    """The conversions between colour spaces."""
 
     COLOR_BGR2BGRA = COLOR_RGB2RGBA = 0
     COLOR_BGRA2BGR = COLOR_RGBA2RGB = 1
@@ -249,7 +249,7 @@ _CHANNELS = {0: "0123", 1: "012", 2: "2103", 3: "210", 4: "210", 5: "2103", 8: "
 
 
 class ConvertColor(ImageOperation):
-    """From one colour space to another."""
+    """Converts an image from one colour space to another."""
 
     def __init__(self, convert_mode: ConvertMode) -> None:
         self.mode = ConvertMode(convert_mode)

@@ -254,14 +254,14 @@ class RandomResizedCrop(ImageOperation):
 
 
 class RandomCropDecodeResize(RandomResizedCrop):
-    """RandomResizedCrop of a file's bytes."""
+    """Decodes an image file's bytes, crops a random part and resizes it, as RandomResizedCrop."""
 
     def _one(self, value: Any) -> Any:
         return super()._one(Decode()._one(value))
 
 
 class ResizedCrop(ImageOperation):
-    """A given part, in another size."""
+    """Crops a given part of the image and resizes it."""
 
     def __init__(
         self,
@@ -301,7 +301,7 @@ class SliceMode(enum.IntEnum):
 
 
 class SlicePatches(ImageOperation):
-    """num_height times num_width patches, row by row."""
+    """Cuts the image into num_height times num_width patches, row by row."""
 
     def __init__(
         self,
@@ -331,28 +331,28 @@ class SlicePatches(ImageOperation):
 
 
 class HorizontalFlip(ImageOperation):
-    """Left and right change places."""
+    """Exchanges left and right."""
 
     def _image(self, image: np.ndarray) -> np.ndarray:
         return np.flip(image, axis=1 if image.ndim < 3 else -2)
 
 
 class VerticalFlip(ImageOperation):
-    """Top and bottom change places."""
+    """Exchanges top and bottom."""
 
     def _image(self, image: np.ndarray) -> np.ndarray:
         return np.flip(image, axis=0 if image.ndim < 3 else -3)
 
 
 class RandomHorizontalFlip(Sometimes):
-    """HorizontalFlip with a probability."""
+    """Flips the image horizontally with a given probability."""
 
     def __init__(self, prob: float = 0.5) -> None:
         super().__init__(prob, HorizontalFlip())
 
 
 class RandomVerticalFlip(Sometimes):
-    """VerticalFlip with a probability."""
+    """Flips the image vertically with a given probability."""
 
     def __init__(self, prob: float = 0.5) -> None:
         super().__init__(prob, VerticalFlip())
@@ -551,7 +551,7 @@ class CutOut(ImageOperation):
 
 
 class Erase(ImageOperation):
-    """A rectangle of one value."""
+    """Fills a rectangle of the image with one value."""
 
     def __init__(
         self, top: int, left: int, height: int, width: int, value: Any = 0.0, inplace: bool = False

@@ -134,7 +134,7 @@ class WithGradCell(Cell):
 
 
 class ForwardValueAndGrad(Cell):
-    """(a network's output, its gradients).
+    """A cell that gives the output of a network and its gradients.
 
     weights: parameters to differentiate with respect to with get_by_list. get_all: by all inputs too.
     sens_param: the last input is the cotangent of the output. Raises TypeError for wrong types.

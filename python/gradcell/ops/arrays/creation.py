@@ -80,12 +80,12 @@ def full_like(input: Any, fill_value: Any, *, dtype: Any = None) -> Tensor:
 
 
 def zeros(size: Any, dtype: Any = None) -> Tensor:
-    """Zeros, float32 by default. size: an integer or a tuple of them."""
+    """A tensor of zeros, float32 by default. size: an integer or a tuple of them."""
     return filled(size, 0, arguments.dtype_or(dtype, _core.default_dtype()))
 
 
 def ones(shape: Any, dtype: Any = None) -> Tensor:
-    """Ones, float32 by default. shape: an integer or a tuple of them."""
+    """A tensor of ones, float32 by default. shape: an integer or a tuple of them."""
     return filled(shape, 1, arguments.dtype_or(dtype, _core.default_dtype()))
 
 
@@ -138,7 +138,8 @@ def arange(start: Any = 0, end: Any = None, step: Any = 1, *, dtype: Any = None)
 
 
 def range(start: Any, end: Any, step: Any, maxlen: int = 1000000) -> Tensor:
-    """As arange. Raises ValueError for more than maxlen numbers."""
+    """Numbers from start to end, without end, in steps of step: like arange. Raises ValueError for
+    more than maxlen numbers."""
     out = arange(start, end, step)
     if out.size > maxlen:
         raise ValueError(f"range: {out.size} numbers are more than maxlen {maxlen}{where()}")

@@ -33,12 +33,12 @@ _views = _core.views
 
 
 def shape(input_x: Any) -> tuple[int, ...]:
-    """The shape, a tuple of integers."""
+    """The shape of a tensor, a tuple of integers."""
     return arguments.tensor(input_x, "Shape").shape  # type: ignore[no-any-return]
 
 
 def rank(input_x: Any) -> int:
-    """The number of dimensions."""
+    """The number of dimensions of a tensor."""
     return arguments.tensor(input_x, "Rank").ndim  # type: ignore[no-any-return]
 
 
@@ -48,7 +48,7 @@ def size(input_x: Any) -> int:
 
 
 def dtype(x: Any) -> _core.DType:
-    """The dtype."""
+    """The dtype of a tensor."""
     return arguments.tensor(x, "DType").dtype
 
 
@@ -58,7 +58,7 @@ def cast(input: Any, dtype: Any) -> Tensor:
 
 
 def identity(x: Any) -> Any:
-    """Its argument, of a tensor a copy."""
+    """The argument itself, or a copy of a tensor."""
     return _core.copy(x) if isinstance(x, Tensor) else x
 
 
@@ -119,7 +119,7 @@ def permute(input: Any, axis: Any) -> Tensor:
 
 
 def swapaxes(input: Any, axis0: Any, axis1: Any) -> Tensor:
-    """With two dimensions exchanged."""
+    """The tensor with two of its dimensions exchanged."""
     x = arguments.tensor(input, "swapaxes")
     perm = list(range(x.ndim))
     a = arguments.axis_of(axis0, x.ndim, "swapaxes", "axis0")
@@ -135,7 +135,8 @@ def swapdims(input: Any, dim0: Any, dim1: Any) -> Tensor:
 
 
 def t(input: Any) -> Tensor:
-    """The transposed matrix; vectors and scalars stay. Raises ValueError for more dimensions."""
+    """The transposed matrix; vectors and scalars stay as they are. Raises ValueError for more
+    dimensions."""
     x = arguments.tensor(input, "t")
     if x.ndim > 2:
         raise ValueError(f"t: at most two dimensions, got shape {list(x.shape)}{where()}")
@@ -402,7 +403,7 @@ def chunk(input: Any, chunks: Any, axis: Any = 0) -> tuple[Tensor, ...]:
 
 
 def unstack(input_x: Any, axis: Any = 0) -> tuple[Tensor, ...]:
-    """The slices along an axis, without it."""
+    """The slices of a tensor along an axis, which the slices no longer have."""
     x = arguments.tensor(input_x, "Unstack")
     a = arguments.axis_of(axis, x.ndim, "Unstack")
     if x.ndim == 0:
@@ -411,7 +412,7 @@ def unstack(input_x: Any, axis: Any = 0) -> tuple[Tensor, ...]:
 
 
 def unbind(input: Any, dim: Any = 0) -> tuple[Tensor, ...]:
-    """The slices along dim, without it."""
+    """The slices of a tensor along dim, which the slices no longer have."""
     return unstack(input, dim)
 
 
@@ -495,7 +496,7 @@ def diagonal(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tenso
 
 @one_plan
 def trace(input: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
-    """The sum of the diagonal."""
+    """The sum of the elements on the diagonal."""
     return _ops.reduce_sum(diagonal(input, offset, axis1, axis2), -1)
 
 

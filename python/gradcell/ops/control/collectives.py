@@ -15,7 +15,7 @@ _WORLD = GlobalComm.WORLD_COMM_GROUP
 
 
 class ReduceOp:
-    """How a collective operation puts parts together."""
+    """The ways in which a collective operation combines the parts."""
 
     SUM = "sum"
     MAX = "max"

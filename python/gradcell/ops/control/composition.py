@@ -132,12 +132,12 @@ def print_(*input_x: Any) -> Any:
 
 
 def is_tensor(obj: Any) -> bool:
-    """Whether obj is a Tensor."""
+    """Whether an object is a Tensor."""
     return isinstance(obj, Tensor)
 
 
 def typeof(x: Any) -> str:
-    """The type as text: 'tensor[float32]' for tensors."""
+    """The type of a value as text: 'tensor[float32]' for tensors."""
     return f"tensor[{x.dtype.name}]" if isinstance(x, Tensor) else type(x).__name__
 
 

@@ -15,6 +15,7 @@ from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import arguments
 from gradcell.base.location import where as _where
+from gradcell.ops.elements.row_texts import text_of
 from gradcell.ops.one_plan import in_float32, one_plan
 from gradcell.ops.primitive import primitive_of
 
@@ -40,7 +41,7 @@ def _function(row: dict[str, Any]) -> Callable[..., Tensor]:
             return function(input, other)  # type: ignore[no-any-return]
 
     op.__name__ = op.__qualname__ = row["function"]
-    op.__doc__ = row["text"]
+    op.__doc__ = text_of(row["function"], row["text"])
     return op
 
 
@@ -95,7 +96,8 @@ def copysign(x: Any, other: Any) -> Tensor:
 
 
 def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:
-    """input / other. rounding_mode: None, 'floor' or 'trunc' (towards zero)."""
+    """The quotient input / other, elementwise. rounding_mode: None, 'floor' or 'trunc' (towards
+    zero)."""
     if rounding_mode is None:
         return _ops.div(input, other)
     arguments.one_of(rounding_mode, ("floor", "trunc"), "div", "rounding_mode")
@@ -145,13 +147,13 @@ def xlogy(input: Any, other: Any) -> Tensor:
 
 @one_plan
 def lerp(input: Any, end: Any, weight: Any) -> Tensor:
-    """input + weight * (end - input)."""
+    """Linear interpolation, input + weight * (end - input)."""
     return _ops.add(input, _ops.mul(weight, _ops.sub(end, input)))
 
 
 @one_plan
 def squared_difference(x: Any, y: Any) -> Tensor:
-    """(x - y)^2."""
+    """(x - y)^2, elementwise."""
     return _ops.square(_ops.sub(x, y))
 
 

@@ -36,7 +36,7 @@ def signbit(input: Any) -> Tensor:
 
 
 def isposinf(input: Any) -> Tensor:
-    """Whether an element is inf."""
+    """Whether each element is inf."""
     x = arguments.tensor(input, "isposinf")
     return _ops.logical_and(_ops.isinf(x), _ops.greater(x, 0))
 
@@ -50,12 +50,12 @@ def heaviside(input: Any, values: Any) -> Tensor:
 
 
 def sgn(input: Any) -> Tensor:
-    """-1, 0 or 1: the sign."""
+    """The sign of each element: -1, 0 or 1."""
     return _ops.sign(input)
 
 
 def positive(input: Any) -> Tensor:
-    """A copy. Raises TypeError for bool."""
+    """A copy of the tensor, as Python's +x. Raises TypeError for bool."""
     x = arguments.tensor(input, "positive")
     if x.dtype == _core.bool:
         raise TypeError("positive: a bool has no sign")
@@ -67,7 +67,7 @@ def positive(input: Any) -> Tensor:
 
 @one_plan
 def fix(input: Any) -> Tensor:
-    """Without the fraction, towards zero."""
+    """Each element rounded towards zero."""
     x = arguments.operand(input, "fix")
     if not x.dtype.is_floating:
         return x
@@ -76,7 +76,7 @@ def fix(input: Any) -> Tensor:
 
 @one_plan
 def frac(x: Any) -> Tensor:
-    """The fraction, with x's sign."""
+    """The fractional part of each element, with the sign of x."""
     return _ops.sub(x, fix(x))
 
 
@@ -141,12 +141,12 @@ def float_power(input: Any, exponent: Any) -> Tensor:
 
 
 def deg2rad(x: Any) -> Tensor:
-    """Degrees as radians: x pi / 180."""
+    """Converts degrees to radians: x pi / 180."""
     return _ops.mul(_float(x, "deg2rad", "x"), math.pi / 180)
 
 
 def rad2deg(x: Any) -> Tensor:
-    """Radians as degrees: 180 x / pi."""
+    """Converts radians to degrees: 180 x / pi."""
     return _ops.mul(_float(x, "rad2deg", "x"), 180 / math.pi)
 
 
@@ -190,14 +190,14 @@ def xdivy(x: Any, y: Any) -> Tensor:
 @one_plan
 @in_float32
 def addcmul(input: Any, tensor1: Any, tensor2: Any, value: Any = 1) -> Tensor:
-    """input + value tensor1 tensor2."""
+    """input + value tensor1 tensor2, elementwise."""
     return _ops.add(input, _ops.mul(value, _ops.mul(tensor1, tensor2)))
 
 
 @one_plan
 @in_float32
 def addcdiv(input: Any, tensor1: Any, tensor2: Any, value: Any = 1) -> Tensor:
-    """input + value tensor1 / tensor2."""
+    """input + value tensor1 / tensor2, elementwise."""
     return _ops.add(input, _ops.mul(value, _ops.div(tensor1, tensor2)))
 
 
@@ -315,7 +315,7 @@ def digamma(input: Any) -> Tensor:
 
 
 def pows(input: Any, exponent: Any) -> Tensor:
-    """input to the power of exponent."""
+    """input to the power of exponent, elementwise."""
     return _ops.pow(input, exponent)
 
 
@@ -338,7 +338,7 @@ def float_status(x: Any) -> Tensor:
 
 
 def approximate_equal(x: Any, y: Any, tolerance: float = 1e-05) -> Tensor:
-    """Whether |x - y| is below tolerance."""
+    """Whether |x - y| is below the tolerance, elementwise."""
     return _ops.less(_ops.abs(_ops.sub(x, y)), tolerance)
 
 

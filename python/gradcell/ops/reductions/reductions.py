@@ -52,7 +52,7 @@ def sum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
 
 
 def reduce_sum(x: Any, axis: Any = ()) -> Tensor:
-    """The sum, in the dtype of x."""
+    """The sum along axis, in the dtype of x."""
     return _ops.reduce_sum(x, _axes(axis))
 
 
@@ -175,7 +175,7 @@ def amax(
 def amin(
     input: Any, axis: Any = None, keepdims: bool = False, *, initial: Any = None, where: Any = None
 ) -> Tensor:
-    """The smallest element; otherwise like amax."""
+    """The smallest element along axis; otherwise like amax."""
     return _extremum(False, arguments.tensor(input, "amin"), axis, keepdims, initial, where)
 
 

@@ -257,15 +257,15 @@ def _counted(x: Tensor, bins: int, low: float, high: float) -> Tensor:
 
 
 def reduce_mean(x: Any, axis: Any = ()) -> Tensor:
-    """The mean, in the dtype of x."""
+    """The mean along axis, in the dtype of x."""
     return _ops.mean(x, axis)
 
 
 def reduce_max(x: Any, axis: Any = ()) -> Tensor:
-    """The largest element."""
+    """The largest element along axis."""
     return reductions.amax(x, axis)
 
 
 def reduce_min(x: Any, axis: Any = ()) -> Tensor:
-    """The smallest element."""
+    """The smallest element along axis."""
     return reductions.amin(x, axis)
