@@ -105,7 +105,7 @@ _OTHERS: dict[str, tuple[Any, str]] = {
 
 
 def get_default_dtype() -> _core.DType:
-    """The dtype that set_default_dtype has set: float32 at first."""
+    """The dtype that set_default_dtype has set, at first float32."""
     return _core.default_dtype()
 
 
@@ -314,7 +314,7 @@ def get_ps_context(attr_key: str) -> Any:
 
 
 def reset_ps_context() -> None:
-    """The options of a parameter server as they are at first."""
+    """Resets the options of a parameter server to their first values."""
     _ps_values.clear()
     _ps_values["enable_ps"] = False
 

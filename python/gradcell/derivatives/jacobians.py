@@ -189,7 +189,7 @@ def jacrev(fn: Any, grad_position: Any = 0, has_aux: bool = False) -> Callable[.
 
 @explains_arguments
 def hessian(fn: Any, grad_position: Any = 0, has_aux: bool = False) -> Callable[..., Any]:
-    """A function that gives fn's second derivatives: forward over reverse mode.
+    """A function that gives fn's second derivatives, forward over reverse mode.
 
     The result has the shape of the output, then twice that of the input. For several positions it is a
     tuple of tuples: [i][j] by argument i and then j.

@@ -254,7 +254,7 @@ class Dropout3d(_ChannelDropout):
 
 
 class Embedding(Cell):
-    """Rows of a table, looked up by number.
+    """A table of vectors, which are looked up by their row numbers.
 
     vocab_size, embedding_size: rows and columns of the table. use_one_hot: looks up by a product
     with one-hot rows instead; the result is the same. embedding_table: anything that `initializer`
@@ -447,7 +447,7 @@ class MultiFieldEmbeddingLookup(EmbeddingLookup):
 
 
 class Linear(Dense):
-    """Dense with PyTorch's names of arguments: x Wᵀ + b.
+    """A fully connected layer, x Wᵀ + b: Dense with PyTorch's names of arguments.
 
     in_features, out_features, bias: Dense's in_channels, out_channels, has_bias. Otherwise like Dense.
     """

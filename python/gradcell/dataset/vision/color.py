@@ -53,7 +53,7 @@ class AdjustBrightness(_Factor):
 
 
 class AdjustContrast(_Factor):
-    """0: the mean gray, 1: as it is."""
+    """Changes the contrast: factor 0 gives the mean gray, 1 leaves the image as it is."""
 
     def __init__(self, contrast_factor: float) -> None:
         super().__init__(contrast_factor, "contrast_factor")
@@ -115,7 +115,7 @@ class AdjustHue(ImageOperation):
 
 
 class AdjustGamma(ImageOperation):
-    """gain * value^gamma, of values in [0, 1]."""
+    """Gamma correction: gain * value^gamma, of values in [0, 1]."""
 
     def __init__(self, gamma: float, gain: float = 1) -> None:
         self.gamma = arguments.number(gamma, "AdjustGamma", "gamma", least=0)
@@ -224,7 +224,7 @@ class Posterize(ImageOperation):
 
 
 class RandomPosterize(ImageOperation):
-    """Posterize with a number of bits from a range."""
+    """Applies Posterize with a random number of bits from a range."""
 
     def __init__(self, bits: Any = (8, 8)) -> None:
         listed = bits if isinstance(bits, (list, tuple)) else (bits, bits)
@@ -346,7 +346,7 @@ class Grayscale(ImageOperation):
 
 
 class RandomGrayscale(ImageOperation):
-    """Gray with a probability, in as many channels as before."""
+    """Converts the image to gray with a given probability; the number of channels stays."""
 
     def __init__(self, prob: float = 0.1) -> None:
         self.prob = arguments.number(prob, "RandomGrayscale", "prob", least=0, most=1)

@@ -29,7 +29,7 @@ _ops = _core.ops
 
 
 class WithLossCell(Cell):
-    """loss_fn(backbone(data), label): a network and its loss as one cell.
+    """A network and its loss as one cell: loss_fn(backbone(data), label).
 
     Raises TypeError unless backbone is a Cell and loss_fn can be called.
     """
