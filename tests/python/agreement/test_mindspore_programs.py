@@ -34,11 +34,11 @@ DIFFERS: dict[str, tuple[Any, str]] = {
             ["Bool", [False, True, False]],
             ["Bool", [True, True, False]],
         ],
-        "MindSpore refuses numbers beside uint64",
+        "MindSpore refuses a Python number beside a uint64 tensor",
     ),
     "behaviour: comparisons_of_unsigned_with_negative_numbers": (
         ["tuple", ["Bool", [True] * 3], ["Bool", [False] * 3], ["Bool", [False] * 3]],
-        "MindSpore takes -1 for 255",
+        "MindSpore compares -1 as 255",
     ),
     "behaviour: dtype_of_numpy": (
         [
@@ -48,7 +48,7 @@ DIFFERS: dict[str, tuple[Any, str]] = {
             ["Float64", [1.5]],
             ["Bool", [True]],
         ],
-        "NumPy's dtypes are taken",
+        "gradcell accepts NumPy's dtypes",
     ),
     "rows: stopped_in_place": (
         [
