@@ -258,10 +258,9 @@ def graph_mode() -> bool:
     return bool(_values["mode"] == GRAPH_MODE)
 
 
-def set_device(device_target: str | None, device_id: int | None = None) -> None:
-    """Where to compute: set_context(device_target=..., device_id=...). None: the kind of device in use."""
-    target = _values["device_target"] if device_target is None else device_target
-    set_context(device_target=target, device_id=0 if device_id is None else device_id)
+def set_device(device_target: str, device_id: int | None = None) -> None:
+    """Where to compute: set_context(device_target=..., device_id=...)."""
+    set_context(device_target=device_target, device_id=0 if device_id is None else device_id)
 
 
 class DeviceInfo(NamedTuple):
