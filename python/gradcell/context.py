@@ -105,7 +105,7 @@ _OTHERS: dict[str, tuple[Any, str]] = {
 
 
 def get_default_dtype() -> _core.DType:
-    """The dtype that set_default_dtype has set: float32 at first."""
+    """The dtype that set_default_dtype has set, at first float32."""
     return _core.default_dtype()
 
 
@@ -258,10 +258,9 @@ def graph_mode() -> bool:
     return bool(_values["mode"] == GRAPH_MODE)
 
 
-def set_device(device_target: str | None, device_id: int | None = None) -> None:
-    """Where to compute: set_context(device_target=..., device_id=...). None: the kind of device in use."""
-    target = _values["device_target"] if device_target is None else device_target
-    set_context(device_target=target, device_id=0 if device_id is None else device_id)
+def set_device(device_target: str, device_id: int | None = None) -> None:
+    """Where to compute: set_context(device_target=..., device_id=...)."""
+    set_context(device_target=device_target, device_id=0 if device_id is None else device_id)
 
 
 class DeviceInfo(NamedTuple):
@@ -314,7 +313,7 @@ def get_ps_context(attr_key: str) -> Any:
 
 
 def reset_ps_context() -> None:
-    """The options of a parameter server as they are at first."""
+    """Resets the options of a parameter server to their first values."""
     _ps_values.clear()
     _ps_values["enable_ps"] = False
 

@@ -28,7 +28,7 @@ def get_level() -> str:
 
 
 def get_log_config() -> dict[str, str]:
-    """The settings in use, by the environment variables' names."""
+    """The settings in use, under the names of their environment variables."""
     return {"GLOG_v": get_level(), "GLOG_logtostderr": "1"}
 
 
@@ -91,7 +91,7 @@ def critical(msg: Any, *args: Any, **kwargs: Any) -> None:
 
 
 def vlog_print(level: str, module: str, file: str, line: int, msg: str) -> None:
-    """A line of verbose logging, written from GLOG_v=0 on."""
+    """Logs a verbose message, written from GLOG_v=0 on."""
     _write(0, "%s %s:%s %s", (module, file, line, msg), {})
 
 

@@ -39,7 +39,7 @@ def threads_num(num: int) -> None:
 
 
 def empty_cache() -> None:
-    """Gives memory that is kept for later use back."""
+    """Returns memory that is kept for later use to the system."""
     _core.release_cached_memory()
 
 

@@ -42,7 +42,7 @@ class Generator:
         return chosen
 
     def initial_seed(self) -> int:
-        """The seed set last, 0 if none was."""
+        """The seed that was set last, or 0 if none was."""
         return _seed.get_seed() or 0
 
     def get_state(self) -> Tensor:

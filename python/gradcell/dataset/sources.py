@@ -100,7 +100,7 @@ class IndexedDataset(Dataset):
 
 
 class NumpySlicesDataset(IndexedDataset):
-    """Rows along the first axis of arrays in memory.
+    """A dataset whose rows are slices of arrays along the first axis.
 
     data: a dict from column name to array, a tuple of arrays (a column each), or one array or list.
     column_names: the names; by default the dict's keys, or column_0, column_1, ... num_samples: at most

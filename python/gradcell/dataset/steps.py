@@ -201,7 +201,7 @@ class TakeDataset(Dataset, step="take"):
 
 
 class RepeatDataset(Dataset, step="repeat"):
-    """Several passes in one epoch; count None: without end."""
+    """The dataset that .repeat() returns: several passes in one epoch; count None: without end."""
 
     def __init__(self, child: Dataset, count: int | None) -> None:
         super().__init__(child)

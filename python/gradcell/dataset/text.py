@@ -170,7 +170,7 @@ class TruncateSequencePair:
 
 
 class Truncate(TensorOperation):
-    """At most the first max_seq_len of each sequence."""
+    """Shortens each sequence to its first max_seq_len elements."""
 
     def __init__(self, max_seq_len: int) -> None:
         self.length = arguments.integer(max_seq_len, "Truncate", "max_seq_len", 0)

@@ -229,7 +229,7 @@ _COMPARE = [np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.great
 
 
 class Mask(TensorOperation):
-    """Where values compare as said with a constant."""
+    """Compares each value with a constant; the result is True or False."""
 
     def __init__(self, operator: Relational, constant: Any, dtype: Any = np.bool_) -> None:
         self.compare = _COMPARE[Relational(operator)]

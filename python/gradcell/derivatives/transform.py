@@ -432,8 +432,8 @@ def grad(
     MindSpore: exact for sums and products of integers; rounded towards zero where floats are
     involved, with a RuntimeWarning; 0, with a RuntimeWarning, for integers computed from floats.
 
-    Raises ValueError if both are None, TypeError for an argument that is neither tensor nor number,
-    IndexError for a position beyond the arguments.
+    Raises ValueError if grad_position and weights are both None, TypeError for an argument that is
+    neither tensor nor number, IndexError for a position beyond the arguments.
     """
     return _GradFunction(fn, grad_position, weights, has_aux, return_ids, with_value=False)
 
@@ -496,8 +496,8 @@ def value_and_grad(
 
     Returns (value, gradients); the gradients have the structure, shapes and dtypes that grad gives.
 
-    Raises ValueError if both are None, TypeError for an argument that is neither tensor nor number,
-    IndexError for a position beyond the arguments.
+    Raises ValueError if grad_position and weights are both None, TypeError for an argument that is
+    neither tensor nor number, IndexError for a position beyond the arguments.
     """
     return _GradFunction(fn, grad_position, weights, has_aux, return_ids, with_value=True)
 
@@ -506,11 +506,12 @@ class GradOperation:
     """MindSpore's older interface to derivatives: GradOperation(...)(fn) is a function that gives
     gradients.
 
-    get_all: by all tensor arguments (a tuple), not only the first; by integers too, in their dtype.
-    get_by_list: by the parameters
-    given as the second argument of the call, or by all trainable ones that the function reads; with
-    get_all, (by arguments, by parameters). sens_param: the last argument of the gradient function,
-    or the keyword sens, is the cotangent: a tensor, or a tuple for a tuple output.
+    get_all: whether to differentiate with respect to all tensor arguments, which gives a tuple, or
+    only the first; integers count too, in their dtype. get_by_list: whether to differentiate with
+    respect to parameters: those given as the second argument of the call, or all trainable ones
+    that the function reads; together with get_all the result is (for arguments, for parameters).
+    sens_param: whether the last argument of the gradient function, or the keyword sens, is the
+    cotangent: a tensor, or a tuple for a tuple output.
 
     Raises TypeError if a flag is not a bool.
     """
@@ -590,7 +591,9 @@ class GradOperation:
 
 
 def get_grad(gradients: Any, identifier: Any) -> Tensor:
-    """The gradient of a position or a Parameter among the results of grad(..., return_ids=True).
+    """The gradient of one argument or Parameter among the results of grad(..., return_ids=True).
+
+    gradients: what the function of grad returned. identifier: a position or a Parameter.
 
     Raises TypeError unless identifier is an int or a Parameter, RuntimeError if it is not there.
     """
@@ -632,8 +635,9 @@ def jvp(fn: Callable[..., Any], inputs: Any, v: Any, has_aux: bool = False) -> t
     v) with the Jacobian J. With has_aux the value is fn's first output, and the second output, or a
     tuple of several, comes third.
 
-    inputs, v: a tensor or a tuple of tensors, of the same shapes and dtypes. Raises TypeError or
-    ValueError where they differ.
+    inputs, v: a tensor or a tuple of tensors, both of the same shapes and dtypes.
+
+    Raises TypeError for anything that is not a tensor, ValueError for shapes or dtypes that differ.
     """
     arguments.function(fn, "jvp")
     _refuse_in_no_grad()
@@ -673,7 +677,8 @@ def vjp(
     (fn(*inputs), vjp_fn). With has_aux these are of fn's first output, and the second output, or a
     tuple of several, comes third.
 
-    vjp_fn(cotangent) gives the tuple of cotangents of the inputs; with weights, (those, the weights').
+    inputs: tensors, with which fn is called. weights: Parameters, or None. vjp_fn(cotangent) gives
+    the tuple of cotangents of the inputs; with weights, (that, the tuple for the weights).
     """
     arguments.function(fn, "vjp")
     _tensors("vjp", "inputs", inputs)

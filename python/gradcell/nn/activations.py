@@ -149,7 +149,7 @@ class SeLU(Cell):
 
 
 class GELU(Cell):
-    """x times the normal distribution function of x.
+    """x times the distribution function of the standard normal distribution.
 
     approximate: by tanh, $0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3)))$, else by erf. Hendrycks &
     Gimpel, Gaussian error linear units (2016), section 2.
@@ -164,7 +164,7 @@ class GELU(Cell):
 
 
 class LeakyReLU(Cell):
-    """x where x > 0, alpha x elsewhere."""
+    """x where x > 0, and alpha x elsewhere."""
 
     def __init__(self, alpha: float = 0.2) -> None:
         super().__init__()
@@ -323,8 +323,8 @@ def _axis(owner: str, axis: Any) -> int:
 
 
 class Softmax(Cell):
-    """$exp(x) / sum(exp(x))$ along an axis, without overflow. Raises ValueError for an axis that x
-    does not have."""
+    """$exp(x) / sum(exp(x))$ along an axis, computed without overflow. Raises ValueError for an
+    axis that x does not have."""
 
     def __init__(self, axis: int = -1) -> None:
         super().__init__()

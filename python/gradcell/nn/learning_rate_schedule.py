@@ -145,7 +145,8 @@ class PolynomialDecayLR(LearningRateSchedule):
 
 
 class WarmUpLR(LearningRateSchedule):
-    """learning_rate * min(step, warmup_steps) / warmup_steps.
+    """A rate that grows from 0 in proportion to the step: learning_rate * min(step, warmup_steps) /
+    warmup_steps.
 
     Raises ValueError unless learning_rate >= 0 and warmup_steps > 0, TypeError for wrong types.
     """

@@ -35,7 +35,7 @@ _ops = _core.ops
 
 
 class LossBase(Cell):
-    """The base of losses: `get_loss` reduces elementwise losses.
+    """The base class of losses: `get_loss` reduces elementwise losses.
 
     reduction: 'mean', 'sum' or 'none' (also None). Raises ValueError for anything else.
     """
@@ -86,7 +86,7 @@ class MSELoss(LossBase):
 
 
 class RMSELoss(LossBase):
-    """The square root of MSELoss's mean: a scalar. Shapes broadcast."""
+    """The square root of the mean squared error: a scalar. Shapes broadcast."""
 
     def __init__(self) -> None:
         super().__init__()

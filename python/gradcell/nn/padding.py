@@ -233,7 +233,7 @@ class ReplicationPad3d(_Padding):
 
 
 class Upsample(Cell):
-    """ops.interpolate with its arguments kept."""
+    """Resizes images and volumes: ops.interpolate as a layer."""
 
     def __init__(
         self,

@@ -46,7 +46,7 @@ __all__ = [
 
 
 def negative(a: Any, dtype: Any = None) -> Tensor:
-    """Neg: -x, elementwise."""
+    """The negative of each element."""
     return typed(ops.neg(tensor(a)), dtype)
 
 
@@ -56,12 +56,12 @@ def positive(a: Any, dtype: Any = None) -> Tensor:
 
 
 def logical_not(a: Any, dtype: Any = None) -> Tensor:
-    """LogicalNot: T(x == T(0)), elementwise."""
+    """Whether each element is zero or False."""
     return typed(ops.logical_not(tensor(a)), dtype)
 
 
 def divmod(x1: Any, x2: Any, dtype: Any = None) -> Any:
-    """(the floor of x1 / x2, x1 mod x2), elementwise."""
+    """The quotient rounded down and the remainder, elementwise: (x1 // x2, x1 % x2)."""
     return typed((ops.floor_div(*pair(x1, x2)), ops.mod(*pair(x1, x2))), dtype)
 
 
@@ -196,7 +196,7 @@ def cumprod(a: Any, axis: Any = None, dtype: Any = None) -> Tensor:
 
 
 def nancumsum(a: Any, axis: Any = None, dtype: Any = None) -> Any:
-    """cumsum with 0 in place of NaN."""
+    """The cumulative sum, with 0 in place of NaN."""
     return without_nan(a, dtype).cumsum(axis)
 
 
@@ -369,7 +369,7 @@ def column_stack(tup: Any) -> Tensor:
 
 
 def append(arr: Any, values: Any, axis: Any = None) -> Tensor:
-    """Both joined along an axis; None: flattened first."""
+    """Joins two arrays along an axis; None: both are flattened first."""
     return concatenate((arr, values), axis)
 
 
@@ -419,7 +419,7 @@ def asarray(a: Any, dtype: Any = None) -> Tensor:
 
 
 def asfarray(a: Any, dtype: Any = _core.float32) -> Tensor:
-    """A tensor of it, float32 unless dtype says otherwise."""
+    """The argument as a tensor, float32 unless dtype says otherwise."""
     return array(a, dtype, False)
 
 
@@ -454,7 +454,7 @@ def ones_like(a: Any, dtype: Any = None, shape: Any = None) -> Tensor:
 
 
 def empty_like(prototype: Any, dtype: Any = None, shape: Any = None) -> Tensor:
-    """Zeros, in prototype's shape and dtype unless others are given."""
+    """A tensor of zeros, in prototype's shape and dtype unless others are given."""
     return like(prototype, 0, dtype, shape)
 
 
@@ -574,7 +574,7 @@ def bincount(x: Any, weights: Any = None, minlength: Any = 0, length: Any = None
 
 
 def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Any:
-    """The edges of the bins that histogram would take."""
+    """The edges of the bins that histogram would use."""
     return histogram(a, bins, range, weights)[1]
 
 

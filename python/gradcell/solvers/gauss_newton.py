@@ -49,7 +49,7 @@ _REASONS = {
 
 @dataclass(frozen=True)
 class GaussNewtonState:
-    """What one step did, or how a run ended.
+    """Describes what one step did, or how a run ended.
 
     loss: at the parameters as they are now; before: before the step; step: the multiple of the direction
     that was taken, 0 where none lowered the loss; damping: what was added to the matrix's diagonal; ratio:

@@ -10,7 +10,14 @@ from gradcell.base import arguments
 from gradcell.base.location import where
 from gradcell.dataset.transforms import TensorOperation
 from gradcell.dataset.vision.convert import gray, hsv_to_rgb, rgb_to_hsv
-from gradcell.dataset.vision.image import ImageOperation, Sometimes, interval, rounded
+from gradcell.dataset.vision.image import (
+    ImageOperation,
+    Sometimes,
+    interval,
+    is_pil,
+    pillow,
+    rounded,
+)
 from gradcell.dataset.workers import generator
 
 
@@ -28,10 +35,17 @@ def blend(image: np.ndarray, other: np.ndarray | float, factor: float) -> np.nda
 
 
 class _Factor(ImageOperation):
-    """A blend of an image with what has none of the property."""
+    """A blend of an image with what has none of the property, for an image of Pillow's by Pillow."""
+
+    enhancer = ""  #: the class of ImageEnhance that does the same, if MindSpore uses one
 
     def __init__(self, factor: float, name: str) -> None:
         self.factor = arguments.number(factor, type(self).__name__, name, least=0)
+
+    def _one(self, value: Any) -> Any:
+        if self.enhancer and is_pil(value):
+            return getattr(pillow("ImageEnhance"), self.enhancer)(value).enhance(self.factor)
+        return super()._one(value)
 
     def _image(self, image: np.ndarray) -> np.ndarray:
         return blend(image, self._without(image), self.factor)
@@ -44,6 +58,8 @@ class _Factor(ImageOperation):
 class AdjustBrightness(_Factor):
     """Changes the brightness: factor 0 gives black, 1 leaves the image as it is."""
 
+    enhancer = "Brightness"
+
     def __init__(self, brightness_factor: float) -> None:
         super().__init__(brightness_factor, "brightness_factor")
 
@@ -53,7 +69,9 @@ class AdjustBrightness(_Factor):
 
 
 class AdjustContrast(_Factor):
-    """0: the mean gray, 1: as it is."""
+    """Changes the contrast: factor 0 gives the mean gray, 1 leaves the image as it is."""
+
+    enhancer = "Contrast"
 
     def __init__(self, contrast_factor: float) -> None:
         super().__init__(contrast_factor, "contrast_factor")
@@ -69,6 +87,8 @@ class AdjustContrast(_Factor):
 
 class AdjustSaturation(_Factor):
     """Changes the saturation: factor 0 gives a gray image, 1 leaves it as it is."""
+
+    enhancer = "Color"
 
     def __init__(self, saturation_factor: float) -> None:
         super().__init__(saturation_factor, "saturation_factor")
@@ -115,7 +135,7 @@ class AdjustHue(ImageOperation):
 
 
 class AdjustGamma(ImageOperation):
-    """gain * value^gamma, of values in [0, 1]."""
+    """Gamma correction: gain * value^gamma, of values in [0, 1]."""
 
     def __init__(self, gamma: float, gain: float = 1) -> None:
         self.gamma = arguments.number(gamma, "AdjustGamma", "gamma", least=0)
@@ -224,7 +244,7 @@ class Posterize(ImageOperation):
 
 
 class RandomPosterize(ImageOperation):
-    """Posterize with a number of bits from a range."""
+    """Applies Posterize with a random number of bits from a range."""
 
     def __init__(self, bits: Any = (8, 8)) -> None:
         listed = bits if isinstance(bits, (list, tuple)) else (bits, bits)
@@ -346,7 +366,7 @@ class Grayscale(ImageOperation):
 
 
 class RandomGrayscale(ImageOperation):
-    """Gray with a probability, in as many channels as before."""
+    """Converts the image to gray with a given probability; the number of channels stays."""
 
     def __init__(self, prob: float = 0.1) -> None:
         self.prob = arguments.number(prob, "RandomGrayscale", "prob", least=0, most=1)

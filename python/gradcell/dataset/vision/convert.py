@@ -66,7 +66,7 @@ class ToPIL(TensorOperation):
 
 
 class ToNumpy(TensorOperation):
-    """From an image of Pillow's to an array."""
+    """Converts an image of Pillow to an array."""
 
     def _one(self, value: Any) -> np.ndarray:
         return np.array(value)
@@ -97,7 +97,7 @@ class ToType(TensorOperation):
 
 
 class HWC2CHW(TensorOperation):
-    """From [height, width, channels] to [channels, height, width]."""
+    """Converts [height, width, channels] to [channels, height, width]."""
 
     def _one(self, value: Any) -> np.ndarray:
         image = np.asarray(value)
@@ -155,7 +155,7 @@ class NormalizePad(Normalize):
 
 
 class LinearTransformation(TensorOperation):
-    """(image as a row - mean_vector) times a square matrix."""
+    """Multiplies (image as a row - mean_vector) by a square matrix."""
 
     def __init__(self, transformation_matrix: Any, mean_vector: Any) -> None:
         self.matrix, self.mean = np.asarray(transformation_matrix), np.asarray(mean_vector)
@@ -221,7 +221,7 @@ class RgbToHsv(_ColorSpace):
 
 
 class HsvToRgb(_ColorSpace):
-    """Hue, saturation and value to red, green and blue, float64."""
+    """Converts hue, saturation and value to red, green and blue, float64."""
 
     def _convert(self, image: np.ndarray) -> np.ndarray:
         return hsv_to_rgb(image)

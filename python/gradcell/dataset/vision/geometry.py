@@ -168,7 +168,7 @@ class Crop(ImageOperation):
 
 
 class CenterCrop(ImageOperation):
-    """The middle, with black around where the image is smaller."""
+    """Cuts out the middle of the image, with black around if the image is smaller."""
 
     def __init__(self, size: Any) -> None:
         self.size = pair("CenterCrop", "size", size)
@@ -215,7 +215,7 @@ class RandomCrop(ImageOperation):
 
 
 class RandomResizedCrop(ImageOperation):
-    """A part of random size and shape, in another size.
+    """Cuts out a part of random size and shape, and resizes it.
 
     scale: the part's fraction of the image, ratio: its width over its height; where max_attempts find
     none that fits, the middle is taken (Szegedy et al., CVPR 2015, 1, section 6).
@@ -489,7 +489,7 @@ def affine(
 
 
 class RandomAffine(ImageOperation):
-    """Affine with degrees, translate, scale and shear of ranges.
+    """Applies Affine with random degrees, translation, scale and shear from ranges.
 
     translate: (most along x, most along y) as shares, or (least x, most x, least y, most y). shear:
     a number, (least, most) along x, or of both.
@@ -531,7 +531,7 @@ class RandomAffine(ImageOperation):
 
 
 class CutOut(ImageOperation):
-    """num_patches squares of zeros somewhere (DeVries and Taylor, arXiv:1708.04552)."""
+    """Sets num_patches random squares to zero (DeVries and Taylor, arXiv:1708.04552)."""
 
     def __init__(self, length: int, num_patches: int = 1, is_hwc: bool = True) -> None:
         self.length = arguments.integer(length, "CutOut", "length", 1)

@@ -62,7 +62,7 @@ def column_stack(tensors: Any) -> Tensor:
 
 
 def row_stack(tensors: Any) -> Tensor:
-    """Joined along the first dimension; vectors as rows."""
+    """Joins tensors along the first dimension; vectors become rows."""
     return shaping.vstack(tensors)
 
 

@@ -69,7 +69,7 @@ def filled(size: Any, fill_value: Any, dtype: Any = None) -> Tensor:
 
 
 def fill(type: Any, shape: Any, value: Any) -> Tensor:
-    """A tensor of one number, of dtype `type`."""
+    """A tensor filled with one number, of dtype `type`."""
     return filled(shape, value, type)
 
 
@@ -90,12 +90,12 @@ def ones(shape: Any, dtype: Any = None) -> Tensor:
 
 
 def zeros_like(input: Any, *, dtype: Any = None) -> Tensor:
-    """Zeros with input's shape and, by default, its dtype."""
+    """A tensor of zeros with input's shape and, by default, its dtype."""
     return full_like(input, 0, dtype=dtype)
 
 
 def ones_like(input: Any, *, dtype: Any = None) -> Tensor:
-    """Ones with input's shape and, by default, its dtype."""
+    """A tensor of ones with input's shape and, by default, its dtype."""
     return full_like(input, 1, dtype=dtype)
 
 

@@ -53,7 +53,7 @@ def dtype(x: Any) -> _core.DType:
 
 
 def cast(input: Any, dtype: Any) -> Tensor:
-    """The elements in another dtype. Floating to integer truncates."""
+    """The tensor in another dtype. From floating to integer types the fraction is cut off."""
     return _ops.cast(input, to_dtype(dtype))
 
 
@@ -104,7 +104,7 @@ def expand_dims(input_x: Any, axis: Any) -> Tensor:
 
 
 def unsqueeze(input: Any, dim: Any) -> Tensor:
-    """With a new dimension of size 1 at dim."""
+    """The tensor with a new dimension of size 1 at dim."""
     return expand_dims(input, dim)
 
 
@@ -114,7 +114,7 @@ def transpose(input: Any, input_perm: Any) -> Tensor:
 
 
 def permute(input: Any, axis: Any) -> Tensor:
-    """With the dimensions in the order of axis."""
+    """The tensor with its dimensions in the order of axis."""
     return transpose(input, axis)
 
 
@@ -234,7 +234,7 @@ def repeat_interleave(input: Any, repeats: Any, axis: Any = None) -> Tensor:
 
 
 def repeat_elements(x: Any, rep: int, axis: int = 0) -> Tensor:
-    """Each element repeated rep times in a row along axis."""
+    """Repeats each element rep times in a row along axis."""
     return repeat_interleave(x, rep, axis)
 
 
@@ -285,7 +285,7 @@ def slice(input_x: Any, begin: Any, size: Any) -> Tensor:
 
 @one_plan
 def flip(input: Any, dims: Any) -> Tensor:
-    """With the order of elements reversed along dims."""
+    """The tensor with the order of its elements reversed along dims."""
     x = arguments.tensor(input, "flip")
     for a in arguments.axes_of(dims, x.ndim, "flip", "dims") if dims not in ((), []) else []:
         if x.shape[a]:
@@ -335,7 +335,7 @@ def cat(tensors: Any, axis: Any = 0) -> Tensor:
 
 @one_plan
 def stack(tensors: Any, axis: Any = 0) -> Tensor:
-    """Tensors of one shape, joined along a new axis.
+    """Joins tensors of one shape along a new axis.
 
     Raises TypeError unless it is a tuple or list, ValueError for none or for different shapes.
     """
@@ -358,7 +358,7 @@ def vstack(inputs: Any) -> Tensor:
 
 @one_plan
 def hstack(tensors: Any) -> Tensor:
-    """Joined along the second dimension; vectors along their only one."""
+    """Joins tensors along the second dimension; vectors along their only one."""
     xs = [x if x.ndim else _ops.reshape(x, [1]) for x in arguments.tensors(tensors, "hstack")]
     return concat(xs, 0 if xs and xs[0].ndim == 1 else 1)
 
@@ -448,14 +448,14 @@ def _triangle(x: Tensor, op: str) -> Tensor:
 
 @one_plan
 def tril(input: Any, diagonal: int = 0) -> Tensor:
-    """Zero above the diagonal-th diagonal of the last two dimensions."""
+    """The lower triangle: zero above the diagonal-th diagonal of the last two dimensions."""
     x = arguments.tensor(input, "tril")
     return _ops.where(_ops.less_equal(_triangle(x, "tril"), diagonal), x, False)
 
 
 @one_plan
 def triu(input: Any, diagonal: int = 0) -> Tensor:
-    """Zero below the diagonal-th diagonal of the last two dimensions."""
+    """The upper triangle: zero below the diagonal-th diagonal of the last two dimensions."""
     x = arguments.tensor(input, "triu")
     return _ops.where(_ops.greater_equal(_triangle(x, "triu"), diagonal), x, False)
 

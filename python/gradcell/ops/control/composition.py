@@ -143,7 +143,7 @@ def typeof(x: Any) -> str:
 
 @one_plan
 def addn(x: Any) -> Tensor:
-    """The sum of the tensors of a tuple or list. Raises ValueError for none."""
+    """The sum of several tensors, given as a tuple or list. Raises ValueError for none."""
     xs = arguments.tensors(x, "AddN", "x")
     if not xs:
         raise ValueError(f"AddN: needs at least one tensor{where()}")

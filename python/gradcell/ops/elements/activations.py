@@ -230,7 +230,7 @@ def softshrink(input: Any, lambd: Any = 0.5) -> Tensor:
 
 @one_plan
 def threshold(input: Any, thr: Any, value: Any) -> Tensor:
-    """x where it is above thr, else value."""
+    """x where it exceeds thr, and value elsewhere."""
     x = _float(input, "threshold")
     return _ops.where(_ops.greater(x, thr), x, value)
 

@@ -26,7 +26,7 @@ def _float(value: Any, op: str, name: str = "input") -> Tensor:
 
 @one_plan
 def signbit(input: Any) -> Tensor:
-    """Whether the sign is minus, that of -0 included."""
+    """Whether the sign of each element is minus; -0 counts as negative."""
     x = arguments.operand(input, "signbit")
     if not x.dtype.is_floating:
         return _ops.less(x, 0)
@@ -43,7 +43,7 @@ def isposinf(input: Any) -> Tensor:
 
 @one_plan
 def heaviside(input: Any, values: Any) -> Tensor:
-    """0 below zero, 1 above, values at zero."""
+    """The Heaviside step function: 0 below zero, 1 above, values at zero."""
     x = arguments.operand(input, "heaviside")
     step = _ops.cast(_ops.greater(x, 0), x.dtype)
     return _ops.where(_ops.equal(x, 0), values, _ops.where(_ops.isnan(x), x, step))
@@ -181,7 +181,7 @@ def logaddexp2(input: Any, other: Any) -> Tensor:
 
 @one_plan
 def xdivy(x: Any, y: Any) -> Tensor:
-    """x / y, 0 where both are 0."""
+    """The quotient x / y, and 0 where both are 0."""
     a, b = arguments.operands(x, y, "xdivy", ("x", "y"))
     zero = _ops.logical_and(_ops.equal(a, 0), _ops.equal(b, 0))
     return _ops.where(zero, 0, _ops.div(a, _ops.where(zero, 1, b)))
@@ -338,11 +338,11 @@ def float_status(x: Any) -> Tensor:
 
 
 def approximate_equal(x: Any, y: Any, tolerance: float = 1e-05) -> Tensor:
-    """Whether |x - y| is below the tolerance, elementwise."""
+    """Whether two elements differ by less than the tolerance."""
     return _ops.less(_ops.abs(_ops.sub(x, y)), tolerance)
 
 
 def is_floating_point(input: Any) -> bool:
-    """Whether the dtype is floating, and not complex."""
+    """Whether the dtype of a tensor is a real floating type."""
     dtype = arguments.tensor(input, "is_floating_point").dtype
     return dtype.is_floating and not dtype.is_complex

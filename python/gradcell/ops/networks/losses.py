@@ -212,7 +212,7 @@ def nll_loss(
     inputs: Any, target: Any, weight: Any = None, ignore_index: int = -100,
     reduction: str = "mean", label_smoothing: float = 0.0,
 ) -> Tensor:  # fmt: skip
-    """Minus the logarithmic probability of each target class.
+    """The negative log likelihood: minus the logarithmic probability of each target class.
 
     inputs: logarithms of probabilities, [N, C], [N, C, ...] or [C]; target: class indices, without
     the dimension C. weight: [C], multiplies each class's loss; the mean is over the sum of weights.
@@ -323,7 +323,7 @@ def binary_cross_entropy(
 def binary_cross_entropy_with_logits(
     input: Any, target: Any, weight: Any = None, pos_weight: Any = None, reduction: str = "mean"
 ) -> Tensor:
-    """binary_cross_entropy of sigmoid(input), without overflow.
+    """The binary cross entropy of sigmoid(input), computed without overflow.
 
     weight: multiplies each element's loss; pos_weight: multiplies the target's part of it. Both
     broadcast.

@@ -126,7 +126,7 @@ def uniform(
 
 @one_plan
 def standard_normal(shape: Any, seed: Any = None) -> Tensor:
-    """Normal numbers of mean 0 and standard deviation 1, float32."""
+    """Random numbers of the standard normal distribution, float32."""
     return _draw_normal(arguments.integers(shape, "StandardNormal", "shape"), seed)
 
 
@@ -191,7 +191,7 @@ def randint(low: Any, high: Any, size: Any, seed: Any = None, *, dtype: Any = No
 
 
 def randint_like(input: Any, low: Any, high: Any, seed: Any = None, *, dtype: Any = None) -> Tensor:
-    """As randint, with input's shape and dtype."""
+    """Random integers, as randint makes them, with input's shape and dtype."""
     x = arguments.tensor(input, "randint_like")
     return randint(low, high, tuple(x.shape), seed, dtype=arguments.dtype_or(dtype, x.dtype))
 

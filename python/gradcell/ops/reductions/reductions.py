@@ -403,7 +403,7 @@ def _finite_shift(x: Tensor, axis: Any) -> Tensor:
 @one_plan
 @in_float32
 def logsumexp(input: Any, dim: Any = None, keepdim: bool = False) -> Tensor:
-    """log(sum(exp(input))), without overflow: the largest element is taken out first."""
+    """$log(sum(exp(input)))$, without overflow: the largest element is taken out first."""
     x = arguments.floating(arguments.tensor(input, "logsumexp"))
     axes = arguments.axes_of(_axes(dim), x.ndim, "logsumexp", "dim")
     if _reduced_count(x, axes, "logsumexp") == 0:

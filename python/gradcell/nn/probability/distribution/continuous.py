@@ -229,7 +229,8 @@ class Logistic(_LocationScale):
 
 
 class Gumbel(_LocationScale):
-    """The Gumbel distribution of largest values. loc, scale: scale positive. Otherwise like Normal."""
+    """The Gumbel distribution of the largest of many values. loc, scale: scale positive. Otherwise
+    like Normal."""
 
     _needs = {"scale": "positive"}  # noqa: RUF012
 
