@@ -19,8 +19,8 @@ ROOT = Path(__file__).parents[3]
 #: bench/deepxde_names.py --record: of DeepXDE 1.15 on PyTorch.
 WANTED = json.loads((ROOT / "tests" / "python" / "golden" / "deepxde_names.json").read_text())
 #: What DeepXDE 1.13 cannot do on PyTorch either.
-NOT_IN_1_13 = """data.MfDataSet data.PDEOperatorCartesianProd losses.mean_absolute_error zcs.LazyGrad zcs.Model
-    zcs.PDEOperatorCartesianProd""".split()
+NOT_IN_1_13 = """data.MfDataSet data.PDEOperatorCartesianProd losses.mean_absolute_error zcs.LazyGrad
+    zcs.Model zcs.PDEOperatorCartesianProd""".split()
 
 
 @pytest.fixture(scope="module")
