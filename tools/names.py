@@ -355,7 +355,7 @@ def losses() -> dict[str, tuple[list[float], list[float]]]:
 
 
 def figures(total: list[int]) -> list[str]:
-    """The section of the page for those who come from MindSpore; total: of the columns of names.md's table."""
+    """The section of the page; total: of the columns of names.md's table."""
     names, supported, agree, refused = total[:4]
     timed = (ROOT / "bench" / "results" / "applications.md").read_text()
     parts = [
@@ -379,9 +379,8 @@ def figures(total: list[int]) -> list[str]:
         times = next(line for line in timed.splitlines() if line.startswith(f"| {title} |")).split(
             "|"
         )
-        parts.append(
-            f"| {title} | {theirs[-1]:.6g} | {ours[-1]:.6g} | {f'{apart:.0e}' if apart else 0} |{times[2]}|{times[3]}|"
-        )
+        row = f"| {title} | {theirs[-1]:.6g} | {ours[-1]:.6g} | {f'{apart:.0e}' if apart else 0} |"
+        parts.append(f"{row}{times[2]}|{times[3]}|")
     parts += [
         "",
         "MindSpore's two modes give different losses for molecular dynamics and weather. The table has those "
