@@ -10,7 +10,7 @@ trains by L-BFGS too, evaluations of that are timed behind it, a first one aside
 processor's time (one thread each, so that others on the machine disturb it little; with --threads above 1 the
 wall clock's, for a quiet machine), the lowest 10 % quantile of steps, the best of rounds in turn. DeepXDE,
 PyTorch, JAX, flax, optax and gradcell must be importable; a script that DeepXDE cannot run on JAX, or for
-which it has another loss there, has a dash in its place, and its reason is told.
+which it has another loss there, has a dash in its place, and a table of its own says the reason.
 """
 
 from __future__ import annotations
@@ -43,6 +43,7 @@ HEAD = (
 
 
 MARK = "<!-- bench/deepxde_compare.py -->"
+WITHOUT_JAX = "<!-- bench/deepxde_compare.py: not with JAX -->"
 
 
 class Done(Exception):
@@ -222,6 +223,7 @@ def measured(script: str, backend: str, budget: float, threads: int = 1) -> dict
     command = [sys.executable, __file__, script, "--child", backend, "--budget", str(budget)]
     command += ["--threads", str(threads)]
     environment = {"OMP_NUM_THREADS": str(threads), "GRADCELL_NUM_THREADS": str(threads)}
+    environment["JAX_TRACEBACK_FILTERING"] = "off"  # the error is the last line
     if threads == 1:
         flags = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
         environment["XLA_FLAGS"] = flags
@@ -242,10 +244,11 @@ def difference(ours: list[float], theirs: list[float]) -> float:
     return max(abs(a - b) / abs(b) for a, b in zip(ours, theirs, strict=True))
 
 
-def compare(script: str, rounds: int, budget: float, threads: int) -> tuple[str, float]:
-    """A line of the table, and how far the losses are apart."""
+def compare(script: str, rounds: int, budget: float, threads: int) -> tuple[str, float, str]:
+    """A line of the table, how far the losses are apart, and why there is nothing of JAX."""
     backends = ["gradcell", "pytorch", "jax"]
     runs: dict[str, list[dict[str, Any]]] = {backend: [] for backend in backends}
+    reason = ""
     for _ in range(rounds):
         for backend in backends.copy():
             try:
@@ -254,13 +257,13 @@ def compare(script: str, rounds: int, budget: float, threads: int) -> tuple[str,
                 if backend != "jax":
                     raise
                 backends.remove(backend)  # DeepXDE has less on JAX
-                print(f"{script}: not with JAX: {str(error).splitlines()[-1]}", file=sys.stderr)
+                reason = str(error).splitlines()[-1].partition(": ")[2]
     ours = runs["gradcell"]
     wanted = ours[0]["losses"]
     apart = difference(wanted, runs["pytorch"][0]["losses"])
     if runs["jax"] and (far := difference(wanted, runs["jax"][0]["losses"])) > 1e-4:
         runs["jax"] = []
-        print(f"{script}: with JAX the losses are {far:.0e} away", file=sys.stderr)
+        reason = f"its losses differ by {far:.0e}"
     cells = [Path(script).stem, f"{wanted[0]:.6g}, {wanted[1]:.6g}", f"{apart:.0e}"]
     step = best(ours, "ms")
     cells += [f"{best(ours, 'first'):.0f} ms", f"{step:.2g} ms"]
@@ -276,7 +279,7 @@ def compare(script: str, rounds: int, budget: float, threads: int) -> tuple[str,
         cells += [f"{a:.2g} ms", f"{of_loss:.2f}", f"{b:.2g} ms", f"{a / b:.2f}"]
     else:
         cells += ["-"] * 4
-    return f"| {' | '.join(cells)} |", apart
+    return f"| {' | '.join(cells)} |", apart, reason
 
 
 def write(path: Path, mark: str, lines: list[str]) -> None:
@@ -313,14 +316,16 @@ def main() -> int:
         losses = {Path(s).stem: measured(s, "pytorch", 0)["losses"] for s in options.scripts}
         Path(options.record).write_text(json.dumps(losses, indent=1) + "\n")
         return 0
-    lines, worst = [HEAD], 0.0
+    lines, reasons, worst = [HEAD], ["| script | why not with JAX |\n|---|---|"], 0.0
     print(HEAD)
     for script in options.scripts:
-        line, apart = compare(script, options.rounds, options.budget, options.threads)
+        line, apart, reason = compare(script, options.rounds, options.budget, options.threads)
         lines, worst = [*lines, line], max(worst, apart)
-        print(line, flush=True)
+        reasons += [f"| {Path(script).stem} | {reason} |"] if reason else []
+        print(line, reason, flush=True)
         if options.write:
             write(Path(options.write), MARK, lines)
+            write(Path(options.write), WITHOUT_JAX, reasons)
     return int(worst > 1e-5)
 
 

@@ -141,19 +141,32 @@ def row(name: str, run: dict[str, Any], peer: dict[str, Any] | None) -> str:
     """A run's line of the table; its time beside the peer's."""
     evaluation = run["L-BFGS"] / max(run["evaluations"], 1) * 1e3
     ratio = f"{run['seconds'] / peer['seconds']:.2f}" if peer else ""
-    cells = [name, f"{run['adam']:.1f} s", f"{run['L-BFGS']:.1f} s", f"{run['evaluations']:,}"]
+    cells = [name, f"{run['adam']:.1f} s", f"{run['L-BFGS']:.1f} s", f"{run['evaluations']:,.0f}"]
     cells += [f"{evaluation:.2g} ms", f"{run['seconds']:.1f} s", ratio]
     cells += [f"{run['loss']:.1e}", f"{run['error']:.1e}"]
     return f"| {' | '.join(cells)} |"
 
 
+def median(runs: list[dict[str, Any]]) -> dict[str, Any]:
+    """Of each number of the runs the median."""
+    return {name: float(np.median([run[name] for run in runs])) for name in runs[0]}
+
+
 def table(runs: dict[str, dict[str, Any]]) -> list[str]:
+    """A line for each run, and medians over the seeds that both have run."""
     lines = [HEAD]
+    titles = {"gradcell": "gradcell", "pytorch": "PyTorch"}
+    pairs: dict[str, list[tuple[dict[str, Any], dict[str, Any]]]] = {}
     for name in sorted(runs):
         dtype, seed, backend = name.split()
         peer = runs.get(f"{dtype} {seed} pytorch") if backend == "gradcell" else None
-        title = {"gradcell": "gradcell", "pytorch": "PyTorch"}[backend]
-        lines.append(row(f"{dtype}, seed {seed}, {title}", runs[name], peer))
+        lines.append(row(f"{dtype}, seed {seed}, {titles[backend]}", runs[name], peer))
+        if peer:
+            pairs.setdefault(dtype, []).append((runs[name], peer))
+    for dtype, both in pairs.items():
+        ours, theirs = (median(list(side)) for side in zip(*both, strict=True))
+        for title, found, peer in (("gradcell", ours, theirs), ("PyTorch", theirs, None)):
+            lines.append(row(f"{dtype}, median of {len(both)}, {title}", found, peer))
     return lines
 
 

@@ -88,7 +88,7 @@ class Burgers(nn.Cell):
 
 
 def narrow_step(x: Tensor, y: Tensor, *weights: Tensor) -> Any:
-    """A loss and its gradients: one kernel, see docs/cuda.md. The data in the weights' type."""
+    """A loss and its gradients: one kernel, see docs/cuda-kernels.md. The data in the weights' type."""
 
     def loss(*w: Tensor) -> Tensor:
         return ops.square((network(x, list(w)) - y).astype(ms.float32)).mean()

@@ -1,4 +1,4 @@
-"""Writes docs/names.md: which of MindSpore's public names are held, which are not, and why.
+"""Writes docs/names.md: which of MindSpore's public names are supported, which are not, and why.
 
 python tools/names.py list     in an environment with MindSpore: the names, into tools/names.txt
 python tools/names.py          in one with gradcell: the document
@@ -21,6 +21,8 @@ SUPPORT = ROOT / "tests" / "python" / "support"
 sys.path[:0] = [str(SUPPORT), str(SUPPORT / "cases")]
 LIST, DOCUMENT = ROOT / "tools" / "names.txt", ROOT / "docs" / "names.md"
 
+LATER = "Not supported yet: Please ask for those that you need."
+
 #: MindSpore's namespaces, in the order of the document; the last word of some is a class.
 SPACES = (
     "mindspore", "ops", "nn", "numpy", "mint", "mint.nn", "mint.nn.functional", "mint.linalg",
@@ -31,24 +33,26 @@ SPACES = (
     "mindrecord", "log",
 )  # fmt: skip
 
-#: Why names are not held, by the first pattern that fits; namespaces come before the names.
+#: Why names are not supported, 'title: explanation', by the first pattern that fits; namespaces come before
+#: the names.
 REASONS: tuple[tuple[str, str], ...] = (
-    ("MindIR, MindSpore's own form of graphs, is neither read nor written; export writes ONNX",
+    ("MindIR: gradcell neither reads nor writes MindSpore's graph format. `export` writes ONNX instead.",
      r"mindir|MindIR|^(mindspore|train) load$|GraphCell"),
-    ("MindSpore 2.10 stops at them too on a CPU: its Model for THOR lacks arguments of a call",
+    ("THOR: MindSpore 2.10 itself cannot run this optimiser on a CPU: its `Model` lacks arguments.",
      r"Thor|thor|THOR|ConvertNetUtils|ConvertModelUtils"),
-    ("sound", r"^dataset\.audio"),
-    ("sparse tensors are holders only: ops do not take them",
+    ("Audio: The transforms of sound files.", r"^dataset\.audio"),
+    ("Sparse tensors: `CSRTensor` and `COOTensor` exist as containers, but ops do not accept them.",
      r"\b(csr|coo|row_tensor|sparse|make_(coo|csr|row|sparse|map))|Sparse|CSR|COO|MapTensor|map_tensor"),
-    ("for Ascend, or for MindSpore's own compilers and kernels",
+    ("Ascend, compilers and kernels: Names for Ascend processors and MindSpore's compilers.",
      r"npu|NPU|Ascend|quant|Quant|moe_|nsa_|flash|Flash|_attention|Attention|rotary|rotated|swiglu|AiCPU|Akg|"
      r"Ffts|FFTS|TBE|int4|hifloat|float8|vm_impl|ms_kernel|kernel|prim_arg|obfusc|Obf|"
      r"boost|rewrite|dump|Dump|jit_forbidden|dvm"),
-    ("for a cluster of processes",
+    ("Clusters: Names for models that are split over many machines.",
      r"all_to_all|all_gather|reduce_scatter|broadcast_object|scatter_object|gather_object|send|recv|Send|"
      r"Receive|Recv|barrier|Barrier|pipeline|Pipeline|strategy|reshard|rank_list|group|Collective|"
      r"Alltoall|AlltoAll|NeighborExchange|isend|shard|merge_sliced|comm_|distributed|Distributed|Push|Pull"),
-    ("MindSpore's own graph words, which traced Python does not need",
+    ("Graph operations: Names by which MindSpore's compiler replaces Python's lists, tuples and branches. "
+     "gradcell records Python as it runs and does not need them.",
      r"scalar_|bool_|tuple_|list_|dict_|make_|string_|env_|Scalar|Tuple|switch|partial_|stop_gradient_|"
      r"hook|Hook|_registry|augassign|zip_operation|ref_to_embed|array_reduce|tail|merge|reduced_shape"),
 )  # fmt: skip
@@ -86,7 +90,7 @@ def write_list() -> None:
 
 def reason(space: str, name: str) -> str:
     text = f"{space} {name}"
-    return next((why for why, pattern in REASONS if re.search(pattern, text)), "not supported yet")
+    return next((why for why, pattern in REASONS if re.search(pattern, text)), LATER)
 
 
 #: How a name of a namespace stands in the cases of tests/python.
@@ -122,65 +126,84 @@ FORMS = {
     "log": r"\blog\.(\w+)",
 }
 
-#: Names that are held without a case beside MindSpore, and why: 'reason: namespace name ...'.
+#: Names that are supported but not compared with MindSpore, and why: 'reason: namespace name ...'.
 NOT_ASKED = """
-descriptions of kernels for MindSpore's compilers: ops AiCPURegOp AkgGpuRegOp CpuRegOp CustomRegOp
-descriptions of kernels for MindSpore's compilers: ops DataType TBERegOp custom_info_register
-descriptions of kernels for MindSpore's compilers: ops op_info_register
-kernels of a program's own (test_name_derivatives.py): ops Custom CustomOpBuilder
-need several processes (test_parallel_collectives.py): ops AllGather AllReduce AlltoAll Barrier
-need several processes (test_parallel_collectives.py): ops Broadcast Pull Push Reduce ReduceOp
-need several processes (test_parallel_collectives.py): ops ReduceScatter
-for Ascend alone, as they say: ops DropoutDoMask DropoutGenMask DynamicGRUV2 DynamicRNN
-for Ascend alone, as they say: ops FusedCastAdamWeightDecay NPUAllocFloatStatus
-for Ascend alone, as they say: ops NPUClearFloatStatus NPUGetFloatStatus
-write files (test_summary.py): ops HistogramSummary ImageSummary ScalarSummary TensorSummary
-decorators, which give no numbers (test_ops_trees.py): ops MultitypeFuncGraph prim_attr_register
-hooks (test_hooks.py): Tensor hooks register_hook
-prints: mindspore run_check
-compiled there from the text of a file (test_program_idioms.py): mindspore jit data_sink
-for MindSpore's own compilers, as they say: mindspore lazy_inline no_inline ms_memory_recycle
-for a cluster, as they say (test_program_idioms.py): mindspore Layout shard set_ps_context
-for a cluster, as they say (test_program_idioms.py): mindspore sync_pipeline_shared_parameters
-for a cluster, as they say (test_program_idioms.py): parallel Layout shard get_algo_parameters
-for a cluster, as they say (test_program_idioms.py): parallel reset_algo_parameters set_algo_parameters
-for a cluster, as they say (test_program_idioms.py): parallel sync_pipeline_shared_parameters
-for a cluster, as they say (test_program_idioms.py): nn.Cell shard offload
-reads and writes (test_profiler.py): mindspore Profiler
-read files (test_dataset_files.py): dataset Cifar10Dataset Cifar100Dataset FashionMnistDataset
-read files (test_dataset_files.py): dataset ImageFolderDataset MindDataset MnistDataset TFRecordDataset
-read files (test_dataset_files.py): mindrecord FileReader FileWriter SUCCESS FAILED
-read files (test_vision.py): dataset.vision Decode RandomCropDecodeResize
-need a dataset of classes (test_dataset_files.py): dataset PKSampler
-keeps nothing, as it says (test_dataset_steps.py): dataset DatasetCache
-written down from MindSpore in test_text.py: dataset.text BasicTokenizer BertTokenizer Lookup
-written down from MindSpore in test_text.py: dataset.text PythonTokenizer RegexTokenizer ToNumber
-written down from MindSpore in test_text.py: dataset.text Truncate TruncateSequencePair Vocab
-written down from MindSpore in test_text.py: dataset.text UnicodeCharTokenizer WhitespaceTokenizer
-written down from MindSpore in test_text.py: dataset.text WordpieceTokenizer to_bytes to_str
-writes a file (test_dataset_files.py): dataset.GeneratorDataset save
-draw (test_vision.py): dataset.vision CutMixBatch MixUpBatch UniformAugment
-a run that ends before its time (test_training_exits.py): train BackupAndRestore OnRequestExit
-takes a network (test_training_exits.py): train OcclusionSensitivity
-takes a network (test_training_exits.py): nn OcclusionSensitivity
-the base of others (test_bijectors.py): nn.probability.bijector Bijector
-a flag that says there what here is always so: Tensor is_init
-no numbers: nn no_init_parameters rearrange_inputs
-programs of their own, in both modes (test_mindspore_programs.py): mindspore Symbol enable_dynamic
-programs of their own, in both modes (test_mindspore_programs.py): Tensor const_arg set_const_arg
-programs of their own, in both modes (test_mindspore_programs.py): nn.Cell get_scope
+They register kernels with MindSpore's compilers: ops AiCPURegOp AkgGpuRegOp CpuRegOp CustomRegOp
+They register kernels with MindSpore's compilers: ops DataType TBERegOp custom_info_register op_info_register
+The program defines the kernel itself (`test_name_derivatives.py`): ops Custom CustomOpBuilder
+They need several processes (`test_parallel_collectives.py`): ops AllGather AllReduce AlltoAll Barrier
+They need several processes (`test_parallel_collectives.py`): ops Broadcast Pull Push Reduce ReduceOp
+They need several processes (`test_parallel_collectives.py`): ops ReduceScatter
+They run on Ascend processors only, in MindSpore too: ops DropoutDoMask DropoutGenMask DynamicGRUV2 DynamicRNN
+They run on Ascend processors only, in MindSpore too: ops FusedCastAdamWeightDecay NPUAllocFloatStatus
+They run on Ascend processors only, in MindSpore too: ops NPUClearFloatStatus NPUGetFloatStatus
+They write files (`test_summary.py`): ops HistogramSummary ImageSummary ScalarSummary TensorSummary
+They decorate functions and return no numbers (`test_ops_trees.py`): ops MultitypeFuncGraph prim_attr_register
+They register hooks (`test_hooks.py`): Tensor hooks register_hook
+It only prints: mindspore run_check
+MindSpore compiles these from a source file (`test_program_idioms.py`): mindspore jit data_sink
+They are hints to MindSpore's compiler, which gradcell accepts and ignores: mindspore lazy_inline no_inline
+They are hints to MindSpore's compiler, which gradcell accepts and ignores: mindspore ms_memory_recycle
+They matter on a cluster only (`test_program_idioms.py`): mindspore Layout shard set_ps_context
+They matter on a cluster only (`test_program_idioms.py`): mindspore sync_pipeline_shared_parameters
+They matter on a cluster only (`test_program_idioms.py`): parallel Layout shard get_algo_parameters
+They matter on a cluster only (`test_program_idioms.py`): parallel reset_algo_parameters set_algo_parameters
+They matter on a cluster only (`test_program_idioms.py`): parallel sync_pipeline_shared_parameters
+They matter on a cluster only (`test_program_idioms.py`): nn.Cell shard offload
+It measures time (`test_profiler.py`): mindspore Profiler
+They read files (`test_dataset_files.py`): dataset Cifar10Dataset Cifar100Dataset FashionMnistDataset
+They read files (`test_dataset_files.py`): dataset ImageFolderDataset MindDataset MnistDataset TFRecordDataset
+They read files (`test_dataset_files.py`): mindrecord FileReader FileWriter SUCCESS FAILED
+They decode image files (`test_vision.py`): dataset.vision Decode RandomCropDecodeResize
+It needs a dataset with classes (`test_dataset_files.py`): dataset PKSampler
+It does nothing in gradcell, as its docstring says (`test_dataset_steps.py`): dataset DatasetCache
+Their expected values come from MindSpore, by hand (`test_text.py`): dataset.text BasicTokenizer
+Their expected values come from MindSpore, by hand (`test_text.py`): dataset.text BertTokenizer Lookup
+Their expected values come from MindSpore, by hand (`test_text.py`): dataset.text PythonTokenizer
+Their expected values come from MindSpore, by hand (`test_text.py`): dataset.text RegexTokenizer ToNumber
+Their expected values come from MindSpore, by hand (`test_text.py`): dataset.text Truncate Vocab
+Their expected values come from MindSpore, by hand (`test_text.py`): dataset.text TruncateSequencePair
+Their expected values come from MindSpore, by hand (`test_text.py`): dataset.text UnicodeCharTokenizer
+Their expected values come from MindSpore, by hand (`test_text.py`): dataset.text WhitespaceTokenizer
+Their expected values come from MindSpore, by hand (`test_text.py`): dataset.text WordpieceTokenizer
+Their expected values come from MindSpore, by hand (`test_text.py`): dataset.text to_bytes to_str
+It writes a file (`test_dataset_files.py`): dataset.GeneratorDataset save
+They draw random numbers (`test_vision.py`): dataset.vision CutMixBatch MixUpBatch UniformAugment
+They act when a run ends early (`test_training_exits.py`): train BackupAndRestore OnRequestExit
+It needs a whole network (`test_training_exits.py`): train OcclusionSensitivity
+It needs a whole network (`test_training_exits.py`): nn OcclusionSensitivity
+It is an abstract base class (`test_bijectors.py`): nn.probability.bijector Bijector
+It is a flag that never changes in gradcell: Tensor is_init
+They return no numbers: nn no_init_parameters rearrange_inputs
+Whole programs compare them in both modes (`test_mindspore_programs.py`): mindspore Symbol enable_dynamic
+Whole programs compare them in both modes (`test_mindspore_programs.py`): Tensor const_arg set_const_arg
+Whole programs compare them in both modes (`test_mindspore_programs.py`): nn.Cell get_scope
 """
+
+#: What a message of MindSpore comes to, by the first pattern that fits.
+MESSAGES = (
+    ("It has no CPU kernel for them",
+     r"unregistered|Kernel select failed|kernelmod|Not found op|Ascend|this device"),
+    ("It compiles functions from their source file, and the tests' expressions have none",
+     r"temporary source code"),
+    ("It wants a program that `mpirun` started", r"mpirun"),
+    ("The process ends with a segmentation fault", r"ended with status 11"),
+)  # fmt: skip
 
 
 def not_asked(space: str) -> dict[str, str]:
     """The names of a namespace that have no case, and why."""
     found = {}
-    for line in NOT_ASKED.strip().splitlines():
-        why, _, rest = line.partition(": ")
-        where, *names = rest.split()
+    for why, where, names in excuses():
         if where == space:
             found |= dict.fromkeys(names, why)
     return found
+
+
+def excuses() -> list[tuple[str, str, list[str]]]:
+    """The reason, the namespace and the names of each line of NOT_ASKED."""
+    parts = [line.partition(": ") for line in NOT_ASKED.strip().splitlines()]
+    return [(why, rest.split()[0], rest.split()[1:]) for why, _, rest in parts]
 
 
 def held(space: str) -> set[str]:
@@ -238,21 +261,31 @@ def agreeing() -> dict[str, set[str]]:
     return names_in([text for text in cases() if text not in said])
 
 
-def refusals() -> list[str]:
-    """A line for each reason: 'reason: the names that have no case but such'."""
-    found: dict[str, list[str]] = {}
-    both = agreeing()
+Lists = dict[str, dict[str, list[str]]]  # names by reason and namespace
+
+
+def refusals() -> tuple[Lists, dict[str, list[str]]]:
+    """The names whose every case stops in MindSpore: by a reason of MESSAGES, and by another message."""
+    known: Lists = {}
+    others: dict[str, list[str]] = {}
+    both, here = agreeing(), {space: held(space) for space in FORMS}
     for text, said in refused().items():
-        none = re.search(
-            r"unregistered|Kernel select failed|kernelmod|Not found op|Ascend|this device", said
-        )
-        why = "there is no kernel for the CPU" if none else re.sub(r"^\w+Error: ", "", said)
+        why = next((w for w, pattern in MESSAGES if re.search(pattern, said)), None)
+        message = re.sub(r"^\w+Error: ", "", said).rstrip(".").replace("`", "'").replace("|", "\\|")
         for space, names in names_in([text]).items():
-            for name in sorted(names & held(space) - both[space]):
-                full = f"`{space}.{name}`"
-                if full not in found.setdefault(why, []):
-                    found[why].append(full)
-    return [f"- {why}: {', '.join(names)}" for why, names in found.items() if names]
+            for name in sorted(names & here[space] - both[space]):
+                if why:
+                    place, entry = known.setdefault(why, {}).setdefault(space, []), name
+                else:
+                    place, entry = others.setdefault(message, []), f"`{space}.{name}`"
+                if entry not in place:
+                    place.append(entry)
+    return known, others
+
+
+def listed(spaces: dict[str, list[str]]) -> list[str]:
+    """A line for each namespace."""
+    return [f"- `{space}`: {', '.join(sorted(names))}" for space, names in spaces.items()]
 
 
 def private() -> list[str]:
@@ -281,70 +314,85 @@ def private() -> list[str]:
     differ = {n: why for n, (_, why) in programs.DIFFERS.items() if n in ran}
     modes = list(programs.MODES_DIFFER)
     return [
-        f"Of {len(asked)} names that programs import from modules below the public ones, "
-        f"{len(asked) - len(unknown)} are in MindSpore 2.10 and {len(asked) - len(lacking)} can be imported "
-        f"here: {len(unused)} of these only say why they do nothing here.",
+        "Programs also import names from modules that MindSpore does not document. The tests ask for "
+        f"{len(asked)} of them: {len(asked) - len(unknown)} exist in MindSpore 2.10, and "
+        f"{len(asked) - len(lacking)} can be imported from gradcell. {len(unused)} of these do nothing "
+        "except explain why.",
         "",
-        f"Of {len(ran)} small programs, which use such names, small behaviours, errors, tensors of unknown "
-        f"rank and training in twelve fields, {len(ran) - len(differ)} give what MindSpore gives in "
-        f"GRAPH_MODE and in PYNATIVE_MODE ({len(modes)} of them what its right mode gives, where its modes "
-        f"differ), and {len(differ)} differ:",
+        f"The tests also run {len(ran)} small programs in GRAPH_MODE and in PYNATIVE_MODE. They use such "
+        "names, details of behaviour, errors, tensors of unknown rank, and training in twelve fields. "
+        f"{len(ran) - len(differ)} print what MindSpore prints. In {len(modes)} of these MindSpore's two "
+        f"modes differ, and gradcell gives the right result in both. The other {len(differ)} differ from "
+        "MindSpore:",
         "",
-        *(f"- `{name.partition(': ')[2]}`: {why}" for name, why in differ.items()),
+        "| program | difference |",
+        "|---|---|",
+        *(
+            f"| {name.partition(': ')[2].replace('_', ' ')} | {why} |"
+            for name, why in differ.items()
+        ),
     ]
 
 
 def write_document() -> None:
-    rows, missing, both = [], {}, agreeing()
-    for line in LIST.read_text().splitlines():
-        space, _, names = line.partition(": ")
-        words = names.split()
+    rows: list[list[Any]] = []
+    missing: Lists = {}
+    both = agreeing()
+    for space, _, text in (line.partition(": ") for line in LIST.read_text().splitlines()):
+        words = text.split()
         try:
             where = owner("gradcell", space)
         except (ImportError, AttributeError):
             where = None
         lacking = [n for n in words if where is None or not hasattr(where, n)]
-        line = [f"`{space}`", len(words), len(words) - len(lacking), "", "", ""]
+        row: list[Any] = [f"`{space}`", len(words), len(words) - len(lacking), "", "", ""]
         if space in FORMS:
             here, agree, excused = held(space), both[space], not_asked(space)
-            line[3:] = [len(here & agree), len(here - agree - set(excused)), len(excused)]
-        rows.append(f"| {' | '.join(map(str, line))} |")
+            row[3:] = [len(here & agree), len(here - agree - set(excused)), len(excused)]
+        rows.append(row)
         for name in lacking:
             missing.setdefault(reason(space, name), {}).setdefault(space, []).append(name)
+    total = [sum(int(row[k] or 0) for row in rows) for k in range(1, 6)]
     parts = [
         "# MindSpore's names",
         "",
-        "How many of MindSpore 2.10's public names gradcell supports. `python tools/names.py` writes this "
-        "page. Using a missing name raises an error that gives its full name.",
+        f"gradcell supports {total[1]:,} of the {total[0]:,} public names of MindSpore 2.10; "
+        f"{total[2]:,} of them give MindSpore's results in the tests. A name that is missing raises an error "
+        "that gives its full name. `python tools/names.py` writes this page.",
         "",
-        "| namespace | names | supported | agree | MindSpore refuses | not compared |",
+        "| namespace | names | supported | same result | MindSpore stops | not compared |",
         "|---|---|---|---|---|---|",
-        *rows,
+        *(f"| {' | '.join(map(str, row))} |" for row in rows),
         "",
-        "A name agrees if a test compares it in both packages: values, dtypes, shapes and first gradients "
-        "(`tests/python/support/cases/*_cases.py`, `tests/python/cases`; `tools/agreement.py` records "
-        "MindSpore's results and errors). Names that have no CPU kernel in MindSpore run here; most are "
-        "compared with another spelling of the same function. `test_tables.py` fails for a supported name "
-        "that is neither compared nor listed below.",
+        "*Same result*: a test compares values, dtypes, shapes and first gradients in both packages. "
+        "*MindSpore stops*: gradcell runs the name, and MindSpore raises an error on a CPU; most of these "
+        "names are compared by another spelling. *Not compared*: other tests cover the name. "
+        "The lists below give both kinds, and then what is not supported.",
         "",
-        "## What MindSpore refuses",
+        "The cases are in `tests/python/cases` and `tests/python/support/cases`, and `tools/agreement.py` "
+        "records what MindSpore gives for them. A test fails if a supported name is in no case and no list.",
         "",
-        *refusals(),
+        "## Where MindSpore stops",
         "",
-        "## Private modules",
-        "",
-        *private(),
-        "",
-        "## What is not compared",
-        "",
-        *(f"- {line}" for line in NOT_ASKED.strip().splitlines()),
-        "",
-        "## What is not supported",
     ]
-    for why in [*(w for w, _ in REASONS), "not supported yet"]:
+    known, others = refusals()
+    for why, spaces in known.items():
+        parts += [f"**{why}:**", "", *listed(spaces), ""]
+    parts += ["**It stops with another message:**", "", "| names | message |", "|---|---|"]
+    parts += [f"| {', '.join(names)} | `{message}` |" for message, names in others.items()]
+    parts.append("")
+    parts += ["## Undocumented modules", "", *private(), "", "## What is not compared", ""]
+    reasons: Lists = {}
+    for why, space, names in excuses():
+        reasons.setdefault(why, {}).setdefault(space, []).extend(names)
+    for why, spaces in reasons.items():
+        named = (f"`{space}`: {', '.join(sorted(names))}" for space, names in spaces.items())
+        parts.append(f"- {why}. {'; '.join(named)}.")
+    parts += ["", "## What is not supported"]
+    for why in [*(w for w, _ in REASONS), LATER]:
         if why in missing:
-            parts += ["", f"### {why[0].upper()}{why[1:]}", ""]
-            parts += [f"- `{space}`: {', '.join(names)}" for space, names in missing[why].items()]
+            title, _, explanation = why.partition(": ")
+            parts += ["", f"### {title}", "", explanation, "", *listed(missing[why])]
     DOCUMENT.write_text("\n".join(parts) + "\n")
 
 

@@ -72,7 +72,9 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
             target = target.removeprefix("docs/")
         if files.get_file_from_path(here) is not None or here.startswith("pictures/"):
             return f"[{text}]({target})"
-        return text if text.startswith("`") else f"`{text}`"
+        return (
+            f"`{text}`" if re.fullmatch(r"[\w./-]*[./][\w./-]*", text) else text
+        )  # a file's name is code
 
     figures = "../" * page.file.src_path.count("/") + "figures/"
     markdown = re.sub(r"\]\((?:\.\./)+bench/results/(?=[\w.-]+\.png\))", f"]({figures}", markdown)
@@ -84,8 +86,16 @@ FORMULA = re.compile(
 )  # what pymdownx.arithmatex writes
 
 
+PRIME = re.compile(
+    r"<msup>(<mi>\w</mi>)<mi>(&#x0203[23];)</mi></msup>"
+)  # already raised in most fonts
+MINUS = re.compile(r"(<mo[^>]*>&#x00028;</mo>)<mo>(&#x02212;)</mo>")  # a sign, not a difference
+PICTURE = re.compile(r'<img [^>]*src="([^"]+)"[^>]*/?>')
+
+
 def on_page_content(content: str, page: Any, config: Any, files: Any) -> str:
-    """Formulas as MathML, which browsers show without a script."""
+    """Pictures lead to themselves, at full size; formulas become MathML, which needs no script."""
+    content = PICTURE.sub(r'<a class="picture" href="\1">\g<0></a>', content)
     if "arithmatex" not in content:
         return content
     from html import unescape
@@ -93,9 +103,11 @@ def on_page_content(content: str, page: Any, config: Any, files: Any) -> str:
     from latex2mathml.converter import convert
 
     def formula(match: re.Match[str]) -> str:
-        if match[1] == "span":
-            return convert(unescape(match[2]))
-        return f'<div class="formula">{convert(unescape(match[2]), display="block")}</div>'
+        inline = match[1] == "span"
+        made = convert(unescape(match[2]), display="inline" if inline else "block")
+        made = MINUS.sub(r'\1<mo form="prefix">\2</mo>', made)
+        made = PRIME.sub(r'<mrow>\1<mo form="postfix" lspace="0" rspace="0">\2</mo></mrow>', made)
+        return made if inline else f'<div class="formula">{made}</div>'
 
     return FORMULA.sub(formula, content)
 

@@ -84,7 +84,7 @@ std::string row_text(Op op) {
   std::string text = std::string(row.name) + ": " + row.forward + ", elementwise.\n\n";
   text += operands(row.kind);
   if (row.kind != OpKind::Ternary) text += std::string(" ") + dtypes(row);
-  return text + " Raises TypeError for anything else than tensors and numbers.";
+  return text + " Raises TypeError for anything other than tensors and numbers.";
 }
 
 void bind_inspect(py::module_& m) {

@@ -330,11 +330,12 @@ void bind_tensor(py::module_& m) {
 
   py::class_<Tensor, TensorPtr>(
       m, "Tensor", py::dynamic_attr(),
-      "Numbers of one dtype in any number of dimensions: a value or, inside a function that is\n"
-      "differentiated or compiled, a node of its graph.\n\n"
+      "An n-dimensional array of one dtype. While a function is differentiated or compiled, its\n"
+      "tensors stand for nodes of the recorded graph.\n\n"
       "input_data: a number, nested lists or tuples of equal lengths, a NumPy array (which is\n"
-      "copied) or a tensor. dtype: by default the data's own; float32 for Python floats, int64\n"
-      "for ints. Raises TypeError for what is not a number and for lists of unequal lengths.\n\n"
+      "copied) or a tensor. dtype: by default the dtype of the data; float32 for Python floats,\n"
+      "int64 for Python integers. Raises TypeError for data that are not numbers and for lists\n"
+      "of unequal lengths.\n\n"
       "Tensor(shape=, dtype=, init=) is initializer(init, shape, dtype).")
       .def(py::init([](py::object data, py::object dtype) -> TensorPtr {
              if (py::isinstance<Tensor>(data)) {

@@ -85,17 +85,20 @@ def main():
     if options.picture and (made := pictures.figure(2)):
         figure, (left, right) = made
         left.plot(guesses, label="found")
-        left.axhline(NU, color="k", alpha=0.4, label="true")
-        left.set(xlabel="step", ylabel="viscosity", yscale="log")
-        left.legend()
+        left.axhline(NU, color="0.6", linestyle="--", label=f"true: {NU}")
+        left.set(title=f"viscosity: {guesses[-1]:.4f} after {len(guesses)} steps")
+        left.set(xlabel="step", ylabel="viscosity", ylim=(0, None))
+        left.legend(frameon=False)
         line = np.linspace(-1, 1, 201, dtype=np.float32)[:, None]
         for time in (0.0, 0.5, 1.0):
             at = np.full_like(line, time)
-            right.plot(line, exact(at, line), "k", lw=3, alpha=0.3)
-            right.plot(line, model.net(Tensor(at), Tensor(line)).asnumpy(), label=f"t = {time}")
-        right.plot(x, u, "k.", ms=2, alpha=0.5, label="observed, all times")
-        right.set(xlabel="x", ylabel="u")
-        right.legend()
+            label = "exact" if time == 0 else None
+            right.plot(line, exact(at, line), color="0.7", lw=4, label=label)
+            network = model.net(Tensor(at), Tensor(line)).asnumpy()
+            right.plot(line, network, label=f"network, t = {time}")
+        right.plot(x, u, ".", color="0.4", ms=2, label="observations, all times")
+        right.set(title="the front at three times", xlabel="x", ylabel="u", ylim=(-0.95, 1.1))
+        right.legend(frameon=False, loc="lower left")
         pictures.save(figure, options.picture)
 
 

@@ -105,7 +105,7 @@ _OTHERS: dict[str, tuple[Any, str]] = {
 
 
 def get_default_dtype() -> _core.DType:
-    """The dtype that set_default_dtype has set: float32 at first."""
+    """The dtype that set_default_dtype has set, at first float32."""
     return _core.default_dtype()
 
 
@@ -243,7 +243,7 @@ def set_context(**kwargs: Any) -> None:
 
 
 def get_context(attr_key: str) -> Any:
-    """The value of an option. Raises ValueError for an unknown one."""
+    """The value of an option that set_context sets. Raises ValueError for an unknown one."""
     if attr_key == "max_threads":
         return _core.max_threads()
     if attr_key in _values:
@@ -258,10 +258,9 @@ def graph_mode() -> bool:
     return bool(_values["mode"] == GRAPH_MODE)
 
 
-def set_device(device_target: str | None, device_id: int | None = None) -> None:
-    """Where to compute: set_context(device_target=..., device_id=...). None: the kind of device in use."""
-    target = _values["device_target"] if device_target is None else device_target
-    set_context(device_target=target, device_id=0 if device_id is None else device_id)
+def set_device(device_target: str, device_id: int | None = None) -> None:
+    """Where to compute: set_context(device_target=..., device_id=...)."""
+    set_context(device_target=device_target, device_id=0 if device_id is None else device_id)
 
 
 class DeviceInfo(NamedTuple):
@@ -272,7 +271,7 @@ class DeviceInfo(NamedTuple):
 
 
 def get_current_device() -> DeviceInfo:
-    """The device in use."""
+    """The device that is in use."""
     return DeviceInfo(str(_values["device_target"]), int(_values["device_id"]))
 
 
@@ -307,14 +306,14 @@ def set_ps_context(**kwargs: Any) -> None:
 
 
 def get_ps_context(attr_key: str) -> Any:
-    """What set_ps_context has set. Raises ValueError for what it has not."""
+    """The value that set_ps_context has set for an option. Raises ValueError for what it has not."""
     if attr_key not in _ps_values:
         _fail(ValueError, f"get_ps_context: unknown option {attr_key!r}")
     return _ps_values[attr_key]
 
 
 def reset_ps_context() -> None:
-    """The options of a parameter server as they are at first."""
+    """Resets the options of a parameter server to their first values."""
     _ps_values.clear()
     _ps_values["enable_ps"] = False
 

@@ -76,7 +76,7 @@ def dtype_to_nptype(type_: DType) -> Any:
 
 
 def dtype_to_pytype(type_: DType) -> type:
-    """Python's type of the elements: bool, int, float or complex."""
+    """The Python type of the elements of a dtype: bool, int, float or complex."""
     if type_.is_complex:
         return builtins.complex
     if type_.is_floating:

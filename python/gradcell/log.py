@@ -28,7 +28,7 @@ def get_level() -> str:
 
 
 def get_log_config() -> dict[str, str]:
-    """The settings in use, by the environment variables' names."""
+    """The settings in use, under the names of their environment variables."""
     return {"GLOG_v": get_level(), "GLOG_logtostderr": "1"}
 
 
@@ -66,32 +66,32 @@ def _write(level: int, msg: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
 
 
 def debug(msg: Any, *args: Any, **kwargs: Any) -> None:
-    """Writes a line for debugging."""
+    """Logs a message for debugging."""
     _write(0, msg, args, kwargs)
 
 
 def info(msg: Any, *args: Any, **kwargs: Any) -> None:
-    """A line about what happens."""
+    """Logs a message about what happens."""
     _write(1, msg, args, kwargs)
 
 
 def warning(msg: Any, *args: Any, **kwargs: Any) -> None:
-    """A line about what may be wrong."""
+    """Logs a message about what may be wrong."""
     _write(2, msg, args, kwargs)
 
 
 def error(msg: Any, *args: Any, **kwargs: Any) -> None:
-    """A line about what is wrong."""
+    """Logs a message about an error."""
     _write(3, msg, args, kwargs)
 
 
 def critical(msg: Any, *args: Any, **kwargs: Any) -> None:
-    """A line about what ends the program."""
+    """Logs a message about what ends the program."""
     _write(4, msg, args, kwargs)
 
 
 def vlog_print(level: str, module: str, file: str, line: int, msg: str) -> None:
-    """A line of verbose logging, written from GLOG_v=0 on."""
+    """Logs a verbose message, written from GLOG_v=0 on."""
     _write(0, "%s %s:%s %s", (module, file, line, msg), {})
 
 

@@ -39,17 +39,17 @@ def threads_num(num: int) -> None:
 
 
 def empty_cache() -> None:
-    """Gives memory that is kept for later use back."""
+    """Returns memory that is kept for later use to the system."""
     _core.release_cached_memory()
 
 
 def memory_stats() -> dict[str, Any]:
-    """The bytes in use and kept."""
+    """The bytes in use, and those kept for later use."""
     return dict(_core.memory_info())
 
 
 def memory_allocated() -> int:
-    """The bytes in use by tensors."""
+    """The bytes that tensors use."""
     return int(_core.memory_info()["in_use"])
 
 
@@ -59,7 +59,7 @@ def memory_reserved() -> int:
 
 
 def memory_summary() -> str:
-    """memory_stats as lines of text."""
+    """The figures of memory_stats as text."""
     return "\n".join(f"{name}: {value}" for name, value in memory_stats().items())
 
 

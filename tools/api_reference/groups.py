@@ -184,12 +184,12 @@ GROUPS = (
     ),
     Group(
         "Networks", "initializers", "Initial values",
-        "How parameters begin.",
+        "How parameters are initialised.",
         "@common.initializer",
     ),
     Group(
         "Networks", "losses", "Losses",
-        "What training makes small, as layers and as functions.",
+        "What training minimises, as layers and as functions.",
         """@nn.losses @nn.margins @ops.networks.losses @ops.networks.margins @ops.networks.ctc""",
     ),
     Group(

@@ -15,7 +15,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from api_reference import docstrings
+import gradcell
+from api_reference import docstrings, formulas
 from api_reference.examples import EXAMPLES, IMPORTS
 from api_reference.groups import GROUPS, Group, grouped
 from api_reference.names import Entry, constant, entries
@@ -29,7 +30,7 @@ WIDTH = 76
 
 #: How a docstring refers to another's arguments.
 REFERENCE = (
-    r"[Aa]rguments\b[^.;]*?those of (\w+)|: see (\w+)[.;,]"
+    r"(?:[Aa]rguments|[Oo]ptions)\b[^.;]*?those of `?(\w+)|: see (\w+)[.;,]"
     r"|(?:^|[.;] |therwise |else )(?:[Aa]s|like) (\w+)\b"
 )
 
@@ -181,11 +182,14 @@ def borrowed_errors(entry: Entry, name: str, about: str) -> list[tuple[str, str]
 
 
 def text(line: str) -> str:
-    """Plain text as Markdown shows it: its own signs as entities, code between backticks as code."""
-    pieces = re.split(r"(`[^`]*`)", line)
+    """Plain text as Markdown shows it: its own signs as entities, code between backticks as code, and
+    what stands between dollars as a formula."""
+    pieces = re.split(r"(`[^`]*`|\$[^$]+\$)", line)
     return "".join(
         piece
         if piece.startswith("`")
+        else f"${formulas.latex(piece[1:-1])}$"
+        if piece.startswith("$")
         else re.sub(r"[*_\[\]<>&|#~^]", lambda m: f"&#{ord(m[0])};", piece)
         for piece in pieces
     )
@@ -200,11 +204,17 @@ def sentence(line: str, names: list[str]) -> str:
 
 def parameters(value: Any) -> list[inspect.Parameter]:
     try:
-        if not callable(value) or members(value):
+        if not callable(value) or members(value) or constructed_as_cell(value):
             return []
         return list(inspect.signature(value).parameters.values())
     except (TypeError, ValueError):
         return []
+
+
+def constructed_as_cell(value: Any) -> bool:
+    """Whether it is a layer without arguments of its own."""
+    cell = gradcell.nn.Cell
+    return value is not cell and getattr(value, "__init__", None) is cell.__init__
 
 
 def members(value: Any) -> list[str]:
@@ -314,6 +324,8 @@ def signature(name: str, value: Any, typed: bool = True, bound: bool = False) ->
     where one line is too long."""
     if members(value):
         return name
+    if constructed_as_cell(value):
+        return f"{name}()"
     try:
         found = inspect.signature(value)
     except (TypeError, ValueError):
@@ -404,7 +416,8 @@ def source_of(entry: Entry) -> tuple[str, int]:
 
 def source(entry: Entry) -> list[str]:
     path, line = source_of(entry)
-    return [f"Source: [`{path}`{f', line {line}' if line else ''}](../source/{path}.txt)", ""]
+    shown = path.removeprefix("python/")
+    return [f"Source: [`{shown}`{f', line {line}' if line else ''}](../source/{path}.txt)", ""]
 
 
 def html_faults(path: str, made: str) -> list[str]:

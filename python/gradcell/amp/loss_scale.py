@@ -63,7 +63,7 @@ def init_status() -> Tensor:
 
 
 class LossScaler(ABC):
-    """The base of scalers."""
+    """The base class of the loss scalers."""
 
     @abstractmethod
     def scale(self, inputs: Any) -> Any:
@@ -79,7 +79,7 @@ class LossScaler(ABC):
 
 
 class StaticLossScaler(LossScaler):
-    """A scale that stays.
+    """Multiplies losses by a scale that never changes.
 
     scale_value: at least 1. Raises ValueError below that, for inf and nan, TypeError for anything that is not
     a number.
@@ -177,8 +177,8 @@ class LossScaleManager:
 
 
 class FixedLossScaleManager(LossScaleManager):
-    """A scale that stays. drop_overflow_update: whether steps that overflow are skipped; if not,
-    the optimiser must be given the same loss_scale.
+    """A loss scale that never changes, for Model. drop_overflow_update: whether steps that overflow
+    are skipped; if not, the optimiser must be given the same loss_scale.
 
     Raises ValueError for a scale that is not at least 1 and finite, TypeError for wrong types.
     """

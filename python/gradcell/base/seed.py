@@ -16,7 +16,7 @@ _listeners: list[Callable[[int], None]] = []
 
 
 def set_seed(seed: int) -> None:
-    """Fixes every random number that follows: initialisers, dropout, random ops.
+    """Fixes all random numbers that follow: initialisers, dropout, random ops.
 
     Raises TypeError unless seed is an int, ValueError below 0 or from 2^63 on.
     """
@@ -38,7 +38,7 @@ def set_seed(seed: int) -> None:
 
 
 def get_seed() -> int | None:
-    """The seed set last; None before the first set_seed."""
+    """The seed that was set last, or None before the first set_seed."""
     return _seed
 
 

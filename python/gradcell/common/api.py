@@ -118,7 +118,8 @@ def lazy_inline(fn: Any = None, attrs: Any = None, policy: Any = None) -> Any:
 
 
 def no_inline(fn: Any = None) -> Any:
-    """The function itself. Raises ValueError for anything that is not a function."""
+    """The function itself: a hint to MindSpore's compiler, which gradcell does not
+    need. Raises ValueError for anything that is not a function."""
     if fn is None:
         return lambda function: function
     if not callable(fn):

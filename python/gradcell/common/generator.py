@@ -30,7 +30,7 @@ class Generator:
         return Tensor(self.initial_seed(), _core.int64), Tensor(before, _core.int64)
 
     def manual_seed(self, seed: int) -> Generator:
-        """set_seed. Returns itself."""
+        """Sets the seed of all random numbers: set_seed under PyTorch's name. Returns itself."""
         _seed.set_seed(seed)
         self._offset = 0
         return self
@@ -42,7 +42,7 @@ class Generator:
         return chosen
 
     def initial_seed(self) -> int:
-        """The seed set last, 0 if none was."""
+        """The seed that was set last, or 0 if none was."""
         return _seed.get_seed() or 0
 
     def get_state(self) -> Tensor:

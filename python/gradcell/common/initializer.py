@@ -87,7 +87,7 @@ def _fans(owner: str, shape: tuple[int, ...]) -> tuple[int, int]:
 
 
 class Zero(Initializer):
-    """All zeros."""
+    """Fills a parameter with zeros."""
 
     names = ("zero", "zeros")
 
@@ -96,7 +96,7 @@ class Zero(Initializer):
 
 
 class One(Initializer):
-    """All ones."""
+    """Fills a parameter with ones."""
 
     names = ("one", "ones")
 
@@ -105,7 +105,7 @@ class One(Initializer):
 
 
 class Constant(Initializer):
-    """One value everywhere.
+    """Fills a parameter with one value.
 
     value: a number or an array that broadcasts to the shape.
     """
@@ -122,7 +122,7 @@ class Constant(Initializer):
 
 
 class Uniform(Initializer):
-    """Uniform in (-scale, scale)."""
+    """Fills a parameter with uniform random numbers in (-scale, scale)."""
 
     names = ("uniform",)
 
@@ -135,7 +135,7 @@ class Uniform(Initializer):
 
 
 class Normal(Initializer):
-    """Normal with standard deviation sigma about mean."""
+    """Fills a parameter with normal random numbers of the given mean and standard deviation."""
 
     names = ("normal",)
 
@@ -330,7 +330,8 @@ class VarianceScaling(Initializer):
 
 
 class Identity(Initializer):
-    """The identity matrix. Raises ValueError unless the shape has 2 dimensions."""
+    """Fills a matrix with the identity: ones on the diagonal, zeros elsewhere. Raises ValueError
+    unless the shape has 2 dimensions."""
 
     names = ("identity",)
 
@@ -505,7 +506,7 @@ def initializer(
     shape: int | Sequence[int] | None = None,
     dtype: _core.DType | None = None,
 ) -> Tensor:
-    """A tensor to start a parameter from.
+    """Makes the tensor with which a parameter starts.
 
     init: an Initializer, its name ('normal', 'xavier_uniform', 'ones', ...), a number, or a Tensor,
     whose elements are taken. shape: a size or a tuple of sizes; may be None for a Tensor. dtype: of

@@ -21,18 +21,19 @@ def recompute(
     context_fn: Callable[[], Any] | None = None,
     **kwargs: Any,
 ) -> Any:
-    """Calls block(*args, **kwargs) so that derivatives keep only its inputs: the backward pass
-    computes the block again when it gets there. That takes less memory, for the time of one more
-    forward pass.
+    """Calls block(*args, **kwargs) in such a way that derivatives keep only its inputs: the
+    backward pass computes the block again when it gets there. This takes less memory, and the
+    time of one more forward pass.
 
-    block: a Cell or any function, which is run once. Random numbers are the same again, parameters get
-    their gradients, and derivatives may be of any order. context_fn() gives two contexts, of which the
-    first is around the block; the second, with use_reentrant and early_stop, has no effect: nothing is
-    run a second time in Python. output_recompute: the block's outputs are computed again as well, by what
-    follows, which is so in any case where they are not needed for something else.
+    block: a Cell or any function, which is run once in Python. Random numbers are the same again,
+    parameters get their gradients, and derivatives may be of any order. context_fn: a function that
+    returns two contexts; the first is entered around the block, the second has no effect.
+    use_reentrant and early_stop have no effect. output_recompute: whether the outputs of the block
+    are computed again too; outputs that nothing else needs always are.
 
-    What the planner runs by rows keeps nothing in memory anyway: see plan_text. Raises TypeError if block
-    is not a function.
+    A plan that runs in blocks of rows keeps no intermediate values anyway: plan_text shows it.
+
+    Raises TypeError if block is not a function.
     """
     if not callable(block):
         raise TypeError(

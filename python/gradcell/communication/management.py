@@ -26,7 +26,7 @@ _WORLDS = (HCCL_WORLD_COMM_GROUP, NCCL_WORLD_COMM_GROUP, MCCL_WORLD_COMM_GROUP)
 
 
 class GlobalComm:
-    """What holds for the whole group."""
+    """Facts about the group of all processes."""
 
     BACKEND = "mccl"
     WORLD_COMM_GROUP = MCCL_WORLD_COMM_GROUP
@@ -91,7 +91,7 @@ def init(backend_name: str | None = None, **kwargs: Any) -> None:
 
 
 def release() -> None:
-    """Ends what init began, once all processes are here."""
+    """Ends what init began, once all processes have arrived."""
     if GlobalComm.INITED:
         engine.leave()
     GlobalComm.INITED = False
@@ -104,18 +104,18 @@ def is_initialized() -> bool:
 
 
 def get_rank(group: str = GlobalComm.WORLD_COMM_GROUP) -> int:
-    """This process's number in the group, from 0."""
+    """The number of this process in the group, from 0."""
     return member_of(group).rank
 
 
 def get_local_rank(group: str = GlobalComm.WORLD_COMM_GROUP) -> int:
-    """This process's number on this machine, among all processes."""
+    """The number of this process on its machine."""
     group_of(group)
     return processes.local_rank
 
 
 def get_group_size(group: str = GlobalComm.WORLD_COMM_GROUP) -> int:
-    """The number of processes in the group."""
+    """The number of processes in a group."""
     return group_of(group).size
 
 
@@ -126,7 +126,7 @@ def get_local_rank_size(group: str = GlobalComm.WORLD_COMM_GROUP) -> int:
 
 
 def get_process_group_ranks(group: str = GlobalComm.WORLD_COMM_GROUP) -> list[int]:
-    """The numbers among all processes of the group's."""
+    """The numbers that the group's processes have among all processes."""
     return list(group_of(group).ranks)
 
 
@@ -149,7 +149,7 @@ def get_world_rank_from_group_rank(group: str, group_rank_id: int) -> int:
 
 
 def get_group_rank_from_world_rank(world_rank_id: int, group: str) -> int:
-    """The number in the group of a process. Raises ValueError if it is not in the group."""
+    """The number that a process has in a group. Raises ValueError if it is not in the group."""
     ranks = group_of(group).ranks
     if isinstance(world_rank_id, bool) or world_rank_id not in ranks:
         raise ValueError(
@@ -180,7 +180,7 @@ def create_group(group: str, rank_ids: Any, options: Any = None) -> None:
 
 
 def destroy_group(group: str) -> None:
-    """Ends a group that create_group made. Raises ValueError for one that does not exist."""
+    """Removes a group that create_group made. Raises ValueError for one that does not exist."""
     _check_group(group)
     if group not in _groups:
         raise ValueError(f"destroy_group: the group {group!r} of all processes stays{where()}")

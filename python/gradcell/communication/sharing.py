@@ -115,14 +115,15 @@ def set_auto_parallel_context(**kwargs: Any) -> None:
 
 
 def get_auto_parallel_context(attr_key: str) -> Any:
-    """The value of an option. Raises ValueError for an unknown one."""
+    """The value of an option that set_auto_parallel_context sets. Raises ValueError for an unknown
+    one."""
     if attr_key not in _values:
         raise ValueError(f"Get context keyword {attr_key} is not recognized!{where()}")
     return _values[attr_key]
 
 
 def reset_auto_parallel_context() -> None:
-    """All options as they are at first."""
+    """Resets all options to their first values."""
     _values.update(_DEFAULTS)
     _set.clear()
 

@@ -435,18 +435,23 @@ def jit(
     function: None = None, key: Callable[[], Any] | None = None, **options: Any
 ) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
 def jit(function: Any = None, key: Callable[[], Any] | None = None, **options: Any) -> Any:
-    """Compiles a function: @jit or jit(fn).
+    """Compiles a function: use it as @jit or as jit(function).
 
-    It is traced once for each signature (dtypes and shapes of tensors, which parameters, and everything else
-    by value: what plain objects, their classes, containers, functions and methods hold; iterators and
-    generators of random numbers go on at every call); later calls skip Python. The MOST_FORMS forms used last
-    are kept. A function that asks for a tensor's value, as in `if loss > 3`, is traced at every call
-    instead, with one warning. Assignments to parameters, to elements of tensors and to attributes of
-    cells are noticed, and restoring a setting, as set_train does, reuses the plan compiled for it; whatever
-    else the function reads (globals, elements of lists, NumPy arrays) stays as it was when it was traced,
-    unless key tells: key() is called before each call, and gives something hashable of what the function
-    reads so; the function is traced again when key() gives a new value. MindSpore's options
-    (mode, jit_config, capture_mode and the like) are accepted and have no effect.
+    The function is traced once for each combination of its arguments, and later calls skip Python. What
+    counts is the dtype and shape of tensors, which arguments are Parameters, and everything else by value:
+    numbers, and what plain objects, containers, functions and methods contain. Iterators and generators of
+    random numbers advance at every call. The MOST_FORMS plans that were used last are kept.
+
+    Assignments to parameters, to elements of tensors and to attributes of cells are noticed, and restoring
+    a setting, as set_train does, reuses the plan compiled for it. Whatever else the function reads
+    (globals, elements of lists, NumPy arrays) keeps the value that it had when the function was traced. A
+    function that asks for the value of a tensor, as in `if loss > 3`, is traced at every call instead, with
+    one warning.
+
+    function: a function of tensors and other arguments; left out in @jit(key=...). key: a function without
+    arguments that returns something hashable about what the function reads. It is called before each call,
+    and the function is traced again when the result changes. options: MindSpore's (mode, jit_config,
+    capture_mode and the like), which are accepted and have no effect.
     """
     unknown = sorted(set(options) - _OPTIONS)
     if unknown:

@@ -88,7 +88,7 @@ _kept: dict[str, Any] = {
 
 
 def set_iterator_mode(do_copy: bool = False, parallel_convert: bool = False) -> None:
-    """Keeps both: rows become tensors without copies."""
+    """Stores both options; rows become tensors without a copy in any case."""
     _kept["iterator_mode"] = {"do_copy": do_copy, "parallel_convert": parallel_convert}
 
 

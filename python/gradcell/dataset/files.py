@@ -139,7 +139,7 @@ class MnistDataset(_Arrays):
 
 
 class FashionMnistDataset(MnistDataset):
-    """Fashion-MNIST, whose files are like MNIST's."""
+    """The Fashion-MNIST images, whose files have the format of MNIST's."""
 
 
 # CIFAR --------------------------------------------------------------------------------------------

@@ -70,11 +70,11 @@ Labels = Callable[[str], np.ndarray]
 
 
 class BuiltinSampler(Sampler):
-    """The base of the samplers that are here."""
+    """The base class of the samplers of this module."""
 
 
 class IterSampler(Sampler):
-    """Indices from any iterable."""
+    """Takes the indices from any iterable."""
 
     def __init__(self, sampler: Iterable[int], num_samples: int | None = None) -> None:
         super().__init__(num_samples)
@@ -85,7 +85,7 @@ class IterSampler(Sampler):
 
 
 class SequentialSampler(BuiltinSampler):
-    """The rows in their order, from start_index on."""
+    """Takes the rows in their order, from start_index on."""
 
     def __init__(self, start_index: int | None = None, num_samples: int | None = None) -> None:
         super().__init__(num_samples)
@@ -113,7 +113,7 @@ class RandomSampler(BuiltinSampler):
 
 
 class SubsetSampler(BuiltinSampler):
-    """The rows with these indices."""
+    """Takes the rows with these indices, in this order."""
 
     def __init__(self, indices: Iterable[int], num_samples: int | None = None) -> None:
         super().__init__(num_samples)
@@ -124,7 +124,7 @@ class SubsetSampler(BuiltinSampler):
 
 
 class SubsetRandomSampler(SubsetSampler):
-    """The rows with these indices, in random order."""
+    """Takes the rows with these indices in random order."""
 
     def _choose(self, size: int, random: np.random.Generator, labels: Labels) -> Any:
         return random.permutation(self._indices)

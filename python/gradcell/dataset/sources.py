@@ -100,7 +100,7 @@ class IndexedDataset(Dataset):
 
 
 class NumpySlicesDataset(IndexedDataset):
-    """Rows along the first axis of arrays in memory.
+    """A dataset whose rows are slices of arrays along the first axis.
 
     data: a dict from column name to array, a tuple of arrays (a column each), or one array or list.
     column_names: the names; by default the dict's keys, or column_0, column_1, ... num_samples: at most
@@ -155,7 +155,7 @@ def _numbered(owner: str, names: Any, count: int) -> list[str]:
 
 
 class GeneratorDataset(IndexedDataset):
-    """Rows from a Python source.
+    """A dataset whose rows come from a Python generator or sequence.
 
     source: an object with __getitem__ and __len__; an iterable; or a function that returns an
     iterator, called once for each epoch. A row is a tuple of values, or one value. column_names:

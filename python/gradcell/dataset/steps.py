@@ -51,7 +51,7 @@ class ShuffleDataset(Dataset, step="shuffle"):
 
 
 class MapDataset(Dataset, step="map"):
-    """Functions of columns, in their place."""
+    """The dataset that .map() returns: functions replace some of its columns."""
 
     def __init__(
         self,
@@ -201,7 +201,7 @@ class TakeDataset(Dataset, step="take"):
 
 
 class RepeatDataset(Dataset, step="repeat"):
-    """Several passes in one epoch; count None: without end."""
+    """The dataset that .repeat() returns: several passes in one epoch; count None: without end."""
 
     def __init__(self, child: Dataset, count: int | None) -> None:
         super().__init__(child)
@@ -329,7 +329,7 @@ def _batch(names: list[str], columns: list[list[np.ndarray]], pad: _Padding | No
 
 
 class BatchDataset(Dataset, step="batch"):
-    """Rows stacked to batches."""
+    """The dataset that .batch() returns: its rows are stacked into batches."""
 
     def __init__(
         self,

@@ -142,7 +142,7 @@ class Lookup(TensorOperation):
 
 
 class ToNumber(TensorOperation):
-    """Texts of numbers to a dtype."""
+    """Converts texts of numbers to a dtype."""
 
     def __init__(self, data_type: Any) -> None:
         self.dtype = numpy_dtype("ToNumber", data_type)
@@ -170,7 +170,7 @@ class TruncateSequencePair:
 
 
 class Truncate(TensorOperation):
-    """At most the first max_seq_len of each sequence."""
+    """Shortens each sequence to its first max_seq_len elements."""
 
     def __init__(self, max_seq_len: int) -> None:
         self.length = arguments.integer(max_seq_len, "Truncate", "max_seq_len", 0)
@@ -207,14 +207,14 @@ class PythonTokenizer(_Tokenizer):
 
 
 class WhitespaceTokenizer(_Tokenizer):
-    """The words between white space."""
+    """Splits a text at white space."""
 
     def _tokens(self, text: str) -> list[str]:
         return text.split()
 
 
 class UnicodeCharTokenizer(_Tokenizer):
-    """The characters."""
+    """Splits a text into its characters."""
 
     def _tokens(self, text: str) -> list[str]:
         return list(text)

@@ -59,7 +59,7 @@ def _in_turn(functions: Sequence[Callable[..., Any]], values: tuple[Any, ...]) -
 
 
 class Compose:
-    """Functions, one after the other."""
+    """Applies several functions one after the other."""
 
     def __init__(self, transforms: Any) -> None:
         self.transforms = _functions("Compose", transforms)
@@ -80,7 +80,7 @@ class RandomApply:
 
 
 class RandomChoice:
-    """One of the functions."""
+    """Applies one of the functions, chosen at random."""
 
     def __init__(self, transforms: Any) -> None:
         self.transforms = _functions("RandomChoice", transforms)
@@ -90,7 +90,7 @@ class RandomChoice:
 
 
 class RandomOrder:
-    """The functions in random order."""
+    """Applies the functions in a random order."""
 
     def __init__(self, transforms: Any) -> None:
         self.transforms = _functions("RandomOrder", transforms)
@@ -101,7 +101,7 @@ class RandomOrder:
 
 
 class TypeCast(TensorOperation):
-    """To another dtype."""
+    """Converts a column to another dtype."""
 
     def __init__(self, data_type: Any) -> None:
         self.dtype = numpy_dtype("TypeCast", data_type)
@@ -190,7 +190,7 @@ class Concatenate(TensorOperation):
 
 
 class Duplicate(TensorOperation):
-    """A column twice."""
+    """Repeats a column: one input, two outputs."""
 
     def __call__(self, *values: Any) -> tuple[Any, Any]:
         if len(values) != 1:
@@ -215,7 +215,7 @@ class Unique(TensorOperation):
 
 
 class Relational(enum.IntEnum):
-    """How Mask compares."""
+    """The comparisons that Mask can make."""
 
     EQ = 0
     NE = 1
@@ -229,7 +229,7 @@ _COMPARE = [np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.great
 
 
 class Mask(TensorOperation):
-    """Where values compare as said with a constant."""
+    """Compares each value with a constant; the result is True or False."""
 
     def __init__(self, operator: Relational, constant: Any, dtype: Any = np.bool_) -> None:
         self.compare = _COMPARE[Relational(operator)]

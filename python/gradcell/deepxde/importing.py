@@ -36,6 +36,12 @@ REPLACED = (
     ("model.Model.predict", "self, x, operator=None, callbacks=None", "predict"),
     ("callbacks.CallbackList.set_model", "self, model", "set_model"),
     ("callbacks.OperatorPredictor.on_predict_end", "self", "on_predict_end"),
+    (
+        "optimizers.pytorch.optimizers.NNCG",
+        "params, lr=1.0, rank=10, mu=0.0001, update_freq=20, chunk_size=1, cg_tol=1e-16, "
+        "cg_max_iters=1000, line_search_fn=None, verbose=False",
+        "NNCG",
+    ),
 )
 
 #: What is called and read besides: a version that has not these is refused too.

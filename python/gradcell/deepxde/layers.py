@@ -83,8 +83,10 @@ class Module:
 
     def train(self, mode: bool = True) -> Module:
         """Says whether it trains, to all modules in it."""
-        for module in self.modules():
-            vars(module)["training"] = mode
+        self.__dict__["training"] = mode
+        for _, part in self._parts():
+            if isinstance(part, Module):
+                part.train(mode)
         return self
 
     def eval(self) -> Module:

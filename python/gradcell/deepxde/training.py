@@ -20,6 +20,7 @@ from gradcell.base import tree
 from gradcell.base.location import where
 from gradcell.compilation.compiled import Numbering, run_traced
 from gradcell.deepxde import names
+from gradcell.deepxde.newton import NNCG
 from gradcell.deepxde.points import Reading
 
 #: DeepXDE, when it has been imported, and what was in the place of functions here.
@@ -114,14 +115,9 @@ class Program:
                 "gradcell.deepxde does not support mixed precision: leave out "
                 f'dde.config.set_default_float("mixed"){where()}'
             )
-        if model.opt_name == "NNCG":
-            raise NotImplementedError(
-                "gradcell.deepxde does not support NNCG; use L-BFGS, or "
-                f"gradcell.gauss_newton_product{where()}"
-            )
         mine, other = list(model.net.parameters()), list(model.external_trainable_variables)
         given: Any = mine + other
-        if other and model.opt_name not in ("L-BFGS", "L-BFGS-B"):
+        if other and model.opt_name not in ("L-BFGS", "L-BFGS-B", "NNCG"):
             given = [{"params": mine}, {"params": other, "weight_decay": 0}]
         return dde.optimizers.get(
             given,
@@ -221,6 +217,8 @@ class Program:
     def train_step(self) -> Callable[..., None]:
         """A function of the same that takes one step."""
         optimizer, schedule = self.optimizer, self.schedule
+        if isinstance(optimizer, NNCG):
+            return self._newton_step(optimizer)
         value_and_grad = gc.value_and_grad(self.total, None, optimizer.parameters)
 
         @gc.jit
@@ -234,6 +232,15 @@ class Program:
             step(*self.arguments(inputs, targets, aux_vars))
             if schedule is not None:
                 schedule.step()
+
+        return train
+
+    def _newton_step(self, optimizer: NNCG) -> Callable[..., None]:
+        optimizer.minimise(self.total)
+
+        def train(inputs: Any, targets: Any, aux_vars: Any) -> None:
+            self.model.net.train(mode=True)
+            optimizer.step(*self.arguments(inputs, targets, aux_vars))
 
         return train
 

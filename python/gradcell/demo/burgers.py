@@ -122,12 +122,12 @@ def plot(net: nn.Cell, path: str, title: str = "") -> None:
     fields, slices = above.subplots(1, 2, sharey=True), below.subplots(1, 3, sharey=True)
     error = np.log10(np.abs(u - exact(t, xs)) + 1e-12)
     for axes, field, label, style in (
-        (fields[0], u, "u(t, x), network", {"cmap": "RdBu_r", "vmin": -1, "vmax": 1}),
-        (fields[1], error, "log10 |network - exact|", {"cmap": "magma", "vmin": -8}),
+        (fields[0], u, "network: u(t, x)", {"cmap": "RdBu_r", "vmin": -1, "vmax": 1}),
+        (fields[1], error, "error: log10 |network - exact|", {"cmap": "magma", "vmin": -8}),
     ):
         image = axes.pcolormesh(t, xs, field, rasterized=True, **style)
-        above.colorbar(image, ax=axes, label=label)
-        axes.set(xlabel="t", ylabel="x" if axes is fields[0] else "")
+        above.colorbar(image, ax=axes)
+        axes.set(xlabel="t", ylabel="x" if axes is fields[0] else "", title=label)
     for axes, at in zip(slices, (0.25, 0.5, 0.75), strict=True):
         fields[0].axvline(at, color="black", linewidth=0.8, linestyle=":")
         time_of = np.full_like(x, at)

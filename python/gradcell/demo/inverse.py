@@ -91,7 +91,7 @@ def plot(model: Inverse, found: list[float], data: tuple[np.ndarray, ...], path:
     left.plot(found, label="found")
     left.axhline(NU, color="0.6", linestyle="--", label=f"true: {NU}")
     left.set(title=f"viscosity: {found[-1]:.4f} after {len(found)} steps")
-    left.set(xlabel="step", ylabel="viscosity", yscale="log")
+    left.set(xlabel="step", ylabel="viscosity", ylim=(0, None))
     left.legend(frameon=False)
     line = np.linspace(-1, 1, 201, dtype=np.float32)[:, None]
     for at in (0.0, 0.5, 1.0):
@@ -101,8 +101,8 @@ def plot(model: Inverse, found: list[float], data: tuple[np.ndarray, ...], path:
         u = model.u(gc.Tensor(time_of), gc.Tensor(line)).asnumpy()
         right.plot(line, u, label=f"network, t = {at}")
     right.plot(data[1], data[2], ".", color="0.4", markersize=2, label="observations, at all times")
-    right.set(title="the front at three times", xlabel="x", ylabel="u")
-    right.legend(frameon=False)
+    right.set(title="the front at three times", xlabel="x", ylabel="u", ylim=(-0.95, 1.1))
+    right.legend(frameon=False, loc="lower left")
     figure.savefig(path, dpi=120)
 
 

@@ -191,21 +191,22 @@ def _result(over: Tensor | None, one: Tensor, size: int, axis: Any) -> Tensor:
 
 @explains_arguments
 def vmap(fn: Any, in_axes: Any = 0, out_axes: Any = 0) -> Callable[..., Any]:
-    """A function of batches that gives what fn gives for each example, without a loop over them.
+    """Maps a function of one example over a batch, without a loop.
 
-    fn: a function or Cell of one example; or a CellList (or list of Cells) of one structure, an
-    ensemble: then each cell is one example's function, and in_axes None gives all of them the same
-    arguments. in_axes: the dimension of the arguments that counts the examples, or one for each argument
-    in a tuple or list, nested as the arguments are; None: every example gets the whole argument.
-    out_axes: where that dimension stands in the results, one for all or nested as they are; None for
-    an output that is the same for all examples. Negative ones count from the end. Numbers that fn
-    returns become tensors, and what does not depend on the examples is repeated for each.
+    fn: a function or Cell of one example; or an ensemble, a CellList or list of cells of one
+    structure: then each cell computes one example, and in_axes None gives all of them the same
+    arguments. in_axes: the dimension of each argument that counts the examples: one number for all
+    arguments, or a tuple or list nested as the arguments are. None gives every example the whole
+    argument. out_axes: the place of that dimension in the results, one for all or nested as they
+    are; None for an output that is the same for all examples. Negative numbers count from the end.
 
-    Composes with all other transforms, itself included. Random numbers are the same for every
-    example. A value that differs from example to example cannot be asked for (`if x > 0`): ValueError.
+    Numbers that fn returns become tensors, and results that do not depend on the examples are
+    repeated for each. vmap composes with all other transforms and with itself. Random numbers are
+    the same for every example. Asking for a value that differs from example to example (`if x > 0`)
+    raises a ValueError.
 
-    Raises RuntimeError for axes that do not match the arguments or outputs, for sizes that differ, or if
-    there is nothing to map over.
+    Raises RuntimeError for axes that do not match the arguments or outputs, for sizes that differ,
+    or if there is nothing to map over.
     """
     cells = _ensemble(fn)
     if not cells and not callable(fn):

@@ -53,18 +53,22 @@ def check_grads(
     step: float | None = None,
     seed: int = 0,
 ) -> list[CheckedDerivative]:
-    """Compares fn's derivatives at args, up to an order, with finite differences; returns the comparisons.
+    """Compares fn's derivatives, up to an order, with finite differences, and returns the
+    comparisons.
 
-    fn: a function of tensors that gives a tensor or a tree of them; args: a floating tensor (or array) or
-    a tuple of them. fn's outputs are weighted with random numbers into one scalar, and derivatives are
-    taken along one random direction, in all nestings of the modes ('rev' by grad, 'fwd' by jvp): an error
-    in any element of any of them shows, but for a set of measure zero. A derivative of order k is compared
-    with the fourth-order central difference, with this step, of the one of order k - 1. tolerance: of
-    the difference, relative to the larger of 1 and the derivative. Both have defaults by dtype; float64 is
-    the dtype to check in.
+    fn: a function of tensors that gives a tensor or a tree of tensors. args: a floating tensor (or
+    array), or a tuple of them. order: the highest order. modes: 'rev' for grad, 'fwd' for jvp, or
+    both. step: the step of the differences. tolerance: the largest difference, relative to the
+    larger of 1 and the derivative; like step it has a default for each dtype. Use float64 for sharp
+    tests. seed: of the random weights and the direction.
 
-    Raises AssertionError, with one line for each comparison, where they differ; TypeError for arguments
-    without derivatives, ValueError for other modes or an order below 1.
+    The outputs of fn are weighted with random numbers into one scalar, and differentiated along one
+    random direction, in all nestings of the modes. An error in any element shows, except for a set
+    of measure zero. A derivative of order k is compared with the central difference, of fourth
+    order, of the derivative of order k - 1.
+
+    Raises AssertionError, with one line for each comparison, where they differ; TypeError for
+    arguments without derivatives, ValueError for other modes or an order below 1.
     """
     if not callable(fn):
         raise TypeError(f"check_grads: expected a function, got {type(fn).__name__}{where()}")

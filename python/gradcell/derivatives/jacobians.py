@@ -153,14 +153,16 @@ def _filled(target: Any, rows: Any) -> Any:
 
 @explains_arguments
 def jacfwd(fn: Any, grad_position: Any = 0, has_aux: bool = False) -> Callable[..., Any]:
-    """A function that gives fn's Jacobian, column by column in forward mode: fast for few inputs.
+    """A function that gives the Jacobian of fn, column by column in forward mode: fast for few
+    inputs.
 
-    The result has the shape of the output, then that of the input. For several positions it is a tuple
-    of them, for several outputs a tuple of that. has_aux: only fn's first output is differentiated, and
-    (Jacobian, the second output) comes back, or a tuple of them if there are more.
+    The result has the shape of the output followed by the shape of the input. For several positions
+    it is a tuple of Jacobians, and for several outputs a tuple of that. has_aux: only fn's first
+    output is differentiated, and the result is (Jacobian, second output), or has a tuple if there
+    are several others.
 
-    Raises TypeError for an argument that is not a floating tensor, ValueError for positions beyond the
-    arguments, or if has_aux finds one output.
+    Raises TypeError for an argument that is not a floating tensor, ValueError for positions beyond
+    the arguments, or if fn has only one output with has_aux.
     """
 
     def blocks(outputs: list[Tensor], inputs: list[Tensor]) -> list[list[Tensor]]:
@@ -172,14 +174,15 @@ def jacfwd(fn: Any, grad_position: Any = 0, has_aux: bool = False) -> Callable[.
 
 @explains_arguments
 def jacrev(fn: Any, grad_position: Any = 0, has_aux: bool = False) -> Callable[..., Any]:
-    """A function that gives fn's Jacobian, row by row in reverse mode: fast for few outputs.
+    """A function that gives the Jacobian of fn, row by row in reverse mode: fast for few outputs.
 
-    The result has the shape of the output, then that of the input. For several positions it is a tuple
-    of them, for several outputs a tuple of that. has_aux: only fn's first output is differentiated, and
-    (Jacobian, the second output) comes back, or a tuple of them if there are more.
+    The result has the shape of the output followed by the shape of the input. For several positions
+    it is a tuple of Jacobians, and for several outputs a tuple of that. has_aux: only fn's first
+    output is differentiated, and the result is (Jacobian, second output), or has a tuple if there
+    are several others.
 
-    Raises TypeError for an argument that is not a floating tensor, ValueError for positions beyond the
-    arguments, or if has_aux finds one output.
+    Raises TypeError for an argument that is not a floating tensor, ValueError for positions beyond
+    the arguments, or if fn has only one output with has_aux.
     """
     return _jacobian(
         "jacrev", fn, grad_position, has_aux,
@@ -189,17 +192,17 @@ def jacrev(fn: Any, grad_position: Any = 0, has_aux: bool = False) -> Callable[.
 
 @explains_arguments
 def hessian(fn: Any, grad_position: Any = 0, has_aux: bool = False) -> Callable[..., Any]:
-    """A function that gives fn's second derivatives: forward over reverse mode.
+    """A function that gives fn's second derivatives, forward over reverse mode.
 
-    The result has the shape of the output, then twice that of the input. For several positions it is a
-    tuple of tuples: [i][j] by argument i and then j.
+    The result has the shape of the output followed by twice the shape of the input. For several
+    positions it is a tuple of tuples: [i][j] with respect to argument i and then j.
 
     fn: a function of tensors. grad_position: the index, or a tuple of indices, of the arguments to
-    differentiate with respect to. has_aux: only fn's first output is differentiated, and (second
-    derivatives, the second output) comes back.
+    differentiate with respect to. has_aux: only fn's first output is differentiated, and the result
+    is (second derivatives, second output).
 
-    Raises TypeError for an argument that is not a floating tensor, ValueError for positions beyond the
-    arguments, or if has_aux finds one output.
+    Raises TypeError for an argument that is not a floating tensor, ValueError for positions beyond
+    the arguments, or if fn has only one output with has_aux.
     """
     return jacfwd(jacrev(fn, grad_position, has_aux), grad_position, has_aux)
 
@@ -220,13 +223,15 @@ def _check_directions(name: str, xs: Sequence[Tensor], vs: Sequence[Tensor]) -> 
 
 
 def hvp(fn: Any, inputs: Any, v: Any, weights: Any = None) -> tuple[Any, Any]:
-    """(fn(inputs), the Hessian of fn times v): forward over reverse mode, no Hessian is made.
+    """The product of fn's Hessian with a vector, without making the Hessian (forward over reverse
+    mode): (fn(inputs), product).
 
-    fn gives a scalar (of more elements, the sum is differentiated). inputs: a tensor or a tuple of
-    them. Without weights v has their shapes and dtypes, and so has the product; with weights, a Parameter
-    or a list or tuple of them, both are by those instead.
+    fn: a function that gives a scalar; of more elements, the sum is differentiated. inputs: a
+    tensor or a tuple of tensors. v: the vector, with the shapes and dtypes of inputs; the product
+    has them too. weights: a Parameter, or a list or tuple of them: v and the product then belong to
+    these instead of inputs.
 
-    Raises TypeError, ValueError where shapes or dtypes differ.
+    Raises TypeError for anything that is not a tensor, ValueError where shapes or dtypes differ.
     """
     arguments.function(fn, "hvp")
     xs, vs = _tensors("hvp", "inputs", inputs), _tensors("hvp", "v", v)
@@ -264,12 +269,16 @@ def _identities(weights: Any, parameters: Sequence[Parameter]) -> Any:
 
 
 def linearize(fn: Any, inputs: Any) -> tuple[Any, Callable[..., Any]]:
-    """(fn(inputs), jvp_fn): jvp_fn(v) is the Jacobian of fn at these inputs times v.
+    """The value of a function and its derivative at one point as a linear function: (fn(inputs),
+    jvp_fn), where jvp_fn(v) is the Jacobian times v.
 
-    fn is recorded and its derivative's factors are computed once; each jvp_fn(v) then runs only what
-    depends on v. (Where the rule of a custom_jvp asks for the numbers of a tangent, each jvp_fn(v) runs
-    fn and the rule again.) inputs: a tensor or a tuple or list of them; v: of their shapes and dtypes. Raises
-    TypeError for anything that is not a tensor, ValueError where they differ.
+    fn is recorded, and the factors of its derivative are computed once; each jvp_fn(v) then runs
+    only what depends on v. If the rule of a custom_jvp asks for values of a tangent, each jvp_fn(v)
+    runs fn and the rule again.
+
+    inputs: a tensor, or a tuple or list of tensors; v must have their shapes and dtypes.
+
+    Raises TypeError for anything that is not a tensor, ValueError where they differ.
     """
     arguments.function(fn, "linearize")
     xs = _tensors("linearize", "inputs", inputs)

@@ -136,7 +136,8 @@ def _stacked(orders: list[Tensor], like: Tensor, stacked: bool) -> Tensor:
 
 
 def jet(fn: Callable[..., Any], primals: Any, series: Any) -> tuple[Any, Any]:
-    """(fn(primals), its derivatives along a curve), given the curve's derivatives.
+    """The value of a function and its derivatives along a curve, given the derivatives of the
+    curve.
 
     primals: a tensor, or a tuple of tensors for several arguments. series: the derivatives of orders
     1 to n of what the arguments move along, a tensor [n, *primal.shape] (or of the primal's shape: n is

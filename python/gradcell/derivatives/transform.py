@@ -418,7 +418,7 @@ def grad(
     has_aux: bool = False,
     return_ids: bool = False,
 ) -> Callable[..., Any]:
-    """A function that gives fn's gradients.
+    """Makes a function that returns fn's gradients.
 
     fn: a function or Cell; of several outputs, the sum is differentiated. grad_position: the index,
     or a tuple of indices, of the arguments to differentiate with respect to, or None. weights: a
@@ -435,8 +435,8 @@ def grad(
     MindSpore: exact for sums and products of integers; rounded towards zero where floats are
     involved, with a RuntimeWarning; 0, with a RuntimeWarning, for integers computed from floats.
 
-    Raises ValueError if both are None, TypeError for an argument that is neither tensor nor number,
-    IndexError for a position beyond the arguments.
+    Raises ValueError if grad_position and weights are both None, TypeError for an argument that is
+    neither tensor nor number, IndexError for a position beyond the arguments.
     """
     return _GradFunction(fn, grad_position, weights, has_aux, return_ids, with_value=False)
 
@@ -489,7 +489,7 @@ def value_and_grad(
     has_aux: bool = False,
     return_ids: bool = False,
 ) -> Callable[..., Any]:
-    """A function that gives (fn's whole output, its gradients).
+    """Makes a function that returns fn's output together with its gradients.
 
     fn: a function or Cell; of several outputs, the sum is differentiated. grad_position: the index,
     or a tuple of indices, of the arguments to differentiate with respect to, or None. weights: a
@@ -499,20 +499,22 @@ def value_and_grad(
 
     Returns (value, gradients); the gradients have the structure, shapes and dtypes that grad gives.
 
-    Raises ValueError if both are None, TypeError for an argument that is neither tensor nor number,
-    IndexError for a position beyond the arguments.
+    Raises ValueError if grad_position and weights are both None, TypeError for an argument that is
+    neither tensor nor number, IndexError for a position beyond the arguments.
     """
     return _GradFunction(fn, grad_position, weights, has_aux, return_ids, with_value=True)
 
 
 class GradOperation:
-    """A transform with MindSpore's older interface.
+    """MindSpore's older interface to derivatives: GradOperation(...)(fn) is a function that gives
+    gradients.
 
-    get_all: by all tensor arguments (a tuple), not only the first; by integers too, in their dtype.
-    get_by_list: by the parameters
-    given as the second argument of the call, or by all trainable ones that the function reads; with
-    get_all, (by arguments, by parameters). sens_param: the last argument of the gradient function,
-    or the keyword sens, is the cotangent: a tensor, or a tuple for a tuple output.
+    get_all: whether to differentiate with respect to all tensor arguments, which gives a tuple, or
+    only the first; integers count too, in their dtype. get_by_list: whether to differentiate with
+    respect to parameters: those given as the second argument of the call, or all trainable ones
+    that the function reads; together with get_all the result is (for arguments, for parameters).
+    sens_param: whether the last argument of the gradient function, or the keyword sens, is the
+    cotangent: a tensor, or a tuple for a tuple output.
 
     Raises TypeError if a flag is not a bool.
     """
@@ -592,7 +594,9 @@ class GradOperation:
 
 
 def get_grad(gradients: Any, identifier: Any) -> Tensor:
-    """The gradient of a position or a Parameter among the results of grad(..., return_ids=True).
+    """The gradient of one argument or Parameter among the results of grad(..., return_ids=True).
+
+    gradients: what the function of grad returned. identifier: a position or a Parameter.
 
     Raises TypeError unless identifier is an int or a Parameter, RuntimeError if it is not there.
     """
@@ -630,11 +634,13 @@ def _tensors(name: str, what: str, value: Any) -> list[Tensor]:
 
 @explains_arguments
 def jvp(fn: Callable[..., Any], inputs: Any, v: Any, has_aux: bool = False) -> tuple[Any, ...]:
-    """(fn(inputs), the Jacobian of fn times v), in forward mode; with has_aux, of fn's first output
-    alone, and then the second, or a tuple of them if there are more.
+    """The value of a function and its derivative along a direction, in forward mode: (fn(inputs), J
+    v) with the Jacobian J. With has_aux the value is fn's first output, and the second output, or a
+    tuple of several, comes third.
 
-    inputs, v: a tensor or a tuple of tensors, of the same shapes and dtypes. Raises TypeError or
-    ValueError where they differ.
+    inputs, v: a tensor or a tuple of tensors, both of the same shapes and dtypes.
+
+    Raises TypeError for anything that is not a tensor, ValueError for shapes or dtypes that differ.
     """
     arguments.function(fn, "jvp")
     _refuse_in_no_grad()
@@ -670,10 +676,12 @@ def jvp(fn: Callable[..., Any], inputs: Any, v: Any, has_aux: bool = False) -> t
 def vjp(
     fn: Callable[..., Any], *inputs: Tensor, weights: Any = None, has_aux: bool = False
 ) -> tuple[Any, ...]:
-    """(fn(*inputs), vjp_fn); with has_aux (fn's first output, vjp_fn of it, the second output or a
-    tuple of those behind the first).
+    """The value of a function, and a function that multiplies cotangents by its Jacobian:
+    (fn(*inputs), vjp_fn). With has_aux these are of fn's first output, and the second output, or a
+    tuple of several, comes third.
 
-    vjp_fn(cotangent) gives the tuple of cotangents of the inputs; with weights, (those, the weights').
+    inputs: tensors, with which fn is called. weights: Parameters, or None. vjp_fn(cotangent) gives
+    the tuple of cotangents of the inputs; with weights, (that, the tuple for the weights).
     """
     arguments.function(fn, "vjp")
     _tensors("vjp", "inputs", inputs)

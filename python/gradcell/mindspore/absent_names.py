@@ -26,11 +26,11 @@ _REFUSED: tuple[tuple[str, str], ...] = (
     ("nn.GRU, nn.LSTM and nn.RNN compute it", """
         ops.operations._rl_inner_ops: GRUV2 LSTMV2 CudnnGRU"""),
     ("ops do not take sparse tensors", """
-        ops.operations.sparse_ops: SparseAdd SparseConcat SparseReorder SparseReshape SparseSlice
-        ops.operations.sparse_ops: SparseCountSparseOutput
+        ops.operations.sparse_ops: SparseAdd SparseConcat SparseReorder SparseSlice
         ops.operations.sparse_ops: SparseSoftmax SparseTensorDenseAdd SparseTensorDenseMatmul"""),
     ("it is of MindSpore's own compiler", """
         ops.operations._inner_ops: AntiQuant TopTypeof
+        _c_expression: init_exec_dataset
         train.serialization: _get_mindir_inputs"""),
     ("names of Parameters are given, or those of the attributes that hold them", """
         common.parameter: _is_parameter_generated"""),
@@ -48,7 +48,32 @@ _REFUSED: tuple[tuple[str, str], ...] = (
         train.summary.enums: BaseEnum ModeEnum PluginEnum WriterPluginEnum
         train.summary._summary_adapter: get_event_file_name package_graph_event package_init_event
         train.summary._summary_adapter: package_summary_event _fill_histogram_summary _make_image"""),
-    ("processes exchange gradients by data_parallel", "boost: AdaSum DimReduce GroupLossScaleManager"),
+    ("processes exchange gradients by data_parallel", """
+        boost: AdaSum DimReduce GroupLossScaleManager
+        nn: AdaSumByDeltaWeightWrapCell AdaSumByGradWrapCell
+        nn.wrap.loss_scale: grad_scale shard_grad_scale"""),
+    ("MindSpore 2.10 stops at it, too, on a CPU; solvers.GaussNewton takes steps of second order", """
+        nn: thor DenseThor Conv2dThor EmbeddingThor EmbeddingLookupThor
+        nn.optim: thor
+        train.train_thor: ConvertModelUtils ConvertNetUtils
+        train.train_thor.dataset_helper: DatasetHelper
+        : ConvertModelUtils ConvertNetUtils
+        train: ConvertModelUtils ConvertNetUtils"""),
+    ("MindIR is neither read nor written; export writes ONNX", """
+        : load load_mindir save_mindir export_split_mindir
+        nn: GraphCell
+        train.serialization: load load_mindir save_mindir export_split_mindir"""),
+    ("each process of a cluster has its whole network here, and its checkpoint", """
+        : build_searched_strategy load_distributed_checkpoint merge_pipeline_strategys
+        : merge_sliced_parameter rank_list_for_transform restore_group_info_list transform_checkpoints
+        train.serialization: build_searched_strategy load_distributed_checkpoint merge_sliced_parameter
+        train.serialization: _get_merged_param_data restore_group_info_list
+        train.node_strategy_pb2: ParallelStrategyMap"""),
+    ("checkpoints are read by load_checkpoint, whose result is a dict", "train.serialization: Checkpoint"),
+    ("Profiler and gradcell.profiler say what steps take", """
+        profiler: AicoreMetrics DynamicProfilerMonitor ProfilerActivity ProfilerLevel _ExperimentalConfig
+        profiler: schedule tensorboard_trace_handler
+        profiler.profiler: analyse"""),
     ("nn.TrainOneStepCell trains; layers are as they are written, and rest by requires_grad = False", """
         boost: FreezeOpt GradientFreeze ParameterProcess freeze_cell
         boost.grad_freeze: FreezeOpt GradientFreeze freeze_cell
@@ -58,8 +83,15 @@ _REFUSED: tuple[tuple[str, str], ...] = (
 #: The same for functions that a program calls, and goes on.
 _IGNORED: tuple[tuple[str, str], ...] = (
     ("graph_text and inspect show what there is", ": set_dump"),
-    ("a checkpoint is of the network that it is asked for", "train.callback: set_cur_net"),
+    (
+        "a checkpoint is of the network that it is asked for",
+        "train.callback: set_cur_net _set_cur_net",
+    ),
     ("files are the system's", ": set_mindio_server_info"),
+    (
+        "marks are of the traces of MindSpore's profiler",
+        "profiler.mstx: mark range_start range_end",
+    ),
 )
 
 #: Modules that are all of MindSpore's own compiler: what is set there is not read.

@@ -87,6 +87,7 @@ _MODULES = """
     dataset.transforms: dataset.transforms.transforms
     dataset.vision: dataset.vision.c_transforms dataset.vision.py_transforms
     dataset.vision: dataset.vision.transforms dataset.vision.utils
+    dataset.vision.as_functions: dataset.vision.py_transforms_util
     mindrecord: mindrecord.filereader mindrecord.filewriter
     train.callback: train.callback._callback train.callback._checkpoint
     train.callback: train.callback._loss_monitor train.callback._summary_collector
@@ -126,7 +127,8 @@ _FOREIGN = """
     train.serialization: context=context Validator=mindspore.checkparam
     train.callback: context=context
     train._utils: _make_directory=train.callback.backup._make_directory
-    dataset: context=context
+    dataset: context=context ds=dataset
+    dataset.transforms: vision=dataset.vision
     log: logging=log logger=log
 """
 _OTHERS = {
@@ -206,6 +208,12 @@ def _found_elsewhere(module: ModuleType, name: str) -> object:
     target = _OTHERS.get((module.__name__, name))
     if target is not None:
         return _at(target)
+    parent, _, last = module.__name__.rpartition(".")
+    for alias in _aliases(parent) if parent else ():
+        # mindspore.ops.primitive, as an attribute, is the module of this name that is here, too.
+        place = _PLACES.get(f"{alias}.{last}")
+        if place is not None and hasattr(importlib.import_module(place), name):
+            return getattr(importlib.import_module(place), name)
     for alias in _aliases(module.__name__):
         path = f"{alias}.{name}"
         if path in _PLACES or path[len(_NAME) + 1 :] in absent_names.MODULES:

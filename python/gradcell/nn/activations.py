@@ -62,35 +62,35 @@ class ReLU(Cell):
 
 
 class ReLU6(Cell):
-    """min(max(x, 0), 6)."""
+    """$min(max(x, 0), 6)$ for each element x."""
 
     def construct(self, x: Tensor) -> Tensor:
         return _functions.relu6(x)
 
 
 class Tanh(Cell):
-    """tanh(x)."""
+    """The hyperbolic tangent of each element."""
 
     def construct(self, x: Tensor) -> Tensor:
         return _ops.tanh(arguments.tensor(x, "Tanh", "x"))
 
 
 class Sigmoid(Cell):
-    """1 / (1 + exp(-x))."""
+    """$1 / (1 + exp(-x))$ for each element x."""
 
     def construct(self, x: Tensor) -> Tensor:
         return _ops.sigmoid(arguments.tensor(x, "Sigmoid", "x"))
 
 
 class SiLU(Cell):
-    """x sigmoid(x)."""
+    """$x sigmoid(x)$ for each element x, also called swish."""
 
     def construct(self, x: Tensor) -> Tensor:
         return _functions.silu(x)
 
 
 class Mish(Cell):
-    """x tanh(log(1 + exp(x))). Misra, Mish (2019), equation 1."""
+    """$x tanh(log(1 + exp(x)))$ for each element x. Misra, Mish (2019), equation 1."""
 
     def construct(self, input_x: Tensor) -> Tensor:
         return _functions.mish(input_x)
@@ -104,14 +104,14 @@ class FastGelu(Cell):
 
 
 class LogSigmoid(Cell):
-    """log(1 / (1 + exp(-x))), without overflow."""
+    """$log(1 / (1 + exp(-x)))$ for each element x, without overflow."""
 
     def construct(self, input_x: Tensor) -> Tensor:
         return _functions.logsigmoid(input_x)
 
 
 class HSigmoid(Cell):
-    """min(max(x + 3, 0), 6) / 6."""
+    """$min(max(x + 3, 0), 6) / 6$ for each element x."""
 
     def construct(self, input: Tensor) -> Tensor:
         return _functions.hardsigmoid(input)
@@ -125,14 +125,14 @@ class HSwish(Cell):
 
 
 class Softsign(Cell):
-    """x / (1 + |x|)."""
+    """$x / (1 + |x|)$ for each element x."""
 
     def construct(self, x: Tensor) -> Tensor:
         return _functions.softsign(x)
 
 
 class Tanhshrink(Cell):
-    """x - tanh(x)."""
+    """$x - tanh(x)$ for each element x."""
 
     def construct(self, x: Tensor) -> Tensor:
         return _functions.tanhshrink(x)
@@ -149,9 +149,9 @@ class SeLU(Cell):
 
 
 class GELU(Cell):
-    """x times the normal distribution function of x.
+    """x times the distribution function of the standard normal distribution.
 
-    approximate: by tanh, 0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x³))), else by erf. Hendrycks &
+    approximate: by tanh, $0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3)))$, else by erf. Hendrycks &
     Gimpel, Gaussian error linear units (2016), section 2.
     """
 
@@ -164,7 +164,7 @@ class GELU(Cell):
 
 
 class LeakyReLU(Cell):
-    """x where x > 0, alpha x elsewhere."""
+    """x where x > 0, and alpha x elsewhere."""
 
     def __init__(self, alpha: float = 0.2) -> None:
         super().__init__()
@@ -175,7 +175,7 @@ class LeakyReLU(Cell):
 
 
 class ELU(Cell):
-    """x where x > 0, alpha (exp(x) - 1) elsewhere."""
+    """x where x > 0, and $alpha (exp(x) - 1)$ elsewhere."""
 
     def __init__(self, alpha: float = 1.0) -> None:
         super().__init__()
@@ -186,7 +186,7 @@ class ELU(Cell):
 
 
 class CELU(Cell):
-    """x where x > 0, alpha (exp(x / alpha) - 1) elsewhere. Raises ValueError for alpha 0."""
+    """x where x > 0, and $alpha (exp(x / alpha) - 1)$ elsewhere. Raises ValueError for alpha 0."""
 
     def __init__(self, alpha: float = 1.0) -> None:
         super().__init__()
@@ -199,7 +199,7 @@ class CELU(Cell):
 
 
 class Softplus(Cell):
-    """log(1 + exp(beta x)) / beta, without overflow; x itself where beta x > threshold."""
+    """$log(1 + exp(beta x)) / beta$, without overflow; x itself where beta x > threshold."""
 
     def __init__(self, beta: float = 1, threshold: float = 20) -> None:
         super().__init__()
@@ -211,7 +211,8 @@ class Softplus(Cell):
 
 
 class Hardtanh(Cell):
-    """x kept within [min_val, max_val]. Raises ValueError unless min_val < max_val."""
+    """Limits each element to the interval [min_val, max_val]. Raises ValueError unless min_val <
+    max_val."""
 
     def __init__(self, min_val: float = -1.0, max_val: float = 1.0) -> None:
         super().__init__()
@@ -228,7 +229,7 @@ class Hardtanh(Cell):
 
 
 class HShrink(Cell):
-    """x where |x| > lambd, 0 elsewhere."""
+    """x where |x| > lambd, and 0 elsewhere."""
 
     def __init__(self, lambd: float = 0.5) -> None:
         super().__init__()
@@ -250,7 +251,7 @@ class SoftShrink(Cell):
 
 
 class Threshold(Cell):
-    """x where x > threshold, value elsewhere."""
+    """x where it exceeds the threshold, and value elsewhere."""
 
     def __init__(self, threshold: float, value: float) -> None:
         super().__init__()
@@ -322,8 +323,8 @@ def _axis(owner: str, axis: Any) -> int:
 
 
 class Softmax(Cell):
-    """exp(x) / sum(exp(x)) along an axis, without overflow. Raises ValueError for an axis that x
-    does not have."""
+    """$exp(x) / sum(exp(x))$ along an axis, computed without overflow. Raises ValueError for an
+    axis that x does not have."""
 
     def __init__(self, axis: int = -1) -> None:
         super().__init__()
@@ -334,7 +335,7 @@ class Softmax(Cell):
 
 
 class Softmin(Cell):
-    """Softmax of -x."""
+    """Softmax of -x: the larger an element, the smaller its share."""
 
     def __init__(self, axis: int = -1) -> None:
         super().__init__()
@@ -352,7 +353,8 @@ class Softmax2d(Cell):
 
 
 class LogSoftmax(Cell):
-    """log(Softmax(x)), without overflow. Raises ValueError for an axis that x does not have."""
+    """The logarithm of Softmax, computed without overflow. Raises ValueError for an axis that x
+    does not have."""
 
     def __init__(self, axis: int = -1) -> None:
         super().__init__()

@@ -36,12 +36,12 @@ __all__ = [
 class Dense(Cell):
     """A fully connected layer: activation(x Wᵀ + b).
 
-    in_channels, out_channels: features of input and output. weight_init, bias_init: anything that
-    `initializer` takes; by default uniform within ±1/sqrt(in_channels) (He et al. 2015 with slope
-    sqrt(5)). has_bias: whether b is there. activation: a name, a Cell or None. dtype: of the
-    parameters.
+    in_channels: features of the input. out_channels: features of the output. weight_init,
+    bias_init: anything that `initializer` takes; by default uniform within ±1/sqrt(in_channels) (He
+    et al. 2015 with slope sqrt(5)). has_bias: whether there is a bias b. activation: the name of an
+    activation, a Cell, or None. dtype: the dtype of the parameters.
 
-    Input (..., in_channels), output (..., out_channels), of the parameters' dtype. Parameters:
+    Input (..., in_channels), output (..., out_channels), both of the parameters' dtype. Parameters:
     weight (out_channels, in_channels), bias (out_channels,).
 
     Raises TypeError for arguments of a wrong type or an input of another dtype, ValueError for
@@ -254,7 +254,7 @@ class Dropout3d(_ChannelDropout):
 
 
 class Embedding(Cell):
-    """Rows of a table, looked up by number.
+    """A table of vectors, which are looked up by their row numbers.
 
     vocab_size, embedding_size: rows and columns of the table. use_one_hot: looks up by a product
     with one-hot rows instead; the result is the same. embedding_table: anything that `initializer`
@@ -447,7 +447,7 @@ class MultiFieldEmbeddingLookup(EmbeddingLookup):
 
 
 class Linear(Dense):
-    """Dense with PyTorch's names of arguments: x Wᵀ + b.
+    """A fully connected layer, x Wᵀ + b: Dense with PyTorch's names of arguments.
 
     in_features, out_features, bias: Dense's in_channels, out_channels, has_bias. Otherwise like Dense.
     """

@@ -62,10 +62,11 @@ def no_init_parameters() -> Iterator[None]:
 
 
 class Cell(GraphMode):
-    """The base of all networks: assign parameters and cells as attributes, define construct.
+    """The base class of all networks: assign parameters and cells as attributes, and define
+    construct.
 
-    auto_prefix: whether parameters of cells below get the path of attributes as a prefix of their
-    names.
+    auto_prefix: whether the names of parameters in the cells below begin with the path of
+    attributes. flags: options, which are stored.
     """
 
     #: That compiled functions need not look for changed attributes.

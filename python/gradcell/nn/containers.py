@@ -140,10 +140,10 @@ class _Numbered(Cell):
 
 
 class SequentialCell(_Numbered):
-    """Cells one after another: each gets what the one before returns.
+    """Several cells in a row: each gets the result of the one before.
 
-    args: cells, or one list of them, or one OrderedDict of named ones. Input and output: whatever
-    the first takes and the last returns.
+    args: cells, or one list of them, or one OrderedDict of named ones. Input and output: those of
+    the first and of the last cell.
 
     Raises TypeError for anything else.
     """
@@ -183,9 +183,9 @@ class SequentialCell(_Numbered):
 
 
 class CellList(_Numbered):
-    """A list of cells, whose parameters belong to the cell that holds it.
+    """A list of cells whose parameters belong to the cell that contains the list.
 
-    args: cells, or one list of them. It cannot be called itself.
+    args: cells, or one list of them. The list itself cannot be called.
 
     Raises TypeError for an element that is not a Cell.
     """

@@ -51,7 +51,8 @@ def _decay(
 
 
 def piecewise_constant_lr(milestone: Any, learning_rates: Any) -> list[float]:
-    """learning_rates[k] for the steps before milestone[k], from milestone[k-1] on.
+    """Rates that stay constant between milestones: learning_rates[k] for the steps before
+    milestone[k], from milestone[k-1] on.
 
     milestone: rising positive ints. Raises ValueError if they do not rise or the lengths differ,
     TypeError for wrong types.
@@ -206,7 +207,8 @@ def polynomial_decay_lr(
 def warmup_lr(
     learning_rate: float, total_step: int, step_per_epoch: int, warmup_epoch: int
 ) -> list[float]:
-    """learning_rate * min(e, warmup_epoch) / warmup_epoch.
+    """Rates that grow from 0 in proportion to the epoch e: learning_rate * min(e, warmup_epoch) /
+    warmup_epoch.
 
     Raises ValueError for values that are not positive, TypeError for wrong types.
     """

@@ -60,7 +60,7 @@ class ExponentialDecayLR(_Decay):
 
 
 class NaturalExpDecayLR(_Decay):
-    """learning_rate * exp(-decay_rate * p), p = step / decay_steps, rounded down if is_stair.
+    """learning_rate times $exp(-decay_rate p)$ with p = step / decay_steps, rounded down if is_stair.
 
     Raises as ExponentialDecayLR.
     """
@@ -145,7 +145,8 @@ class PolynomialDecayLR(LearningRateSchedule):
 
 
 class WarmUpLR(LearningRateSchedule):
-    """learning_rate * min(step, warmup_steps) / warmup_steps.
+    """A rate that grows from 0 in proportion to the step: learning_rate * min(step, warmup_steps) /
+    warmup_steps.
 
     Raises ValueError unless learning_rate >= 0 and warmup_steps > 0, TypeError for wrong types.
     """

@@ -35,7 +35,7 @@ _ops = _core.ops
 
 
 class LossBase(Cell):
-    """The base of losses: `get_loss` reduces elementwise losses.
+    """The base class of losses: `get_loss` reduces elementwise losses.
 
     reduction: 'mean', 'sum' or 'none' (also None). Raises ValueError for anything else.
     """
@@ -78,7 +78,7 @@ _Loss = LossBase  #: its name in older programs
 
 
 class MSELoss(LossBase):
-    """(logits - labels)², reduced. Shapes broadcast; dtypes are promoted."""
+    """$(logits - labels)^2$, reduced. Shapes broadcast; dtypes are promoted."""
 
     def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
         self._check(logits=logits, labels=labels)
@@ -86,7 +86,7 @@ class MSELoss(LossBase):
 
 
 class RMSELoss(LossBase):
-    """The square root of MSELoss's mean: a scalar. Shapes broadcast."""
+    """The square root of the mean squared error: a scalar. Shapes broadcast."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -97,7 +97,7 @@ class RMSELoss(LossBase):
 
 
 class L1Loss(LossBase):
-    """|logits - labels|, reduced. Shapes broadcast; dtypes are promoted."""
+    """$|logits - labels|$, reduced. Shapes broadcast; dtypes are promoted."""
 
     def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
         self._check(logits=logits, labels=labels)
@@ -105,11 +105,12 @@ class L1Loss(LossBase):
 
 
 class MAELoss(L1Loss):
-    """The mean absolute error: as L1Loss."""
+    """The mean absolute error: L1Loss under another name."""
 
 
 class SmoothL1Loss(LossBase):
-    """d² / (2 beta) where d = |logits - labels| < beta, else d - beta / 2; by default not reduced.
+    """$d^2 / (2 beta)$ where $d = |logits - labels|$ is below beta, and $d - beta / 2$ elsewhere; by
+    default not reduced.
 
     Girshick, Fast R-CNN (2015), equation 3. Inputs of one shape. Raises ValueError unless beta > 0.
     """
@@ -124,7 +125,8 @@ class SmoothL1Loss(LossBase):
 
 
 class HuberLoss(LossBase):
-    """d² / 2 where d = |logits - labels| <= delta, else delta (d - delta / 2), reduced.
+    """$d^2 / 2$ where $d = |logits - labels|$ is at most delta, and $delta (d - delta / 2)$ elsewhere,
+    reduced.
 
     Huber, Robust estimation of a location parameter (1964). Shapes broadcast. Raises ValueError
     unless delta > 0.
@@ -227,7 +229,7 @@ class SoftmaxCrossEntropyWithLogits(LossBase):
 
 
 class BCELoss(LossBase):
-    """-(y log(p) + (1 - y) log(1 - p)) for probabilities p and labels y of one shape, reduced.
+    """$-(y log(p) + (1 - y) log(1 - p))$ for probabilities p and labels y of one shape, reduced.
 
     weight: None, or multiplies each element's loss (broadcasts).
     """
@@ -242,7 +244,7 @@ class BCELoss(LossBase):
 
 
 class BCEWithLogitsLoss(LossBase):
-    """BCELoss of sigmoid(logits), without overflow.
+    """The binary cross entropy of sigmoid(logits), computed without overflow.
 
     weight: None, or multiplies each element's loss. pos_weight: None, or multiplies the part of
     label 1. Both broadcast to the shape of logits and labels, which is one.
@@ -266,7 +268,7 @@ class BCEWithLogitsLoss(LossBase):
 
 
 class KLDivLoss(LossBase):
-    """labels (log(labels) - logits), 0 where labels is 0, reduced; inputs of one shape.
+    """$labels (log(labels) - logits)$, 0 where labels is 0, reduced; inputs of one shape.
 
     logits: logarithms of probabilities. labels: probabilities. reduction: also 'batchmean', the sum
     over the size of the first dimension.

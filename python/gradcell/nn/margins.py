@@ -144,7 +144,7 @@ class HingeEmbeddingLoss(LossBase):
 
 
 class SoftMarginLoss(LossBase):
-    """log(1 + exp(-labels logits)), labels 1 or -1; of one shape."""
+    """$log(1 + exp(-labels logits))$, labels 1 or -1; of one shape."""
 
     def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
         return _functions.soft_margin_loss(logits, labels, self.reduction)
@@ -342,7 +342,7 @@ class MultiClassDiceLoss(LossBase):
 
 
 class FocalLoss(LossBase):
-    """-(1 - p)^gamma log(p) for the probability p of each label.
+    """$-(1 - p)^gamma log(p)$ for the probability p of each label.
 
     Lin et al., Focal loss (2017), equation 4. logits (N, C, ...); labels (N, 1, ...) of class
     numbers, or (N, C, ...) of probabilities. weight: (C,) or None. What is reduced, or returned for

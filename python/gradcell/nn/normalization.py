@@ -143,7 +143,7 @@ class _BatchNorm(Cell):
 
 
 class BatchNorm1d(_BatchNorm):
-    """Batch normalisation: gamma (x - mean) / sqrt(variance + eps) + beta, by feature.
+    """Batch normalisation: $gamma (x - mean) / sqrt(variance + eps) + beta$, by feature.
 
     Ioffe & Szegedy, Batch normalization (2015), algorithm 1. In training mean and variance are the
     batch's, and moving = momentum * moving + (1 - momentum) * batch (with the unbiased variance) is
@@ -307,7 +307,7 @@ class _InstanceNorm(_BatchNorm):
 
 
 class InstanceNorm1d(_InstanceNorm):
-    """Instance normalisation: gamma (x - mean) / sqrt(variance + eps) + beta, the statistics those
+    """Instance normalisation: $gamma (x - mean) / sqrt(variance + eps) + beta$, the statistics those
     of each sample and feature.
 
     Ulyanov et al., Instance normalization (2016), equation 2. affine: whether gamma and beta are
@@ -331,7 +331,7 @@ class InstanceNorm3d(_InstanceNorm):
 
 
 class LayerNorm(Cell):
-    """gamma (x - mean) / sqrt(variance + epsilon) + beta, over the last dimensions of each sample.
+    """$gamma (x - mean) / sqrt(variance + epsilon) + beta$, over the last dimensions of each sample.
 
     Ba, Kiros & Hinton, Layer normalization (2016), equation 3 with the layer's own statistics.
     normalized_shape: the shape of gamma and beta. begin_norm_axis: the first dimension of the mean.

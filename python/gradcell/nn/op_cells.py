@@ -171,9 +171,8 @@ class Range(Cell):
 
 
 class ReduceLogSumExp(Cell):
-    """log(sum(exp(x))) along axis, without overflow. keep_dims: whether reduced dimensions stay with
-    size 1. Raises TypeError, ValueError.
-    """
+    """$log(sum(exp(x)))$ along axis, computed without overflow. keep_dims: whether reduced
+    dimensions stay with size 1. Raises TypeError, ValueError."""
 
     def __init__(self, axis: Any, keep_dims: bool = False) -> None:
         super().__init__()
@@ -219,7 +218,8 @@ class Triu(Cell):
 
 
 class Unflatten(Cell):
-    """One dimension, axis, as several: those of unflattened_size. Raises TypeError, ValueError."""
+    """Splits one dimension, axis, into several: those of unflattened_size. Raises TypeError,
+    ValueError."""
 
     def __init__(self, axis: int, unflattened_size: Any) -> None:
         super().__init__()

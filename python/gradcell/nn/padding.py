@@ -175,7 +175,7 @@ class ConstantPad3d(_ConstantPad):
 
 
 class ZeroPad2d(_Padding):
-    """ConstantPad2d with zeros."""
+    """Pads the last two dimensions with zeros."""
 
     rank = 2
 
@@ -233,7 +233,7 @@ class ReplicationPad3d(_Padding):
 
 
 class Upsample(Cell):
-    """ops.interpolate with its arguments kept."""
+    """Resizes images and volumes: ops.interpolate as a layer."""
 
     def __init__(
         self,

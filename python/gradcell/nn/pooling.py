@@ -134,7 +134,7 @@ class MaxPool1d(_MaxPool):
 
 
 class MaxPool2d(_MaxPool):
-    """The largest element of each window.
+    """The largest element of each window of an image.
 
     kernel_size, stride, dilation, padding: an int or (rows, columns); a stride of None is the
     kernel's size. pad_mode: 'valid', 'same' or 'pad' (padding, with minus infinity, for 'pad' only
@@ -202,7 +202,7 @@ class AvgPool1d(_AvgPool):
 
 
 class AvgPool2d(_AvgPool):
-    """The mean of each window.
+    """The mean of each window of an image.
 
     kernel_size, stride, padding: an int or (rows, columns); a stride of None is the kernel's size.
     pad_mode: 'valid', 'same' or 'pad' (padding, with zeros, for 'pad' only and at most half the

@@ -61,7 +61,7 @@ def logical_not(a: Any, dtype: Any = None) -> Tensor:
 
 
 def divmod(x1: Any, x2: Any, dtype: Any = None) -> Any:
-    """(the floor of x1 / x2, x1 mod x2), elementwise."""
+    """The quotient rounded down and the remainder, elementwise: (x1 // x2, x1 % x2)."""
     return typed((ops.floor_div(*pair(x1, x2)), ops.mod(*pair(x1, x2))), dtype)
 
 
@@ -196,7 +196,7 @@ def cumprod(a: Any, axis: Any = None, dtype: Any = None) -> Tensor:
 
 
 def nancumsum(a: Any, axis: Any = None, dtype: Any = None) -> Any:
-    """cumsum with 0 in place of NaN."""
+    """The cumulative sum, with 0 in place of NaN."""
     return without_nan(a, dtype).cumsum(axis)
 
 
@@ -369,7 +369,7 @@ def column_stack(tup: Any) -> Tensor:
 
 
 def append(arr: Any, values: Any, axis: Any = None) -> Tensor:
-    """Both joined along an axis; None: flattened first."""
+    """Joins two arrays along an axis; None: both are flattened first."""
     return concatenate((arr, values), axis)
 
 
@@ -419,12 +419,12 @@ def asarray(a: Any, dtype: Any = None) -> Tensor:
 
 
 def asfarray(a: Any, dtype: Any = _core.float32) -> Tensor:
-    """A tensor of it, float32 unless dtype says otherwise."""
+    """The argument as a tensor, float32 unless dtype says otherwise."""
     return array(a, dtype, False)
 
 
 def copy(a: Any) -> Any:
-    """A copy of it as a tensor."""
+    """A copy of the argument as a tensor."""
     return tensor(a).copy()
 
 
@@ -454,7 +454,7 @@ def ones_like(a: Any, dtype: Any = None, shape: Any = None) -> Tensor:
 
 
 def empty_like(prototype: Any, dtype: Any = None, shape: Any = None) -> Tensor:
-    """Zeros, in prototype's shape and dtype unless others are given."""
+    """A tensor of zeros, in prototype's shape and dtype unless others are given."""
     return like(prototype, 0, dtype, shape)
 
 
@@ -504,22 +504,22 @@ def vander(x: Any, N: Any = None, increasing: bool = False) -> Any:
 
 
 def bartlett(M: Any) -> Tensor:
-    """Bartlett's window, float32."""
+    """Bartlett's triangular window of M numbers, float32."""
     return window(M, "bartlett")
 
 
 def blackman(M: Any) -> Tensor:
-    """Blackman's window, float32."""
+    """Blackman's window of M numbers, float32."""
     return window(M, "blackman")
 
 
 def hamming(M: Any) -> Tensor:
-    """The Hamming window, float32."""
+    """The Hamming window of M numbers, float32."""
     return window(M, "hamming")
 
 
 def hanning(M: Any) -> Tensor:
-    """The Hann window, float32."""
+    """The Hann window of M numbers, float32."""
     return window(M, "hanning")
 
 
@@ -574,7 +574,7 @@ def bincount(x: Any, weights: Any = None, minlength: Any = 0, length: Any = None
 
 
 def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Any:
-    """The edges of the bins that histogram would take."""
+    """The edges of the bins that histogram would use."""
     return histogram(a, bins, range, weights)[1]
 
 
@@ -630,5 +630,5 @@ def polysub(a1: Any, a2: Any) -> Tensor:
 
 
 def array_str(a: Any) -> Any:
-    """The text of a tensor."""
+    """The text of a tensor, as print shows it."""
     return str(tensor(a))

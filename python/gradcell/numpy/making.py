@@ -59,7 +59,7 @@ def logspace(
     start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: Any = 10.0, dtype: Any = None,
     axis: int = 0,
 ) -> Tensor:  # fmt: skip
-    """base to the power of linspace's numbers."""
+    """Powers of base whose exponents are evenly spaced, as linspace gives them."""
     return typed(_ops.pow(base, linspace(start, stop, num, endpoint, axis=axis)), dtype)  # type: ignore[no-any-return]
 
 

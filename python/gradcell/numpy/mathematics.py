@@ -29,7 +29,7 @@ _ops = _core.ops
 
 
 def isscalar(element: Any) -> bool:
-    """Whether it is a Python number, string or bytes."""
+    """Whether the argument is a Python number, string or bytes."""
     return isinstance(element, (int, float, complex, str, bytes, bool, np.generic))
 
 
@@ -65,7 +65,7 @@ def array_equiv(a1: Any, a2: Any) -> Tensor:
 
 
 def promote_types(type1: Any, type2: Any) -> _core.DType:
-    """The dtype that both go into."""
+    """The smallest dtype to which both can be converted."""
     return _core.promote(to_dtype(type1), to_dtype(type2))  # type: ignore[no-any-return]
 
 
@@ -78,7 +78,7 @@ def _named(kind: Any) -> _core.DType:
 
 
 def result_type(*arrays_and_dtypes: Any) -> _core.DType:
-    """The dtype that all of these together go into."""
+    """The smallest dtype to which all of these can be converted."""
     kinds = [
         a if isinstance(a, _core.DType) else a.dtype if isinstance(a, Tensor) else array(a).dtype
         if not isinstance(a, (str, type)) else _named(a)

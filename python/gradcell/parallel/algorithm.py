@@ -22,7 +22,8 @@ _WHY = "every process computes the whole network: no network is divided"
 
 
 def set_algo_parameters(**kwargs: Any) -> None:
-    """Keeps the options of the search. Raises ValueError for an unknown one; warns once."""
+    """Stores options of MindSpore's search for a way to divide a network, which gradcell does not
+    use. Raises ValueError for an unknown one; warns once."""
     for name in kwargs:
         if name not in _DEFAULTS:
             raise ValueError(f"Set context keyword {name} is not recognized!{where()}")
@@ -31,14 +32,14 @@ def set_algo_parameters(**kwargs: Any) -> None:
 
 
 def get_algo_parameters(attr_key: str) -> Any:
-    """The value of an option. Raises ValueError for an unknown one."""
+    """The value of an option that set_algo_parameters sets. Raises ValueError for an unknown one."""
     if attr_key not in _values:
         raise ValueError(f"Get context keyword {attr_key} is not recognized!{where()}")
     return _values[attr_key]
 
 
 def reset_algo_parameters() -> None:
-    """All options as they are at first."""
+    """Resets all options to their first values."""
     _values.update(_DEFAULTS)
 
 

@@ -26,7 +26,7 @@ def box(
     random: _Random = None,
     method: str = "halton",
 ) -> _Array:
-    """n points in a box, [n, d].
+    """n points in a box, as an array [n, d].
 
     low, high: the ends along each axis. random: a seed or a generator of NumPy's. method: "halton",
     "sobol" or "latin" (scrambled sequences of scipy.stats.qmc, which fill the box evenly), or "uniform".

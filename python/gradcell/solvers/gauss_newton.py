@@ -49,7 +49,7 @@ _REASONS = {
 
 @dataclass(frozen=True)
 class GaussNewtonState:
-    """What one step did, or how a run ended.
+    """Describes what one step did, or how a run ended.
 
     loss: at the parameters as they are now; before: before the step; step: the multiple of the direction
     that was taken, 0 where none lowered the loss; damping: what was added to the matrix's diagonal; ratio:
@@ -79,26 +79,28 @@ class GaussNewtonState:
 
 
 class GaussNewton:
-    """Least squares by Gauss-Newton steps: (J' J + d I) s = -J' r for the residuals r and their
+    """Least squares by Gauss-Newton steps: $(J' J + d I) s = -J' r$ for the residuals r and their
     Jacobian J by the parameters, each step one compiled call.
 
-    residuals: a function of points that gives one number for each, [N], or k, [N, k]; or a list of such
-    functions, each with points of its own. The loss is the sum over them of weight times mean square.
-    Rows of J are gradients of single points, so a residual should depend on its own point alone; one
-    that combines points (an integral) may give [m] of any other length, and costs a pass back for each.
-    parameters: float32 or float64, one dtype. weights: one for each function, 1 without.
+    The system is solved in float64 by Cholesky's factorisation, in the smaller of two spaces: P x P for P
+    parameters, or N x N with $J J' + d I$ for fewer residuals than parameters (Woodbury). The damping d (K.
+    Levenberg 1944, D. W. Marquardt 1963) falls after steps of at least half the direction, and grows after
+    small ones. If no trial step lowers the loss, the parameters stay and the damping grows.
 
-    The system is that of the smaller space: P x P for fewer parameters than residuals, else N x N of
-    J J' + d I (Woodbury), solved by Cholesky's factorisation in float64. With method="cg" there is no
-    matrix: the system is solved by at most `iterations` conjugate gradients, two products with J each,
-    preconditioned by a sketch of `rank` products (Nystroem), for thousands of parameters and more. The
-    damping d (K. Levenberg 1944, D. W. Marquardt 1963) begins at `damping`, or at 1e-3 of the matrix's
-    largest diagonal element; it falls after steps of at least half the direction, and grows after small
-    ones. The step is the best of the multiples `steps` of s, with the path's bend, s a + c a^2, where c
-    comes of the residuals' second derivative along s (M. Transtrum, J. Sethna, arXiv:1201.5885), unless
-    acceleration is False; if none lowers the loss, the parameters stay and the damping grows. momentum: the
-    share of the last direction that the new one is close to, as SPRING has it (G. Goldshlager, N.
-    Abrahamsen, L. Lin, J. Comput. Phys. 516, 2024): less noise where points are new in each step.
+    residuals: a function of points that gives one number for each, [N], or k, [N, k]; or a list of such
+    functions, each with points of its own. The loss is the sum over them of weight times mean square. Rows
+    of J are gradients of single points, so a residual should depend on its own point alone; one that
+    combines points (an integral) may give [m] of any other length, and costs a backward pass for each.
+    parameters: Parameters of one dtype, float32 or float64. weights: a positive number for each function;
+    by default 1. damping: the damping at the beginning; by default 1e-3 of the matrix's largest diagonal
+    element. momentum: the share of the last direction to which the new one stays close, which lowers the
+    noise if points are new in each step (SPRING: G. Goldshlager, N. Abrahamsen, L. Lin, J. Comput. Phys.
+    516, 2024). steps: the multiples a of the direction s that are tried. acceleration: whether trial steps
+    follow the curve $a s + a^2 c$, where c comes from the second derivative of the residuals along s (M.
+    Transtrum, J. Sethna, arXiv:1201.5885). method: "dense", or "cg" for conjugate gradients without a
+    matrix, for thousands of parameters and more. rank: for "cg", the number of products in the sketch that
+    preconditions it (Nystroem). iterations: for "cg", the largest number of its steps, each of two products
+    with J.
 
     Raises ValueError for residuals that are not vectors, parameters of other dtypes, weights that are not
     positive, points of unequal counts in one function.

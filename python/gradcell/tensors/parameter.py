@@ -21,10 +21,11 @@ _by_variable: weakref.WeakValueDictionary[int, Parameter] = weakref.WeakValueDic
 
 
 class Parameter(ParameterBase):
-    """A tensor that a Cell owns and an optimiser changes.
+    """A tensor that belongs to a Cell and that an optimiser changes.
 
-    default_input: its value, anything a Tensor can be made of. name: None lets the Cell that it
-    becomes an attribute of name it. requires_grad: whether trainable_params() lists it.
+    default_input: its value, anything of which a Tensor can be made. name: a name; with None it
+    gets the name of the attribute to which it is assigned. requires_grad: whether
+    trainable_params() lists it.
 
     Raises ValueError if the name is not a string, TypeError if requires_grad is not a bool.
     """
@@ -195,7 +196,7 @@ def parameter_behind(x: Any) -> Any:
 
 
 class ParameterTuple(tuple[Parameter, ...]):
-    """A tuple of parameters with different names.
+    """A tuple of parameters, whose names must differ.
 
     Raises TypeError for an element that is not a Parameter, ValueError for a name that appears twice.
     """

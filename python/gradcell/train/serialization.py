@@ -135,7 +135,7 @@ def save_checkpoint(
     format: str = "ckpt",
     **unused: Any,
 ) -> None:
-    """Writes parameters to a file, whole or not at all.
+    """Writes parameters to a file. The file is complete or not written at all.
 
     save_obj: a Cell (a training cell holds the optimiser's and the loss scale's parameters too), a
     dict from name to tensor, a list of Parameters, or a list of dicts with 'name' and 'data'.
@@ -354,7 +354,7 @@ def _prefixes(given: Any) -> tuple[str, ...]:
 def load_param_into_net(
     net: Cell, parameter_dict: dict[str, Any], strict_load: bool = False, **unused: Any
 ) -> tuple[list[str], list[str]]:
-    """Sets a Cell's parameters to those of the same name.
+    """Sets the parameters of a Cell to those of the same name.
 
     parameter_dict: from name to Parameter, as load_checkpoint gives. A saved parameter of another
     floating dtype is cast if strict_load is False. Returns (names of net's parameters that were not

@@ -1,7 +1,7 @@
 """Every barrier of the kernels is needed, and the emulation of tests/cuda_shim.cpp sees that: each one left
 out, of the prelude and of what the writers put around it, is an access that nothing orders.
 
-`python tests/python/cuda/test_cuda_barriers.py` prints the table of docs/cuda.md.
+`python tests/python/cuda/test_cuda_barriers.py` prints the table of docs/cuda-kernels.md.
 """
 
 from __future__ import annotations

@@ -298,8 +298,8 @@ for dtype, tolerance in ((np.float32, 1e-5), (np.float64, 1e-13), (np.float16, 2
     ("launch", "instructions"), list(itertools.product((0.5, 1.0, 2.0), (0.5, 1.0, 2.0)))
 )
 def test_plans_change_little_with_what_is_weighed(launch: float, instructions: float) -> None:
-    """At half or twice what a launch and an instruction are taken to cost: the steps of docs/cuda.md move
-    as much within 2 %, and have at most four launches and products more or fewer."""
+    """At half or twice what a launch and an instruction are taken to cost: the steps of docs/cuda-kernels.md
+    move as much within 2 %, and have at most four launches and products more or fewer."""
     cases = {
         "4 x 128": burgers_step([128] * 4, 10_000),
         "a million": burgers_step([128] * 4, 1_000_000),

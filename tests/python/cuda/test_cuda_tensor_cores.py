@@ -191,7 +191,7 @@ def errors(dtype: Any, tf32: bool, k: int, tmp_path: pathlib.Path) -> Iterator[t
 
 @pytest.mark.parametrize("k", [64, 128])
 def test_float32_products_are_within_their_bound(k: int, tmp_path: pathlib.Path) -> None:
-    """docs/cuda.md: (33 + n / 8) u sum |a b| for n terms, whatever the tensor cores truncate."""
+    """docs/cuda-kernels.md: (33 + n / 8) u sum |a b| for n terms, whatever the tensor cores truncate."""
     for (found, exact, size), n in zip(
         errors(ms.float32, False, k, tmp_path), (k, 32), strict=True
     ):

@@ -140,7 +140,7 @@ def test_two_runs_are_the_same_to_the_last_bit(batch: Batch) -> None:
 
 
 def test_the_error_is_within_the_bound(tmp_path: pathlib.Path) -> None:
-    """docs/cuda.md: a product of K terms errs by at most K u sum |a b|, a gradient of weights by 33 u
+    """docs/cuda-kernels.md: a product of K terms errs by at most K u sum |a b|, a gradient of weights by 33 u
     sum |a b|, u being 2^-24; what errors the operands have comes on top."""
     x, w1, w2, c = tensor(3000, 16), tensor(16, 24), tensor(24, 3), tensor(3000, 3)
 

@@ -74,7 +74,6 @@ print(conv(ms.Tensor(np.arange(9, dtype=np.float32).reshape(1, 1, 3, 3))))
         "Ascend",
         """
 ms.set_device(target, 0)
-ms.set_device(None)
 ms.set_context(ascend_config={}, max_call_depth=2000)
 print(ms.get_current_device().device_target, ms.Tensor([1.0, 2.0]).cumsum(0))
 """,

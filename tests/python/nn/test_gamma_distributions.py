@@ -190,6 +190,57 @@ def test_samples_move_with_the_concentration(a):
     np.testing.assert_allclose(second(at).asnumpy(), [float(bend) / 2], rtol=1e-4)
 
 
+@pytest.mark.parametrize("p", [(0.4, 0.7), (2.0, 0.5), (3.0, 4.0)])
+def test_samples_of_beta_move_with_both_concentrations(p):
+    """The mean derivative of x and of x^2 is that of their means, a / (a + b) and
+    a (a + 1) / ((a + b) (a + b + 1)); each within five deviations of the mean of N draws."""
+
+    def draw(a, b):
+        gc.set_seed(5)
+        return d.Beta(a, b, dtype=F64).sample((N,))
+
+    at = tuple(Tensor([v], F64) for v in p)
+    means = [lambda a, b: a / (a + b), lambda a, b: a * (a + 1) / ((a + b) * (a + b + 1))]
+    for power, mean in zip((1, 2), means, strict=True):
+        for k in (0, 1):
+            one = Tensor(np.ones(1)), Tensor(np.zeros(1))
+            _, slopes = gc.jvp(lambda a, b, n=power: draw(a, b) ** n, at, one[k:] + one[:k])
+            slopes = slopes.asnumpy().ravel()
+            wanted = float(mpmath.diff(mean, p, (1 - k, k)))
+            assert abs(slopes.mean() - wanted) < 5 * slopes.std() / math.sqrt(N)
+            total = gc.grad(lambda a, b, n=power: (draw(a, b) ** n).mean(), k)(*at)
+            np.testing.assert_allclose(total.asnumpy(), [slopes.mean()], rtol=1e-9)
+
+
+#: Distributions whose samples move with their parameters, and points for those.
+MOVING = {
+    "Normal": (0.3, 1.4), "Uniform": (-0.5, 2.0), "Logistic": (0.3, 1.4), "Gumbel": (0.3, 1.4),
+    "LogNormal": (0.3, 0.8), "Exponential": (1.4,), "Cauchy": (0.3, 1.4), "Laplace": (0.3, 1.4),
+    "HalfNormal": (0.3, 1.4),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MOVING)
+def test_samples_move_with_the_parameters(name):
+    """Beside finite differences of the draws of one seed."""
+
+    def draw(*parameters):
+        gc.set_seed(7)
+        return getattr(d, name)(*parameters, dtype=F64).sample((50,)).reshape(50)
+
+    p = MOVING[name]
+    for k in range(len(p)):
+        low, high = ([v + s * (i == k) for i, v in enumerate(p)] for s in (-1e-6, 1e-6))
+        low, high = (draw(*(Tensor([v], F64) for v in q)).asnumpy() for q in (low, high))
+        at = tuple(Tensor([v], F64) for v in p)
+        tangents = tuple(Tensor([float(i == k)], F64) for i in range(len(p)))
+        found = gc.jvp(draw, at, tangents)[1].asnumpy()
+        np.testing.assert_allclose(found, (high - low) / 2e-6, rtol=1e-6, atol=1e-8)
+        assert np.abs(found).max() > 0.1
+        total = gc.grad(lambda *q: draw(*q).sum(), k)(*at).asnumpy()
+        np.testing.assert_allclose(total, [found.sum()], rtol=1e-10)
+
+
 def test_samples_in_a_compiled_function():
     @gc.jit
     def draw(rate):

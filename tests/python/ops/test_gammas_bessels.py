@@ -68,6 +68,26 @@ def test_zeta_and_polygamma():
         ops.polygamma(-1, Tensor([1.0]))
 
 
+def test_derivatives_of_zeta_at_edges():
+    """By the second argument -s zeta(s + 1, q), also where zeta is infinite or has no value; no zeros."""
+    s, q = np.array([1.0, 0.5, 1.0, 0.05]), np.array([2.0, 2.0, 0.3, 7.0])
+    wanted = [float(-a * mpmath.zeta(a + 1, b)) for a, b in zip(s, q, strict=True)]
+    found = gc.grad(ops.zeta, (0, 1))(Tensor(s), Tensor(q))
+    np.testing.assert_allclose(found[1].asnumpy(), wanted, 1e-12)
+    by_s = [
+        float(mpmath.diff(lambda t, b=b: mpmath.zeta(t, b), a)) for a, b in ((0.5, 2), (0.05, 7))
+    ]
+    np.testing.assert_allclose(found[0].asnumpy(), [-np.inf, by_s[0], -np.inf, by_s[1]], 1e-9)
+    twice = gc.grad(lambda s, q: ops.sum(gc.grad(ops.zeta, 1)(s, q)), 1)(Tensor(s), Tensor(q))
+    wanted = [float(a * (a + 1) * mpmath.zeta(a + 2, b)) for a, b in zip(s, q, strict=True)]
+    np.testing.assert_allclose(twice.asnumpy(), wanted, 1e-11)
+    s, q = [-2.0, 0.0, 2.0, 2.0, 3.0, 2.5, 1.0], [2.0, 1.0, 0.0, -1.0, -1.0, -0.5, -3.0]
+    given = Tensor(s, gc.float64), Tensor(q, gc.float64)
+    ones = tuple(map(ops.ones_like, given))
+    for slope in (*gc.grad(ops.zeta, (0, 1))(*given), gc.jvp(ops.zeta, given, ones)[1]):
+        assert not np.isfinite(slope.asnumpy()).any()
+
+
 @pytest.mark.parametrize("name", BESSEL)
 def test_bessel_functions(name):
     function, wanted = getattr(ops, f"bessel_{name}"), getattr(scipy.special, name)(FAR)

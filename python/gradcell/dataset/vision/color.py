@@ -10,7 +10,14 @@ from gradcell.base import arguments
 from gradcell.base.location import where
 from gradcell.dataset.transforms import TensorOperation
 from gradcell.dataset.vision.convert import gray, hsv_to_rgb, rgb_to_hsv
-from gradcell.dataset.vision.image import ImageOperation, Sometimes, interval, rounded
+from gradcell.dataset.vision.image import (
+    ImageOperation,
+    Sometimes,
+    interval,
+    is_pil,
+    pillow,
+    rounded,
+)
 from gradcell.dataset.workers import generator
 
 
@@ -28,10 +35,17 @@ def blend(image: np.ndarray, other: np.ndarray | float, factor: float) -> np.nda
 
 
 class _Factor(ImageOperation):
-    """A blend of an image with what has none of the property."""
+    """A blend of an image with what has none of the property, for an image of Pillow's by Pillow."""
+
+    enhancer = ""  #: the class of ImageEnhance that does the same, if MindSpore uses one
 
     def __init__(self, factor: float, name: str) -> None:
         self.factor = arguments.number(factor, type(self).__name__, name, least=0)
+
+    def _one(self, value: Any) -> Any:
+        if self.enhancer and is_pil(value):
+            return getattr(pillow("ImageEnhance"), self.enhancer)(value).enhance(self.factor)
+        return super()._one(value)
 
     def _image(self, image: np.ndarray) -> np.ndarray:
         return blend(image, self._without(image), self.factor)
@@ -42,7 +56,9 @@ class _Factor(ImageOperation):
 
 
 class AdjustBrightness(_Factor):
-    """0: black, 1: as it is."""
+    """Changes the brightness: factor 0 gives black, 1 leaves the image as it is."""
+
+    enhancer = "Brightness"
 
     def __init__(self, brightness_factor: float) -> None:
         super().__init__(brightness_factor, "brightness_factor")
@@ -53,7 +69,9 @@ class AdjustBrightness(_Factor):
 
 
 class AdjustContrast(_Factor):
-    """0: the mean gray, 1: as it is."""
+    """Changes the contrast: factor 0 gives the mean gray, 1 leaves the image as it is."""
+
+    enhancer = "Contrast"
 
     def __init__(self, contrast_factor: float) -> None:
         super().__init__(contrast_factor, "contrast_factor")
@@ -68,7 +86,9 @@ class AdjustContrast(_Factor):
 
 
 class AdjustSaturation(_Factor):
-    """0: gray, 1: as it is."""
+    """Changes the saturation: factor 0 gives a gray image, 1 leaves it as it is."""
+
+    enhancer = "Color"
 
     def __init__(self, saturation_factor: float) -> None:
         super().__init__(saturation_factor, "saturation_factor")
@@ -115,7 +135,7 @@ class AdjustHue(ImageOperation):
 
 
 class AdjustGamma(ImageOperation):
-    """gain * value^gamma, of values in [0, 1]."""
+    """Gamma correction: gain * value^gamma, of values in [0, 1]."""
 
     def __init__(self, gamma: float, gain: float = 1) -> None:
         self.gamma = arguments.number(gamma, "AdjustGamma", "gamma", least=0)
@@ -167,7 +187,7 @@ class RandomColorAdjust(ImageOperation):
 
 
 class RandomColor(ImageOperation):
-    """AdjustSaturation by a factor of a range."""
+    """Applies AdjustSaturation with a random factor from a range."""
 
     def __init__(self, degrees: Any = (0.1, 1.9)) -> None:
         self.range = interval("RandomColor", "degrees", degrees, 0)
@@ -177,7 +197,7 @@ class RandomColor(ImageOperation):
 
 
 class RandomSharpness(ImageOperation):
-    """AdjustSharpness by a factor of a range."""
+    """Applies AdjustSharpness with a random factor from a range."""
 
     def __init__(self, degrees: Any = (0.1, 1.9)) -> None:
         self.range = interval("RandomSharpness", "degrees", degrees, 0)
@@ -187,7 +207,7 @@ class RandomSharpness(ImageOperation):
 
 
 class RandomAdjustSharpness(Sometimes):
-    """AdjustSharpness with a probability."""
+    """Applies AdjustSharpness with a given probability."""
 
     def __init__(self, degree: float, prob: float = 0.5) -> None:
         super().__init__(prob, AdjustSharpness(degree))
@@ -197,21 +217,21 @@ class RandomAdjustSharpness(Sometimes):
 
 
 class Invert(ImageOperation):
-    """White becomes black, black white."""
+    """Inverts the colours: white becomes black."""
 
     def _image(self, image: np.ndarray) -> np.ndarray:
         return (_most(image) - image).astype(image.dtype)
 
 
 class RandomInvert(Sometimes):
-    """Invert with a probability."""
+    """Inverts the colours with a given probability."""
 
     def __init__(self, prob: float = 0.5) -> None:
         super().__init__(prob, Invert())
 
 
 class Posterize(ImageOperation):
-    """Only the highest bits of each value."""
+    """Keeps only the highest bits of each value."""
 
     def __init__(self, bits: int) -> None:
         self.bits = arguments.integer(bits, "Posterize", "bits", 0)
@@ -224,7 +244,7 @@ class Posterize(ImageOperation):
 
 
 class RandomPosterize(ImageOperation):
-    """Posterize with a number of bits from a range."""
+    """Applies Posterize with a random number of bits from a range."""
 
     def __init__(self, bits: Any = (8, 8)) -> None:
         listed = bits if isinstance(bits, (list, tuple)) else (bits, bits)
@@ -250,7 +270,7 @@ class Solarize(ImageOperation):
 
 
 class RandomSolarize(ImageOperation):
-    """Solarize between two thresholds of a range."""
+    """Applies Solarize between two random thresholds from a range."""
 
     def __init__(self, threshold: Any = (0, 255)) -> None:
         self.low, self.high = interval("RandomSolarize", "threshold", threshold, 0)
@@ -294,7 +314,7 @@ class Equalize(_ByHistogram):
 
 
 class RandomEqualize(Sometimes):
-    """Equalize with a probability."""
+    """Applies Equalize with a given probability."""
 
     def __init__(self, prob: float = 0.5) -> None:
         super().__init__(prob, Equalize())
@@ -323,14 +343,14 @@ class AutoContrast(_ByHistogram):
 
 
 class RandomAutoContrast(Sometimes):
-    """AutoContrast with a probability."""
+    """Applies AutoContrast with a given probability."""
 
     def __init__(self, cutoff: float = 0.0, ignore: Any = None, prob: float = 0.5) -> None:
         super().__init__(prob, AutoContrast(cutoff, ignore))
 
 
 class Grayscale(ImageOperation):
-    """Gray, in one channel or three."""
+    """Converts an image to gray, with one channel or three equal ones."""
 
     def __init__(self, num_output_channels: int = 1) -> None:
         self.count = arguments.one_of(
@@ -346,7 +366,7 @@ class Grayscale(ImageOperation):
 
 
 class RandomGrayscale(ImageOperation):
-    """Gray with a probability, in as many channels as before."""
+    """Converts the image to gray with a given probability; the number of channels stays."""
 
     def __init__(self, prob: float = 0.1) -> None:
         self.prob = arguments.number(prob, "RandomGrayscale", "prob", least=0, most=1)

@@ -49,7 +49,7 @@ class Decode(TensorOperation):
 
 
 class ToPIL(TensorOperation):
-    """To an image of Pillow's."""
+    """Converts an array to an image of Pillow."""
 
     def _one(self, value: Any) -> Any:
         if is_pil(value):
@@ -66,14 +66,14 @@ class ToPIL(TensorOperation):
 
 
 class ToNumpy(TensorOperation):
-    """From an image of Pillow's to an array."""
+    """Converts an image of Pillow to an array."""
 
     def _one(self, value: Any) -> np.ndarray:
         return np.array(value)
 
 
 class ToTensor(TensorOperation):
-    """To [channels, height, width], divided by 255."""
+    """Converts an image to [channels, height, width] and divides it by 255."""
 
     def __init__(self, output_type: Any = np.float32) -> None:
         self.dtype = numpy_dtype("ToTensor", output_type)
@@ -87,7 +87,7 @@ class ToTensor(TensorOperation):
 
 
 class ToType(TensorOperation):
-    """To another dtype."""
+    """Converts an image to another dtype."""
 
     def __init__(self, data_type: Any) -> None:
         self.dtype = numpy_dtype("ToType", data_type)
@@ -97,7 +97,7 @@ class ToType(TensorOperation):
 
 
 class HWC2CHW(TensorOperation):
-    """From [height, width, channels] to [channels, height, width]."""
+    """Converts [height, width, channels] to [channels, height, width]."""
 
     def _one(self, value: Any) -> np.ndarray:
         image = np.asarray(value)
@@ -107,7 +107,7 @@ class HWC2CHW(TensorOperation):
 
 
 class Rescale(TensorOperation):
-    """value * rescale + shift, float32."""
+    """Computes value * rescale + shift in float32."""
 
     def __init__(self, rescale: float, shift: float) -> None:
         self.scale = np.float32(arguments.number(rescale, "Rescale", "rescale"))
@@ -155,7 +155,7 @@ class NormalizePad(Normalize):
 
 
 class LinearTransformation(TensorOperation):
-    """(image as a row - mean_vector) times a square matrix."""
+    """Multiplies (image as a row - mean_vector) by a square matrix."""
 
     def __init__(self, transformation_matrix: Any, mean_vector: Any) -> None:
         self.matrix, self.mean = np.asarray(transformation_matrix), np.asarray(mean_vector)
@@ -221,14 +221,14 @@ class RgbToHsv(_ColorSpace):
 
 
 class HsvToRgb(_ColorSpace):
-    """Hue, saturation and value to red, green and blue, float64."""
+    """Converts hue, saturation and value to red, green and blue, float64."""
 
     def _convert(self, image: np.ndarray) -> np.ndarray:
         return hsv_to_rgb(image)
 
 
 class ConvertMode(enum.IntEnum):
-    """Which colour space becomes which."""
+    """The conversions between colour spaces."""
 
     COLOR_BGR2BGRA = COLOR_RGB2RGBA = 0
     COLOR_BGRA2BGR = COLOR_RGBA2RGB = 1
@@ -249,7 +249,7 @@ _CHANNELS = {0: "0123", 1: "012", 2: "2103", 3: "210", 4: "210", 5: "2103", 8: "
 
 
 class ConvertColor(ImageOperation):
-    """From one colour space to another."""
+    """Converts an image from one colour space to another."""
 
     def __init__(self, convert_mode: ConvertMode) -> None:
         self.mode = ConvertMode(convert_mode)

@@ -168,7 +168,7 @@ class Crop(ImageOperation):
 
 
 class CenterCrop(ImageOperation):
-    """The middle, with black around where the image is smaller."""
+    """Cuts out the middle of the image, with black around if the image is smaller."""
 
     def __init__(self, size: Any) -> None:
         self.size = pair("CenterCrop", "size", size)
@@ -215,7 +215,7 @@ class RandomCrop(ImageOperation):
 
 
 class RandomResizedCrop(ImageOperation):
-    """A part of random size and shape, in another size.
+    """Cuts out a part of random size and shape, and resizes it.
 
     scale: the part's fraction of the image, ratio: its width over its height; where max_attempts find
     none that fits, the middle is taken (Szegedy et al., CVPR 2015, 1, section 6).
@@ -254,14 +254,14 @@ class RandomResizedCrop(ImageOperation):
 
 
 class RandomCropDecodeResize(RandomResizedCrop):
-    """RandomResizedCrop of a file's bytes."""
+    """Decodes an image file's bytes, crops a random part and resizes it, as RandomResizedCrop."""
 
     def _one(self, value: Any) -> Any:
         return super()._one(Decode()._one(value))
 
 
 class ResizedCrop(ImageOperation):
-    """A given part, in another size."""
+    """Crops a given part of the image and resizes it."""
 
     def __init__(
         self,
@@ -301,7 +301,7 @@ class SliceMode(enum.IntEnum):
 
 
 class SlicePatches(ImageOperation):
-    """num_height times num_width patches, row by row."""
+    """Cuts the image into num_height times num_width patches, row by row."""
 
     def __init__(
         self,
@@ -331,28 +331,28 @@ class SlicePatches(ImageOperation):
 
 
 class HorizontalFlip(ImageOperation):
-    """Left and right change places."""
+    """Exchanges left and right."""
 
     def _image(self, image: np.ndarray) -> np.ndarray:
         return np.flip(image, axis=1 if image.ndim < 3 else -2)
 
 
 class VerticalFlip(ImageOperation):
-    """Top and bottom change places."""
+    """Exchanges top and bottom."""
 
     def _image(self, image: np.ndarray) -> np.ndarray:
         return np.flip(image, axis=0 if image.ndim < 3 else -3)
 
 
 class RandomHorizontalFlip(Sometimes):
-    """HorizontalFlip with a probability."""
+    """Flips the image horizontally with a given probability."""
 
     def __init__(self, prob: float = 0.5) -> None:
         super().__init__(prob, HorizontalFlip())
 
 
 class RandomVerticalFlip(Sometimes):
-    """VerticalFlip with a probability."""
+    """Flips the image vertically with a given probability."""
 
     def __init__(self, prob: float = 0.5) -> None:
         super().__init__(prob, VerticalFlip())
@@ -489,7 +489,7 @@ def affine(
 
 
 class RandomAffine(ImageOperation):
-    """Affine with degrees, translate, scale and shear of ranges.
+    """Applies Affine with random degrees, translation, scale and shear from ranges.
 
     translate: (most along x, most along y) as shares, or (least x, most x, least y, most y). shear:
     a number, (least, most) along x, or of both.
@@ -531,7 +531,7 @@ class RandomAffine(ImageOperation):
 
 
 class CutOut(ImageOperation):
-    """num_patches squares of zeros somewhere (DeVries and Taylor, arXiv:1708.04552)."""
+    """Sets num_patches random squares to zero (DeVries and Taylor, arXiv:1708.04552)."""
 
     def __init__(self, length: int, num_patches: int = 1, is_hwc: bool = True) -> None:
         self.length = arguments.integer(length, "CutOut", "length", 1)
@@ -551,7 +551,7 @@ class CutOut(ImageOperation):
 
 
 class Erase(ImageOperation):
-    """A rectangle of one value."""
+    """Fills a rectangle of the image with one value."""
 
     def __init__(
         self, top: int, left: int, height: int, width: int, value: Any = 0.0, inplace: bool = False

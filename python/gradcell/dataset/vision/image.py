@@ -21,7 +21,7 @@ from gradcell.dataset.workers import generator
 
 
 class Inter(enum.IntEnum):
-    """How to interpolate."""
+    """The methods of interpolation."""
 
     NEAREST = 0
     ANTIALIAS = 1
@@ -32,7 +32,7 @@ class Inter(enum.IntEnum):
 
 
 class Border(str, enum.Enum):
-    """What an image is padded with."""
+    """The ways to pad an image."""
 
     CONSTANT = "constant"
     EDGE = "edge"

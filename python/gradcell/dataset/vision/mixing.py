@@ -55,7 +55,7 @@ class UniformAugment:
 
 
 class ImageBatchFormat(enum.IntEnum):
-    """Where a batch of images has its channels."""
+    """The places of the channels in a batch of images."""
 
     NHWC = 0
     NCHW = 1

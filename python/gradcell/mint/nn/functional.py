@@ -33,7 +33,7 @@ _ops = _core.ops
 
 
 def linear(input: Any, weight: Any, bias: Any = None) -> Any:
-    """input weight', plus bias; weight (out, in)."""
+    """A linear map: input times the transpose of weight, plus bias; weight (out, in)."""
     out = ops.matmul(input, ops.swapaxes(weight, -1, -2))
     return out if bias is None else _ops.add(out, bias)
 

@@ -36,12 +36,12 @@ _BY_NAME: dict[str, Any] = {
 
 
 def names() -> list[str]:
-    """The names that get_metric_fn knows."""
+    """The names of metrics that get_metric_fn knows."""
     return list(_BY_NAME)
 
 
 def get_metric_fn(name: str, *args: Any, **kwargs: Any) -> Any:
-    """The metric of a name. Raises KeyError for an unknown one."""
+    """Makes a metric by its name. Raises KeyError for an unknown one."""
     if name not in _BY_NAME:
         raise KeyError(f"{name!r} is not a metric; the metrics are {', '.join(_BY_NAME)}{_where()}")
     return _BY_NAME[name](*args, **kwargs)

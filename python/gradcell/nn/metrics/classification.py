@@ -111,14 +111,14 @@ class TopKCategoricalAccuracy(Mean):
 
 
 class Top1CategoricalAccuracy(TopKCategoricalAccuracy):
-    """TopKCategoricalAccuracy with k = 1."""
+    """The fraction of samples whose largest output is the right class."""
 
     def __init__(self) -> None:
         super().__init__(1)
 
 
 class Top5CategoricalAccuracy(TopKCategoricalAccuracy):
-    """TopKCategoricalAccuracy with k = 5."""
+    """The fraction of samples whose right class is among the five largest outputs."""
 
     def __init__(self) -> None:
         super().__init__(5)

@@ -63,7 +63,7 @@ class MAE(Mean):
 
 
 class Loss(Mean):
-    """The mean of the batches' losses."""
+    """The mean of the losses of all batches."""
 
     @rearrange_inputs
     def update(self, *inputs: Any) -> None:

@@ -13,7 +13,7 @@ _ops = _core.ops
 
 
 class Adagrad(Optimizer):
-    """Adagrad (Duchi et al. 2011, section 1.3).
+    """The Adagrad optimiser (Duchi et al. 2011, section 1.3).
 
         a = a + g * g  (a starts at accum; kept as it is without update_slots)
         p = p - lr * g / sqrt(a)
@@ -79,7 +79,7 @@ class ProximalAdagrad(Optimizer):
 
 
 class Adadelta(Optimizer):
-    """Adadelta (Zeiler 2012, algorithm 1).
+    """The Adadelta optimiser (Zeiler 2012, algorithm 1).
 
         a = rho * a + (1 - rho) * g * g;   d = sqrt(b + epsilon) / sqrt(a + epsilon) * g
         b = rho * b + (1 - rho) * d * d;   p = p - lr * d

@@ -167,7 +167,7 @@ class AdamOffload(LazyAdam):
 
 
 class AdaMax(Optimizer):
-    """AdaMax (Kingma and Ba 2015, algorithm 2).
+    """The AdaMax optimiser (Kingma and Ba 2015, algorithm 2).
 
         m = beta1 * m + (1 - beta1) * g;   v = max(beta2 * v, |g|)
         p = p - lr / (1 - beta1 ** t) * m / (v + eps)

@@ -219,7 +219,7 @@ class PowerTransform(_WithParameters):
 
 
 class Exp(PowerTransform):
-    """forward: exp(x)."""
+    """The bijector whose forward function is exp(x)."""
 
     def __init__(self, name: str = "Exp") -> None:
         super().__init__(0.0, name)
@@ -324,7 +324,7 @@ class Softplus(_WithParameters):
 
 
 class Invert(Bijector):
-    """Another bijector, the other way. name: by default 'Invert' and its name."""
+    """The inverse of another bijector. name: by default 'Invert' and its name."""
 
     def __init__(self, bijector: Bijector, name: str = "") -> None:
         if not isinstance(bijector, Bijector):

@@ -29,7 +29,7 @@ _ops = _core.ops
 
 
 class WithLossCell(Cell):
-    """loss_fn(backbone(data), label): a network and its loss as one cell.
+    """A network and its loss as one cell: loss_fn(backbone(data), label).
 
     Raises TypeError unless backbone is a Cell and loss_fn can be called.
     """
@@ -134,7 +134,7 @@ class WithGradCell(Cell):
 
 
 class ForwardValueAndGrad(Cell):
-    """(a network's output, its gradients).
+    """A cell that gives the output of a network and its gradients.
 
     weights: parameters to differentiate with respect to with get_by_list. get_all: by all inputs too.
     sens_param: the last input is the cotangent of the output. Raises TypeError for wrong types.
@@ -208,18 +208,19 @@ def _check_optimizer(owner: str, network: Any, optimizer: Any) -> None:
 
 
 class TrainOneStepCell(Cell):
-    """One training step: the loss, its gradients by the optimiser's parameters, the update.
+    """One training step: the loss, its gradients with respect to the optimiser's parameters, and
+    the update.
 
-    Where processes share the data (set_auto_parallel_context, ParallelMode.DATA_PARALLEL), gradients
-    are summed over all, or averaged; the loss returned is the own part's. The first step makes sure
-    that all begin with the same parameters.
+    network: a Cell that returns the loss. A loss of several elements is minimised in sum, with one
+    warning. optimizer: an Optimizer of the network's parameters. sens: a factor of the gradients;
+    the loss that is returned has none. return_grad: whether the result is (loss, {parameter name:
+    gradient}).
 
-    network: a Cell that returns the loss. A loss of more than one element is minimised in sum, and
-    a warning is given once. sens: what the gradients are multiplied by; the loss returned is not.
-    return_grad: return (loss, {parameter name: gradient}).
+    If several processes share the data (set_auto_parallel_context, ParallelMode.DATA_PARALLEL), the
+    gradients are summed or averaged over all of them, and the loss is that of the own part. The
+    first step makes sure that all processes begin with the same parameters.
 
-    Raises TypeError for wrong types, ValueError if the optimiser holds another network's
-    parameters.
+    Raises TypeError for wrong types, ValueError if the optimiser belongs to another network.
     """
 
     def __init__(

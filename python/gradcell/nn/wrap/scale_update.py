@@ -95,7 +95,7 @@ def next_scale(scale: Tensor, factor: float, overflow: Tensor, grow: Tensor) -> 
 
 
 class FixedLossScaleUpdateCell(Cell):
-    """Leaves the scale as it is.
+    """A loss scale that never changes, for TrainOneStepWithLossScaleCell.
 
     loss_scale_value: positive. Raises ValueError for zero, negative, inf and nan.
     """

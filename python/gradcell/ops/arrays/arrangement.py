@@ -20,7 +20,7 @@ _ops = _core.ops
 
 @one_plan
 def broadcast_tensors(*tensors: Any) -> tuple[Tensor, ...]:
-    """All broadcast to one shape. Raises ValueError if they do not fit."""
+    """The tensors, broadcast to one shape. Raises ValueError if they do not fit."""
     xs = arguments.tensors(tensors, "broadcast_tensors")
     try:
         dims = list(np.broadcast_shapes(*(tuple(x.shape) for x in xs)))
@@ -56,13 +56,13 @@ def atleast_3d(*inputs: Any) -> Any:
 
 @one_plan
 def column_stack(tensors: Any) -> Tensor:
-    """Vectors as columns, matrices beside each other."""
+    """Stacks vectors as the columns of a matrix; matrices are placed side by side."""
     xs = arguments.tensors(tensors, "column_stack")
     return shaping.concat([x if x.ndim > 1 else _ops.reshape(x, [x.size, 1]) for x in xs], 1)
 
 
 def row_stack(tensors: Any) -> Tensor:
-    """Joined along the first dimension; vectors as rows."""
+    """Joins tensors along the first dimension; vectors become rows."""
     return shaping.vstack(tensors)
 
 
@@ -113,7 +113,7 @@ def tensor_split(input: Any, indices_or_sections: Any, axis: int = 0) -> tuple[T
 
 
 def vsplit(input: Any, indices_or_sections: Any) -> tuple[Tensor, ...]:
-    """tensor_split along the first dimension."""
+    """Splits a tensor along the first dimension, as tensor_split."""
     return tensor_split(input, indices_or_sections, 0)
 
 
@@ -123,7 +123,7 @@ def hsplit(input: Any, indices_or_sections: Any) -> tuple[Tensor, ...]:
 
 
 def dsplit(input: Any, indices_or_sections: Any) -> tuple[Tensor, ...]:
-    """tensor_split along the third dimension."""
+    """Splits a tensor along the third dimension, as tensor_split."""
     return tensor_split(input, indices_or_sections, 2)
 
 
@@ -133,23 +133,23 @@ def moveaxis(x: Any, source: Any, destination: Any) -> Tensor:
 
 
 def ravel(input: Any) -> Tensor:
-    """All elements as a vector."""
+    """All elements of a tensor as a vector."""
     x = arguments.tensor(input, "ravel")
     return _core.views.reshape(x, [x.size])
 
 
 def view_as(input: Any, other: Any) -> Tensor:
-    """The elements in other's shape."""
+    """The tensor, reshaped to the shape of other."""
     return _core.views.reshape(input, list(arguments.tensor(other, "view_as", "other").shape))
 
 
 def type_as(input: Any, other: Any) -> Tensor:
-    """The elements in other's dtype."""
+    """The tensor, cast to the dtype of other."""
     return _ops.cast(input, arguments.tensor(other, "type_as", "other").dtype)
 
 
 def numel(input: Any) -> int:
-    """The number of elements."""
+    """The number of elements of a tensor."""
     return arguments.tensor(input, "numel").size
 
 

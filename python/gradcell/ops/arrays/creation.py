@@ -69,7 +69,7 @@ def filled(size: Any, fill_value: Any, dtype: Any = None) -> Tensor:
 
 
 def fill(type: Any, shape: Any, value: Any) -> Tensor:
-    """A tensor of one number, of dtype `type`."""
+    """A tensor filled with one number, of dtype `type`."""
     return filled(shape, value, type)
 
 
@@ -80,22 +80,22 @@ def full_like(input: Any, fill_value: Any, *, dtype: Any = None) -> Tensor:
 
 
 def zeros(size: Any, dtype: Any = None) -> Tensor:
-    """Zeros, float32 by default. size: an integer or a tuple of them."""
+    """A tensor of zeros, float32 by default. size: an integer or a tuple of them."""
     return filled(size, 0, arguments.dtype_or(dtype, _core.default_dtype()))
 
 
 def ones(shape: Any, dtype: Any = None) -> Tensor:
-    """Ones, float32 by default. shape: an integer or a tuple of them."""
+    """A tensor of ones, float32 by default. shape: an integer or a tuple of them."""
     return filled(shape, 1, arguments.dtype_or(dtype, _core.default_dtype()))
 
 
 def zeros_like(input: Any, *, dtype: Any = None) -> Tensor:
-    """Zeros with input's shape and, by default, its dtype."""
+    """A tensor of zeros with input's shape and, by default, its dtype."""
     return full_like(input, 0, dtype=dtype)
 
 
 def ones_like(input: Any, *, dtype: Any = None) -> Tensor:
-    """Ones with input's shape and, by default, its dtype."""
+    """A tensor of ones with input's shape and, by default, its dtype."""
     return full_like(input, 1, dtype=dtype)
 
 
@@ -138,7 +138,8 @@ def arange(start: Any = 0, end: Any = None, step: Any = 1, *, dtype: Any = None)
 
 
 def range(start: Any, end: Any, step: Any, maxlen: int = 1000000) -> Tensor:
-    """As arange. Raises ValueError for more than maxlen numbers."""
+    """Numbers from start to end, without end, in steps of step: like arange. Raises ValueError for
+    more than maxlen numbers."""
     out = arange(start, end, step)
     if out.size > maxlen:
         raise ValueError(f"range: {out.size} numbers are more than maxlen {maxlen}{where()}")

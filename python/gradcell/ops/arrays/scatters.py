@@ -71,7 +71,7 @@ def index_fill(x: Any, axis: Any, index: Any, value: Any) -> Tensor:
 
 
 def inplace_add(x: Any, v: Any, indices: Any) -> Tensor:
-    """x with the rows of v added at indices."""
+    """A copy of x with the rows of v added at indices."""
     at = np.asarray(indices if isinstance(indices, (list, tuple)) else [[]])
     if at.ndim != 1 or at.dtype.kind != "i":
         at = np.array(arguments.integers(indices, "InplaceAdd", "indices"))
@@ -80,7 +80,7 @@ def inplace_add(x: Any, v: Any, indices: Any) -> Tensor:
 
 @one_plan
 def inplace_sub(x: Any, v: Any, indices: Any) -> Tensor:
-    """x with the rows of v subtracted at indices."""
+    """A copy of x with the rows of v subtracted at indices."""
     return inplace_add(x, _ops.neg(v), indices)
 
 
@@ -240,7 +240,7 @@ def select_scatter(input: Any, src: Any, axis: int, index: int) -> Tensor:
 def slice_scatter(
     input: Any, src: Any, axis: int = 0, start: Any = None, end: Any = None, step: int = 1
 ) -> Tensor:
-    """input with the slice start:end:step along axis replaced by src."""
+    """A copy of input whose slice start:end:step along axis is src."""
     t = arguments.tensor(input, "slice_scatter")
     a = arguments.axis_of(axis, t.ndim, "slice_scatter")
     places = np.arange(t.shape[a])[slice(start, end, step)]

@@ -33,12 +33,12 @@ _views = _core.views
 
 
 def shape(input_x: Any) -> tuple[int, ...]:
-    """The shape, a tuple of integers."""
+    """The shape of a tensor, a tuple of integers."""
     return arguments.tensor(input_x, "Shape").shape  # type: ignore[no-any-return]
 
 
 def rank(input_x: Any) -> int:
-    """The number of dimensions."""
+    """The number of dimensions of a tensor."""
     return arguments.tensor(input_x, "Rank").ndim  # type: ignore[no-any-return]
 
 
@@ -48,17 +48,17 @@ def size(input_x: Any) -> int:
 
 
 def dtype(x: Any) -> _core.DType:
-    """The dtype."""
+    """The dtype of a tensor."""
     return arguments.tensor(x, "DType").dtype
 
 
 def cast(input: Any, dtype: Any) -> Tensor:
-    """The elements in another dtype. Floating to integer truncates."""
+    """The tensor in another dtype. From floating to integer types the fraction is cut off."""
     return _ops.cast(input, to_dtype(dtype))
 
 
 def identity(x: Any) -> Any:
-    """Its argument, of a tensor a copy."""
+    """The argument itself, or a copy of a tensor."""
     return _core.copy(x) if isinstance(x, Tensor) else x
 
 
@@ -104,7 +104,7 @@ def expand_dims(input_x: Any, axis: Any) -> Tensor:
 
 
 def unsqueeze(input: Any, dim: Any) -> Tensor:
-    """With a new dimension of size 1 at dim."""
+    """The tensor with a new dimension of size 1 at dim."""
     return expand_dims(input, dim)
 
 
@@ -114,12 +114,12 @@ def transpose(input: Any, input_perm: Any) -> Tensor:
 
 
 def permute(input: Any, axis: Any) -> Tensor:
-    """With the dimensions in the order of axis."""
+    """The tensor with its dimensions in the order of axis."""
     return transpose(input, axis)
 
 
 def swapaxes(input: Any, axis0: Any, axis1: Any) -> Tensor:
-    """With two dimensions exchanged."""
+    """The tensor with two of its dimensions exchanged."""
     x = arguments.tensor(input, "swapaxes")
     perm = list(range(x.ndim))
     a = arguments.axis_of(axis0, x.ndim, "swapaxes", "axis0")
@@ -135,7 +135,8 @@ def swapdims(input: Any, dim0: Any, dim1: Any) -> Tensor:
 
 
 def t(input: Any) -> Tensor:
-    """The transposed matrix; vectors and scalars stay. Raises ValueError for more dimensions."""
+    """The transposed matrix; vectors and scalars stay as they are. Raises ValueError for more
+    dimensions."""
     x = arguments.tensor(input, "t")
     if x.ndim > 2:
         raise ValueError(f"t: at most two dimensions, got shape {list(x.shape)}{where()}")
@@ -233,7 +234,7 @@ def repeat_interleave(input: Any, repeats: Any, axis: Any = None) -> Tensor:
 
 
 def repeat_elements(x: Any, rep: int, axis: int = 0) -> Tensor:
-    """Each element repeated rep times in a row along axis."""
+    """Repeats each element rep times in a row along axis."""
     return repeat_interleave(x, rep, axis)
 
 
@@ -284,7 +285,7 @@ def slice(input_x: Any, begin: Any, size: Any) -> Tensor:
 
 @one_plan
 def flip(input: Any, dims: Any) -> Tensor:
-    """With the order of elements reversed along dims."""
+    """The tensor with the order of its elements reversed along dims."""
     x = arguments.tensor(input, "flip")
     for a in arguments.axes_of(dims, x.ndim, "flip", "dims") if dims not in ((), []) else []:
         if x.shape[a]:
@@ -334,7 +335,7 @@ def cat(tensors: Any, axis: Any = 0) -> Tensor:
 
 @one_plan
 def stack(tensors: Any, axis: Any = 0) -> Tensor:
-    """Tensors of one shape, joined along a new axis.
+    """Joins tensors of one shape along a new axis.
 
     Raises TypeError unless it is a tuple or list, ValueError for none or for different shapes.
     """
@@ -357,7 +358,7 @@ def vstack(inputs: Any) -> Tensor:
 
 @one_plan
 def hstack(tensors: Any) -> Tensor:
-    """Joined along the second dimension; vectors along their only one."""
+    """Joins tensors along the second dimension; vectors along their only one."""
     xs = [x if x.ndim else _ops.reshape(x, [1]) for x in arguments.tensors(tensors, "hstack")]
     return concat(xs, 0 if xs and xs[0].ndim == 1 else 1)
 
@@ -402,7 +403,7 @@ def chunk(input: Any, chunks: Any, axis: Any = 0) -> tuple[Tensor, ...]:
 
 
 def unstack(input_x: Any, axis: Any = 0) -> tuple[Tensor, ...]:
-    """The slices along an axis, without it."""
+    """The slices of a tensor along an axis, which the slices no longer have."""
     x = arguments.tensor(input_x, "Unstack")
     a = arguments.axis_of(axis, x.ndim, "Unstack")
     if x.ndim == 0:
@@ -411,7 +412,7 @@ def unstack(input_x: Any, axis: Any = 0) -> tuple[Tensor, ...]:
 
 
 def unbind(input: Any, dim: Any = 0) -> tuple[Tensor, ...]:
-    """The slices along dim, without it."""
+    """The slices of a tensor along dim, which the slices no longer have."""
     return unstack(input, dim)
 
 
@@ -447,14 +448,14 @@ def _triangle(x: Tensor, op: str) -> Tensor:
 
 @one_plan
 def tril(input: Any, diagonal: int = 0) -> Tensor:
-    """Zero above the diagonal-th diagonal of the last two dimensions."""
+    """The lower triangle: zero above the diagonal-th diagonal of the last two dimensions."""
     x = arguments.tensor(input, "tril")
     return _ops.where(_ops.less_equal(_triangle(x, "tril"), diagonal), x, False)
 
 
 @one_plan
 def triu(input: Any, diagonal: int = 0) -> Tensor:
-    """Zero below the diagonal-th diagonal of the last two dimensions."""
+    """The upper triangle: zero below the diagonal-th diagonal of the last two dimensions."""
     x = arguments.tensor(input, "triu")
     return _ops.where(_ops.greater_equal(_triangle(x, "triu"), diagonal), x, False)
 
@@ -495,7 +496,7 @@ def diagonal(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tenso
 
 @one_plan
 def trace(input: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
-    """The sum of the diagonal."""
+    """The sum of the elements on the diagonal."""
     return _ops.reduce_sum(diagonal(input, offset, axis1, axis2), -1)
 
 

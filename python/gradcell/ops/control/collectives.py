@@ -15,7 +15,7 @@ _WORLD = GlobalComm.WORLD_COMM_GROUP
 
 
 class ReduceOp:
-    """How a collective operation puts parts together."""
+    """The ways in which a collective operation combines the parts."""
 
     SUM = "sum"
     MAX = "max"
@@ -70,7 +70,7 @@ class ReduceScatter(_Reduction):
 
 
 class AllGather(_Collective):
-    """The inputs of all processes, along the first dimension."""
+    """Joins the inputs of all processes along the first dimension."""
 
     def _one(self, x: Tensor) -> Tensor:
         return collectives.all_gather(x, self.group)
@@ -160,7 +160,7 @@ def _pieces(x: Tensor, count: int, axis: int) -> list[Tensor]:
 
 
 class Barrier(_Collective):
-    """Waits until all processes of the group are here."""
+    """Waits until all processes of the group have arrived."""
 
     def __call__(self) -> None:  # type: ignore[override]
         """Returns when they are; in a graph, its place among the collectives."""

@@ -132,18 +132,18 @@ def print_(*input_x: Any) -> Any:
 
 
 def is_tensor(obj: Any) -> bool:
-    """Whether obj is a Tensor."""
+    """Whether an object is a Tensor."""
     return isinstance(obj, Tensor)
 
 
 def typeof(x: Any) -> str:
-    """The type as text: 'tensor[float32]' for tensors."""
+    """The type of a value as text: 'tensor[float32]' for tensors."""
     return f"tensor[{x.dtype.name}]" if isinstance(x, Tensor) else type(x).__name__
 
 
 @one_plan
 def addn(x: Any) -> Tensor:
-    """The sum of the tensors of a tuple or list. Raises ValueError for none."""
+    """The sum of several tensors, given as a tuple or list. Raises ValueError for none."""
     xs = arguments.tensors(x, "AddN", "x")
     if not xs:
         raise ValueError(f"AddN: needs at least one tensor{where()}")

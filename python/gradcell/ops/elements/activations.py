@@ -47,7 +47,7 @@ def _negative_part(x: Tensor) -> Tensor:
 @one_plan
 @in_float32
 def softplus(input: Any, beta: Any = 1, threshold: Any = 20) -> Tensor:
-    """log(1 + exp(beta * input)) / beta.
+    """$log(1 + exp(beta input)) / beta$ for each element.
 
     threshold: where beta * input is larger, the result is input itself. At the default the two
     agree to 2e-9, so the formula, which cannot overflow here, is kept.
@@ -63,14 +63,14 @@ def softplus(input: Any, beta: Any = 1, threshold: Any = 20) -> Tensor:
 @one_plan
 @in_float32
 def logsigmoid(x: Any) -> Tensor:
-    """log(sigmoid(x)), without overflow."""
+    """$log(sigmoid(x))$ for each element x, without overflow."""
     return _ops.neg(_softplus(_ops.neg(_float(x, "logsigmoid"))))
 
 
 @one_plan
 @in_float32
 def silu(input: Any) -> Tensor:
-    """input * sigmoid(input)."""
+    """$x sigmoid(x)$ for each element x, also called swish."""
     x = _float(input, "silu")
     return _ops.mul(x, _ops.sigmoid(x))
 
@@ -92,9 +92,9 @@ def mish(x: Any) -> Tensor:
 @one_plan
 @in_float32
 def gelu(input: Any, approximate: str = "none") -> Tensor:
-    """input times the normal distribution function of input, 'none': by erf; or 'tanh':
-    0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))).
+    """x times the distribution function of the standard normal distribution, for each element x.
 
+    approximate: 'none', or 'tanh' for $0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3)))$. D.
     Hendrycks and Gimpel, "Gaussian error linear units" (2016), section 2.
     """
     arguments.one_of(approximate, ("none", "tanh"), "gelu", "approximate")
@@ -106,7 +106,7 @@ def gelu(input: Any, approximate: str = "none") -> Tensor:
 
 
 def _elu(x: Tensor, alpha: Any, above: Tensor) -> Tensor:
-    """x where it is above, else alpha * (exp(x) - 1)."""
+    """x where it is above 0, and $alpha (exp(x) - 1)$ elsewhere."""
     below = _ops.mul(_ops.expm1(_negative_part(x)), alpha)
     return _ops.where(above, x, below)
 
@@ -114,7 +114,7 @@ def _elu(x: Tensor, alpha: Any, above: Tensor) -> Tensor:
 @one_plan
 @in_float32
 def elu(input_x: Any, alpha: Any = 1.0) -> Tensor:
-    """x where positive, else alpha * (exp(x) - 1)."""
+    """x where it is positive, and $alpha (exp(x) - 1)$ elsewhere."""
     x = _float(input_x, "elu")
     return _elu(x, alpha, _ops.greater(x, 0))
 
@@ -134,7 +134,7 @@ def selu(input_x: Any) -> Tensor:
 @one_plan
 @in_float32
 def celu(x: Any, alpha: Any = 1.0) -> Tensor:
-    """x where positive, else alpha * (exp(x / alpha) - 1)."""
+    """x where it is positive, and $alpha (exp(x / alpha) - 1)$ elsewhere."""
     x = _float(x, "celu")
     below = _ops.mul(_ops.expm1(_ops.div(_negative_part(x), alpha)), alpha)
     return _ops.where(_ops.greater(x, 0), x, below)
@@ -152,7 +152,7 @@ def leaky_relu(input: Any, alpha: Any = 0.2) -> Tensor:
 
 @one_plan
 def prelu(input: Any, weight: Any) -> Tensor:
-    """x where positive, else weight * x.
+    """x where it is positive, and weight * x elsewhere.
 
     weight: one element, or one for each of the channels, input's second dimension (its only one for
     a vector). Raises ValueError if it is neither.
@@ -200,7 +200,7 @@ def hardswish(input: Any) -> Tensor:
 @one_plan
 @in_float32
 def softsign(x: Any) -> Tensor:
-    """x / (1 + |x|)."""
+    """$x / (1 + |x|)$ for each element x."""
     x = _float(x, "softsign")
     return _ops.div(x, _ops.add(_ops.abs(x), 1.0))
 
@@ -208,14 +208,14 @@ def softsign(x: Any) -> Tensor:
 @one_plan
 @in_float32
 def tanhshrink(input: Any) -> Tensor:
-    """x - tanh(x)."""
+    """$x - tanh(x)$ for each element x."""
     x = _float(input, "tanhshrink")
     return _ops.sub(x, _ops.tanh(x))
 
 
 @one_plan
 def hardshrink(x: Any, lambd: Any = 0.5) -> Tensor:
-    """x where |x| > lambd, else 0."""
+    """x where |x| > lambd, and 0 elsewhere."""
     x = _float(x, "hardshrink")
     return _ops.where(_ops.greater(_ops.abs(x), lambd), x, 0)
 
@@ -230,7 +230,7 @@ def softshrink(input: Any, lambd: Any = 0.5) -> Tensor:
 
 @one_plan
 def threshold(input: Any, thr: Any, value: Any) -> Tensor:
-    """x where it is above thr, else value."""
+    """x where it exceeds thr, and value elsewhere."""
     x = _float(input, "threshold")
     return _ops.where(_ops.greater(x, thr), x, value)
 
@@ -270,7 +270,7 @@ def _total(x: Tensor, axes: list[int]) -> Tensor:
 
 @one_plan
 def softmax(input: Any, axis: Any = -1, *, dtype: Any = None) -> Tensor:
-    """exp(x) / sum(exp(x)) along axis. Raises ValueError for an axis out of range."""
+    """$exp(x) / sum(exp(x))$ along axis. Raises ValueError for an axis out of range."""
     x = _float(input, "Softmax")
     return _softmax(x if dtype is None else _ops.cast(x, to_dtype(dtype)), axis)
 
@@ -283,13 +283,13 @@ def _softmax(x: Tensor, axis: Any) -> Tensor:
 
 
 def softmin(x: Any, axis: Any = -1, *, dtype: Any = None) -> Tensor:
-    """softmax(-x)."""
+    """softmax(-x): the larger an element, the smaller its share. The shares along axis add up to 1."""
     return softmax(_ops.neg(x), axis, dtype=dtype)
 
 
 @one_plan
 @in_float32
 def log_softmax(logits: Any, axis: Any = -1) -> Tensor:
-    """log(softmax(x)), without overflow or the logarithm of 0."""
+    """$log(softmax(x))$, without overflow or the logarithm of 0."""
     shifted, axes = _shifted(_float(logits, "LogSoftmax"), axis, "LogSoftmax")
     return _ops.sub(shifted, _ops.log(_total(_ops.exp(shifted), axes)))

@@ -18,7 +18,7 @@ _ops = _core.ops
 
 
 def is_complex(input: Any) -> bool:
-    """Whether the dtype is complex."""
+    """Whether the dtype of a tensor is complex."""
     return arguments.tensor(input, "is_complex").dtype.is_complex
 
 

@@ -15,6 +15,7 @@ from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import arguments
 from gradcell.base.location import where as _where
+from gradcell.ops.elements.row_texts import text_of
 from gradcell.ops.one_plan import in_float32, one_plan
 from gradcell.ops.primitive import primitive_of
 
@@ -40,7 +41,7 @@ def _function(row: dict[str, Any]) -> Callable[..., Tensor]:
             return function(input, other)  # type: ignore[no-any-return]
 
     op.__name__ = op.__qualname__ = row["function"]
-    op.__doc__ = row["text"]
+    op.__doc__ = text_of(row["function"], row["text"])
     return op
 
 
@@ -95,7 +96,8 @@ def copysign(x: Any, other: Any) -> Tensor:
 
 
 def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:
-    """input / other. rounding_mode: None, 'floor' or 'trunc' (towards zero)."""
+    """The quotient input / other, elementwise. rounding_mode: None, 'floor' or 'trunc' (towards
+    zero)."""
     if rounding_mode is None:
         return _ops.div(input, other)
     arguments.one_of(rounding_mode, ("floor", "trunc"), "div", "rounding_mode")
@@ -105,7 +107,7 @@ def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:
 
 
 def round(input: Any, *, decimals: int = 0) -> Tensor:
-    """To the nearest multiple of 10^-decimals; halves to the even one."""
+    """Rounds to the nearest multiple of 10^-decimals, and halves to the even one."""
     if decimals == 0:
         return _ops.round(input)
     return _rounded(input, 10.0**decimals)
@@ -119,7 +121,7 @@ def _rounded(input: Any, scale: float) -> Tensor:
 @one_plan
 @in_float32
 def hypot(input: Any, other: Any) -> Tensor:
-    """sqrt(input^2 + other^2), also where a square overflows the dtype."""
+    """$sqrt(input^2 + other^2)$, also where a square overflows the dtype."""
     x, y = map(arguments.floating, arguments.operands(input, other, "hypot"))
     size = _ops.maximum(_ops.abs(x), _ops.abs(y))
     edge, power = (500, 800) if size.dtype == _core.float64 else (60, 100)
@@ -145,19 +147,19 @@ def xlogy(input: Any, other: Any) -> Tensor:
 
 @one_plan
 def lerp(input: Any, end: Any, weight: Any) -> Tensor:
-    """input + weight * (end - input)."""
+    """Linear interpolation, input + weight * (end - input)."""
     return _ops.add(input, _ops.mul(weight, _ops.sub(end, input)))
 
 
 @one_plan
 def squared_difference(x: Any, y: Any) -> Tensor:
-    """(x - y)^2."""
+    """(x - y)^2, elementwise."""
     return _ops.square(_ops.sub(x, y))
 
 
 @one_plan
 def div_no_nan(x: Any, y: Any) -> Tensor:
-    """x / y, 0 where y is 0."""
+    """The quotient x / y, and 0 where y is 0."""
     a, b = arguments.operands(x, y, "div_no_nan", ("x", "y"))
     zero = _ops.equal(b, 0)
     return _ops.where(zero, 0, _ops.div(a, _ops.where(zero, 1, b)))
@@ -165,7 +167,7 @@ def div_no_nan(x: Any, y: Any) -> Tensor:
 
 @one_plan
 def invert(x: Any) -> Tensor:
-    """The bits of integers, each exchanged; of bools, not x. Raises TypeError for floats."""
+    """Each bit of integers inverted; of bools, not x. Raises TypeError for floats."""
     bits = arguments.tensor(x, "invert", "x")
     if bits.dtype.is_floating:
         raise TypeError(f"invert: x must be of integers or bools, got {bits.dtype}{_where()}")
@@ -174,8 +176,8 @@ def invert(x: Any) -> Tensor:
 
 @one_plan
 def inv(x: Any) -> Tensor:
-    """1 / x; of integers without the fraction, in their dtype. Raises ValueError for integers that
-    are known to hold a zero."""
+    """The reciprocal 1 / x; of integers without the fraction, in their dtype. Raises ValueError for
+    integers that are known to hold a zero."""
     divisor = arguments.tensor(x, "Inv", "x")
     if divisor.dtype.is_floating or divisor.dtype == _core.bool:
         return _ops.reciprocal(divisor)

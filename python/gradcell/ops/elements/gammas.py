@@ -50,32 +50,36 @@ def zeta(input: Any, other: Any) -> Tensor:
     23.2): Euler and Maclaurin's formula after ten terms.
 
     inf at input 1 and at other 0, -1, ... for even input; NaN below input 1, at negative integers for odd
-    input and below zero unless input is an integer.
+    input and below zero unless input is an integer. Derivatives are those of the formula for any input
+    above 0, at 1 those from above, infinite or NaN at poles, and NaN where it does not hold.
     """
     dtype, s, q = _pair(input, other, "zeta", ("input", "other"))
     pole = _ops.logical_and(_ops.less_equal(q, 0), _ops.equal(q, _ops.floor(q)))
-    whole = _ops.equal(s, _ops.floor(s))
+    whole, one = _ops.equal(s, _ops.floor(s)), _ops.equal(s, 1)
     even = _ops.equal(_ops.mod(s, 2.0), 0)
-    bad = _ops.logical_or(
-        _ops.less(s, 1), _ops.logical_and(_ops.less(q, 0), _ops.logical_not(whole))
-    )
-    left_out = _ops.logical_or(pole, _ops.logical_or(bad, _ops.equal(s, 1)))
-    power, base = _ops.where(left_out, 2.0, s), _ops.where(left_out, 1.0, q)
+    broken = _ops.logical_and(_ops.less(q, 0), _ops.logical_not(whole))
+    nowhere = _ops.logical_or(_ops.logical_or(pole, broken), _ops.less_equal(s, 0))
+    kept = _ops.where(nowhere, math.nan, 1.0)  # a factor, so that derivatives are NaN too
+    power, base = _ops.mul(s, kept), _ops.mul(q, kept)
     total: Any = 0.0
     for k in range(_TERMS):
         total = _ops.add(_power(_ops.add(base, float(k)), power), total)
     n = _ops.add(base, float(_TERMS))
     last = _power(n, power)
-    total = _ops.add(total, _ops.mul(last, _ops.add(_ops.div(n, _ops.sub(power, 1.0)), 0.5)))
+    # n^(1 - s) / (s - 1), at s = 1 but for what is small beside 1 / (s - 1).
+    at_one = _ops.sub(_ops.reciprocal(_ops.sub(power, 1.0)), _ops.log(_ops.abs(n)))
+    rest = _ops.mul(last, _ops.div(n, _ops.sub(_ops.where(one, 2.0, power), 1.0)))
+    total = _ops.add(total, _ops.add(_ops.where(one, at_one, rest), _ops.mul(last, 0.5)))
     factor, square = _ops.div(power, n), _ops.square(n)
     for k, number in enumerate(_BERNOULLI):
         total = _ops.add(total, _ops.mul(_ops.mul(last, factor), number))
         step = _ops.mul(_ops.add(power, 2.0 * k + 1), _ops.add(power, 2.0 * k + 2))
         factor = _ops.div(_ops.mul(factor, step), square)
-    at_poles = _ops.where(_ops.logical_or(even, _ops.equal(q, 0)), math.inf, math.nan)
-    found = _ops.where(pole, at_poles, total)
-    found = _ops.where(bad, math.nan, found)
-    return _ops.cast(_ops.where(_ops.equal(s, 1), math.inf, found), dtype)
+    infinite = _ops.logical_or(one, _ops.logical_or(even, _ops.equal(q, 0)))
+    apart = _ops.where(pole, _ops.sub(q, _ops.floor(q)), 1.0)
+    found = _ops.where(_ops.logical_and(pole, infinite), _ops.pow(apart, -1.0), total)
+    found = _ops.where(_ops.logical_or(broken, _ops.less(s, 1)), _ops.add(total, math.nan), found)
+    return _ops.cast(found, dtype)
 
 
 def _power(base: Any, s: Any) -> Tensor:

@@ -26,7 +26,7 @@ def _float(value: Any, op: str, name: str = "input") -> Tensor:
 
 @one_plan
 def signbit(input: Any) -> Tensor:
-    """Whether the sign is minus, that of -0 included."""
+    """Whether the sign of each element is minus; -0 counts as negative."""
     x = arguments.operand(input, "signbit")
     if not x.dtype.is_floating:
         return _ops.less(x, 0)
@@ -36,26 +36,26 @@ def signbit(input: Any) -> Tensor:
 
 
 def isposinf(input: Any) -> Tensor:
-    """Whether an element is inf."""
+    """Whether each element is inf."""
     x = arguments.tensor(input, "isposinf")
     return _ops.logical_and(_ops.isinf(x), _ops.greater(x, 0))
 
 
 @one_plan
 def heaviside(input: Any, values: Any) -> Tensor:
-    """0 below zero, 1 above, values at zero."""
+    """The Heaviside step function: 0 below zero, 1 above, values at zero."""
     x = arguments.operand(input, "heaviside")
     step = _ops.cast(_ops.greater(x, 0), x.dtype)
     return _ops.where(_ops.equal(x, 0), values, _ops.where(_ops.isnan(x), x, step))
 
 
 def sgn(input: Any) -> Tensor:
-    """-1, 0 or 1: the sign."""
+    """The sign of each element: -1, 0 or 1."""
     return _ops.sign(input)
 
 
 def positive(input: Any) -> Tensor:
-    """A copy. Raises TypeError for bool."""
+    """A copy of the tensor, as Python's +x. Raises TypeError for bool."""
     x = arguments.tensor(input, "positive")
     if x.dtype == _core.bool:
         raise TypeError("positive: a bool has no sign")
@@ -67,7 +67,7 @@ def positive(input: Any) -> Tensor:
 
 @one_plan
 def fix(input: Any) -> Tensor:
-    """Without the fraction, towards zero."""
+    """Each element rounded towards zero."""
     x = arguments.operand(input, "fix")
     if not x.dtype.is_floating:
         return x
@@ -76,7 +76,7 @@ def fix(input: Any) -> Tensor:
 
 @one_plan
 def frac(x: Any) -> Tensor:
-    """The fraction, with x's sign."""
+    """The fractional part of each element, with the sign of x."""
     return _ops.sub(x, fix(x))
 
 
@@ -141,12 +141,12 @@ def float_power(input: Any, exponent: Any) -> Tensor:
 
 
 def deg2rad(x: Any) -> Tensor:
-    """Degrees as radians: x pi / 180."""
+    """Converts degrees to radians: x pi / 180."""
     return _ops.mul(_float(x, "deg2rad", "x"), math.pi / 180)
 
 
 def rad2deg(x: Any) -> Tensor:
-    """Radians as degrees: 180 x / pi."""
+    """Converts radians to degrees: 180 x / pi."""
     return _ops.mul(_float(x, "rad2deg", "x"), 180 / math.pi)
 
 
@@ -181,7 +181,7 @@ def logaddexp2(input: Any, other: Any) -> Tensor:
 
 @one_plan
 def xdivy(x: Any, y: Any) -> Tensor:
-    """x / y, 0 where both are 0."""
+    """The quotient x / y, and 0 where both are 0."""
     a, b = arguments.operands(x, y, "xdivy", ("x", "y"))
     zero = _ops.logical_and(_ops.equal(a, 0), _ops.equal(b, 0))
     return _ops.where(zero, 0, _ops.div(a, _ops.where(zero, 1, b)))
@@ -190,14 +190,14 @@ def xdivy(x: Any, y: Any) -> Tensor:
 @one_plan
 @in_float32
 def addcmul(input: Any, tensor1: Any, tensor2: Any, value: Any = 1) -> Tensor:
-    """input + value tensor1 tensor2."""
+    """input + value tensor1 tensor2, elementwise."""
     return _ops.add(input, _ops.mul(value, _ops.mul(tensor1, tensor2)))
 
 
 @one_plan
 @in_float32
 def addcdiv(input: Any, tensor1: Any, tensor2: Any, value: Any = 1) -> Tensor:
-    """input + value tensor1 / tensor2."""
+    """input + value tensor1 / tensor2, elementwise."""
     return _ops.add(input, _ops.mul(value, _ops.div(tensor1, tensor2)))
 
 
@@ -315,7 +315,7 @@ def digamma(input: Any) -> Tensor:
 
 
 def pows(input: Any, exponent: Any) -> Tensor:
-    """input to the power of exponent."""
+    """input to the power of exponent, elementwise."""
     return _ops.pow(input, exponent)
 
 
@@ -338,11 +338,11 @@ def float_status(x: Any) -> Tensor:
 
 
 def approximate_equal(x: Any, y: Any, tolerance: float = 1e-05) -> Tensor:
-    """Whether |x - y| is below tolerance."""
+    """Whether two elements differ by less than the tolerance."""
     return _ops.less(_ops.abs(_ops.sub(x, y)), tolerance)
 
 
 def is_floating_point(input: Any) -> bool:
-    """Whether the dtype is floating, and not complex."""
+    """Whether the dtype of a tensor is a real floating type."""
     dtype = arguments.tensor(input, "is_floating_point").dtype
     return dtype.is_floating and not dtype.is_complex

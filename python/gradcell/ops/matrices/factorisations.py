@@ -188,7 +188,7 @@ def _spread(factors: Tensor, b: Tensor, pairs: bool) -> tuple[Tensor, Tensor]:
 
 
 def tensor_solve(a: Any, b: Any) -> Tensor:
-    """As matrix_solve, where b may also be a vector."""
+    """Solves linear systems as matrix_solve does; b may also be a vector."""
     right = arguments.tensor(b, "solve", "b")
     if right.ndim > 1:
         return matrix_solve(a, right)

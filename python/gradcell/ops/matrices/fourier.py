@@ -247,7 +247,7 @@ def fftshift(input: Any, dim: Any = None) -> Tensor:
 
 @one_plan
 def ifftshift(input: Any, dim: Any = None) -> Tensor:
-    """The inverse of fftshift."""
+    """The inverse of fftshift: moves the zero frequency from the middle to the front."""
     return _shifted(input, dim, "ifftshift", True)
 
 

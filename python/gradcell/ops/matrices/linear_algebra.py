@@ -38,19 +38,19 @@ def _plus(base: Any, product: Tensor, beta: Any, alpha: Any) -> Tensor:
 
 @one_plan
 def addmv(input: Any, mat: Any, vec: Any, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
-    """beta input + alpha mat vec."""
+    """A matrix-vector product that is added: $beta input + alpha mat vec$."""
     return _plus(input, mv(mat, vec), beta, alpha)
 
 
 @one_plan
 def addr(x: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
-    """beta x + alpha vec1 vec2'."""
+    """An outer product that is added: $beta x + alpha vec1 vec2'$."""
     return _plus(x, products.outer(vec1, vec2), beta, alpha)
 
 
 @one_plan
 def baddbmm(input: Any, batch1: Any, batch2: Any, beta: Any = 1, alpha: Any = 1) -> Tensor:
-    """beta input + alpha batch1 batch2, matrix by matrix."""
+    """Matrix products that are added, matrix by matrix: $beta input + alpha batch1 batch2$."""
     return _plus(input, products.bmm(batch1, batch2), beta, alpha)
 
 

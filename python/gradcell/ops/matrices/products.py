@@ -16,7 +16,7 @@ _ops = _core.ops
 
 
 def matmul(input: Any, other: Any) -> Tensor:
-    """The matrix product, as NumPy's matmul has it.
+    """The matrix product, with the rules of NumPy's matmul.
 
     input: [..., M, K] or [K]; other: [..., K, N] or [K], of the same dtype. Leading dimensions
     broadcast; a vector counts as a row on the left, as a column on the right, and its dimension is
@@ -63,7 +63,7 @@ def dot(input: Any, other: Any) -> Tensor:
 
 @one_plan
 def tensor_dot(x1: Any, x2: Any, axes: Any) -> Tensor:
-    """Sums of products over given dimensions.
+    """Sums of products over the given dimensions of both tensors.
 
     axes: an integer n, for x1's last n and x2's first n dimensions, or two lists of dimensions. The
     result has x1's other dimensions, then x2's. Raises ValueError if the sizes differ.
@@ -109,7 +109,7 @@ def _product(sizes: list[int]) -> int:
 
 
 def inner(input: Any, other: Any) -> Tensor:
-    """Sums of products over both tensors' last dimensions."""
+    """Sums of products over the last dimensions of both tensors."""
     a, b = arguments.tensor(input, "inner"), arguments.tensor(other, "inner", "other")
     if a.ndim == 0 or b.ndim == 0:
         return _ops.mul(a, b)
@@ -125,7 +125,7 @@ def outer(input: Any, vec2: Any) -> Tensor:
 
 @one_plan
 def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
-    """beta * input + alpha * (mat1 @ mat2)."""
+    """A matrix product that is added: $beta input + alpha mat1 mat2$."""
     product = mm(mat1, mat2)
     scaled = product if alpha == 1 else _ops.mul(product, alpha)
     return _ops.add(input if beta == 1 else _ops.mul(input, beta), scaled)

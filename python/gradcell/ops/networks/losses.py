@@ -64,7 +64,7 @@ def _broadcast_pair(input: Any, target: Any, op: str, reduction: str) -> tuple[T
 @one_plan
 @in_float32
 def mse_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
-    """(input - target)^2. The two broadcast."""
+    """$(input - target)^2$. The two broadcast."""
     x, y = _broadcast_pair(input, target, "mse_loss", reduction)
     return _reduced(_ops.square(_ops.sub(x, y)), reduction)
 
@@ -79,7 +79,7 @@ def l1_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
 @one_plan
 @in_float32
 def smooth_l1_loss(input: Any, target: Any, beta: Any = 1.0, reduction: str = "none") -> Tensor:
-    """d^2 / (2 beta) where d = |input - target| < beta, else d - beta / 2.
+    """$d^2 / (2 beta)$ where $d = |input - target|$ is below beta, and $d - beta / 2$ elsewhere.
 
     Raises ValueError unless beta is positive, or for two shapes.
     """
@@ -95,7 +95,7 @@ def smooth_l1_loss(input: Any, target: Any, beta: Any = 1.0, reduction: str = "n
 @one_plan
 @in_float32
 def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: Any = 1.0) -> Tensor:
-    """d^2 / 2 where d = |input - target| <= delta, else delta (d - delta / 2).
+    """$d^2 / 2$ where $d = |input - target|$ is at most delta, and $delta (d - delta / 2)$ elsewhere.
 
     Huber, "Robust estimation of a location parameter" (1964), section 5. Raises ValueError unless
     delta is positive.
@@ -212,7 +212,7 @@ def nll_loss(
     inputs: Any, target: Any, weight: Any = None, ignore_index: int = -100,
     reduction: str = "mean", label_smoothing: float = 0.0,
 ) -> Tensor:  # fmt: skip
-    """Minus the logarithmic probability of each target class.
+    """The negative log likelihood: minus the logarithmic probability of each target class.
 
     inputs: logarithms of probabilities, [N, C], [N, C, ...] or [C]; target: class indices, without
     the dimension C. weight: [C], multiplies each class's loss; the mean is over the sum of weights.
@@ -305,7 +305,7 @@ _TINY = 1e-12
 def binary_cross_entropy(
     logits: Any, labels: Any, weight: Any = None, reduction: str = "mean"
 ) -> Tensor:
-    """-(y log(p) + (1 - y) log(1 - p)) for probabilities p = logits and labels y of one shape.
+    """$-(y log(p) + (1 - y) log(1 - p))$ for probabilities p = logits and labels y of one shape.
 
     1e-12 is added inside the logarithms. weight: multiplies each element's loss.
     """
@@ -323,7 +323,7 @@ def binary_cross_entropy(
 def binary_cross_entropy_with_logits(
     input: Any, target: Any, weight: Any = None, pos_weight: Any = None, reduction: str = "mean"
 ) -> Tensor:
-    """binary_cross_entropy of sigmoid(input), without overflow.
+    """The binary cross entropy of sigmoid(input), computed without overflow.
 
     weight: multiplies each element's loss; pos_weight: multiplies the target's part of it. Both
     broadcast.
@@ -342,7 +342,7 @@ def binary_cross_entropy_with_logits(
 @one_plan
 @in_float32
 def kl_div(logits: Any, labels: Any, reduction: str = "mean") -> Tensor:
-    """labels * (log(labels) - logits), 0 where labels is 0: the divergence from probabilities whose
+    """$labels (log(labels) - logits)$, 0 where labels is 0: the divergence from probabilities whose
     logarithms are logits. reduction 'batchmean': the sum over the first dimension's size."""
     arguments.one_of(reduction, (*_REDUCTIONS, "batchmean"), "kl_div", "reduction")
     batch_mean = reduction == "batchmean"

@@ -141,7 +141,7 @@ def hinge_embedding_loss(
 @one_plan
 @in_float32
 def soft_margin_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
-    """log(1 + exp(-target input)), target 1 or -1; of one shape."""
+    """$log(1 + exp(-target input))$, target 1 or -1; of one shape."""
     x, t = _pair(input, target, "soft_margin_loss", reduction)
     _shapes("soft_margin_loss", "input and target", x, t)
     return _reduced(_softplus(_ops.mul(_ops.neg(t), x)), reduction)
@@ -228,7 +228,7 @@ def multilabel_margin_loss(input: Any, target: Any, reduction: str = "mean") -> 
 def multilabel_soft_margin_loss(
     input: Any, target: Any, weight: Any = None, reduction: str = "mean"
 ) -> Tensor:
-    """The mean over classes of -(t log(sigmoid(x)) + (1 - t) log(sigmoid(-x))), times weight.
+    """The mean over classes of $-(t log(sigmoid(x)) + (1 - t) log(sigmoid(-x)))$, times weight.
 
     input (N, C), target of its shape, 0 or 1; weight broadcasts. Raises ValueError.
     """
@@ -249,7 +249,7 @@ def multilabel_soft_margin_loss(
 def gaussian_nll_loss(
     x: Any, target: Any, var: Any, full: bool = False, eps: Any = 1e-6, reduction: str = "mean"
 ) -> Tensor:
-    """(log(v) + (x - target)^2 / v) / 2, v = max(var, eps); full: plus log(2 pi) / 2.
+    """$(log(v) + (x - target)^2 / v) / 2$ with $v = max(var, eps)$; full: plus $log(2 pi) / 2$.
 
     No derivative goes where var is below eps. Shapes broadcast. Raises ValueError unless eps > 0.
     """

@@ -41,8 +41,15 @@ def _by_place(function: Callable[..., Any]) -> Callable[..., Any]:
     return op
 
 
+def _row(name: str) -> Any:
+    """The primitive of a row, however its name is written."""
+    table = importlib.import_module("gradcell.ops.primitives.table")
+    key = name.replace("_", "").lower()
+    return next((getattr(table, n) for n in table.NAMES if n.lower() == key), None)
+
+
 def _primitive(name: str) -> Any:
-    known = _among(ops, name, lambda n: n[0].isupper())
+    known = _among(ops, name, lambda n: n[0].isupper()) or _row(name)
     if known is not None:
         return known
     plain = name.removesuffix("_ext").removesuffix("Ext")

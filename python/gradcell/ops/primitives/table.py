@@ -11,7 +11,15 @@ from typing import Any
 from gradcell import _core, ops
 from gradcell._core import Tensor
 from gradcell.derivatives.transform import vjp
-from gradcell.ops.arrays import arrangement, creation, indexing, scalars, scatters, shaping
+from gradcell.ops.arrays import (
+    arrangement,
+    creation,
+    indexing,
+    scalars,
+    scatters,
+    shaping,
+    sparse_places,
+)
 from gradcell.ops.control import custom
 from gradcell.ops.elements import activations, complex_numbers, gammas, special
 from gradcell.ops.matrices import factorisations, fourier, linear_algebra
@@ -247,6 +255,11 @@ ROWS: dict[str, Callable[..., Any]] = {
         MaxUnpool3D=windowed.max_unpool3d),
     "TraceV2": lambda input, offset=0, axis1=1, axis2=0, dtype=None: ops.trace(input if dtype is None else
         ops.cast(input, dtype), offset, axis1, axis2),
+    "SparseReshape": lambda indices, shape, new_shape: sparse_places.sparse_reshape(indices, shape,
+        new_shape),
+    "SparseCountSparseOutput": taking(lambda binary_output=False, minlength=-1, maxlength=-1: None, lambda
+        indices, values, dense_shape, weights, **attributes: sparse_places.sparse_count(indices, values,
+        dense_shape, weights, **attributes)),
     # Gradients as ops of their own, in MindSpore's private modules
     "SoftplusGrad": lambda gradients, features: gradients * ops.sigmoid(features),
     "StridedSliceGrad": taking(lambda begin_mask=0, end_mask=0, ellipsis_mask=0, new_axis_mask=0,

@@ -81,7 +81,7 @@ def choice_with_mask(input_x: Any, count: int = 256, seed: Any = None) -> tuple[
 
 
 def shuffle(x: Any, seed: Any = None) -> Tensor:
-    """The slices along the first dimension in a random order."""
+    """The slices along the first dimension, in a random order."""
     t = arguments.tensor(x, "shuffle", "x")
     if t.ndim == 0 or t.shape[0] < 2:
         return _core.copy(t)

@@ -126,7 +126,7 @@ def uniform(
 
 @one_plan
 def standard_normal(shape: Any, seed: Any = None) -> Tensor:
-    """Normal numbers of mean 0 and standard deviation 1, float32."""
+    """Random numbers of the standard normal distribution, float32."""
     return _draw_normal(arguments.integers(shape, "StandardNormal", "shape"), seed)
 
 
@@ -150,19 +150,20 @@ def rand(*size: Any, dtype: Any = None, seed: Any = None) -> Tensor:
 
 @one_plan
 def randn(*size: Any, dtype: Any = None, seed: Any = None) -> Tensor:
-    """Standard normal numbers, float32 by default. size: integers or one tuple."""
+    """Random numbers of the standard normal distribution, float32 by default. size: integers or one
+    tuple."""
     normal_ = _draw_normal(_size(size, "randn"), seed)
     return _ops.cast(normal_, arguments.dtype_or(dtype, _core.default_dtype()))
 
 
 def rand_like(input: Any, seed: Any = None, *, dtype: Any = None) -> Tensor:
-    """As rand, with input's shape and dtype."""
+    """Uniform random numbers in [0, 1) with the shape and dtype of input."""
     x = arguments.tensor(input, "rand_like")
     return rand(tuple(x.shape), dtype=arguments.dtype_or(dtype, x.dtype), seed=seed)
 
 
 def randn_like(input: Any, seed: Any = None, *, dtype: Any = None) -> Tensor:
-    """As randn, with input's shape and dtype."""
+    """Standard normal random numbers with the shape and dtype of input."""
     x = arguments.tensor(input, "randn_like")
     return randn(tuple(x.shape), dtype=arguments.dtype_or(dtype, x.dtype), seed=seed)
 
@@ -190,7 +191,7 @@ def randint(low: Any, high: Any, size: Any, seed: Any = None, *, dtype: Any = No
 
 
 def randint_like(input: Any, low: Any, high: Any, seed: Any = None, *, dtype: Any = None) -> Tensor:
-    """As randint, with input's shape and dtype."""
+    """Random integers, as randint makes them, with input's shape and dtype."""
     x = arguments.tensor(input, "randint_like")
     return randint(low, high, tuple(x.shape), seed, dtype=arguments.dtype_or(dtype, x.dtype))
 

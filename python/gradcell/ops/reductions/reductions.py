@@ -52,7 +52,7 @@ def sum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
 
 
 def reduce_sum(x: Any, axis: Any = ()) -> Tensor:
-    """The sum, in the dtype of x."""
+    """The sum along axis, in the dtype of x."""
     return _ops.reduce_sum(x, _axes(axis))
 
 
@@ -175,7 +175,7 @@ def amax(
 def amin(
     input: Any, axis: Any = None, keepdims: bool = False, *, initial: Any = None, where: Any = None
 ) -> Tensor:
-    """The smallest element; otherwise like amax."""
+    """The smallest element along axis; otherwise like amax."""
     return _extremum(False, arguments.tensor(input, "amin"), axis, keepdims, initial, where)
 
 
@@ -403,7 +403,7 @@ def _finite_shift(x: Tensor, axis: Any) -> Tensor:
 @one_plan
 @in_float32
 def logsumexp(input: Any, dim: Any = None, keepdim: bool = False) -> Tensor:
-    """log(sum(exp(input))), without overflow: the largest element is taken out first."""
+    """$log(sum(exp(input)))$, without overflow: the largest element is taken out first."""
     x = arguments.floating(arguments.tensor(input, "logsumexp"))
     axes = arguments.axes_of(_axes(dim), x.ndim, "logsumexp", "dim")
     if _reduced_count(x, axes, "logsumexp") == 0:

@@ -31,7 +31,7 @@ def unique(input: Any) -> tuple[Tensor, Tensor]:
 
 
 def unique_with_pad(x: Any, pad_num: Any) -> tuple[Tensor, Tensor]:
-    """As unique, filled up with pad_num to x's length."""
+    """The unique elements, as unique, filled up with pad_num to x's length."""
     values, index = unique(x)
     missing = [index.size - values.size]
     return _ops.concat([values, _ops.full(missing, pad_num, values.dtype)], 0), index

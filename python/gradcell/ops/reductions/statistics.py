@@ -97,7 +97,7 @@ def quantile(input: Any, q: Any, axis: Any = None, keepdims: bool = False) -> Te
 
 
 def nanquantile(input: Any, q: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
-    """As quantile, of the elements that are not NaN."""
+    """The quantile of the elements that are not NaN."""
     return _quantile(input, q, axis, keepdims, "nanquantile", True)
 
 
@@ -131,7 +131,7 @@ def median(input: Any, axis: Any = -1, keepdims: bool = False) -> tuple[Tensor, 
 
 
 def nanmedian(input: Any, axis: Any = -1, keepdims: bool = False) -> tuple[Tensor, Tensor]:
-    """As median, of the elements that are not NaN."""
+    """The median of the elements that are not NaN."""
     return _median(input, axis, keepdims, "nanmedian", True)
 
 
@@ -149,7 +149,7 @@ def aminmax(input: Any, *, axis: Any = 0, keepdims: bool = False) -> tuple[Tenso
 def var_mean(
     input: Any, axis: Any = None, ddof: Any = 0, keepdims: bool = False
 ) -> tuple[Tensor, Tensor]:
-    """(the variance, the mean): ops.var and ops.mean."""
+    """The variance and the mean, as ops.var and ops.mean give them."""
     return reductions.var(input, axis, ddof, keepdims), reductions.mean(input, axis, keepdims)
 
 
@@ -158,7 +158,7 @@ def var_mean(
 def std_mean(
     input: Any, axis: Any = None, ddof: Any = 0, keepdims: bool = False
 ) -> tuple[Tensor, Tensor]:
-    """(the standard deviation, the mean): ops.std and ops.mean."""
+    """The standard deviation and the mean, as ops.std and ops.mean give them."""
     return reductions.std(input, axis, ddof, keepdims), reductions.mean(input, axis, keepdims)
 
 
@@ -257,15 +257,15 @@ def _counted(x: Tensor, bins: int, low: float, high: float) -> Tensor:
 
 
 def reduce_mean(x: Any, axis: Any = ()) -> Tensor:
-    """The mean, in the dtype of x."""
+    """The mean along axis, in the dtype of x."""
     return _ops.mean(x, axis)
 
 
 def reduce_max(x: Any, axis: Any = ()) -> Tensor:
-    """The largest element."""
+    """The largest element along axis."""
     return reductions.amax(x, axis)
 
 
 def reduce_min(x: Any, axis: Any = ()) -> Tensor:
-    """The smallest element."""
+    """The smallest element along axis."""
     return reductions.amin(x, axis)

@@ -25,7 +25,7 @@ def _as_rank_0(yes: bool) -> bool:
 
 
 class CheckpointConfig:
-    """When ModelCheckpoint saves and how many files it keeps.
+    """Says when ModelCheckpoint saves and how many files it keeps.
 
     save_checkpoint_steps: save after this many steps; save_checkpoint_seconds: or at the first
     step after this many seconds, if it is not 0. keep_checkpoint_max: the oldest files beyond it

@@ -89,7 +89,7 @@ class History(Callback):
 
 
 class LambdaCallback(Callback):
-    """Functions of the run context in place of methods."""
+    """A callback made of functions of the run context."""
 
     def __init__(self, **functions: Callable[[RunContext], Any]) -> None:
         for name, function in functions.items():

@@ -4,6 +4,7 @@ import importlib
 
 TABLE = """
 _c_expression: security get_code_extra TensorPy amp
+_c_expression: init_exec_dataset
 _checkparam: args_type_check
 _extends.parse: compile_config
 boost: AutoBoost GradientAccumulation GradientFreeze
@@ -16,9 +17,16 @@ common.parameter: Parameter _Buffer _is_parameter_generated
 common.np_dtype: bfloat16
 common.sparse_tensor: RowTensorInner
 communication._comm_helper: GlobalComm
+dataset: ds
+dataset.engine.datasets: BatchDataset
+dataset.transforms: vision
+dataset.vision.py_transforms_util: adjust_brightness adjust_contrast adjust_saturation is_pil random_crop
+dataset.vision.py_transforms_util: augment_error_message rotate
 device_context.cpu: op_tuning
 device_context.cpu.op_tuning: threads_num
-nn: MultiFieldEmbeddingLookup PReLU
+nn: AdaSumByDeltaWeightWrapCell AdaSumByGradWrapCell GraphCell MultiFieldEmbeddingLookup PReLU thor
+nn.optim: thor
+nn.wrap.loss_scale: grad_scale shard_grad_scale
 nn.probability: bijector distribution
 nn.probability.bijector: Bijector Exp GumbelCDF Invert PowerTransform ScalarAffine Softplus
 nn.probability.distribution: Bernoulli Beta Categorical Cauchy Exponential Gamma Geometric Gumbel
@@ -29,7 +37,7 @@ nn.probability.distribution._utils.custom_ops: exp_generic log1p_generic log_gen
 ops: as_strided Primitive PrimitiveWithInfer prim_attr_register
 ops._grad_experimental: grad_base
 ops._grad_experimental.grad_base: get_bprop_fn
-ops.auto_generate: SumExt OnesLikeExt contiguous gen_ops_def gen_ops_prim
+ops.auto_generate: SumExt OnesLikeExt TraceV2 contiguous gen_ops_def gen_ops_prim trace_v2_op
 ops.auto_generate.gen_ops_def: inplace_add_ext_op exp_op sum_ext_op
 ops.auto_generate.gen_ops_prim: InplaceAddExt SumExt
 ops.composite: GradOperation MultitypeFuncGraph
@@ -48,13 +56,20 @@ ops.operations._inner_ops: AntiQuant TopTypeof
 ops.operations._rl_inner_ops: GRUV2
 ops.operations._sequence_ops: TupleToTensor
 ops.operations.sparse_ops: SparseReshape SparseCountSparseOutput
-ops.primitive: PrimitiveWithInfer prim_attr_register _primexpr
+ops.primitive: PrimitiveWithInfer constexpr prim_attr_register _primexpr
+profiler: AicoreMetrics DynamicProfilerMonitor ProfilerActivity ProfilerLevel schedule
+profiler: mstx tensorboard_trace_handler
+profiler.profiler: analyse
 train: BackupAndRestore FlopsUtilizationCollector OcclusionSensitivity OnRequestExit TrainFaultTolerance
 train._utils: _make_directory get_parameter_redundancy
-train.callback: BackupAndRestore OnRequestExit _CheckpointManager
+train.callback: BackupAndRestore OnRequestExit _CheckpointManager _set_cur_net
 train.callback._callback: set_cur_net Callback
 train.callback._checkpoint: CheckpointManager CheckpointConfig ModelCheckpoint
-train.serialization: _get_mindir_inputs
+train.node_strategy_pb2: ParallelStrategyMap
+train.serialization: Checkpoint _get_merged_param_data _get_mindir_inputs build_searched_strategy
+train.serialization: load_distributed_checkpoint merge_sliced_parameter
+train.train_thor: ConvertModelUtils ConvertNetUtils
+train.train_thor.dataset_helper: DatasetHelper
 train.summary: _summary_adapter enums
 train.summary._summary_adapter: package_init_event
 train.summary.enums: PluginEnum

@@ -234,3 +234,21 @@ def gradients_added_up_by_hand():
     total = Parameter(Tensor(X), name="total")
     first = gradient_accumulation_op(4, total, Tensor(Y)) * 1
     return first, gradient_clear_op(total) * 1, total.value()
+
+
+def transforms_of_one_image():
+    from mindspore.dataset.vision import Inter, py_transforms_util as util
+    from PIL import Image
+
+    image = Image.fromarray((np.arange(18).reshape(2, 3, 3) * 14).astype(np.uint8))
+    made = (
+        util.adjust_brightness(image, 0.5),
+        util.adjust_contrast(image, 1.5),
+        util.adjust_saturation(image, 0.25),
+        util.rotate(image, 90, Inter.NEAREST, True, None, 0),
+        util.horizontal_flip(image),
+        util.center_crop(image, (2, 1)),
+        util.random_crop(image, (2, 3), None, False, 0, "constant"),
+    )
+    kinds = util.is_pil(image), util.is_pil(np.zeros(3)), "{}" in util.augment_error_message
+    return [np.asarray(m).tolist() for m in made], kinds

@@ -3,6 +3,7 @@
 import mindspore as ms
 import numpy as np
 from mindspore import Parameter, Tensor, nn, ops
+from mindspore.nn.probability import distribution
 from mindspore.ops import operations as P
 
 X = np.array([[0.5, 1.5, 2.0], [1.0, 0.25, 0.75]], np.float32)
@@ -103,10 +104,122 @@ def regularised():
     return net(Tensor(X)), ms.grad(net)(Tensor(X))
 
 
+def _by_the_first(name):
+    def first():
+        op = getattr(ops, name)
+
+        def f(x, y):
+            return op(x, y)
+
+        return ms.grad(f)(Tensor(X + 1), Tensor(Y))
+
+    return first
+
+
+for _name in "igamma igammac zeta".split():
+    globals()[f"{_name}_by_the_first"] = _by_the_first(_name)
+
+
+def zeta_at_edges():
+    x, y = Tensor([1.0, 0.5, -2.0, 0.0], ms.float32), Tensor([2.0, 2.0, 2.0, 1.0], ms.float32)
+
+    def f(x, y):
+        return ops.zeta(x, y)
+
+    return f(x, y), ms.grad(f, 1)(x, y)
+
+
 def clipped_by_the_norm():
     from mindspore.nn.layer.basic import ClipByNorm
 
-    return ClipByNorm()(Tensor(X), Tensor(1.5, ms.float32))
+    net = ClipByNorm()
+    given = Tensor(X), Tensor(1.5, ms.float32)
+    return net(*given), ms.grad(net, (0, 1))(*given)
+
+
+def clipped_by_the_norms_of_rows():
+    from mindspore.nn.layer.basic import ClipByNorm
+
+    return ClipByNorm(1)(Tensor(X), Tensor(1.0, ms.float32))
+
+
+def gradients_of_gradients_as_ops():
+    from mindspore.ops.operations._grad_ops import SoftplusGrad, StridedSliceGrad
+
+    softplus, sliced = SoftplusGrad(), StridedSliceGrad()
+
+    def f(dy, x):
+        return softplus(dy, x)
+
+    def g(dy):
+        return sliced(dy, (3, 4), (0, 1), (2, 4), (1, 1)) * 2
+
+    return ms.grad(f, (0, 1))(Tensor(X), Tensor(Y)), ms.grad(g)(Tensor(X))
+
+
+def traces():
+    from mindspore.ops.auto_generate import TraceV2, trace_v2_op
+
+    op = TraceV2()
+
+    def f(x):
+        return op(x, 1, 0, 1, ms.float32)
+
+    return f(Tensor(X)), ms.grad(f)(Tensor(X)), trace_v2_op(Tensor(X), 0, 1, 0, None)
+
+
+def counted():
+    from mindspore.ops.operations.sparse_ops import SparseCountSparseOutput
+
+    at = Tensor([[0, 1], [0, 2], [1, 0], [1, 2], [1, 3]], ms.int64)
+    values, shape = Tensor([1, 1, 5, 5, 2], ms.int32), Tensor([2, 4], ms.int64)
+    weights = Tensor([1, 2, 0.5, 3, 1], ms.float32)
+    options = {}, {"binary_output": True}, {"minlength": 8}, {"maxlength": 3}
+    found = [SparseCountSparseOutput(**o)(at, values, shape, weights) for o in options]
+    line = at[:, 1:], values.astype(ms.int64), Tensor([4], ms.int64), weights.astype(ms.int64)
+    return found, SparseCountSparseOutput()(*line)
+
+
+def reshaped_places():
+    from mindspore.ops.operations.sparse_ops import SparseReshape
+
+    at = Tensor([[0, 0], [0, 1], [1, 2]], ms.int64)
+    return SparseReshape()(at, Tensor([2, 3], ms.int64), Tensor([3, -1], ms.int64))
+
+
+def gradients_by_concentrations_of_beta():
+    beta = distribution.Beta()
+
+    def f(x, a, b):
+        return beta.log_prob(x, a, b)
+
+    return ms.grad(f, (0, 1, 2))(Tensor(X[0] / 4), Tensor(X[1] + 1), Tensor(Y[0]))
+
+
+def gradients_by_what_distributions_are_of():
+    gamma, poisson = distribution.Gamma(), distribution.Poisson()
+
+    def of_gamma(x, a, b):
+        return gamma.log_prob(x, a, b)
+
+    def of_poisson(x, rate):
+        return poisson.log_prob(x, rate)
+
+    return (
+        ms.grad(of_gamma, (0, 1, 2))(Tensor(X[0] / 4), Tensor(X[1] + 1), Tensor(Y[0])),
+        ms.grad(of_poisson, 1)(Tensor([0.0, 2.0, 5.0], ms.float32), Tensor(Y[0])),
+    )
+
+
+def gradients_of_a_divergence():
+    gamma = distribution.Gamma()
+    base = Tensor([2.5, 0.5, 1.0], ms.float32), Tensor([1.5, 3.0, 0.5], ms.float32)
+
+    def apart(a, b):
+        return gamma.kl_loss("Gamma", *base, a, b)
+
+    found = ms.grad(apart, (0, 1))(Tensor(X[1] + 1), Tensor(Y[0]))
+    return [float(v) for g in found for v in g.asnumpy()]
 
 
 class _Scatter(nn.Cell):
@@ -184,6 +297,16 @@ def embeddings_of_fields():
         net = nn.MultiFieldEmbeddingLookup(4, 2, 2, table, operator=operator)
         found += [net(rows, Tensor(Y), fields), ms.grad(net, 1)(rows, Tensor(Y), fields)]
     return found
+
+
+def embeddings_of_fields_of_a_largest_norm():
+    table = Tensor([[3.0, 4.0], [0.3, 0.4], [0.0, 1.0], [5.0, 12.0]], ms.float32)
+    rows, fields = (
+        Tensor([[0, 3, 1], [2, 2, 3]], ms.int32),
+        Tensor([[0, 1, 1], [0, 0, 0]], ms.int32),
+    )
+    net = nn.MultiFieldEmbeddingLookup(4, 2, 2, table, max_norm=1.0)
+    return net(rows, Tensor(Y), fields), ms.grad(net, 1)(rows, Tensor(Y), fields)
 
 
 def occlusion():

@@ -229,7 +229,8 @@ class Logistic(_LocationScale):
 
 
 class Gumbel(_LocationScale):
-    """The Gumbel distribution of largest values. loc, scale: scale positive. Otherwise like Normal."""
+    """The Gumbel distribution of the largest of many values. loc, scale: scale positive. Otherwise
+    like Normal."""
 
     _needs = {"scale": "positive"}  # noqa: RUF012
 
@@ -276,7 +277,7 @@ class Gumbel(_LocationScale):
 
 
 class Laplace(_LocationScale):
-    """The Laplace distribution: density exp(-|x - mean| / sd) / (2 sd). sd: positive; it is the scale,
+    """The Laplace distribution: density $exp(-|x - mean| / sd) / (2 sd)$. sd: positive; it is the scale,
     not the standard deviation, as in MindSpore. Otherwise like Normal.
     """
 
@@ -413,7 +414,7 @@ class Uniform(Distribution):
 
 
 class Exponential(Distribution):
-    """The exponential distribution: density rate exp(-rate x) from 0 on. rate: positive."""
+    """The exponential distribution: density $rate exp(-rate x)$ from 0 on. rate: positive."""
 
     _needs = {"rate": "positive"}  # noqa: RUF012
 

@@ -39,7 +39,7 @@ def _log_beta(a: Tensor, b: Tensor) -> Tensor:
 
 
 class Gamma(Distribution):
-    """The gamma distribution: x^(a - 1) e^(-b x) b^a / Gamma(a) of a concentration a and a rate b, both
+    """The gamma distribution: $x^(a - 1) exp(-b x) b^a / Gamma(a)$ of a concentration a and a rate b, both
     positive. Samples have a derivative by both. Else as Normal."""
 
     _needs = {"concentration": "positive", "rate": "positive"}  # noqa: RUF012
@@ -117,7 +117,7 @@ class Gamma(Distribution):
 
 
 class Beta(Distribution):
-    """The beta distribution: x^(a - 1) (1 - x)^(b - 1) / B(a, b) of a = concentration1 and
+    """The beta distribution: $x^(a - 1) (1 - x)^(b - 1) / B(a, b)$ of a = concentration1 and
     b = concentration0, both positive. It has no cdf here. Samples have a derivative by both. Else as Normal.
     """
 
