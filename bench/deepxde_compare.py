@@ -282,8 +282,9 @@ def compare(script: str, rounds: int, budget: float, threads: int) -> tuple[str,
     return f"| {' | '.join(cells)} |", apart, reason
 
 
-def write(path: Path, mark: str, lines: list[str]) -> None:
-    """Puts a table between its mark and the end; rows of scripts that did not run stay as they are."""
+def write(path: Path, mark: str, lines: list[str], whole: bool = False) -> None:
+    """Puts a table between its mark and the end; unless it is whole, rows of scripts that did not run stay
+    as they are."""
     text = path.read_text()
     between = re.compile(f"{re.escape(mark)}\\n(.*?)<!-- end -->", re.DOTALL)
     found = between.search(text)
@@ -291,7 +292,8 @@ def write(path: Path, mark: str, lines: list[str]) -> None:
     rows = {line.split("|")[1]: line for line in lines[1:]}
     if found[1].startswith(lines[0]):  # the same columns
         rows = {line.split("|")[1]: line for line in found[1].splitlines()[2:]} | rows
-    table = "\n".join([mark, lines[0], *(rows[name] for name in sorted(rows)), "<!-- end -->"])
+    body = lines[1:] if whole else [rows[name] for name in sorted(rows)]
+    table = "\n".join([mark, lines[0], *body, "<!-- end -->"])
     path.write_text(between.sub(lambda _: table, text))
 
 

@@ -177,5 +177,7 @@ def replace(package: Any) -> None:
         setattr(_of(package, owner), name, getattr(training, ours))
     backend = sys.modules["deepxde.backend"]
     backend.tf, backend.torch, backend.jax = tf, torch, jax  # type: ignore[attr-defined]
-    sys.modules["deepxde.utils.array_ops_compat"].tf = tf  # type: ignore[attr-defined]
+    for name, module in list(sys.modules.items()):
+        if name.split(".")[0] == "deepxde" and hasattr(module, "tf"):
+            vars(module)["tf"] = tf  # DeepXDE has a function there, which tells nothing
     names.add_methods()

@@ -46,7 +46,7 @@ __all__ = [
 
 
 def negative(a: Any, dtype: Any = None) -> Tensor:
-    """Neg: -x, elementwise."""
+    """The negative of each element."""
     return typed(ops.neg(tensor(a)), dtype)
 
 
@@ -56,7 +56,7 @@ def positive(a: Any, dtype: Any = None) -> Tensor:
 
 
 def logical_not(a: Any, dtype: Any = None) -> Tensor:
-    """LogicalNot: T(x == T(0)), elementwise."""
+    """Whether each element is zero or False."""
     return typed(ops.logical_not(tensor(a)), dtype)
 
 

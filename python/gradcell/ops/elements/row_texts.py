@@ -45,7 +45,7 @@ _TEXTS = {
     "isinf": "Whether each element is infinite.",
     "isfinite": "Whether each element is neither infinite nor NaN.",
     "isneginf": "Whether each element is -inf.",
-    "add": "The sum of two elements.",
+    "add": "The sum of the elements of two tensors.",
     "sub": "The difference of two elements, input - other.",
     "mul": "The product of two elements.",
     "div": "The quotient of two elements, input / other.",
