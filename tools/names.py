@@ -1,7 +1,8 @@
-"""Writes docs/names.md: which of MindSpore's public names are supported, which are not, and why.
+"""Writes docs/names.md: which of MindSpore's public names are supported, which are not, and why; and the
+section of docs/coming-from/mindspore.md that has its figures.
 
 python tools/names.py list     in an environment with MindSpore: the names, into tools/names.txt
-python tools/names.py          in one with gradcell: the document
+python tools/names.py          in one with gradcell: the documents
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import importlib
 import inspect
 import json
 import re
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,8 @@ ROOT = Path(__file__).parents[1]
 SUPPORT = ROOT / "tests" / "python" / "support"
 sys.path[:0] = [str(SUPPORT), str(SUPPORT / "cases")]
 LIST, DOCUMENT = ROOT / "tools" / "names.txt", ROOT / "docs" / "names.md"
+
+PAGE, SECTION = ROOT / "docs" / "coming-from" / "mindspore.md", "## Beside MindSpore 2.10"
 
 LATER = "Not supported yet: Please ask for those that you need."
 
@@ -334,6 +338,64 @@ def private() -> list[str]:
     ]
 
 
+def losses() -> dict[str, tuple[list[float], list[float]]]:
+    """The losses of MindSpore's and of gradcell's steps of the programs of twelve fields, by their titles."""
+    place = SUPPORT / "mindspore_programs"
+    command = [sys.executable, "-m", "gradcell", "run", str(place / "__main__.py")]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    here = json.loads(done.stdout.splitlines()[-1])
+    programs = importlib.import_module("test_mindspore_programs")
+    found = {}
+    titles = re.findall(r'^    "(.+)": _(\w+),$', (place / "applications.py").read_text(), re.M)
+    for title, function in titles:
+        name = f"applications: {function}"
+        mode = programs.MODES_DIFFER.get(name, "graph")
+        found[title] = programs.STORED[name][mode][1:], here[name][mode][1:]
+    return found
+
+
+def figures(total: list[int]) -> list[str]:
+    """The section of the page; total: of the columns of names.md's table."""
+    names, supported, agree, refused = total[:4]
+    timed = (ROOT / "bench" / "results" / "applications.md").read_text()
+    parts = [
+        SECTION,
+        "",
+        f"`python tools/names.py` writes this section. gradcell has {supported:,} of {names:,} public names. "
+        f"{agree:,} of these give MindSpore's values, dtypes, shapes and first gradients in the tests, and "
+        f"{refused:,} run only here, since MindSpore itself stops at them on a CPU. [Names](../names.md) has "
+        "each, and the small programs whose results differ, with the reason.",
+        "",
+        "Programs of twelve fields train five steps with both packages, from the same weights and data. The "
+        "losses are those of the fifth step; the difference is the largest of the five, relative. The times "
+        "are those of one step in `GRAPH_MODE`, in milliseconds, on one machine "
+        "(`bench/applications.py`).",
+        "",
+        "| program | MindSpore's loss | gradcell's | difference | MindSpore, ms | gradcell, ms |",
+        "|---|---|---|---|---|---|",
+    ]
+    for title, (theirs, ours) in losses().items():
+        apart = max(abs(a - b) / abs(a) for a, b in zip(theirs, ours, strict=True))
+        times = next(line for line in timed.splitlines() if line.startswith(f"| {title} |")).split(
+            "|"
+        )
+        row = f"| {title} | {theirs[-1]:.6g} | {ours[-1]:.6g} | {f'{apart:.0e}' if apart else 0} |"
+        parts.append(f"{row}{times[2]}|{times[3]}|")
+    parts += [
+        "",
+        "MindSpore's two modes give different losses for molecular dynamics and weather. The table has those "
+        "of the mode that agrees with losses computed in NumPy; gradcell gives these in both modes.",
+    ]
+    return parts
+
+
+def write_page(total: list[int]) -> None:
+    """The figures, in place of what their section says."""
+    before, _, rest = PAGE.read_text().partition(f"{SECTION}\n")
+    after = rest[rest.index("\n## ") :]
+    PAGE.write_text(before + "\n".join(figures(total)) + "\n" + after)
+
+
 def write_document() -> None:
     rows: list[list[Any]] = []
     missing: Lists = {}
@@ -394,6 +456,7 @@ def write_document() -> None:
             title, _, explanation = why.partition(": ")
             parts += ["", f"### {title}", "", explanation, "", *listed(missing[why])]
     DOCUMENT.write_text("\n".join(parts) + "\n")
+    write_page(total)
 
 
 if __name__ == "__main__":

@@ -340,6 +340,13 @@ void bind_trace(py::module_& m) {
           return with_zeros(t, ad::adjoint(t.graph, out, cot, in), in);
         }),
         "Vector-Jacobian product; a cotangent of None is ones.");
+  m.def(
+      "all_floating",
+      [](const std::vector<TensorPtr>& tensors) {
+        return std::ranges::all_of(tensors,
+                                   [](const TensorPtr& x) { return is_floating(x->dtype()); });
+      },
+      "Whether each of the tensors is of a floating dtype.");
   m.def("require_rules_for_integers",
         in_trace(+[](Trace& t, const std::vector<TensorPtr>& outputs,
                      const std::vector<TensorPtr>& wrt) {

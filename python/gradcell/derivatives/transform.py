@@ -149,7 +149,8 @@ def _differentiate(
             _core.require_rules_for_integers(outputs, named)
         grads = _core.adjoint(outputs, cotangents, inputs + found)
         owners = [*tree.leaves(by), *parameters]
-        _warn_of_integers(name, outputs, owners, grads)
+        if not (_core.all_floating(owners) and _core.all_floating(outputs)):
+            _warn_of_integers(name, outputs, owners, grads)
         grads = [_after_hooks(o, g) for o, g in zip(owners, grads, strict=True)]
     finally:
         _core.dissolve(inputs + weights)
@@ -333,9 +334,11 @@ class _GradFunction:
         _refuse_in_no_grad()
         if self.cache is not None and (found := self.cache.known(args, kwargs)) is not MISSED:
             return found
+        others = False
         for p in self.positions:
             _check_argument(function_name(self.fn), args, p, integers=True)
-        if any(not isinstance(args[p], Tensor) for p in self.positions):
+            others = others or not isinstance(args[p], Tensor)
+        if others:
             args = _numbers_as_tensors(args, self.positions)
         return run(self._record, args, kwargs, self.cache, True)
 
