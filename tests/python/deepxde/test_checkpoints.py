@@ -1,5 +1,5 @@
 """PyTorch's files on gradcell. golden/deepxde_adam.pt was written by DeepXDE 1.15 on PyTorch 2.13: the
-network and data below after 10 steps of Adam; deepxde_adam.json has the weights then, and after 5 steps more."""
+network and data below after 10 steps of Adam; deepxde_adam.json has the weights then and 5 steps later."""
 
 from __future__ import annotations
 
