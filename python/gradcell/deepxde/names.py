@@ -19,6 +19,7 @@ from gradcell import _core, mint, ops
 from gradcell._core import Tensor
 from gradcell.base import tree
 from gradcell.base.location import where
+from gradcell.deepxde import checkpoints
 from gradcell.tensors.parameter import Parameter
 
 
@@ -203,7 +204,9 @@ def save(tree_of_arrays: Any, path: Any, **_: Any) -> None:
 
 
 def load(path: Any, **_: Any) -> Any:
-    """What `save` has written. Raises ValueError for a file of another program."""
+    """What `save` or PyTorch's has written. Raises ValueError for a file of another program."""
+    if checkpoints.is_pytorchs(path):
+        return checkpoints.read(path)
     try:
         with np.load(path, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
@@ -212,7 +215,7 @@ def load(path: Any, **_: Any) -> Any:
         if isinstance(error, FileNotFoundError):
             raise
         raise ValueError(
-            f"{path} was not written by gradcell.deepxde (files of PyTorch cannot be read){where()}"
+            f"{path} was not written by gradcell.deepxde or PyTorch{where()}"
         ) from error
 
     def filled(node: dict[str, Any]) -> Any:

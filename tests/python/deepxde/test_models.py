@@ -331,7 +331,7 @@ def test_what_is_saved_goes_on(tmp_path: Path) -> None:
     other.train(iterations=10, display_every=10, verbose=0)
     for a, b in zip(weights(other), want, strict=True):
         np.testing.assert_array_equal(a, b)
-    (tmp_path / "wrong.pt").write_bytes(b"PK\x03\x04 a file of PyTorch")
+    (tmp_path / "wrong.pt").write_bytes(b"PK\x03\x04 a file of another program")
     with pytest.raises(ValueError, match="was not written by"):
         other.restore(str(tmp_path / "wrong.pt"))
 
