@@ -90,11 +90,20 @@ PRIME = re.compile(
     r"<msup>(<mi>\w</mi>)<mi>(&#x0203[23];)</mi></msup>"
 )  # already raised in most fonts
 MINUS = re.compile(r"(<mo[^>]*>&#x00028;</mo>)<mo>(&#x02212;)</mo>")  # a sign, not a difference
+CELL = re.compile(r"<td[^>]*>.*?</td>", re.S)
+CODE = re.compile(r"(?<=<code>)[^<]*(?=</code>)")
 PICTURE = re.compile(r'<img [^>]*src="([^"]+)"[^>]*/?>')
 
 
+def breakable(code: re.Match[str]) -> str:
+    """Names and paths in a table may go on in the next line, behind their marks."""
+    return re.sub(r"(?<=\w[/._(=])(?=\w)", "<wbr>", code[0])
+
+
 def on_page_content(content: str, page: Any, config: Any, files: Any) -> str:
-    """Pictures lead to themselves, at full size; formulas become MathML, which needs no script."""
+    """Pictures lead to themselves, at full size, and code in tables can break; formulas become MathML,
+    which needs no script."""
+    content = CELL.sub(lambda cell: CODE.sub(breakable, cell[0]), content)
     content = PICTURE.sub(r'<a class="picture" href="\1">\g<0></a>', content)
     if "arithmatex" not in content:
         return content

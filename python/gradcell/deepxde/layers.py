@@ -10,7 +10,7 @@ import numpy as np
 from gradcell import mint, ops
 from gradcell._core import Tensor
 from gradcell.base.location import where
-from gradcell.deepxde.names import Names, default_float, parameter, random
+from gradcell.deepxde.names import Names, default_float, halved, parameter, random
 from gradcell.tensors.parameter import Parameter
 
 _Named = Iterator[tuple[str, Any]]
@@ -240,8 +240,9 @@ class Linear(Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """x W' + b."""
-        y = ops.matmul(x, ops.transpose(self.weight, (1, 0)))
-        return y if self.bias is None else y + self.bias
+        x, weight, bias = halved(x, self.weight, self.bias)
+        y = ops.matmul(x, ops.transpose(weight, (1, 0)))
+        return y if bias is None else y + bias
 
 
 class Dropout(Module):

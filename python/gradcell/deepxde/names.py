@@ -7,8 +7,8 @@ import itertools
 import json
 import math
 import zipfile
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -19,6 +19,7 @@ from gradcell import _core, mint, ops
 from gradcell._core import Tensor
 from gradcell.base import tree
 from gradcell.base.location import where
+from gradcell.deepxde import checkpoints
 from gradcell.tensors.parameter import Parameter
 
 
@@ -42,7 +43,7 @@ class Names(ModuleType):
 # State ----------------------------------------------------------------------------------------------
 
 _numbers = itertools.count()
-_state: dict[str, Any] = {"float": gc.float32, "random": np.random.default_rng()}
+_state: dict[str, Any] = {"float": gc.float32, "random": np.random.default_rng(), "halves": False}
 
 #: What is being differentiated by in functions that record now, the innermost last.
 SCOPES: list[ExitStack] = []
@@ -51,6 +52,34 @@ SCOPES: list[ExitStack] = []
 def default_float() -> Any:
     """The dtype of tensors made of Python's numbers."""
     return _state["float"]
+
+
+@contextmanager
+def in_halves(mixed: bool = True) -> Iterator[None]:
+    """Products of matrices that are recorded meanwhile are of float16, as PyTorch's autocast has them."""
+    before = _state["halves"]
+    _state["halves"] = mixed
+    try:
+        yield
+    finally:
+        _state["halves"] = before
+
+
+def halved(*tensors: Any) -> tuple[Any, ...]:
+    """The tensors; of float32 ones their values in float16, within in_halves."""
+    if not _state["halves"]:
+        return tensors
+    narrow = [isinstance(t, Tensor) and t.dtype == gc.float32 for t in tensors]
+    return tuple(ops.cast(t, gc.float16) if n else t for t, n in zip(tensors, narrow, strict=True))
+
+
+def _product(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A product of matrices, of which autocast takes halves."""
+
+    def product(*args: Any, **kwargs: Any) -> Any:
+        return function(*halved(*args), **kwargs)
+
+    return product
 
 
 def random() -> np.random.Generator:
@@ -203,7 +232,9 @@ def save(tree_of_arrays: Any, path: Any, **_: Any) -> None:
 
 
 def load(path: Any, **_: Any) -> Any:
-    """What `save` has written. Raises ValueError for a file of another program."""
+    """What `save` or PyTorch's has written. Raises ValueError for a file of another program."""
+    if checkpoints.is_pytorchs(path):
+        return checkpoints.read(path)
     try:
         with np.load(path, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
@@ -212,7 +243,7 @@ def load(path: Any, **_: Any) -> Any:
         if isinstance(error, FileNotFoundError):
             raise
         raise ValueError(
-            f"{path} was not written by gradcell.deepxde (files of PyTorch cannot be read){where()}"
+            f"{path} was not written by gradcell.deepxde or PyTorch{where()}"
         ) from error
 
     def filled(node: dict[str, Any]) -> Any:
@@ -262,7 +293,8 @@ TORCH: dict[str, Any] = {
     "rand": _drawn(lambda shape: random().random(shape)),
     "randn": _drawn(lambda shape: random().standard_normal(shape)),
     "is_tensor": lambda x: isinstance(x, Tensor), "numel": lambda x: int(x.size),
-    "lgamma": lambda x: ops.lgamma(x), "mm": mint.matmul,
+    "lgamma": lambda x: ops.lgamma(x), "mm": _product(mint.matmul), "matmul": _product(mint.matmul),
+    "bmm": _product(mint.bmm), "einsum": _product(mint.einsum),
     "no_grad": _NoEffect, "enable_grad": _NoEffect,
     "manual_seed": _seed, "save": save, "load": load, "sparse_coo_tensor": Sparse,
     "set_default_dtype": lambda d: _state.update(float=d), "get_default_dtype": default_float,

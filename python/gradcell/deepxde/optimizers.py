@@ -23,8 +23,9 @@ class Optimizer:
     number of steps are Parameters too, so that a compiled step reads them.
     """
 
-    #: names of what is kept for each parameter
+    #: names of what is kept for each parameter, and PyTorch's names of the same
     slots: tuple[str, ...] = ()
+    pytorchs: tuple[str, ...] = ()
 
     def __init__(self, params: Any, lr: float = 1e-3, **options: Any) -> None:
         given = list(params)
@@ -75,13 +76,34 @@ class Optimizer:
         return {name: p.asnumpy().copy() for name, p in self._kept()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Sets what is kept. Raises KeyError for the state of another optimiser."""
+        """Sets what is kept. Raises KeyError for the state of another optimiser.
+
+        PyTorch's own states are read too; as there, the learning rate is then the saved one.
+        """
+        if "param_groups" in state:
+            state = self._from_pytorch(state)
         for name, p in self._kept():
             if name not in state:
                 raise KeyError(
                     f"load_state_dict: the state has no {name}: it is of another optimizer{where()}"
                 )
             p.set_data(Tensor(np.asarray(state[name]), p.dtype))
+
+    def _from_pytorch(self, state: dict[str, Any]) -> dict[str, Any]:
+        kept, groups = state["state"], state["param_groups"]
+        self._base_rate = groups[0].get("initial_lr", groups[0]["lr"])
+        self.set_rate(groups[0]["lr"])
+        found: dict[str, Any] = {"steps": 0.0}
+        for name, values in self.state.items():
+            for i, p in enumerate(values):
+                found[f"{name}.{i}"] = np.zeros(p.shape)
+        for i, of_one in kept.items():
+            found["steps"] = float(of_one.get("step", 0))
+            for name, theirs in zip(self.slots, self.pytorchs, strict=True):
+                if theirs not in of_one:
+                    return {}
+                found[f"{name}.{i}"] = of_one[theirs]
+        return found
 
 
 def _zeros(p: Parameter, name: str) -> Parameter:
@@ -97,6 +119,7 @@ class SGD(Optimizer):
         self, params: Any, lr: float = 1e-3, momentum: float = 0, weight_decay: float = 0
     ) -> None:
         self.slots = ("velocity",) if momentum else ()
+        self.pytorchs = ("momentum_buffer",)
         super().__init__(params, lr, momentum=momentum, weight_decay=weight_decay)
 
     def rule(self, p: Any, g: Any, slots: Any, group: Any) -> Any:
@@ -112,6 +135,7 @@ class RMSprop(Optimizer):
     """G. Hinton's lecture 6e: steps divided by the root of the mean square gradient."""
 
     slots = ("square",)
+    pytorchs = ("square_avg",)
 
     def __init__(
         self,
@@ -135,6 +159,7 @@ class Adam(Optimizer):
     """D. Kingma, J. Ba, ICLR 2015, algorithm 1; eps is added to the root of the corrected second moment."""
 
     slots = ("moment", "square")
+    pytorchs = ("exp_avg", "exp_avg_sq")
     decoupled = False
 
     def __init__(

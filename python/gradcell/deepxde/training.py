@@ -95,6 +95,8 @@ class Program:
         self._outline: Any = None
         self._structure = ""
         self.l1 = self._regularization("l1")
+        # Training in mixed precision; NNCG's steps are not. DeepXDE 1.13 does not have it.
+        self.mixed = getattr(dde.config, "mixed", False) and model.opt_name != "NNCG"
         self.outputs_of = gc.jit(self._outputs)
         self.optimizer, self.schedule = self._make_optimizer(lr, decay)
 
@@ -110,11 +112,6 @@ class Program:
 
     def _make_optimizer(self, lr: Any, decay: Any) -> tuple[Any, Any]:
         model = self.model
-        if getattr(dde.config, "mixed", False):  # 1.13 does not have it
-            raise NotImplementedError(
-                "gradcell.deepxde does not support mixed precision: leave out "
-                f'dde.config.set_default_float("mixed"){where()}'
-            )
         mine, other = list(model.net.parameters()), list(model.external_trainable_variables)
         given: Any = mine + other
         if other and model.opt_name not in ("L-BFGS", "L-BFGS-B", "NNCG"):
@@ -159,7 +156,10 @@ class Program:
                 net.auxiliary_vars = None
                 if isinstance(model, dde.zcs.Model):
                     model.zcs_parameters = None
-            losses = ops.stack(list(found) if isinstance(found, (list, tuple)) else [found], 0)
+            found = list(found) if isinstance(found, (list, tuple)) else [found]
+            if self.mixed:
+                found = [ops.cast(loss, gc.float32) for loss in found]
+            losses = ops.stack(found, 0)
             if model.loss_weights is not None:
                 losses = losses * Tensor(np.asarray(model.loss_weights, np.float64), losses.dtype)
             if self.l1:
@@ -212,7 +212,8 @@ class Program:
 
     def total(self, number: int, *leaves: Tensor) -> Tensor:
         """The sum of the training losses, recorded."""
-        return ops.sum(self._losses(self.model.data.losses_train, leaves)[1])
+        with names.in_halves(self.mixed):
+            return ops.sum(self._losses(self.model.data.losses_train, leaves)[1])
 
     def train_step(self) -> Callable[..., None]:
         """A function of the same that takes one step."""
