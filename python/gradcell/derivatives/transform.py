@@ -210,6 +210,26 @@ def _cotangents(name: str, target: Any, outputs: list[Tensor], sens: Any) -> lis
     ]
 
 
+def _without_sens(
+    args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any], Any]:
+    """(arguments, keyword arguments, cotangent) of a call whose last argument is the cotangent, or the
+    keyword sens. Raises ValueError if there is none, TypeError if it is neither tensors nor a number."""
+    if "sens" in kwargs:
+        sens = kwargs["sens"]
+        kwargs = {k: v for k, v in kwargs.items() if k != "sens"}
+    elif args:
+        *rest, sens = args
+        args = tuple(rest)
+    else:
+        raise ValueError(f"Grad with sens, but the sens is not provided.{where()}")
+    if not tree.leaves(sens) and not isinstance(sens, (int, float)):
+        raise TypeError(
+            f"sens must be a Tensor or a tuple of them, got {type(sens).__name__}{where()}"
+        )
+    return args, kwargs, sens
+
+
 def _check_positions(grad_position: Any) -> tuple[int, ...]:
     positions = grad_position if isinstance(grad_position, tuple) else (grad_position,)
     if not isinstance(grad_position, (int, tuple)) or isinstance(grad_position, bool):
@@ -301,6 +321,7 @@ class _GradFunction:
     ) -> None:
         arguments.boolean(has_aux, "_Grad", "has_aux")
         arguments.boolean(return_ids, "_Grad", "return_ids")
+        arguments.boolean(with_sens, "_Grad", "sens_param")
         if grad_position is None and weights is None:
             raise ValueError("`grad_position` and `weight` can not be None at the same time.")
         self.fn = fn
@@ -335,8 +356,9 @@ class _GradFunction:
         if self.cache is not None and (found := self.cache.known(args, kwargs)) is not MISSED:
             return found
         others = False
+        given = args[:-1] if self.with_sens and "sens" not in kwargs else args
         for p in self.positions:
-            _check_argument(function_name(self.fn), args, p, integers=True)
+            _check_argument(function_name(self.fn), given, p, integers=True)
             others = others or not isinstance(args[p], Tensor)
         if others:
             args = _numbers_as_tensors(args, self.positions)
@@ -345,8 +367,7 @@ class _GradFunction:
     def _record(self, *args: Any, **kwargs: Any) -> Any:
         sens = None
         if self.with_sens:
-            *rest, sens = args
-            args = tuple(rest)
+            args, kwargs, sens = _without_sens(args, kwargs)
         out, dx, dw, _ = _differentiate(
             self.fn, args, kwargs, self.positions, self.weights, self.has_aux, sens, self.with_sens
         )
@@ -410,6 +431,16 @@ def grad(
     has_aux: bool = False,
     return_ids: bool = False,
 ) -> Callable[P, Any]: ...
+@overload
+def grad(
+    fn: Callable[..., Any],
+    grad_position: Any = 0,
+    weights: Any = None,
+    has_aux: bool = False,
+    return_ids: bool = False,
+    *,
+    sens_param: bool,
+) -> Callable[..., Any]: ...
 @explains_arguments
 def grad(
     fn: Any,
@@ -417,6 +448,7 @@ def grad(
     weights: Any = None,
     has_aux: bool = False,
     return_ids: bool = False,
+    sens_param: bool = False,
 ) -> Callable[..., Any]:
     """Makes a function that returns fn's gradients.
 
@@ -424,7 +456,9 @@ def grad(
     or a tuple of indices, of the arguments to differentiate with respect to, or None. weights: a
     Parameter, or a list or tuple of them, to differentiate with respect to, or None. has_aux: only
     fn's first output is differentiated, and the others are returned in a tuple after the
-    gradients. return_ids: each gradient comes as (position or parameter name, gradient).
+    gradients. return_ids: each gradient comes as (position or parameter name, gradient). sens_param:
+    whether the last argument of the function that is made, or its keyword sens, is the cotangent, in
+    place of ones: a tensor, or a tuple for several outputs.
 
     Returns a tensor for one position, a tuple for a tuple of positions, a tuple for weights (a
     tensor for a single Parameter), and (by position, by weights) for both. A gradient has the shape
@@ -438,7 +472,7 @@ def grad(
     Raises ValueError if grad_position and weights are both None, TypeError for an argument that is
     neither tensor nor number, IndexError for a position beyond the arguments.
     """
-    return _GradFunction(fn, grad_position, weights, has_aux, return_ids, with_value=False)
+    return _GradFunction(fn, grad_position, weights, has_aux, return_ids, False, sens_param)
 
 
 @overload
@@ -481,6 +515,16 @@ def value_and_grad(
     has_aux: bool = False,
     return_ids: bool = False,
 ) -> Callable[P, tuple[Any, Any]]: ...
+@overload
+def value_and_grad(
+    fn: Callable[..., Any],
+    grad_position: Any = 0,
+    weights: Any = None,
+    has_aux: bool = False,
+    return_ids: bool = False,
+    *,
+    sens_param: bool,
+) -> Callable[..., Any]: ...
 @explains_arguments
 def value_and_grad(
     fn: Any,
@@ -488,6 +532,7 @@ def value_and_grad(
     weights: Any = None,
     has_aux: bool = False,
     return_ids: bool = False,
+    sens_param: bool = False,
 ) -> Callable[..., Any]:
     """Makes a function that returns fn's output together with its gradients.
 
@@ -495,14 +540,15 @@ def value_and_grad(
     or a tuple of indices, of the arguments to differentiate with respect to, or None. weights: a
     Parameter, or a list or tuple of them, to differentiate with respect to, or None. has_aux: only
     fn's first output is differentiated; the value has all of them. return_ids: each gradient comes
-    as (position or parameter name, gradient).
+    as (position or parameter name, gradient). sens_param: whether the last argument of the function
+    that is made, or its keyword sens, is the cotangent, in place of ones.
 
     Returns (value, gradients); the gradients have the structure, shapes and dtypes that grad gives.
 
     Raises ValueError if grad_position and weights are both None, TypeError for an argument that is
     neither tensor nor number, IndexError for a position beyond the arguments.
     """
-    return _GradFunction(fn, grad_position, weights, has_aux, return_ids, with_value=True)
+    return _GradFunction(fn, grad_position, weights, has_aux, return_ids, True, sens_param)
 
 
 class GradOperation:
@@ -554,21 +600,12 @@ class GradOperation:
         def record(*args: Any, **kwargs: Any) -> Any:
             sens = None
             if self.sens_param:
-                if "sens" in kwargs:
-                    sens = kwargs.pop("sens")
-                elif args:
-                    *rest, sens = args
-                    args = tuple(rest)
-                    if not args and not kwargs and not self.get_by_list:
-                        raise TypeError(
-                            "GradOperation: with sens_param the last argument is the sens, and none "
-                            f"is left for {function_name(fn)}{where()}"
-                        )
-                else:
-                    raise ValueError(f"Grad with sens, but the sens is not provided.{where()}")
-                if not tree.leaves(sens) and not isinstance(sens, (int, float)):
+                by_place = "sens" not in kwargs
+                args, kwargs, sens = _without_sens(args, kwargs)
+                if by_place and not args and not kwargs and not self.get_by_list:
                     raise TypeError(
-                        f"sens must be a Tensor or a tuple of them, got {type(sens).__name__}{where()}"
+                        "GradOperation: with sens_param the last argument is the sens, and none "
+                        f"is left for {function_name(fn)}{where()}"
                     )
             positions = [
                 i

@@ -263,3 +263,32 @@ def gradient_of_the_norm_of_matrices():
         return ops.norm(a, "nuc", (0, 1))
 
     return ms.grad(largest)(x), ms.grad(total)(x)
+
+
+class _Scaled(nn.Cell):
+    def __init__(self):
+        super().__init__()
+        self.w = Parameter(Tensor(2.0, ms.float32), name="w")
+
+    def construct(self, x, y):
+        return x * y * self.w
+
+
+class _Both(nn.Cell):
+    def construct(self, x, y):
+        return x * y, x + y
+
+
+def cotangents_of_grad():
+    x, y, sens = Tensor(X[0]), Tensor(X[1]), Tensor([1.0, 10.0, 100.0], ms.float32)
+    net = _Scaled()
+    return (
+        ms.grad(net, 0, sens_param=True)(x, y, sens),
+        ms.grad(net, 0, None, False, True, True)(x, y, sens),
+        ms.value_and_grad(net, (0, 1), net.trainable_params(), sens_param=True)(x, y, sens),
+        ms.grad(_Both(), (0, 1), sens_param=True)(x, y, (sens, y)),
+    )
+
+
+def cotangent_that_is_missing():
+    return ms.grad(_Scaled(), sens_param=True)(Tensor(X[0]), Tensor(X[1]))
