@@ -20,7 +20,8 @@ std::vector<IsaLevel> detect() {
   GRADCELL_ISA_LEVELS(GRADCELL_X)
 #undef GRADCELL_X
   require(!levels.empty(), ErrorKind::Runtime,
-          "this machine lacks SSE4.2 and POPCNT (x86-64-v2), which gradcell's kernels need");
+          "this machine lacks what the least of gradcell's kernels need: SSE4.2 and POPCNT, "
+          "x86-64-v2 (in a build of GRADCELL_ONE_LEVEL: AVX2 and FMA, x86-64-v3)");
   return levels;
 }
 
@@ -54,6 +55,14 @@ const std::vector<IsaLevel>& runnable_isa_levels() {
 IsaLevel isa_level() {
   static const IsaLevel level = choose();
   return level;
+}
+
+bool uses_avx512() {
+#if defined(__x86_64__) && !defined(GRADCELL_ONE_LEVEL)
+  return isa_level() >= IsaLevel::V4;
+#else
+  return false;
+#endif
 }
 
 }  // namespace gradcell::cpu

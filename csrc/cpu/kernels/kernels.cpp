@@ -29,7 +29,7 @@ namespace cpu {
 GRADCELL_ISA_LEVELS(GRADCELL_X)
 #undef GRADCELL_X
 
-#ifdef __x86_64__
+#ifdef GRADCELL_PAIRS
 namespace v4_pairs {
 extern const PairKernels kPairKernels;
 }
@@ -72,8 +72,8 @@ const TileKernels& tile_kernels() { return in_use().tiles; }
 const TileKernels& tile_kernels(IsaLevel level) { return tables(level).tiles; }
 
 const PairKernels* pair_kernels() {
-#ifdef __x86_64__
-  static const bool has = isa_level() >= IsaLevel::V4 && __builtin_cpu_supports("avx512bf16");
+#ifdef GRADCELL_PAIRS
+  static const bool has = uses_avx512() && __builtin_cpu_supports("avx512bf16");
   return has ? &v4_pairs::kPairKernels : nullptr;
 #else
   return nullptr;

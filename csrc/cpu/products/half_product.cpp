@@ -27,7 +27,7 @@ constexpr int64_t kTile = 16, kDepth = 32, kBlock = 2 * kTile;
 constexpr int64_t kTileElements = kTile * kDepth;
 
 bool detect() {
-  if (isa_level() < IsaLevel::V4) return false;
+  if (!uses_avx512()) return false;
   unsigned eax, ebx, ecx, edx;
   if (!__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx)) return false;
   constexpr unsigned kBf16 = 1u << 22, kTiles = 1u << 24;
