@@ -6,7 +6,7 @@
 // and 8.1 TFLOP/s of two each): 7, 5 and 13 instructions a byte. A launch inside a graph costs 0.5
 // to 1.5 us from the end of one kernel to the first bytes of the next, in which 2.4 to 7, 1 to 3 or
 // 0.16 to 0.5 MB could have moved. The plans change little at half or twice as much:
-// docs/cuda.md.
+// docs/cuda-kernels.md.
 #pragma once
 
 namespace gradcell::cuda {

@@ -61,7 +61,10 @@ class Optimizer:
 
     def rule(self, p: Tensor, g: Tensor, slots: list[Parameter], group: dict[str, Any]) -> Tensor:
         """The parameter after a step; sets the slots."""
-        raise NotImplementedError(f"{type(self).__name__} has no rule here{where()}")
+        raise NotImplementedError(
+            f"{type(self).__name__} takes no single steps: give model.compile its name "
+            f'("L-BFGS"), not the optimizer{where()}'
+        )
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Nothing: gradients are not kept."""
@@ -119,7 +122,7 @@ class SGD(Optimizer):
         self, params: Any, lr: float = 1e-3, momentum: float = 0, weight_decay: float = 0
     ) -> None:
         self.slots = ("velocity",) if momentum else ()
-        self.pytorchs = ("momentum_buffer",)
+        self.pytorchs = ("momentum_buffer",) if momentum else ()
         super().__init__(params, lr, momentum=momentum, weight_decay=weight_decay)
 
     def rule(self, p: Any, g: Any, slots: Any, group: Any) -> Any:

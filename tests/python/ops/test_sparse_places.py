@@ -30,7 +30,14 @@ def test_places_in_another_shape(shape, new):
 
 def test_shapes_that_do_not_fit():
     at = Tensor(np.array([[0, 1]]))
-    for old, new in (([2, 3], [4, -1]), ([2, 3], [7]), ([2, 3], [-1, -1]), ([6], [2, 3])):
+    cases = [
+        ([2, 3], [4, -1]),
+        ([2, 3], [7]),
+        ([2, 3], [-1, -1]),
+        ([6], [2, 3]),
+        ([2, 2], [-2, -2]),
+    ]
+    for old, new in cases:
         with pytest.raises(ValueError, match="SparseReshape"):
             sparse_reshape(at, Tensor(np.array(old)), Tensor(np.array(new)))
 

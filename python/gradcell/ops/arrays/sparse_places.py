@@ -31,7 +31,7 @@ def sparse_reshape(indices: Any, shape: Any, new_shape: Any) -> tuple[Tensor, Te
     size, rest = math.prod(old), math.prod(n for n in new if n != -1)
     if new.count(-1) == 1 and rest:
         new[new.index(-1)] = size // rest
-    if math.prod(new) != size or -1 in new:
+    if math.prod(new) != size or min(new, default=0) < 0:
         raise ValueError(f"SparseReshape: {old} cannot become {new}{where()}")
     if at.ndim != 2 or at.shape[1] != len(old):
         raise ValueError(
