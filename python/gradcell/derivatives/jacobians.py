@@ -17,14 +17,14 @@ from gradcell.base.location import where
 from gradcell.base.signposts import explains_arguments
 from gradcell.compilation.compiled import cache_for, function_name, run
 from gradcell.derivatives.batching import in_vmap, moved_axis, over_examples
-from gradcell.derivatives.transform import (
-    _aux_of,
-    _check_argument,
-    _check_outputs,
-    _check_positions,
-    _check_weights,
-    _tensors,
+from gradcell.derivatives.checks import (
+    aux_of,
+    check_argument,
+    check_outputs,
+    check_positions,
     check_real,
+    check_weights,
+    tensors_of,
 )
 from gradcell.tensors.parameter import Parameter
 
@@ -99,7 +99,7 @@ def _jacobian(
 ) -> Callable[..., Any]:
     """blocks: for each output, what it gives for each input."""
     arguments.function(fn, name)
-    positions = _check_positions(grad_position)
+    positions = check_positions(grad_position)
     arguments.boolean(has_aux, name, "has_aux")
 
     def record(*args: Any) -> Any:
@@ -110,9 +110,9 @@ def _jacobian(
                 full[p] = _core.alias(args[p])
                 inputs.append(_core.record(full[p]))  # fn may write into its own
             out = fn(*full)
-            target, aux = _aux_of(out) if has_aux else (out, None)
+            target, aux = aux_of(out) if has_aux else (out, None)
             outputs = tree.leaves(target)
-            _check_outputs(function_name(fn), outputs)
+            check_outputs(function_name(fn), outputs)
             check_real(name, [*inputs, *outputs])
             rows = [r[0] if len(r) == 1 else tuple(r) for r in blocks(outputs, inputs)]
         finally:
@@ -234,12 +234,12 @@ def hvp(fn: Any, inputs: Any, v: Any, weights: Any = None) -> tuple[Any, Any]:
     Raises TypeError for anything that is not a tensor, ValueError where shapes or dtypes differ.
     """
     arguments.function(fn, "hvp")
-    xs, vs = _tensors("hvp", "inputs", inputs), _tensors("hvp", "v", v)
-    parameters = [] if weights is None else _check_weights(weights)
+    xs, vs = tensors_of("hvp", "inputs", inputs), tensors_of("hvp", "v", v)
+    parameters = [] if weights is None else check_weights(weights)
     _check_directions("hvp", parameters if weights is not None else xs, vs)
     if weights is None:
         for i in range(len(xs)):
-            _check_argument("hvp", xs, i)
+            check_argument("hvp", xs, i)
 
     def record(*both: Tensor) -> Any:
         args = list(both[: len(xs)])
@@ -252,7 +252,7 @@ def hvp(fn: Any, inputs: Any, v: Any, weights: Any = None) -> tuple[Any, Any]:
                 wrt += [_core.push_alias(p) for p in parameters]
             out = fn(*args)
             outputs = tree.leaves(out)
-            _check_outputs(function_name(fn), outputs)
+            check_outputs(function_name(fn), outputs)
             gradients = _core.adjoint(outputs, [None] * len(outputs), wrt)
             found = _core.tangent(gradients, wrt, list(both[len(xs) :]))
         finally:
@@ -281,7 +281,7 @@ def linearize(fn: Any, inputs: Any) -> tuple[Any, Callable[..., Any]]:
     Raises TypeError for anything that is not a tensor, ValueError where they differ.
     """
     arguments.function(fn, "linearize")
-    xs = _tensors("linearize", "inputs", inputs)
+    xs = tensors_of("linearize", "inputs", inputs)
 
     def record(*both: Tensor) -> tuple[Any, list[Tensor], Any]:
         given = [_core.alias(x) for x in both[: len(xs)]]
@@ -289,7 +289,7 @@ def linearize(fn: Any, inputs: Any) -> tuple[Any, Callable[..., Any]]:
         try:
             out = fn(*given)
             outputs = tree.leaves(out)
-            _check_outputs(function_name(fn), outputs)
+            check_outputs(function_name(fn), outputs)
             moved = _core.tangent(outputs, wrt, list(both[len(xs) :]))
         finally:
             _core.dissolve(wrt)
@@ -307,7 +307,7 @@ def linearize(fn: Any, inputs: Any) -> tuple[Any, Callable[..., Any]]:
         out = fn(*map(_core.record, xs))  # it may write into its arguments
 
         def inside(v: Any) -> Any:
-            vs = _tensors("linearize", "v", v)
+            vs = tensors_of("linearize", "v", v)
             _check_directions("linearize", xs, vs)
             return again(vs)
 
@@ -330,7 +330,7 @@ def linearize(fn: Any, inputs: Any) -> tuple[Any, Callable[..., Any]]:
         out = run(fn, tuple(xs), {}, None, True)
 
     def jvp_fn(v: Any) -> Any:
-        vs = _tensors("linearize", "v", v)
+        vs = tensors_of("linearize", "v", v)
         _check_directions("linearize", xs, vs)
         if _core.in_trace():
             return again(vs)

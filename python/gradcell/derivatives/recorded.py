@@ -10,12 +10,8 @@ from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import tree
 from gradcell.base.location import where
-from gradcell.derivatives.transform import (
-    _after_hooks,
-    _check_outputs,
-    _refuse_in_no_grad,
-    check_real,
-)
+from gradcell.derivatives.checks import check_outputs, check_real, refuse_in_no_grad
+from gradcell.derivatives.transform import _after_hooks
 from gradcell.tensors.parameter import Parameter
 
 __all__ = ["gradients", "watch"]
@@ -106,7 +102,7 @@ def gradients(ys: Any, xs: Any, cotangents: Any = None) -> Any:
     with others of the same value: open a scope) and for cotangents of another number or shape, TypeError
     for anything that is not a floating tensor.
     """
-    _refuse_in_no_grad()
+    refuse_in_no_grad()
     if not _core.in_trace():
         raise RuntimeError(
             "gradients: nothing is recorded here, so ys are only values. Compute them inside "
@@ -114,7 +110,7 @@ def gradients(ys: Any, xs: Any, cotangents: Any = None) -> Any:
             f"gradcell.grad of a function{where()}"
         )
     outputs, wrt = tree.leaves(ys), tree.leaves(xs)
-    _check_outputs("gradients: ys", outputs)
+    check_outputs("gradients: ys", outputs)
     _check_recorded(wrt)
     check_real("gradients", [*outputs, *wrt])
     seeds = _seeds(ys, outputs, cotangents)

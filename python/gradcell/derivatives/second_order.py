@@ -12,13 +12,13 @@ from gradcell.base import arguments, tree
 from gradcell.base.location import where
 from gradcell.compilation.compiled import function_name, run
 from gradcell.derivatives.batching import vmap
-from gradcell.derivatives.transform import (
-    _check_argument,
-    _check_outputs,
-    _check_positions,
-    _check_weights,
-    grad,
+from gradcell.derivatives.checks import (
+    check_argument,
+    check_outputs,
+    check_positions,
+    check_weights,
 )
+from gradcell.derivatives.transform import grad
 
 __all__ = ["fisher_product", "gauss_newton_product", "per_sample_gradients"]
 
@@ -46,8 +46,8 @@ def gauss_newton_product(
         raise ValueError(
             f"gauss_newton_product: one of grad_position and weights must be given{where()}"
         )
-    positions = () if grad_position is None else _check_positions(grad_position)
-    parameters = [] if weights is None else _check_weights(weights)
+    positions = () if grad_position is None else check_positions(grad_position)
+    parameters = [] if weights is None else check_weights(weights)
     single = isinstance(grad_position, int) or isinstance(weights, Tensor)
 
     def product(*args: Any) -> Any:
@@ -56,7 +56,7 @@ def gauss_newton_product(
                 f"gauss_newton_product: the last argument is the vector, but there is none{where()}"
             )
         for p in positions:
-            _check_argument(function_name(fn), args[:-1], p)
+            check_argument(function_name(fn), args[:-1], p)
         return run(record, args, {}, None)
 
     def record(*args: Any) -> Any:
@@ -69,7 +69,7 @@ def gauss_newton_product(
             wrt += [_core.push_alias(p) for p in parameters]
             _check_vectors(vectors, wrt)
             outputs = tree.leaves(fn(*given))
-            _check_outputs(function_name(fn), outputs)
+            check_outputs(function_name(fn), outputs)
             moved = _core.tangent(outputs, wrt, vectors)
             if loss is not None:
                 moved = _curvature(loss, outputs, moved)

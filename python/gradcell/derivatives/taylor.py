@@ -16,12 +16,7 @@ from gradcell._core import Tensor
 from gradcell.base import arguments, tree
 from gradcell.base.location import where
 from gradcell.compilation.compiled import cache_for, function_name, run
-from gradcell.derivatives.transform import (
-    _check_argument,
-    _check_outputs,
-    _check_positions,
-    check_real,
-)
+from gradcell.derivatives.checks import check_argument, check_outputs, check_positions, check_real
 
 __all__ = ["biharmonic", "derivative", "divergence", "jet", "laplacian", "partials"]
 
@@ -44,7 +39,7 @@ def _along(fn: Any, args: Sequence[Any], positions: Sequence[int], rule: Rule) -
             wrt.append(_core.record(given[p]))  # fn may write into its own
         out = fn(*given)
         outputs = tree.leaves(out)
-        _check_outputs(function_name(fn), outputs)
+        check_outputs(function_name(fn), outputs)
         check_real("a Taylor series or Laplacian", [*wrt, *outputs])
         found = rule([_core.record(t) for t in outputs], wrt)
     finally:
@@ -213,13 +208,13 @@ def _transformed(
     which come as a tuple."""
     arguments.function(fn, name)
     arguments.boolean(has_aux, name, "has_aux")
-    positions = _check_positions(grad_position)
+    positions = check_positions(grad_position)
     cache = cache_for(fn, (name, positions, has_aux, key))
 
     @functools.wraps(fn, updated=())
     def transformed(*args: Any, **kwargs: Any) -> Any:
         for p in positions:
-            _check_argument(function_name(fn), args, p)
+            check_argument(function_name(fn), args, p)
         return run(record, args, kwargs, cache)
 
     def record(*args: Any, **kwargs: Any) -> Any:

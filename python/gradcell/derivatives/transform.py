@@ -11,21 +11,24 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, ParamSpec, TypeVar, overload
 
-import numpy as np
-
 from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import arguments, tree
 from gradcell.base.location import where
 from gradcell.base.signposts import explains_arguments
 from gradcell.compilation.compiled import MISSED, CompiledCache, cache_for, function_name, own, run
+from gradcell.derivatives.checks import (
+    as_tensors,
+    aux_of,
+    check_argument,
+    check_outputs,
+    check_positions,
+    check_weights,
+    refuse_in_no_grad,
+    tensors_of,
+)
 from gradcell.derivatives.hooks import hooked
-from gradcell.tensors.parameter import Parameter, parameter_behind, parameter_of
-
-
-def _refuse_in_no_grad() -> None:
-    if _core.records_constants():
-        raise RuntimeError(f"In no_grad context, you can not calculate gradient{where()}")
+from gradcell.tensors.parameter import Parameter, parameter_of
 
 
 def _after_hooks(owner: Tensor, gradient: Tensor) -> Tensor:
@@ -35,21 +38,6 @@ def _after_hooks(owner: Tensor, gradient: Tensor) -> Tensor:
         return _core.ops.full(list(gradient.shape), 0, gradient.dtype)
     hooks = owner.__dict__.get("_gradient_hooks")
     return hooked(gradient, hooks) if hooks else gradient
-
-
-def _check_outputs(name: str, outputs: list[Tensor], integers: bool = False) -> None:
-    """Raises TypeError unless there is a tensor that a derivative can be taken of; integers: those too."""
-    if not outputs:
-        raise TypeError(
-            f"{name} returned no tensor to differentiate; it must return a Tensor or a tuple of "
-            "them (float(x), x.item() and the functions of math give plain numbers: use those of "
-            f"gradcell.ops){where()}"
-        )
-    if not integers and not any(t.dtype.is_floating for t in outputs):
-        raise TypeError(
-            f"{name} returned a tensor of {outputs[0].dtype}, which cannot be differentiated; cast "
-            f"it to a floating dtype{where()}"
-        )
 
 
 def _warn_of_integers(
@@ -78,16 +66,6 @@ def _warn_of_integers(
                 stacklevel=3,
             )
             return
-
-
-def check_real(name: str, tensors: Sequence[Tensor]) -> None:
-    """Raises TypeError for a complex tensor: its derivatives are no numbers of a table."""
-    for t in tensors:
-        if t.dtype.is_complex:
-            raise TypeError(
-                f"{name}: not defined by or of complex tensors, got {t.dtype}; take their parts, "
-                f"ops.real and ops.imag{where()}"
-            )
 
 
 def _differentiate(
@@ -132,7 +110,7 @@ def _differentiate(
         for parameter in parameters or ():
             weights.append(_core.push_alias(parameter))
         out = fn(*arguments, **kwargs)
-        target = _aux_of(out)[0] if has_aux else out
+        target = aux_of(out)[0] if has_aux else out
         found = weights
         if parameters is None:
             for leaf in tree.leaves(target):
@@ -141,7 +119,7 @@ def _differentiate(
             parameters = [p for p in read if p is not None and p.requires_grad]
             found = [_core.record(p) for p in parameters]
         outputs = tree.leaves(target)
-        _check_outputs(name, outputs, integers=True)
+        check_outputs(name, outputs, integers=True)
         cotangents: list[Tensor | None] = [None] * len(outputs)
         if with_sens:
             cotangents = [*_cotangents(name, target, outputs, sens)]
@@ -157,33 +135,6 @@ def _differentiate(
     found_by = iter(grads)
     by_position = tree.map_leaves(lambda _: next(found_by), by)
     return out, by_position, grads[len(inputs) :], list(parameters)
-
-
-def _aux_of(out: Any) -> tuple[Any, Any]:
-    """(the first output, which alone is differentiated, the second or, if there are more, the tuple of
-    them)."""
-    if not isinstance(out, (tuple, list)) or len(out) < 2:
-        raise ValueError(
-            f"When has_aux is True, origin fn requires more than one outputs.{where()}"
-        )
-    return out[0], out[1] if len(out) == 2 else tuple(out[1:])
-
-
-def as_tensors(x: Any) -> Any:
-    """An argument with its numbers as tensors, if it is one of trees or mutable: those are what a
-    derivative is taken by."""
-    if isinstance(x, Tensor):
-        return x
-    if isinstance(x, (bool, np.bool_)) or not isinstance(x, (tuple, list, dict, int, float)):
-        return x
-    if isinstance(x, dict):
-        return {k: as_tensors(v) for k, v in x.items()}
-    if isinstance(x, list):
-        return [as_tensors(v) for v in x]
-    if isinstance(x, tuple):
-        items = [as_tensors(v) for v in x]
-        return type(x)(*items) if hasattr(x, "_fields") else tuple(items)
-    return Tensor(x)
 
 
 def _cotangents(name: str, target: Any, outputs: list[Tensor], sens: Any) -> list[Tensor]:
@@ -230,74 +181,6 @@ def _without_sens(
     return args, kwargs, sens
 
 
-def _check_positions(grad_position: Any) -> tuple[int, ...]:
-    positions = grad_position if isinstance(grad_position, tuple) else (grad_position,)
-    if not isinstance(grad_position, (int, tuple)) or isinstance(grad_position, bool):
-        called = isinstance(grad_position, Tensor)
-        way_out = ": the function's arguments come in a second call, grad(f)(x)" if called else ""
-        raise TypeError(
-            f"For 'F.grad', the 'grad_position' must be int or tuple{way_out}.{where()}"
-        )
-    if not positions:
-        raise ValueError(f"grad_position should not be empty when grad by position!{where()}")
-    for p in positions:
-        if not isinstance(p, int) or isinstance(p, bool):
-            raise TypeError(f"For 'F.grad', the element in 'grad_position' must be int.{where()}")
-        if p < 0:
-            raise ValueError(f"grad_position must be >= 0.{where()}")
-    if len(set(positions)) != len(positions):
-        raise ValueError(
-            f"There are duplicate positions in `grad_position`, please check it{where()}"
-        )
-    return positions
-
-
-def _check_weights(weights: Any) -> list[Parameter]:
-    items = [weights] if isinstance(weights, Tensor) else weights
-    if not isinstance(items, (list, tuple)):
-        raise TypeError(
-            "The weights you provided is expected to be a tensor, or a list or tuple. but got "
-            f"{weights!r}{where()}"
-        )
-    found = [parameter_behind(w) for w in items]
-    for w in found:
-        if not isinstance(w, Parameter):
-            raise TypeError(
-                f"weights: every element must be a Parameter, got {type(w).__name__}{where()}"
-            )
-    return found
-
-
-def _check_argument(name: str, args: Sequence[Any], position: int, integers: bool = False) -> None:
-    """Raises unless there is such an argument and a derivative can be taken by it; integers: by tensors
-    of any dtype and by numbers too."""
-    if position >= len(args):
-        raise IndexError(
-            f"grad_position {position} is out of range: {name} was called with {len(args)} "
-            f"argument{'s' * (len(args) != 1)}{where()}"
-        )
-    arg = args[position]
-    if isinstance(arg, Tensor) and arg.dtype.is_floating:
-        return
-    mutable = integers or hasattr(arg, "__ms_mutable__")
-    if isinstance(arg, (tuple, list, dict)) or mutable:
-        found = tree.leaves(as_tensors(arg))
-        if any(t.dtype.is_floating for t in found) or (mutable and found):
-            return
-    if integers and isinstance(arg, (Tensor, bool, int, float)):
-        return
-    if not isinstance(arg, Tensor):
-        raise TypeError(
-            f"{name}: cannot differentiate with respect to argument {position}: it is not a Tensor but "
-            f"{type(arg).__name__}{where()}"
-        )
-    if not arg.dtype.is_floating:
-        raise TypeError(
-            f"{name}: cannot differentiate with respect to argument {position} of dtype {arg.dtype}; "
-            f"cast it to a floating dtype{where()}"
-        )
-
-
 def _numbers_as_tensors(args: tuple[Any, ...], positions: Sequence[int]) -> tuple[Any, ...]:
     """The arguments, with a tensor for each number to differentiate by."""
     numbers = (bool, int, float)
@@ -325,12 +208,12 @@ class _GradFunction:
         if grad_position is None and weights is None:
             raise ValueError("`grad_position` and `weight` can not be None at the same time.")
         self.fn = fn
-        self.positions = () if grad_position is None else _check_positions(grad_position)
+        self.positions = () if grad_position is None else check_positions(grad_position)
         self.single_position = len(self.positions) == 1
         self.by_position = grad_position is not None
         self.by_weights = weights is not None
         self.single_weight = isinstance(weights, Tensor)
-        self.weights = _check_weights(weights) if weights is not None else []
+        self.weights = check_weights(weights) if weights is not None else []
         self.has_aux, self.return_ids = has_aux, return_ids
         self.with_value, self.with_sens = with_value, with_sens
         if callable(fn):
@@ -352,13 +235,13 @@ class _GradFunction:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if not callable(self.fn):
             raise TypeError(f"The fn should be callable, but got {type(self.fn).__name__}{where()}")
-        _refuse_in_no_grad()
+        refuse_in_no_grad()
         if self.cache is not None and (found := self.cache.known(args, kwargs)) is not MISSED:
             return found
         others = False
         given = args[:-1] if self.with_sens and "sens" not in kwargs else args
         for p in self.positions:
-            _check_argument(function_name(self.fn), given, p, integers=True)
+            check_argument(function_name(self.fn), given, p, integers=True)
             others = others or not isinstance(args[p], Tensor)
         if others:
             args = _numbers_as_tensors(args, self.positions)
@@ -578,7 +461,7 @@ class GradOperation:
         if not callable(fn):
             raise TypeError(f"The fn should be callable, but got {type(fn).__name__}{where()}")
         single = isinstance(weights, Tensor)
-        parameters = _check_weights(weights) if weights is not None and self.get_by_list else None
+        parameters = check_weights(weights) if weights is not None and self.get_by_list else None
         key = (
             "GradOperation",
             self.get_all,
@@ -591,9 +474,9 @@ class GradOperation:
 
         @functools.wraps(fn, updated=())
         def gradient_function(*args: Any, **kwargs: Any) -> Any:
-            _refuse_in_no_grad()
+            refuse_in_no_grad()
             if not self.get_all and not self.get_by_list and args:
-                _check_argument(function_name(fn), args, 0, integers=True)
+                check_argument(function_name(fn), args, 0, integers=True)
                 args = _numbers_as_tensors(args, (0,))
             return run(record, args, kwargs, cache, True)
 
@@ -661,14 +544,6 @@ def get_grad(gradients: Any, identifier: Any) -> Tensor:
     return found
 
 
-def _tensors(name: str, what: str, value: Any) -> list[Tensor]:
-    items = list(value) if isinstance(value, (tuple, list)) else [value]
-    for t in items:
-        if not isinstance(t, Tensor):
-            raise TypeError(f"{name}: {what} must be tensors, got {type(t).__name__}{where()}")
-    return items
-
-
 @explains_arguments
 def jvp(fn: Callable[..., Any], inputs: Any, v: Any, has_aux: bool = False) -> tuple[Any, ...]:
     """The value of a function and its derivative along a direction, in forward mode: (fn(inputs), J
@@ -680,8 +555,8 @@ def jvp(fn: Callable[..., Any], inputs: Any, v: Any, has_aux: bool = False) -> t
     Raises TypeError for anything that is not a tensor, ValueError for shapes or dtypes that differ.
     """
     arguments.function(fn, "jvp")
-    _refuse_in_no_grad()
-    xs, vs = _tensors("jvp", "inputs", inputs), _tensors("jvp", "v", v)
+    refuse_in_no_grad()
+    xs, vs = tensors_of("jvp", "inputs", inputs), tensors_of("jvp", "v", v)
     if len(xs) != len(vs):
         raise ValueError(
             f"jvp: v has invalid length: should be {len(xs)}, but got {len(vs)}{where()}"
@@ -697,9 +572,9 @@ def jvp(fn: Callable[..., Any], inputs: Any, v: Any, has_aux: bool = False) -> t
         wrt = [_core.record(x) for x in arguments]  # fn may write into its own
         try:
             out = fn(*arguments)
-            target, aux = _aux_of(out) if has_aux else (out, None)
+            target, aux = aux_of(out) if has_aux else (out, None)
             outputs = tree.leaves(target)
-            _check_outputs(function_name(fn), outputs)
+            check_outputs(function_name(fn), outputs)
             tangents = iter(_core.tangent(outputs, wrt, list(both[len(xs) :])))
         finally:
             _core.dissolve(wrt)
@@ -721,12 +596,12 @@ def vjp(
     the tuple of cotangents of the inputs; with weights, (that, the tuple for the weights).
     """
     arguments.function(fn, "vjp")
-    _tensors("vjp", "inputs", inputs)
-    parameters = _check_weights(weights) if weights is not None else []
+    tensors_of("vjp", "inputs", inputs)
+    parameters = check_weights(weights) if weights is not None else []
     # fn may write into its arguments, and is run again on these inputs.
     out = run(lambda *xs: fn(*map(_core.record, xs)), inputs, {}, None, True)
-    target, aux = _aux_of(out) if has_aux else (out, None)
-    _check_outputs(function_name(fn), tree.leaves(target))
+    target, aux = aux_of(out) if has_aux else (out, None)
+    check_outputs(function_name(fn), tree.leaves(target))
 
     def pull_back(*sens: Any) -> Any:
         cotangent = sens[0] if len(sens) == 1 else sens

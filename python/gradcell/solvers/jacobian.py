@@ -19,8 +19,8 @@ from gradcell.base import arguments
 from gradcell.base.location import where
 from gradcell.compilation.compiled import function_name, jit
 from gradcell.derivatives.batching import over_examples
+from gradcell.derivatives.checks import check_weights
 from gradcell.derivatives.jacobians import _rows
-from gradcell.derivatives.transform import _check_weights
 from gradcell.tensors.parameter import Parameter
 
 _ops = _core.ops
@@ -42,7 +42,7 @@ class Blocks:
             raise ValueError(f"{name}: there are no residual functions{where()}")
         for fn in self.functions:
             arguments.function(fn, name)
-        self.parameters: list[Parameter] = _check_weights(parameters)
+        self.parameters: list[Parameter] = check_weights(parameters)
         dtypes = {p.dtype.name.lower() for p in self.parameters}
         if len(dtypes) != 1 or not dtypes <= {"float32", "float64"}:
             raise ValueError(

@@ -15,7 +15,8 @@ from gradcell._core import Tensor
 from gradcell.base import arguments
 from gradcell.base.location import where
 from gradcell.compilation.compiled import jit
-from gradcell.derivatives.transform import _check_weights, value_and_grad
+from gradcell.derivatives.checks import check_weights
+from gradcell.derivatives.transform import value_and_grad
 from gradcell.solvers.first import AdamFirst
 from gradcell.tensors.parameter import Parameter
 
@@ -37,7 +38,7 @@ class FlatLoss:
 
     def __init__(self, loss: Callable[..., Tensor], parameters: Any, *args: Any) -> None:
         arguments.function(loss, "FlatLoss")
-        self.parameters: list[Parameter] = _check_weights(parameters)
+        self.parameters: list[Parameter] = check_weights(parameters)
         dtypes = {p.dtype for p in self.parameters}
         if len(dtypes) != 1 or not next(iter(dtypes)).is_floating:
             raise TypeError(

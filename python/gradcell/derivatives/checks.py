@@ -1,0 +1,147 @@
+"""What derivatives ask of functions, their arguments and what they return, said by all transforms alike."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from gradcell import _core
+from gradcell._core import Tensor
+from gradcell.base import tree
+from gradcell.base.location import where
+from gradcell.tensors.parameter import Parameter, parameter_behind
+
+
+def refuse_in_no_grad() -> None:
+    if _core.records_constants():
+        raise RuntimeError(f"In no_grad context, you can not calculate gradient{where()}")
+
+
+def check_outputs(name: str, outputs: list[Tensor], integers: bool = False) -> None:
+    """Raises TypeError unless there is a tensor that a derivative can be taken of; integers: those too."""
+    if not outputs:
+        raise TypeError(
+            f"{name} returned no tensor to differentiate; it must return a Tensor or a tuple of "
+            "them (float(x), x.item() and the functions of math give plain numbers: use those of "
+            f"gradcell.ops){where()}"
+        )
+    if not integers and not any(t.dtype.is_floating for t in outputs):
+        raise TypeError(
+            f"{name} returned a tensor of {outputs[0].dtype}, which cannot be differentiated; cast "
+            f"it to a floating dtype{where()}"
+        )
+
+
+def check_real(name: str, tensors: Sequence[Tensor]) -> None:
+    """Raises TypeError for a complex tensor: its derivatives are no numbers of a table."""
+    for t in tensors:
+        if t.dtype.is_complex:
+            raise TypeError(
+                f"{name}: not defined by or of complex tensors, got {t.dtype}; take their parts, "
+                f"ops.real and ops.imag{where()}"
+            )
+
+
+def aux_of(out: Any) -> tuple[Any, Any]:
+    """(the first output, which alone is differentiated, the second or, if there are more, the tuple of
+    them)."""
+    if not isinstance(out, (tuple, list)) or len(out) < 2:
+        raise ValueError(
+            f"When has_aux is True, origin fn requires more than one outputs.{where()}"
+        )
+    return out[0], out[1] if len(out) == 2 else tuple(out[1:])
+
+
+def as_tensors(x: Any) -> Any:
+    """An argument with its numbers as tensors, if it is one of trees or mutable: those are what a
+    derivative is taken by."""
+    if isinstance(x, Tensor):
+        return x
+    if isinstance(x, (bool, np.bool_)) or not isinstance(x, (tuple, list, dict, int, float)):
+        return x
+    if isinstance(x, dict):
+        return {k: as_tensors(v) for k, v in x.items()}
+    if isinstance(x, list):
+        return [as_tensors(v) for v in x]
+    if isinstance(x, tuple):
+        items = [as_tensors(v) for v in x]
+        return type(x)(*items) if hasattr(x, "_fields") else tuple(items)
+    return Tensor(x)
+
+
+def check_positions(grad_position: Any) -> tuple[int, ...]:
+    positions = grad_position if isinstance(grad_position, tuple) else (grad_position,)
+    if not isinstance(grad_position, (int, tuple)) or isinstance(grad_position, bool):
+        called = isinstance(grad_position, Tensor)
+        way_out = ": the function's arguments come in a second call, grad(f)(x)" if called else ""
+        raise TypeError(
+            f"For 'F.grad', the 'grad_position' must be int or tuple{way_out}.{where()}"
+        )
+    if not positions:
+        raise ValueError(f"grad_position should not be empty when grad by position!{where()}")
+    for p in positions:
+        if not isinstance(p, int) or isinstance(p, bool):
+            raise TypeError(f"For 'F.grad', the element in 'grad_position' must be int.{where()}")
+        if p < 0:
+            raise ValueError(f"grad_position must be >= 0.{where()}")
+    if len(set(positions)) != len(positions):
+        raise ValueError(
+            f"There are duplicate positions in `grad_position`, please check it{where()}"
+        )
+    return positions
+
+
+def check_weights(weights: Any) -> list[Parameter]:
+    items = [weights] if isinstance(weights, Tensor) else weights
+    if not isinstance(items, (list, tuple)):
+        raise TypeError(
+            "The weights you provided is expected to be a tensor, or a list or tuple. but got "
+            f"{weights!r}{where()}"
+        )
+    found = [parameter_behind(w) for w in items]
+    for w in found:
+        if not isinstance(w, Parameter):
+            raise TypeError(
+                f"weights: every element must be a Parameter, got {type(w).__name__}{where()}"
+            )
+    return found
+
+
+def check_argument(name: str, args: Sequence[Any], position: int, integers: bool = False) -> None:
+    """Raises unless there is such an argument and a derivative can be taken by it; integers: by tensors
+    of any dtype and by numbers too."""
+    if position >= len(args):
+        raise IndexError(
+            f"grad_position {position} is out of range: {name} was called with {len(args)} "
+            f"argument{'s' * (len(args) != 1)}{where()}"
+        )
+    arg = args[position]
+    if isinstance(arg, Tensor) and arg.dtype.is_floating:
+        return
+    mutable = integers or hasattr(arg, "__ms_mutable__")
+    if isinstance(arg, (tuple, list, dict)) or mutable:
+        found = tree.leaves(as_tensors(arg))
+        if any(t.dtype.is_floating for t in found) or (mutable and found):
+            return
+    if integers and isinstance(arg, (Tensor, bool, int, float)):
+        return
+    if not isinstance(arg, Tensor):
+        raise TypeError(
+            f"{name}: cannot differentiate with respect to argument {position}: it is not a Tensor but "
+            f"{type(arg).__name__}{where()}"
+        )
+    if not arg.dtype.is_floating:
+        raise TypeError(
+            f"{name}: cannot differentiate with respect to argument {position} of dtype {arg.dtype}; "
+            f"cast it to a floating dtype{where()}"
+        )
+
+
+def tensors_of(name: str, what: str, value: Any) -> list[Tensor]:
+    items = list(value) if isinstance(value, (tuple, list)) else [value]
+    for t in items:
+        if not isinstance(t, Tensor):
+            raise TypeError(f"{name}: {what} must be tensors, got {type(t).__name__}{where()}")
+    return items
