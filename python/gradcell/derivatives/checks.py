@@ -15,6 +15,7 @@ from gradcell.tensors.parameter import Parameter, parameter_behind
 
 
 def refuse_in_no_grad() -> None:
+    """Raises RuntimeError within no_grad."""
     if _core.records_constants():
         raise RuntimeError(f"In no_grad context, you can not calculate gradient{where()}")
 
@@ -72,6 +73,8 @@ def as_tensors(x: Any) -> Any:
 
 
 def check_positions(grad_position: Any) -> tuple[int, ...]:
+    """The positions as a tuple. Raises TypeError for what is no int or tuple of them, ValueError for
+    negative or repeated ones and for none."""
     positions = grad_position if isinstance(grad_position, tuple) else (grad_position,)
     if not isinstance(grad_position, (int, tuple)) or isinstance(grad_position, bool):
         called = isinstance(grad_position, Tensor)
@@ -94,6 +97,7 @@ def check_positions(grad_position: Any) -> tuple[int, ...]:
 
 
 def check_weights(weights: Any) -> list[Parameter]:
+    """The Parameters, given alone, in a list or in a tuple. Raises TypeError for anything else."""
     items = [weights] if isinstance(weights, Tensor) else weights
     if not isinstance(items, (list, tuple)):
         raise TypeError(
@@ -140,6 +144,7 @@ def check_argument(name: str, args: Sequence[Any], position: int, integers: bool
 
 
 def tensors_of(name: str, what: str, value: Any) -> list[Tensor]:
+    """A tensor, or a tuple or list of tensors, as a list. Raises TypeError for anything else."""
     items = list(value) if isinstance(value, (tuple, list)) else [value]
     for t in items:
         if not isinstance(t, Tensor):
