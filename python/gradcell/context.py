@@ -207,7 +207,8 @@ def set_context(**kwargs: Any) -> None:
     lets a GPU multiply float32 matrices in TF32, with 10 bits of mantissa. MindSpore's other options
     are kept; an option that asks for something gradcell does not do warns once.
 
-    Raises ValueError for an unknown option or value, RuntimeError for a device that is not usable.
+    kwargs: options by name, of those above. Raises ValueError for an unknown option or value,
+    RuntimeError for a device that is not usable.
     """
     kwargs = _granted(kwargs)
     before = _values["device_target"], _values["device_id"]
@@ -259,7 +260,10 @@ def graph_mode() -> bool:
 
 
 def set_device(device_target: str, device_id: int | None = None) -> None:
-    """Where to compute: set_context(device_target=..., device_id=...)."""
+    """Where to compute: set_context(device_target=..., device_id=...).
+
+    device_target: 'CPU' or 'GPU'. device_id: which GPU, 0 for None.
+    """
     set_context(device_target=device_target, device_id=0 if device_id is None else device_id)
 
 
@@ -276,14 +280,20 @@ def get_current_device() -> DeviceInfo:
 
 
 def set_deterministic(deterministic: bool) -> None:
-    """Results are the same in every run, whatever is asked for. Raises TypeError unless it is a bool."""
+    """Results are the same in every run, whatever is asked for.
+
+    deterministic: stored, with no other effect. Raises TypeError unless it is a bool.
+    """
     if not isinstance(deterministic, bool):
         _fail(TypeError, f"set_deterministic: expected a bool, got {deterministic!r}")
     _values["deterministic"] = "ON" if deterministic else "OFF"
 
 
 def set_recursion_limit(recursion_limit: int = 1000) -> None:
-    """Keeps the number: graphs may be as deep as they get."""
+    """Keeps the number: graphs may be as deep as they get.
+
+    recursion_limit: a positive int.
+    """
     if (
         isinstance(recursion_limit, bool)
         or not isinstance(recursion_limit, int)
@@ -297,7 +307,10 @@ _ps_values: dict[str, Any] = {"enable_ps": False}
 
 
 def set_ps_context(**kwargs: Any) -> None:
-    """Keeps the options of a parameter server. Warns once if it is to be used: there is none."""
+    """Keeps the options of a parameter server. Warns once if it is to be used: there is none.
+
+    kwargs: options by name.
+    """
     if kwargs.get("enable_ps"):
         notice.once(
             "set_ps_context(enable_ps=True)", "there is one process, which has all parameters"

@@ -33,6 +33,8 @@ class Plan:
             each of its steps.
         node_count: nodes of the graph, constants and inputs included.
         source: the whole module, as the compiler gets it.
+
+    raw: the plan as the core gives it.
     """
 
     def __init__(self, raw: dict[str, Any]) -> None:

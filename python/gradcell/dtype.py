@@ -88,7 +88,7 @@ def pytype_to_dtype(obj: Any) -> DType:
     """The dtype of Python's bool, int (int64), float (float64) and complex (complex128), and of NumPy's
     types.
 
-    Raises NotImplementedError for other types.
+    obj: a type, such as float or numpy.float32. Raises NotImplementedError for other types.
     """
     if isinstance(obj, DType):
         return obj
@@ -106,7 +106,10 @@ def pytype_to_dtype(obj: Any) -> DType:
 
 
 def get_py_obj_dtype(obj: Any) -> Any:
-    """The dtype of a tensor, a number or a Python type."""
+    """The dtype of a tensor, a number or a Python type.
+
+    obj: a tensor, a number, or a type.
+    """
     if hasattr(obj, "dtype") and isinstance(obj.dtype, DType):
         return obj.dtype
     return pytype_to_dtype(obj if isinstance(obj, type) else type(obj))

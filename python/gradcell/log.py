@@ -91,7 +91,11 @@ def critical(msg: Any, *args: Any, **kwargs: Any) -> None:
 
 
 def vlog_print(level: str, module: str, file: str, line: int, msg: str) -> None:
-    """Logs a verbose message, written from GLOG_v=0 on."""
+    """Logs a verbose message, written from GLOG_v=0 on.
+
+    level has no effect. module: a name, which comes first. file, line: where the message comes
+    from.
+    """
     _write(0, "%s %s:%s %s", (module, file, line, msg), {})
 
 

@@ -23,7 +23,11 @@ from gradcell.base.location import where
 
 @dataclass
 class Line:
-    """What one op at one line of the user's did, in a run of the step."""
+    """What one op at one line of the user's did, in a run of the step.
+
+    op: its name. location: the user's file and line. seconds: the time of a run. operations: of
+    floating-point numbers. bytes: read and written.
+    """
 
     op: str
     location: str  #: "file.py:12"; empty: of no line
@@ -42,6 +46,7 @@ class Report:
 
     plans: as the core gives them: for each plan its runs, seconds and steps, of each step its ops.
     peaks: what the machine can do, measured: operations of float32 products, and bytes, a second.
+    seconds: the time of all runs.
     """
 
     def __init__(
@@ -189,8 +194,8 @@ def profile(step: Callable[..., Any], *args: Any, repeat: int = 10, **kwargs: An
     runs measure nothing; with one, each instruction of each tile is timed, which makes small ones
     look longer than they are.
 
-    Raises TypeError if step cannot be called, ValueError if repeat is below 1, RuntimeError with
-    device_target='GPU', whose work is not measured.
+    step: a function or a Cell. Raises TypeError if step cannot be called, ValueError if repeat is
+    below 1, RuntimeError with device_target='GPU', whose work is not measured.
     """
     if not callable(step):
         raise TypeError(f"profile: the step must be a function, got {type(step).__name__}{where()}")

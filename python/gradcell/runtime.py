@@ -29,7 +29,10 @@ def set_memory(
     init_size: str = "2GB", increase_size: str = "2GB", max_size: str = "1024GB",
     optimize_level: str = "O0", huge_page_reserve_size: str = "0GB",
 ) -> None:  # fmt: skip
-    """How to take memory from the device. Warns once: it is taken as it is needed."""
+    """How to take memory from the device. Warns once: it is taken as it is needed.
+
+    init_size, increase_size, max_size, optimize_level and huge_page_reserve_size have no effect.
+    """
     notice.once("set_memory", "memory is taken as it is needed")
 
 

@@ -236,20 +236,42 @@ def kind(annotation: Any) -> str:
     return "" if name in ("Any", "object") else name
 
 
-def arguments(home: str, found: list[inspect.Parameter], parts: docstrings.Parts) -> list[str]:
-    """Every parameter: its type, its default, what the docstring says of it."""
+def explained(
+    home: str, found: list[inspect.Parameter], parts: docstrings.Parts
+) -> list[tuple[list[str], str]]:
+    """The parameters in their order, those together that are explained together: by the docstring, or
+    by the vocabulary. The text is empty where neither says anything."""
     said = {name.lstrip("*"): (names, about) for names, about in parts.arguments for name in names}
-    lines: list[str] = []
+    known = {p.name for p in found}
     done: set[str] = set()
-    by_name = {p.name: p for p in found}
+    lines: list[tuple[list[str], str]] = []
     for parameter in found:
         if parameter.name in done:
             continue
         names, about = said.get(parameter.name, ([parameter.name], ""))
-        together = [n.lstrip("*") for n in names if n.lstrip("*") in by_name]
+        together = [n.lstrip("*") for n in names if n.lstrip("*") in known]
         done.update(together)
+        lines.append((together, about or meaning(home, parameter.name)))
+    return lines
+
+
+def unexplained(entry: Entry) -> list[str]:
+    """The arguments of which the reference says nothing."""
+    found = parameters(entry.value)
+    names = [parameter.name for parameter in found]
+    parts = docstrings.parsed(docstring(entry.value), names)
+    borrow(entry, names, parts)
+    return [
+        name for group, about in explained(entry.home, found, parts) if not about for name in group
+    ]
+
+
+def arguments(home: str, found: list[inspect.Parameter], parts: docstrings.Parts) -> list[str]:
+    """Every parameter: its type, its default, what is said of it."""
+    by_name = {p.name: p for p in found}
+    lines: list[str] = []
+    for together, about in explained(home, found, parts):
         each = ", ".join(f"`{stars(by_name[n])}{n}`{facts(by_name[n])}" for n in together)
-        about = about or meaning(home, parameter.name)
         lines.append(f"- {each}: {text(about)}" if about else f"- {each}")
     return ["**Arguments**", "", *lines, ""] if lines else []
 
@@ -268,7 +290,8 @@ def facts(parameter: inspect.Parameter) -> str:
 
 def default(value: Any) -> str:
     shown = re.sub(r" at 0x[0-9a-f]+", "", repr(value))
-    return getattr(value, "__name__", shown) if callable(value) else shown
+    name = getattr(value, "__name__", shown) if callable(value) else shown
+    return "..." if name == "<lambda>" else name
 
 
 def results(value: Any, parts: docstrings.Parts) -> list[str]:
@@ -358,7 +381,11 @@ def one_line(name: str, value: Any, bound: bool) -> str:
 
 def clean(shown: str) -> str:
     """A signature's text without addresses, quotes around annotations, and our modules' names."""
-    shown = re.sub(r"<function (\w+)[^>]*>", r"\1", re.sub(r" at 0x[0-9a-f]+", "", shown))
+    shown = re.sub(r" at 0x[0-9a-f]+", "", shown)
+    shown = re.sub(r"<function [\w.]*<lambda>>", "...", shown)
+    shown = re.sub(r"<function (\w+)>", r"\1", shown)
+    shown = re.sub(r"<class '([\w.]+)'>", r"\1", shown)
+    shown = re.sub(r"ForwardRef\('([^']*)'\)", r"\1", shown)
     shown = re.sub(r"(: |-> )'([^']*)'", r"\1\2", shown)
     return re.sub(r"\b(?:_core|gradcell(?:\.\w+)*|collections\.abc|typing)\.(?=[A-Z])", "", shown)
 

@@ -49,7 +49,8 @@ def all_finite(inputs: Any, status: Any = None) -> Tensor:
     """Whether every element of a tuple, list or other tree of tensors is finite: a 0-d bool Tensor.
 
     status: what init_status gave; not needed here, where the elements themselves are checked.
-    Raises ValueError for an empty tree, TypeError for anything that is not a tensor.
+    inputs: tensors, in tuples, lists or dicts. Raises ValueError for an empty tree, TypeError for
+    anything that is not a tensor.
     """
     return _ops.logical_not(not_finite(inputs))
 

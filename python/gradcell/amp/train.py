@@ -47,7 +47,10 @@ def build_train_network(
     None for not at all; by default a DynamicLossScaleManager for O2, FixedLossScaleManager of scale
     1 otherwise. cast_model_type: float16 or bfloat16.
 
-    Raises ValueError for an unknown level, TypeError for wrong types or an unknown keyword.
+    optimizer: an Optimizer of the network's parameters. loss_fn: a function or Cell of (output,
+    label). boost_level has no effect. kwargs: keep_batchnorm_fp32, loss_scale_manager and
+    cast_model_type. Raises ValueError for an unknown level, TypeError for wrong types or an unknown
+    keyword.
     """
     if not isinstance(network, Cell):
         raise TypeError(

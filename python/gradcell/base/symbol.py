@@ -10,7 +10,9 @@ class Symbol:
     """A dimension of an unknown size, for Tensor(shape=(Symbol(), 3), dtype=...): remainder + a multiple of
     divisor, from min to max. Each size is compiled for itself.
 
-    Raises TypeError, ValueError.
+    max: the largest size, 0 for no limit. min: the smallest size, at least 1. divisor: at least 1.
+    remainder: from 0 to divisor - 1. unique: a bool, which is only checked. Raises TypeError,
+    ValueError.
     """
 
     def __init__(

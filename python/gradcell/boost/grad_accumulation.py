@@ -33,7 +33,11 @@ def _clear(total: Parameter) -> Tensor:
 
 class GradientAccumulation(Cell):
     """Called with (loss, gradients): updates the network by the gradients' mean at every
-    max_accumulation_step-th call. Returns the loss."""
+    max_accumulation_step-th call.
+
+    max_accumulation_step: a positive int. optimizer: an Optimizer of the network's parameters.
+    Returns the loss.
+    """
 
     def __init__(self, max_accumulation_step: int, optimizer: Optimizer) -> None:
         super().__init__()

@@ -36,7 +36,10 @@ _OPTIONS = ("jit_level", "exc_mode", "jit_syntax_level", "debug_level", "infer_b
 class JitConfig:
     """How a cell is to be compiled: kept, and the same for every setting.
 
-    Raises ValueError for a word that MindSpore does not have.
+    jit_level: '', 'O0', 'O1', 'O2' or 'O3'. exc_mode: 'auto', 'sink' or 'no_sink'.
+    jit_syntax_level: '', 'STRICT', 'COMPATIBLE' or 'LAX'. debug_level: 'RELEASE' or 'DEBUG'.
+    infer_boost: 'on' or 'off'. kwargs: further options, which are stored. Raises ValueError for a
+    word that MindSpore does not have.
     """
 
     def __init__(
@@ -62,7 +65,7 @@ class JitConfig:
 def jit_class(cls: type) -> type:
     """The class itself: functions that are traced may make and use objects of any class.
 
-    Raises TypeError for anything that is not a class, or for a Cell.
+    cls: a class. Raises TypeError for anything that is not a class, or for a Cell.
     """
     if not isinstance(cls, type):
         raise TypeError(
@@ -87,7 +90,10 @@ def constexpr(
 ) -> Any:  # fmt: skip
     """A function of constants: called as it is, while a function is traced too.
 
-    get_instance False: a class, whose objects are the function.
+    get_instance: False for a class, whose objects are the function.
+
+    fn: a function of Python values. name: what the class is called. reuse_result and check have no
+    effect.
     """
 
     def decorate(function: Callable[..., Any]) -> Any:
@@ -110,7 +116,8 @@ def constexpr(
 def lazy_inline(fn: Any = None, attrs: Any = None, policy: Any = None) -> Any:
     """The function itself (a cell's __init__): equal parts of graphs are found without it.
 
-    policy: None or 'front'. Raises ValueError for others.
+    policy: None or 'front'. fn: a function; without it a decorator is returned. attrs has no
+    effect. Raises ValueError for others.
     """
     if policy not in (None, "front"):
         raise ValueError(f"The 'policy' must be 'front', but got {policy!r}.{where()}")
@@ -118,8 +125,10 @@ def lazy_inline(fn: Any = None, attrs: Any = None, policy: Any = None) -> Any:
 
 
 def no_inline(fn: Any = None) -> Any:
-    """The function itself: a hint to MindSpore's compiler, which gradcell does not
-    need. Raises ValueError for anything that is not a function."""
+    """The function itself: a hint to MindSpore's compiler, which gradcell does not need.
+
+    fn: a function, or None for a decorator. Raises ValueError for anything that is not a function.
+    """
     if fn is None:
         return lambda function: function
     if not callable(fn):
@@ -167,9 +176,10 @@ _MUTABLE: dict[type, type] = {
 def mutable(input_data: Any, dynamic_len: bool = False) -> Any:
     """The value, marked as one that changes from call to call.
 
-    Tensors in tuples, lists and dicts are arguments of what is compiled with or without it; of a number
-    each value is traced once. Raises TypeError for other values, ValueError for dynamic_len of what has
-    no length.
+    Tensors in tuples, lists and dicts are arguments of what is compiled with or without it; of a
+    number each value is traced once. input_data: a number, a tensor, or a tuple, list or dict.
+    dynamic_len: whether the length of a tuple or list may change. Raises TypeError for other
+    values, ValueError for dynamic_len of what has no length.
     """
     arguments.boolean(dynamic_len, "mutable", "dynamic_len")
     if isinstance(input_data, Tensor):
@@ -191,8 +201,12 @@ def mutable(input_data: Any, dynamic_len: bool = False) -> Any:
 
 
 def enable_dynamic(**kwargs: Any) -> Callable[[Any], Any]:
-    """A decorator that declares arguments' shapes, Tensor(shape=None, dtype=...): the function itself, since
-    each shape is compiled for itself. Raises ValueError for an argument that the function does not have."""
+    """A decorator that declares arguments' shapes, Tensor(shape=None, dtype=...): the function
+    itself, since each shape is compiled for itself.
+
+    kwargs: a tensor without data for each argument, by its name. Raises ValueError for an argument
+    that the function does not have.
+    """
 
     def declare(function: Any) -> Any:
         names = inspect.signature(function).parameters
@@ -211,8 +225,9 @@ def data_sink(
     """A function that runs fn on the dataset's next batches, sink_size of them at a call (all of an
     epoch for -1), and gives what fn gave last.
 
-    The dataset begins again when it ends. With jit_config fn is compiled. Raises ValueError for a
-    sink_size below -1 or of 0.
+    The dataset begins again when it ends. With jit_config fn is compiled. fn: a function of a
+    batch's columns. dataset: a Dataset. sink_size: batches in one call. jit_config: a JitConfig, or
+    None. input_signature has no effect. Raises ValueError for a sink_size below -1 or of 0.
     """
     if (
         isinstance(sink_size, bool)

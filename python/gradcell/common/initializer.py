@@ -122,7 +122,10 @@ class Constant(Initializer):
 
 
 class Uniform(Initializer):
-    """Fills a parameter with uniform random numbers in (-scale, scale)."""
+    """Fills a parameter with uniform random numbers in (-scale, scale).
+
+    scale: a positive number.
+    """
 
     names = ("uniform",)
 
@@ -161,7 +164,7 @@ def _standard_truncated(shape: tuple[int, ...], low: float, high: float) -> np.n
 class TruncatedNormal(Initializer):
     """Normal with standard deviation sigma about mean, kept within [a, b].
 
-    Raises ValueError unless a < b.
+    a, b: the ends of the interval. Raises ValueError unless a < b.
     """
 
     names = ("truncatednormal", "truncated_normal")
@@ -271,8 +274,9 @@ class HeUniform(_He):
     """Uniform in (-l, l), l = gain * sqrt(3 / fan).
 
     gain: sqrt(2 / (1 + negative_slope²)) for leaky_relu. fan: the inputs or outputs of one unit, as
-    mode says. He et al., Delving deep into rectifiers (2015), equations 10 and 15. Raises
-    ValueError for an unknown mode or nonlinearity or a shape of fewer than 2 dimensions.
+    mode says. He et al., Delving deep into rectifiers (2015), equations 10 and 15. mode: 'fan_in'
+    or 'fan_out'. Raises ValueError for an unknown mode or nonlinearity or a shape of fewer than 2
+    dimensions.
     """
 
     names = ("he_uniform", "heuniform")
@@ -295,8 +299,8 @@ class VarianceScaling(Initializer):
     """Variance scale / fan, where fan is fan_in, fan_out or their mean.
 
     distribution: 'truncated_normal' (within two standard deviations, rescaled to keep the
-    variance), 'untruncated_normal' or 'uniform'. Raises ValueError for an unknown mode or
-    distribution or a scale <= 0.
+    variance), 'untruncated_normal' or 'uniform'. scale: a positive number. mode: 'fan_in',
+    'fan_out' or 'fan_avg'. Raises ValueError for an unknown mode or distribution or a scale <= 0.
     """
 
     names = ("variancescaling", "variance_scaling")
@@ -367,7 +371,10 @@ class Orthogonal(Initializer):
 
 
 class Sparse(Initializer):
-    """Normal values with the fraction `sparsity` of every column zero. For 2 dimensions only."""
+    """Normal values with the fraction `sparsity` of every column zero. For 2 dimensions only.
+
+    sparsity: a fraction, from 0 to 1.
+    """
 
     names = ("sparse",)
 
@@ -391,6 +398,8 @@ class Dirac(Initializer):
     """A convolution kernel that hands its input on: one at the centre of channel i's own filter.
 
     For shapes of 3 to 5 dimensions whose first is divisible by groups; else ValueError.
+
+    groups: the number of groups of the convolution.
     """
 
     names = ("dirac",)

@@ -61,7 +61,11 @@ class _Sparse:
 
 
 class COOTensor(_Sparse):
-    """Values at positions: indices [n, rank], values [n]; values for the same position are added."""
+    """Values at positions: indices [n, rank], values [n]; values for the same position are added.
+
+    indices: int tensor [n, rank]. coo_tensor: another COOTensor to copy, in place of the other
+    arguments.
+    """
 
     def __init__(
         self, indices: Any = None, values: Any = None, shape: Any = None, coo_tensor: Any = None
@@ -113,7 +117,11 @@ SparseTensor = COOTensor
 
 
 class CSRTensor(_Sparse):
-    """A matrix by rows: row i has the values and columns from indptr[i] to indptr[i + 1]."""
+    """A matrix by rows: row i has the values and columns from indptr[i] to indptr[i + 1].
+
+    indptr: int tensor [rows + 1]. indices: int tensor [n], the column of each value. csr_tensor:
+    another CSRTensor to copy, in place of the other arguments.
+    """
 
     def __init__(
         self,
@@ -166,7 +174,10 @@ class CSRTensor(_Sparse):
 
 
 class RowTensor(_Sparse):
-    """Slices of a tensor: values [n, ...] are its rows at indices [n]."""
+    """Slices of a tensor: values [n, ...] are its rows at indices [n].
+
+    indices: int tensor [n]. row_tensor: another RowTensor to copy, in place of the other arguments.
+    """
 
     def __init__(
         self, indices: Any = None, values: Any = None, shape: Any = None, row_tensor: Any = None

@@ -74,9 +74,9 @@ def init(backend_name: str | None = None, **kwargs: Any) -> None:
     """Connects to the processes that were started with this one.
 
     backend_name: 'hccl', 'nccl' or 'mccl', which all stand for what the device in use has: MPI on
-    the CPU, NCCL on a GPU. A second call does nothing. Raises TypeError or ValueError for other
-    names; RuntimeError where there are several processes and no mpi4py, or one of another MPI, or
-    the processes run different versions.
+    the CPU, NCCL on a GPU. A second call does nothing. kwargs have no effect. Raises TypeError or
+    ValueError for other names; RuntimeError where there are several processes and no mpi4py, or one
+    of another MPI, or the processes run different versions.
     """
     if backend_name is not None and not isinstance(backend_name, str):
         raise TypeError(f"Backend name must be a string, but got {type(backend_name)}{where()}")
@@ -137,8 +137,10 @@ def get_comm_name(group: str = GlobalComm.WORLD_COMM_GROUP) -> str:
 
 
 def get_world_rank_from_group_rank(group: str, group_rank_id: int) -> int:
-    """The number among all processes of a process of the group. Raises ValueError if the group has
-    no such."""
+    """The number among all processes of a process of the group.
+
+    group_rank_id: the number within the group. Raises ValueError if the group has no such.
+    """
     ranks = group_of(group).ranks
     if isinstance(group_rank_id, bool) or group_rank_id not in range(len(ranks)):
         raise ValueError(
@@ -149,7 +151,10 @@ def get_world_rank_from_group_rank(group: str, group_rank_id: int) -> int:
 
 
 def get_group_rank_from_world_rank(world_rank_id: int, group: str) -> int:
-    """The number that a process has in a group. Raises ValueError if it is not in the group."""
+    """The number that a process has in a group.
+
+    world_rank_id: the number among all processes. Raises ValueError if it is not in the group.
+    """
     ranks = group_of(group).ranks
     if isinstance(world_rank_id, bool) or world_rank_id not in ranks:
         raise ValueError(
@@ -162,7 +167,8 @@ def get_group_rank_from_world_rank(world_rank_id: int, group: str) -> int:
 def create_group(group: str, rank_ids: Any, options: Any = None) -> None:
     """A group of some processes, by their numbers among all: every one of them calls this.
 
-    Raises TypeError and ValueError for a bad name or numbers, or a name that is taken.
+    rank_ids: a list of numbers. options has no effect. Raises TypeError and ValueError for a bad
+    name or numbers, or a name that is taken.
     """
     if not isinstance(group, str):
         raise TypeError(f"The group must be str, but got {type(group).__name__}{where()}")

@@ -93,8 +93,8 @@ def set_auto_parallel_context(**kwargs: Any) -> None:
     [...]}, and all_reduce_fusion_config: which gradients are summed together. gradient_fp32_sync:
     gradients of half types are summed in float32.
 
-    Raises ValueError for an unknown option or a value that it cannot have. Warns once of what would
-    divide a network.
+    kwargs: options by name, of those above. Raises ValueError for an unknown option or a value that
+    it cannot have. Warns once of what would divide a network.
     """
     for name, value in kwargs.items():
         _check(name, value)

@@ -38,7 +38,10 @@ from gradcell.dataset.steps import BatchDataset, BatchInfo, MapDataset, RepeatDa
 
 
 def zip(datasets: Any) -> Dataset:
-    """The columns of several datasets, row by row, as far as the shortest goes."""
+    """The columns of several datasets, row by row, as far as the shortest goes.
+
+    datasets: a tuple of Datasets.
+    """
     first, *others = datasets
     return steps.ZipDataset(first, *others)
 

@@ -24,8 +24,8 @@ _prefetch = 16
 def set_seed(seed: int) -> None:
     """Fixes the order of shuffled datasets and what random transforms draw.
 
-    It comes before gradcell.set_seed's. Raises TypeError and ValueError unless it is an int of at
-    least 0.
+    It comes before gradcell.set_seed's. seed: an int of at least 0. Raises TypeError and ValueError
+    unless it is an int of at least 0.
     """
     global _seed
     if isinstance(seed, bool) or not isinstance(seed, int):
@@ -47,7 +47,10 @@ def order_seed() -> int:
 
 
 def set_num_parallel_workers(num: int) -> None:
-    """How many threads a step uses that says nothing itself and is worth it (reading files)."""
+    """How many threads a step uses that says nothing itself and is worth it (reading files).
+
+    num: a positive int.
+    """
     global _workers
     _workers = arguments.integer(num, "config.set_num_parallel_workers", "num", 1)
 
@@ -58,7 +61,10 @@ def get_num_parallel_workers() -> int:
 
 
 def set_prefetch_size(size: int) -> None:
-    """How many rows each worker may be ahead of what was asked for."""
+    """How many rows each worker may be ahead of what was asked for.
+
+    size: a positive int.
+    """
     global _prefetch
     _prefetch = arguments.integer(size, "config.set_prefetch_size", "size", 1)
 
@@ -88,7 +94,10 @@ _kept: dict[str, Any] = {
 
 
 def set_iterator_mode(do_copy: bool = False, parallel_convert: bool = False) -> None:
-    """Stores both options; rows become tensors without a copy in any case."""
+    """Stores both options; rows become tensors without a copy in any case.
+
+    do_copy, parallel_convert: bools.
+    """
     _kept["iterator_mode"] = {"do_copy": do_copy, "parallel_convert": parallel_convert}
 
 

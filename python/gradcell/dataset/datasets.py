@@ -24,6 +24,8 @@ class Dataset:
     """The base: a chain, or a tree, of steps that ends in this one.
 
     A step's class is found by the name that it gives itself (`class Batch(Dataset, step="batch")`).
+
+    children: the datasets that this one reads.
     """
 
     _steps: ClassVar[dict[str, Callable[..., Dataset]]] = {}

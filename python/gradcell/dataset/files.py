@@ -223,7 +223,8 @@ class ImageFolderDataset(IndexedDataset):
     picture, uint8 of [height, width, 3]), and label, int32, the folder's place in their order.
 
     extensions: the files' endings; by default those of pictures. class_indexing: labels by the
-    folders' names. Raises ValueError for a missing or empty folder.
+    folders' names. decode: whether images are decoded. decrypt: must be None, else
+    NotImplementedError is raised. Raises ValueError for a missing or empty folder.
     """
 
     def __init__(

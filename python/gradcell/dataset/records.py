@@ -21,7 +21,10 @@ from gradcell.files.records import intact, places
 
 class Schema:
     """The columns of a dataset: names, dtypes, shapes; from a JSON file of MindSpore's, or by
-    add_column. Raises ValueError for a bad file."""
+    add_column.
+
+    schema_file: the path of a JSON file, or None. Raises ValueError for a bad file.
+    """
 
     def __init__(self, schema_file: str | None = None) -> None:
         self.columns: list[dict[str, Any]] = []
@@ -62,7 +65,8 @@ class TFRecordDataset(IndexedDataset):
 
     dataset_files: a name, a pattern or a list of them. schema: a Schema or its file; by default the
     first row's columns. columns_list: which columns. shuffle: all rows, only the files' order
-    (Shuffle.FILES), or neither. Raises ValueError for missing or damaged files.
+    (Shuffle.FILES), or neither. shard_equal_rows has no effect. compression_type: must be None,
+    else NotImplementedError is raised. Raises ValueError for missing or damaged files.
     """
 
     def __init__(

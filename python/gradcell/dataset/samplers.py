@@ -131,7 +131,10 @@ class SubsetRandomSampler(SubsetSampler):
 
 
 class WeightedRandomSampler(BuiltinSampler):
-    """Rows drawn with probabilities in proportion to weights, one a row."""
+    """Rows drawn with probabilities in proportion to weights, one a row.
+
+    weights: a number of at least 0 for each row.
+    """
 
     def __init__(
         self, weights: Any, num_samples: int | None = None, replacement: bool = True
@@ -151,7 +154,11 @@ class WeightedRandomSampler(BuiltinSampler):
 
 
 class PKSampler(BuiltinSampler):
-    """num_val rows of each class: of all, or of num_class that are drawn if shuffle is set."""
+    """num_val rows of each class, which may repeat; the classes in random order if shuffle is set.
+
+    num_val: rows of a class. num_class: must be None, else NotImplementedError is raised.
+    class_column: the name of the column of labels.
+    """
 
     def __init__(
         self,

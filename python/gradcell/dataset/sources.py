@@ -165,8 +165,10 @@ class GeneratorDataset(IndexedDataset):
     sampler, num_shards, shard_id: for a source with __getitem__. batch_sampler: gives a list of
     indices for each batch; collate_fn: makes the columns of a list of rows.
 
-    Raises TypeError for another kind of source, ValueError for shuffling one without __getitem__
-    and for rows of another number of values than there are names.
+    schema: a Schema, or the path of its file, for the columns in place of their names.
+    python_multiprocessing and max_rowsize have no effect. Raises TypeError for another kind of
+    source, ValueError for shuffling one without __getitem__ and for rows of another number of
+    values than there are names.
     """
 
     def __init__(
@@ -301,7 +303,10 @@ def _dtypes(owner: str, types: Any, count: int) -> list[np.dtype[Any]] | None:
 
 
 class PaddedDataset(GeneratorDataset):
-    """Rows given as a list of dicts from column name to array: to fill up another dataset."""
+    """Rows given as a list of dicts from column name to array: to fill up another dataset.
+
+    padded_samples: the rows.
+    """
 
     def __init__(self, padded_samples: list[dict[str, Any]]) -> None:
         if not isinstance(padded_samples, list) or not padded_samples:
@@ -314,7 +319,10 @@ class PaddedDataset(GeneratorDataset):
 
 
 class DatasetCache:
-    """A cache of a dataset on MindSpore's cache server. There is none here: rows are read again."""
+    """A cache of a dataset on MindSpore's cache server. There is none here: rows are read again.
+
+    session_id, size, spilling: stored as attributes.
+    """
 
     def __init__(
         self, session_id: int, size: int = 0, spilling: bool = False, **unused: Any

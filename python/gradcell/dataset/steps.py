@@ -51,7 +51,12 @@ class ShuffleDataset(Dataset, step="shuffle"):
 
 
 class MapDataset(Dataset, step="map"):
-    """The dataset that .map() returns: functions replace some of its columns."""
+    """The dataset that .map() returns: functions replace some of its columns.
+
+    operations: a function or a list of them, called one after the other. inputs: names of the
+    columns that they get; by default the first. outputs: names of the columns that they give; by
+    default the same. workers: how many threads. processes: whether they are processes.
+    """
 
     def __init__(
         self,
@@ -201,7 +206,10 @@ class TakeDataset(Dataset, step="take"):
 
 
 class RepeatDataset(Dataset, step="repeat"):
-    """The dataset that .repeat() returns: several passes in one epoch; count None: without end."""
+    """The dataset that .repeat() returns: several passes in one epoch; count None: without end.
+
+    count: the number of passes, or None.
+    """
 
     def __init__(self, child: Dataset, count: int | None) -> None:
         super().__init__(child)
@@ -262,7 +270,10 @@ class ConcatDataset(Dataset, step="concat"):
 
 
 class BatchInfo:
-    """What functions of batches are told: the batch's and the epoch's number, from 0."""
+    """What functions of batches are told: the batch's and the epoch's number, from 0.
+
+    epoch: its number, from 0. batch: its number within the epoch, from 0.
+    """
 
     def __init__(self, epoch: int, batch: int) -> None:
         self._epoch, self._batch = epoch, batch
@@ -329,7 +340,12 @@ def _batch(names: list[str], columns: list[list[np.ndarray]], pad: _Padding | No
 
 
 class BatchDataset(Dataset, step="batch"):
-    """The dataset that .batch() returns: its rows are stacked into batches."""
+    """The dataset that .batch() returns: its rows are stacked into batches.
+
+    batch_size: rows in a batch, or a function of a BatchInfo that gives them. drop_remainder:
+    whether a last batch of fewer rows is left out. pad_info: for columns of unequal shapes, a dict
+    from name to (shape, value to fill in).
+    """
 
     def __init__(
         self,

@@ -30,7 +30,10 @@ def to_bytes(array: Any, encoding: str = "utf8") -> np.ndarray:
 
 
 class Vocab:
-    """Words and their numbers. Made by from_list, from_dict, from_file or from_dataset."""
+    """Words and their numbers. Made by from_list, from_dict, from_file or from_dataset.
+
+    numbers: from word to number.
+    """
 
     def __init__(self, numbers: dict[str, int] | None = None) -> None:
         self._numbers = dict(numbers or {})
@@ -195,7 +198,10 @@ class _Tokenizer(TensorOperation):
 
 
 class PythonTokenizer(_Tokenizer):
-    """What a function of a string makes of it: a list of strings."""
+    """What a function of a string makes of it: a list of strings.
+
+    tokenizer: a function from a string to a list of strings.
+    """
 
     def __init__(self, tokenizer: Callable[[str], list[str]]) -> None:
         if not callable(tokenizer):
@@ -221,7 +227,11 @@ class UnicodeCharTokenizer(_Tokenizer):
 
 
 class RegexTokenizer(_Tokenizer):
-    """What is between the matches of delim_pattern, with those that match keep_delim_pattern."""
+    """What is between the matches of delim_pattern, with those that match keep_delim_pattern.
+
+    delim_pattern: a regular expression of what lies between tokens. keep_delim_pattern: a regular
+    expression of the delimiters that are tokens too.
+    """
 
     def __init__(self, delim_pattern: str, keep_delim_pattern: str = "") -> None:
         try:
@@ -301,7 +311,12 @@ class WordpieceTokenizer(TensorOperation):
 
 
 class BertTokenizer(TensorOperation):
-    """BasicTokenizer, then WordpieceTokenizer; words of the vocabulary in brackets stay whole."""
+    """BasicTokenizer, then WordpieceTokenizer; words of the vocabulary in brackets stay whole.
+
+    lower_case: whether capitals and accents are removed. normalization_form has no effect.
+    preserve_unused_token: whether [CLS], [SEP], [UNK], [PAD], [MASK] and [unused7] stay whole.
+    with_offsets: must be False, else NotImplementedError is raised.
+    """
 
     def __init__(
         self,

@@ -111,7 +111,10 @@ class TypeCast(TensorOperation):
 
 
 class OneHot(TensorOperation):
-    """A label as a vector with 1 - smoothing_rate at its place, and the rest shared by all."""
+    """A label as a vector with 1 - smoothing_rate at its place, and the rest shared by all.
+
+    smoothing_rate: from 0 to 1.
+    """
 
     def __init__(self, num_classes: int, smoothing_rate: float = 0.0) -> None:
         self.count = arguments.integer(num_classes, "OneHot", "num_classes", 1)
@@ -141,7 +144,11 @@ class Fill(TensorOperation):
 
 
 class PadEnd(TensorOperation):
-    """Padded behind each axis, or cut there, to a shape; None in it: as long as it is."""
+    """Padded behind each axis, or cut there, to a shape; None in it: as long as it is.
+
+    pad_shape: an int or None for each axis. pad_value: what is filled in; by default 0, or an empty
+    string.
+    """
 
     def __init__(self, pad_shape: Sequence[int | None], pad_value: Any = None) -> None:
         self.shape, self.value = list(pad_shape), pad_value
@@ -161,7 +168,10 @@ class PadEnd(TensorOperation):
 
 
 class Slice(TensorOperation):
-    """Parts of each axis: an int, a list of ints, a slice, None (all) or ... for the rest."""
+    """Parts of each axis: an int, a list of ints, a slice, None (all) or ... for the rest.
+
+    slices: one for each axis.
+    """
 
     def __init__(self, *slices: Any) -> None:
         self.slices = slices
@@ -179,7 +189,10 @@ class Slice(TensorOperation):
 
 
 class Concatenate(TensorOperation):
-    """Columns, with what is to stand before and behind, along an axis."""
+    """Columns, with what is to stand before and behind, along an axis.
+
+    prepend: an array that comes first, or None. append: an array that comes last, or None.
+    """
 
     def __init__(self, axis: int = 0, prepend: Any = None, append: Any = None) -> None:
         self.axis, self.prepend, self.append = axis, prepend, append
@@ -229,7 +242,11 @@ _COMPARE = [np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.great
 
 
 class Mask(TensorOperation):
-    """Compares each value with a constant; the result is True or False."""
+    """Compares each value with a constant; the result is True or False.
+
+    operator: a Relational, such as Relational.GT. constant: a number or a string. dtype: of the
+    result.
+    """
 
     def __init__(self, operator: Relational, constant: Any, dtype: Any = np.bool_) -> None:
         self.compare = _COMPARE[Relational(operator)]

@@ -45,7 +45,8 @@ class Overflow:
     for an op of the function, n for one made by the n-th differentiation. location: the user's file
     and line; an op of a derivative has that of the op it differentiates. reaches_outputs: whether
     values that are not finite lead from it to an output; reaches_parameters: to an assigned
-    parameter.
+    parameter. output: shape, dtype and range of what the op wrote. inputs: the same of what it
+    read, one for each input.
     """
 
     op: str

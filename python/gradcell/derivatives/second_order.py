@@ -116,6 +116,8 @@ def fisher_product(
     log_likelihoods gives one number for each sample, of shape [N] or [N, 1]. The Fisher matrix under the
     model's own distribution is, for the usual ones, a Gauss-Newton matrix: gauss_newton_product with the
     cross entropy as loss. Arguments, v and errors as there.
+
+    log_likelihoods: a function of tensors, or a Cell.
     """
     arguments.function(log_likelihoods, "fisher_product")
 

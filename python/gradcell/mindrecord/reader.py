@@ -57,7 +57,7 @@ class DamagedFile(ValueError):
 class RecordFile:
     """One file: its schema, how many rows it has, and each of them.
 
-    Raises ValueError for a missing, truncated or damaged file, with its name.
+    path: the file. Raises ValueError for a missing, truncated or damaged file, with its name.
     """
 
     schema: Schema
@@ -174,7 +174,8 @@ class RecordFile:
 def shards_of(owner: str, names: Any) -> list[RecordFile]:
     """The files that a name stands for: those of a list, or the file and the others of its set.
 
-    Raises ValueError for missing or damaged files and for files of different schemas.
+    owner: who asks, for the message of an error. names: a path, or a list of paths. Raises
+    ValueError for missing or damaged files and for files of different schemas.
     """
     if isinstance(names, (str, os.PathLike)):
         path = os.fspath(names)
@@ -202,7 +203,8 @@ class FileReader:
     """Reads the rows of MindRecord files one after the other.
 
     file_name: a file (and the others of its set), or a list of files. columns: the fields to give,
-    all by default.
+    all by default. num_consumer has no effect. operator: must be None, else NotImplementedError is
+    raised.
     """
 
     def __init__(

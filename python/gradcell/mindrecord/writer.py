@@ -24,8 +24,9 @@ _KINDS = {"string": (str,), "bytes": (bytes, bytearray)}
 class FileWriter:
     """Writes rows to MindRecord files, which are there when commit has returned.
 
-    file_name: the file; with shard_num above 1 the files' numbers are appended. overwrite:
-    replace files of that name. Raises TypeError and ValueError for bad arguments.
+    file_name: the file; with shard_num above 1 the files' numbers are appended. overwrite: replace
+    files of that name. shard_num: the number of files, from 1 to 1000. Raises TypeError and
+    ValueError for bad arguments.
 
     As in MindSpore: add_schema, add_index if rows are to be found by fields, write_raw_data as
     often as needed, commit.
@@ -318,7 +319,9 @@ def write_rows(
 ) -> None:
     """Writes a dataset's rows, their schema made of the first of them.
 
-    Raises ValueError if there are no rows and TypeError for a dtype that MindRecord does not have.
+    file_name: the path of the file, or what the files' names begin with. num_files: the number of
+    files. names: of the columns. rows: tuples with an array for each column. Raises ValueError if
+    there are no rows and TypeError for a dtype that MindRecord does not have.
     """
     listed = list(rows)
     if not listed:

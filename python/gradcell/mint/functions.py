@@ -304,7 +304,7 @@ def flatten(input: Any, start_dim: Any = 0, end_dim: Any = -1) -> Any:
 
 
 def squeeze(input: Any, dim: Any = None) -> Tensor:
-    """Without the dimensions of size 1, or without those of `axis` that have size 1."""
+    """Without the dimensions of size 1, or without those of `dim` that have size 1."""
     return ops.squeeze(input, dim)
 
 
@@ -314,7 +314,10 @@ def narrow(input: Any, dim: Any, start: Any, length: Any) -> Tensor:
 
 
 def select(input: Any, dim: Any, index: Any) -> Tensor:
-    """Without the dimensions of size 1, or without those of `axis` that have size 1."""
+    """The slice of a tensor at one index of a dimension, which the result does not have.
+
+    index: an int, counted from the end where negative.
+    """
     return ops.squeeze(ops.narrow(input, dim, index, 1), dim)
 
 

@@ -415,7 +415,8 @@ _activation = _BY_NAME  #: its name in MindSpore
 def get_activation(name: str | None, prim_name: str | None = None) -> Cell | None:
     """The activation of a name, as a new cell; None for None.
 
-    Raises KeyError for an unknown name.
+    name: such as 'relu', 'gelu' or 'tanh'. prim_name: who asks, for the message of an error. Raises
+    KeyError for an unknown name.
     """
     if name is None:
         return None

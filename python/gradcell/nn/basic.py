@@ -123,7 +123,10 @@ class Dense(Cell):
 
 
 class Identity(Cell):
-    """Returns a copy of its input."""
+    """Returns a copy of its input.
+
+    args and kwargs have no effect.
+    """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__()
@@ -315,7 +318,7 @@ class EmbeddingLookup(Cell):
 
     vocab_size, embedding_size: rows and columns of the table. param_init: anything that
     `initializer` takes. max_norm: longer rows are scaled to this norm. target, slice_mode,
-    manual_shapes and sparse say where MindSpore keeps the table, and have no effect.
+    manual_shapes and sparse have no effect: they say where MindSpore keeps the table.
 
     Parameter: embedding_table (vocab_size, embedding_size). Raises TypeError, ValueError.
     """
@@ -379,7 +382,8 @@ class MultiFieldEmbeddingLookup(EmbeddingLookup):
 
     Called with numbers of rows, their weights and the fields they are of, all (batch, n). operator: 'SUM',
     'MAX' of those of a weight other than 0, or 'MEAN', the sum by that of the absolute weights. A field
-    that has nothing but weights of 0 is 0; fields out of range do not count. Else as EmbeddingLookup.
+    that has nothing but weights of 0 is 0; fields out of range do not count. field_size: the number of
+    fields. feature_num_list has no effect. Other arguments are those of EmbeddingLookup.
     """
 
     OPERATOR_SUM, OPERATOR_MEAN, OPERATOR_MAX = "SUM", "MEAN", "MAX"  #: values of operator
@@ -532,8 +536,9 @@ class BiDense(Cell):
 class TimeDistributed(Cell):
     """A layer applied to each slice along time_axis, the results stacked along it.
 
-    layer: a Cell or function of one tensor. reshape_with_axis: an axis that is joined with time_axis
-    instead, so that the layer is called once. Raises TypeError, ValueError.
+    layer: a Cell or function of one tensor. reshape_with_axis: an axis that is joined with
+    time_axis instead, so that the layer is called once. time_axis: the dimension along which the
+    input is cut. Raises TypeError, ValueError.
     """
 
     def __init__(self, layer: Any, time_axis: int, reshape_with_axis: int | None = None) -> None:

@@ -187,7 +187,8 @@ class CellList(_Numbered):
 
     args: cells, or one list of them. The list itself cannot be called.
 
-    Raises TypeError for an element that is not a Cell.
+    kwargs: auto_prefix, whether parameters get the number of their cell in front of their names
+    (True). Raises TypeError for an element that is not a Cell.
     """
 
     _lists_cells = True
@@ -209,8 +210,9 @@ class CellDict(Cell):
 
     args: none, or one dict, OrderedDict or iterable of (name, cell). It cannot be called itself.
 
-    Raises TypeError for a name that is not a string or a value that is not a Cell, KeyError for a name
-    that is empty, has a dot or is an attribute already.
+    kwargs: auto_prefix, whether parameters get the name of their cell in front of their names
+    (True). Raises TypeError for a name that is not a string or a value that is not a Cell, KeyError
+    for a name that is empty, has a dot or is an attribute already.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:

@@ -54,8 +54,8 @@ def piecewise_constant_lr(milestone: Any, learning_rates: Any) -> list[float]:
     """Rates that stay constant between milestones: learning_rates[k] for the steps before
     milestone[k], from milestone[k-1] on.
 
-    milestone: rising positive ints. Raises ValueError if they do not rise or the lengths differ,
-    TypeError for wrong types.
+    milestone: rising positive ints. learning_rates: a number for each milestone. Raises ValueError
+    if they do not rise or the lengths differ, TypeError for wrong types.
     """
     owner = "piecewise_constant_lr"
     if not isinstance(milestone, (list, tuple)) or not isinstance(learning_rates, (list, tuple)):
@@ -185,6 +185,7 @@ def polynomial_decay_lr(
     """(learning_rate - end) * (1 - min(e, d) / d) ** power + end, with d = decay_epoch, or with
     update_decay_epoch the first multiple of it that is not below e.
 
+    update_decay_epoch: whether the decay begins again with a longer period, when one has ended.
     Raises ValueError for values that are not positive, TypeError for wrong types.
     """
     owner = "polynomial_decay_lr"

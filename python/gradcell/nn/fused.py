@@ -37,7 +37,8 @@ class Conv2dBnAct(_Chain):
     """Conv2d, then with has_bn BatchNorm2d, then the activation: a name, a Cell or None.
 
     momentum, eps: of the normalisation. alpha: LeakyReLU's slope. after_fake has no effect. Other
-    arguments, shapes and errors are those of Conv2d. Parameters: conv, batchnorm.
+    arguments, shapes and errors are those of Conv2d. Parameters: conv, batchnorm. has_bn: whether a
+    BatchNorm2d follows. activation: its name, such as 'relu', a Cell, or None.
     """
 
     def __init__(
@@ -84,7 +85,8 @@ class DenseBnAct(_Chain):
     """Dense, then with has_bn BatchNorm1d, then the activation: a name, a Cell or None.
 
     momentum, eps: of the normalisation. alpha: LeakyReLU's slope. after_fake has no effect. Other
-    arguments, shapes and errors are those of Dense. Parameters: dense, batchnorm.
+    arguments, shapes and errors are those of Dense. Parameters: dense, batchnorm. has_bn: whether a
+    BatchNorm1d follows. activation: its name, such as 'relu', a Cell, or None.
     """
 
     def __init__(

@@ -181,7 +181,8 @@ class PSNR(Cell):
 class CentralCrop(Cell):
     """The middle of images (C, H, W) or (N, C, H, W): central_fraction of height and width.
 
-    Raises TypeError, ValueError unless 0 < central_fraction <= 1.
+    central_fraction: above 0, at most 1. Raises TypeError, ValueError unless 0 < central_fraction
+    <= 1.
     """
 
     def __init__(self, central_fraction: float) -> None:

@@ -108,8 +108,9 @@ class PolynomialDecayLR(LearningRateSchedule):
     """(learning_rate - end) * (1 - min(step, s) / s) ** power + end, with s = decay_steps, or with
     update_decay_steps the first multiple of it that is not below the step.
 
-    Raises ValueError unless learning_rate and power are positive, end is not negative and less
-    than learning_rate, and decay_steps > 0; TypeError for wrong types.
+    update_decay_steps: whether the decay begins again with a longer period, when one has ended.
+    Raises ValueError unless learning_rate and power are positive, end is not negative and less than
+    learning_rate, and decay_steps > 0; TypeError for wrong types.
     """
 
     def __init__(

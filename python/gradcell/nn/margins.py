@@ -97,7 +97,9 @@ class TripletMarginLoss(LossBase):
 class TripletMarginWithDistanceLoss(LossBase):
     """TripletMarginLoss with a distance of the user's: a function of two tensors.
 
-    distance_function None: the Euclidean norm along axis 1. Raises TypeError, ValueError.
+    distance_function: a function of two tensors [N, ...]; None for the Euclidean norm along axis 1.
+    swap: whether the distance of positive and negative counts where it is smaller than that of x
+    and negative. Raises TypeError, ValueError.
     """
 
     def __init__(
@@ -189,7 +191,10 @@ class MultiLabelSoftMarginLoss(LossBase):
 
 
 class GaussianNLLLoss(LossBase):
-    """(log(v) + (logits - labels)² / v) / 2 for v = max(var, eps); see ops.gaussian_nll_loss."""
+    """(log(v) + (logits - labels)² / v) / 2 for v = max(var, eps); see ops.gaussian_nll_loss.
+
+    full: whether the constant log(2 pi) / 2 is added.
+    """
 
     def __init__(
         self, *, full: bool = False, eps: float = 1e-6, reduction: str | None = "mean"

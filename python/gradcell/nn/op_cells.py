@@ -68,7 +68,10 @@ class L1Regularizer(Cell):
 
 class MatMul(Cell):
     """The product of x1 and x2, with transpose_x1 and transpose_x2 of their last two dimensions
-    swapped; leading dimensions broadcast. Raises TypeError, ValueError.
+    swapped; leading dimensions broadcast.
+
+    transpose_x1: whether the last two dimensions of x1 are swapped. transpose_x2: the same of x2.
+    Raises TypeError, ValueError.
     """
 
     def __init__(self, transpose_x1: bool = False, transpose_x2: bool = False) -> None:
@@ -218,8 +221,11 @@ class Triu(Cell):
 
 
 class Unflatten(Cell):
-    """Splits one dimension, axis, into several: those of unflattened_size. Raises TypeError,
-    ValueError."""
+    """Splits one dimension, axis, into several: those of unflattened_size.
+
+    unflattened_size: a tuple of the new sizes, at most one of them -1. Raises TypeError,
+    ValueError.
+    """
 
     def __init__(self, axis: int, unflattened_size: Any) -> None:
         super().__init__()

@@ -175,7 +175,10 @@ class ConstantPad3d(_ConstantPad):
 
 
 class ZeroPad2d(_Padding):
-    """Pads the last two dimensions with zeros."""
+    """Pads the last two dimensions with zeros.
+
+    padding: an int or (left, right, top, bottom). Raises TypeError, ValueError.
+    """
 
     rank = 2
 
@@ -233,7 +236,7 @@ class ReplicationPad3d(_Padding):
 
 
 class Upsample(Cell):
-    """Resizes images and volumes: ops.interpolate as a layer."""
+    """Resizes images and volumes: ops.interpolate as a layer. Arguments are those of interpolate."""
 
     def __init__(
         self,
@@ -312,7 +315,7 @@ class PixelUnshuffle(Cell):
 class ChannelShuffle(Cell):
     """The channels of `groups` groups interleaved: (N, C, ...), C divisible by groups.
 
-    Zhang et al., ShuffleNet (2018), section 3.1. Raises ValueError.
+    Zhang et al., ShuffleNet (2018), section 3.1. groups: the number of groups. Raises ValueError.
     """
 
     def __init__(self, groups: int) -> None:

@@ -373,7 +373,8 @@ class _Step(Cell):
 class RNNCell(_Step):
     """One step of RNN: x (batch, input_size), h (batch, hidden_size) to the next h.
 
-    Parameters: weight_ih, weight_hh, bias_ih, bias_hh. Raises TypeError, ValueError.
+    Parameters: weight_ih, weight_hh, bias_ih, bias_hh. nonlinearity: 'tanh' or 'relu'. Raises
+    TypeError, ValueError.
     """
 
     def __init__(

@@ -369,7 +369,10 @@ def column_stack(tup: Any) -> Tensor:
 
 
 def append(arr: Any, values: Any, axis: Any = None) -> Tensor:
-    """Joins two arrays along an axis; None: both are flattened first."""
+    """Joins two arrays along an axis; None: both are flattened first.
+
+    values: a tensor, or what becomes one.
+    """
     return concatenate((arr, values), axis)
 
 
@@ -454,7 +457,10 @@ def ones_like(a: Any, dtype: Any = None, shape: Any = None) -> Tensor:
 
 
 def empty_like(prototype: Any, dtype: Any = None, shape: Any = None) -> Tensor:
-    """A tensor of zeros, in prototype's shape and dtype unless others are given."""
+    """A tensor of zeros, in prototype's shape and dtype unless others are given.
+
+    prototype: a tensor, or what becomes one.
+    """
     return like(prototype, 0, dtype, shape)
 
 
@@ -474,7 +480,10 @@ def identity(n: Any, dtype: Any = _core.float32) -> Tensor:
 
 
 def tri(N: Any, M: Any = None, k: Any = 0, dtype: Any = _core.float32) -> Tensor:
-    """Ones on and below the k-th diagonal of an N by M matrix, zeros above."""
+    """Ones on and below the k-th diagonal of an N by M matrix, zeros above.
+
+    N: the number of rows.
+    """
     return ops.tril(full((N, N if M is None else M), 1, dtype), k)
 
 

@@ -143,12 +143,18 @@ def tri_indices(rows: Any, columns: Any, k: int, upper: bool) -> tuple[Tensor, T
 
 
 def diag_indices(n: int, ndim: int = 2) -> tuple[Tensor, ...]:
-    """The indices of the main diagonal of an array of ndim dimensions of size n."""
+    """The indices of the main diagonal of an array of ndim dimensions of size n.
+
+    n: the size of each dimension. ndim: the number of dimensions.
+    """
     return (arange(n),) * ndim
 
 
 def ix_(*args: Any) -> tuple[Tensor, ...]:
-    """Vectors reshaped so that together they index a grid."""
+    """Vectors reshaped so that together they index a grid.
+
+    args: vectors of indices.
+    """
     return _grids([tensor(a) for a in args], True, "ij")
 
 

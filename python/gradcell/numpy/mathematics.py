@@ -29,7 +29,10 @@ _ops = _core.ops
 
 
 def isscalar(element: Any) -> bool:
-    """Whether the argument is a Python number, string or bytes."""
+    """Whether the argument is a Python number, string or bytes.
+
+    element: any value.
+    """
     return isinstance(element, (int, float, complex, str, bytes, bool, np.generic))
 
 
@@ -65,7 +68,10 @@ def array_equiv(a1: Any, a2: Any) -> Tensor:
 
 
 def promote_types(type1: Any, type2: Any) -> _core.DType:
-    """The smallest dtype to which both can be converted."""
+    """The smallest dtype to which both can be converted.
+
+    type1, type2: dtypes.
+    """
     return _core.promote(to_dtype(type1), to_dtype(type2))  # type: ignore[no-any-return]
 
 
@@ -78,7 +84,10 @@ def _named(kind: Any) -> _core.DType:
 
 
 def result_type(*arrays_and_dtypes: Any) -> _core.DType:
-    """The smallest dtype to which all of these can be converted."""
+    """The smallest dtype to which all of these can be converted.
+
+    arrays_and_dtypes: tensors, numbers and dtypes.
+    """
     kinds = [
         a if isinstance(a, _core.DType) else a.dtype if isinstance(a, Tensor) else array(a).dtype
         if not isinstance(a, (str, type)) else _named(a)
@@ -102,7 +111,10 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> T
 
 def average(x: Any, axis: Any = None, weights: Any = None, returned: bool = False) -> Any:
     """The mean, or the sum of weights times elements over that of the weights; (mean, that sum) if
-    returned."""
+    returned.
+
+    returned: whether the sum of the weights comes too.
+    """
     t = floating(x)
     if weights is None:
         mean = ops.mean(t, axis)
@@ -207,7 +219,11 @@ def cross(
 
 def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None) -> Tensor:
     """The piecewise linear function through the points (xp, fp) at x, left and right beyond them
-    (by default the first and last fp)."""
+    (by default the first and last fp).
+
+    xp: where the function is known, a rising vector. fp: its values there. left: the value below
+    xp. right: the value above it.
+    """
     t, points, values = floating(x), floating(xp), floating(fp)
     n = points.size
     cut = ops.searchsorted(points, t, right=True)
@@ -226,7 +242,8 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None) -> Ten
 def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Any:
     """Differences over distances: central inside, one-sided at the ends (numpy.gradient, edge_order 1).
 
-    varargs: the distance of all dimensions, or one for each. A tensor for one axis, else a list.
+    varargs: the distance of all dimensions, or one for each. A tensor for one axis, else a list. f:
+    the values of a function on a grid. edge_order: must be 1.
     """
     if edge_order != 1:
         raise ValueError(f"gradient: edge_order must be 1, got {edge_order}{_where()}")
@@ -247,7 +264,10 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> An
 
 
 def unwrap(p: Any, discont: float = math.pi, axis: int = -1) -> Tensor:
-    """Angles with jumps of more than discont along axis taken back by multiples of 2 pi."""
+    """Angles with jumps of more than discont along axis taken back by multiples of 2 pi.
+
+    p: angles, in radians. discont: at least pi.
+    """
     x = floating(p)
     a = arguments.axis_of(axis, x.ndim, "unwrap")
     step = ops.diff(x, 1, a)
@@ -261,7 +281,10 @@ def unwrap(p: Any, discont: float = math.pi, axis: int = -1) -> Tensor:
 
 
 def convolve(a: Any, v: Any, mode: str = "full") -> Tensor:
-    """The convolution of two vectors: 'full', 'same' or 'valid'."""
+    """The convolution of two vectors: 'full', 'same' or 'valid'.
+
+    mode: 'full', every overlap; 'same', as long as the longer vector; 'valid', whole overlaps only.
+    """
     x, k = tensor(a), tensor(v)
     if x.ndim != 1 or k.ndim != 1 or not x.size or not k.size:
         raise ValueError(f"convolve: two vectors with elements are needed{_where()}")
@@ -280,7 +303,10 @@ def convolve(a: Any, v: Any, mode: str = "full") -> Tensor:
 
 
 def correlate(a: Any, v: Any, mode: str = "valid") -> Tensor:
-    """The correlation of two vectors: sum_n a[n + k] v[n]."""
+    """The correlation of two vectors: sum_n a[n + k] v[n].
+
+    mode: 'full', 'same' or 'valid', as in convolve.
+    """
     x, k = tensor(a), tensor(v)
     out = convolve(x, ops.flip(k, (0,)), mode)
     even = mode == "same" and k.size > x.size and k.size % 2 == 0
@@ -374,7 +400,10 @@ def histogram(
 def histogram2d(
     x: Any, y: Any, bins: Any = 10, range: Any = None, weights: Any = None, density: bool = False
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """(counts, the edges along x, those along y) of points (x, y)."""
+    """(counts, the edges along x, those along y) of points (x, y).
+
+    y: the second coordinates, a vector as long as x.
+    """
     pair = isinstance(bins, (list, tuple)) and len(bins) == 2
     both = list(bins) if pair else [bins, bins]
     counts, edges = _histogram([tensor(x), tensor(y)], both, range, weights, density)
@@ -423,7 +452,10 @@ def polyder(p: Any, m: int = 1) -> Tensor:
 
 
 def polyint(p: Any, m: int = 1, k: Any = None) -> Tensor:
-    """The coefficients of the m-th antiderivative, with the constants k (0 by default)."""
+    """The coefficients of the m-th antiderivative, with the constants k (0 by default).
+
+    p: coefficients, the highest power first. m: how often to integrate. k: a number, or m of them.
+    """
     c = floating(p)
     constants = (
         [0.0] * m

@@ -55,7 +55,10 @@ def split(x: Any, indices_or_sections: Any, axis: int = 0) -> tuple[Tensor, ...]
 
 
 def array_split(x: Any, indices_or_sections: Any, axis: int = 0) -> tuple[Tensor, ...]:
-    """As split; parts need not be equal, the first ones are longer by one."""
+    """As split; parts need not be equal, the first ones are longer by one.
+
+    indices_or_sections: the number of parts, or where to cut.
+    """
     return _sections(x, indices_or_sections, axis, False)
 
 
@@ -116,7 +119,10 @@ def pad(
 
 
 def select(condlist: Any, choicelist: Any, default: Any = 0) -> Tensor:
-    """The element of the first choice whose condition is true, else default."""
+    """The element of the first choice whose condition is true, else default.
+
+    choicelist: a tensor for each condition. default: a number or a tensor.
+    """
     choices = [tensor(c) for c in choicelist]
     out: Any = _ops.cast(array(default), choices[0].dtype)
     for condition, choice in zip(reversed(list(condlist)), reversed(choices), strict=True):
@@ -125,7 +131,10 @@ def select(condlist: Any, choicelist: Any, default: Any = 0) -> Tensor:
 
 
 def choose(a: Any, choices: Any, mode: str = "clip") -> Tensor:
-    """From the a-th of choices each element; mode for a out of range: 'clip', 'wrap' or 'raise'."""
+    """From the a-th of choices each element; mode for a out of range: 'clip', 'wrap' or 'raise'.
+
+    choices: a sequence of tensors that broadcast. mode: 'clip', 'wrap' or 'raise'.
+    """
     index = tensor(a)
     parts = [tensor(c) for c in choices]
     *parts, index = ops.broadcast_tensors(*parts, index)
@@ -141,7 +150,11 @@ def choose(a: Any, choices: Any, mode: str = "clip") -> Tensor:
 
 def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Tensor:
     """Where a condition is true the value of its function (or number): the last one counts, one more
-    function is for the rest, else 0."""
+    function is for the rest, else 0.
+
+    funclist: functions or numbers, one for each condition, and one more for the rest. args, kw:
+    further arguments of the functions.
+    """
     t = tensor(x)
     conditions = [
         tensor(c) for c in (condlist if isinstance(condlist, (list, tuple)) else [condlist])
@@ -154,7 +167,10 @@ def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Te
 
 
 def apply_along_axis(func1d: Any, axis: int, arr: Any, *args: Any, **kwargs: Any) -> Tensor:
-    """func1d of each vector along axis, its result in the vector's place."""
+    """func1d of each vector along axis, its result in the vector's place.
+
+    func1d: a function of a vector. args, kwargs: its further arguments.
+    """
     x = tensor(arr)
     a = arguments.axis_of(axis, x.ndim, "apply_along_axis")
     moved = ops.movedim(x, a, -1)
@@ -175,7 +191,12 @@ def apply_over_axes(func: Any, a: Any, axes: Any) -> Tensor:
 
 
 def ravel_multi_index(multi_index: Any, dims: Any, mode: str = "clip", order: str = "C") -> Tensor:
-    """The positions, counted in order, of coordinates in an array of shape dims; float32, as in MindSpore."""
+    """The positions, counted in order, of coordinates in an array of shape dims; float32, as in MindSpore.
+
+    multi_index: a tuple of tensors, one for each dimension. dims: the shape of the array, a tuple.
+    mode: for coordinates out of range, 'clip', 'wrap' or 'raise'. order: 'C' counts the last
+    dimension fastest, 'F' the first.
+    """
     sizes = [int(n) for n in dims]
     rows = [
         tensor(r)
@@ -204,7 +225,10 @@ def ravel_multi_index(multi_index: Any, dims: Any, mode: str = "clip", order: st
 
 
 def unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[Tensor, ...]:
-    """The coordinates, in an array of that shape, of positions in it counted in order."""
+    """The coordinates, in an array of that shape, of positions in it counted in order.
+
+    indices: a tensor of integers. order: 'C' counts the last dimension fastest, 'F' the first.
+    """
     found = np.unravel_index(
         _plain(tensor(indices)), tuple(shape_of(shape)), "F" if order == "F" else "C"
     )
@@ -220,7 +244,10 @@ def setdiff1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Tensor:
 def intersect1d(
     ar1: Any, ar2: Any, assume_unique: bool = False, return_indices: bool = False
 ) -> Any:
-    """The elements of both, in order and each once; with the indices of their first occurrences."""
+    """The elements of both, in order and each once; with the indices of their first occurrences.
+
+    return_indices: whether two vectors of indices, into ar1 and into ar2, come too.
+    """
     a, b = vector(ar1), vector(ar2)
     _, i, j = np.intersect1d(a.asnumpy(), b.asnumpy(), assume_unique, return_indices=True)
     found = _ops.gather(a, Tensor(i), 0)

@@ -26,7 +26,10 @@ _INPUTS = {
 
 
 class Primitive:
-    """An op as an object: constructed with its attributes, called with its inputs."""
+    """An op as an object: constructed with its attributes, called with its inputs.
+
+    name: the op's name, by default the class's. attributes: the op's settings, by name.
+    """
 
     def __init__(self, name: str | None = None, **attributes: Any) -> None:
         self.name = name or type(self).__name__

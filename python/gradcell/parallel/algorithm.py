@@ -23,7 +23,10 @@ _WHY = "every process computes the whole network: no network is divided"
 
 def set_algo_parameters(**kwargs: Any) -> None:
     """Stores options of MindSpore's search for a way to divide a network, which gradcell does not
-    use. Raises ValueError for an unknown one; warns once."""
+    use.
+
+    kwargs: options by name. Raises ValueError for an unknown one; warns once.
+    """
     for name in kwargs:
         if name not in _DEFAULTS:
             raise ValueError(f"Set context keyword {name} is not recognized!{where()}")
@@ -44,17 +47,27 @@ def reset_algo_parameters() -> None:
 
 
 def shard(fn: Any, in_strategy: Any, out_strategy: Any = None, parameter_plan: Any = None) -> Any:
-    """fn itself. Warns once: the strategies divide nothing."""
+    """fn itself. Warns once: the strategies divide nothing.
+
+    fn: a function or a Cell. in_strategy, out_strategy and parameter_plan have no effect.
+    """
     notice.once("shard", _WHY)
     return fn
 
 
 def sync_pipeline_shared_parameters(net: Any) -> None:
-    """Nothing is to be done: all stages are in this process, and share their parameters."""
+    """Nothing is to be done: all stages are in this process, and share their parameters.
+
+    net has no effect.
+    """
 
 
 class Layout:
-    """How a tensor lies on an array of devices: Layout(device_matrix, alias_name)('dp', 'None')."""
+    """How a tensor lies on an array of devices: Layout(device_matrix, alias_name)('dp', 'None').
+
+    device_matrix: the sizes of the array of devices, a tuple. alias_name: a name for each of its
+    axes. rank_list: the numbers of the devices, which are stored.
+    """
 
     def __init__(self, device_matrix: Any, alias_name: Any, rank_list: Any = None) -> None:
         if len(device_matrix) != len(alias_name):

@@ -18,8 +18,9 @@ __all__ = ["constrained", "fourier", "periodic", "vanishing"]
 def periodic(x: Tensor, period: float, waves: int = 1) -> Tensor:
     """cos(2 pi k x / period) for k = 1 to waves, then the same of sin: [n, m] to [n, 2 m waves].
 
-    A network of these is periodic with all its derivatives. Raises ValueError for a period that is not
-    positive or waves below 1.
+    A network of these is periodic with all its derivatives. x: coordinates [n, m]. period: the
+    length after which the result repeats. waves: the number of frequencies. Raises ValueError for a
+    period that is not positive or waves below 1.
     """
     if not 0 < period < math.inf or waves < 1:
         raise ValueError(
@@ -30,9 +31,13 @@ def periodic(x: Tensor, period: float, waves: int = 1) -> Tensor:
 
 
 def fourier(x: Tensor, frequencies: Any) -> Tensor:
-    """cos(x B) and sin(x B), [n, d] to [n, 2 m], for frequencies B [d, m]: most often normal random numbers
-    times the largest wave number that the solution has, fixed or a Parameter (M. Tancik and others, NeurIPS
-    2020). Raises ValueError for frequencies of another shape."""
+    """cos(x B) and sin(x B), [n, d] to [n, 2 m], for frequencies B [d, m]: most often normal random
+    numbers times the largest wave number that the solution has, fixed or a Parameter (M. Tancik and
+    others, NeurIPS 2020).
+
+    x: points [n, d]. frequencies: a tensor [d, m], or a Parameter of that shape. Raises ValueError
+    for frequencies of another shape.
+    """
     b = frequencies if isinstance(frequencies, Tensor) else Tensor(np.asarray(frequencies), x.dtype)
     if b.ndim != 2 or x.ndim != 2 or b.shape[0] != x.shape[1]:
         raise ValueError(
@@ -49,9 +54,13 @@ def vanishing(
     high: Sequence[float],
     sides: Sequence[tuple[int, int]] | None = None,
 ) -> Tensor:
-    """A polynomial that is 0 on faces of a box and positive inside, [n, d] to [n, 1]: the product of
-    (x_k - low_k) / (high_k - low_k), and one minus it, over the sides, pairs of an axis and 0 for its low
-    or 1 for its high end; all without `sides`. Raises ValueError for points or sides of other dimensions."""
+    """A polynomial that is 0 on faces of a box and positive inside, [n, d] to [n, 1]: the product
+    of (x_k - low_k) / (high_k - low_k), and one minus it, over the sides, pairs of an axis and 0
+    for its low or 1 for its high end; all without `sides`.
+
+    x: points [n, d]. sides: pairs (axis, end), end 0 for the low and 1 for the high face. Raises
+    ValueError for points or sides of other dimensions.
+    """
     d = len(low)
     chosen = [(k, e) for k in range(d) for e in (0, 1)] if sides is None else list(sides)
     fits = (
@@ -80,7 +89,11 @@ def constrained(
 ) -> Callable[[Tensor], Tensor]:
     """The function values(x) + distance(x) net(x): where distance is 0 (as `vanishing` is on faces) it has
     the values, whatever the network is. With a distance that is zero twice, it has their slopes too
-    (I. Lagaris, A. Likas, D. Fotiadis, IEEE Trans. Neural Networks 9, 1998)."""
+    (I. Lagaris, A. Likas, D. Fotiadis, IEEE Trans. Neural Networks 9, 1998).
+
+    net: the network, a function of points [n, d]. values: a function of points that gives the
+    values at the boundary. distance: a function of points, 0 at the boundary.
+    """
 
     def solution(x: Tensor) -> Tensor:
         return values(x) + distance(x) * net(x)

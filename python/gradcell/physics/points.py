@@ -91,7 +91,9 @@ def by_size(
     [m, 1], such as absolute residuals: |size| / mean |size| + floor (C. Wu, M. Zhu, Q. Tan, Y. Kartha, L. Lu,
     Comput. Methods Appl. Mech. Eng. 403, 2023: RAD, with k = 1 and c = floor).
 
-    Raises ValueError for other shapes, sizes that are not finite, and fewer than n candidates.
+    candidates: points, an array [m, d]. size: numbers [m] or [m, 1]. floor: what is added to each
+    relative size, so that points with small ones are drawn too. Raises ValueError for other shapes,
+    sizes that are not finite, and fewer than n candidates.
     """
     points, sizes = np.asarray(candidates), np.abs(np.asarray(size, np.float64)).reshape(-1)
     if points.ndim != 2 or sizes.size != len(points) or not 0 < n <= len(points):

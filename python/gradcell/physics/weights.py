@@ -22,8 +22,9 @@ def weights_by_ntk(residuals: Any, parameters: Any, *points: Any) -> list[float]
     of all traces over one's own, where a trace is the mean square of a residual's gradient (S. Wang, X. Yu,
     P. Perdikaris, J. Comput. Phys. 449, 2022, algorithm 1).
 
-    residuals, parameters, points: as GaussNewton's and its step's. Raises what they raise, and ValueError
-    where a trace is not positive.
+    residuals: a list of functions of points. parameters: Parameters of one dtype. points: for each
+    residual function its points [n, d], or a tuple of its arguments. Raises what GaussNewton raises, and
+    ValueError where a trace is not positive.
     """
     blocks = Blocks("weights_by_ntk", residuals, parameters, None)
     given = blocks.given(points)
@@ -44,7 +45,7 @@ def weights_by_variance(residuals: Any, parameters: Any, *points: Any) -> list[f
     standard deviation over one's own, where a gradient is that of the mean square (S. Maddu, D. Sturm, C.
     Mueller, I. Sbalzarini, Mach. Learn.: Sci. Technol. 3, 2022: inverse Dirichlet weights).
 
-    Arguments and errors as `weights_by_ntk`.
+    Arguments are those of `weights_by_ntk`; it raises the same errors.
     """
     blocks = Blocks("weights_by_variance", residuals, parameters, None)
     given = blocks.given(points)

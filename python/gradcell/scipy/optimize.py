@@ -23,7 +23,12 @@ def __dir__() -> list[str]:
 class OptimizeResults(NamedTuple):
     """What minimize found: the point, whether its gradient is small enough, how the search ended (0: so,
     1: too many steps, 3: no step goes down), the value, the gradient, the inverse Hessian's estimate, and
-    how often value, gradient and step were computed."""
+    how often value, gradient and step were computed.
+
+    x: the point, a vector. success: whether the gradient is small enough. status: 0, 1 or 3. fun:
+    the value. jac: the gradient. hess_inv: the estimate of the inverse Hessian, [n, n]. nfev, njev:
+    evaluations of value and gradient. nit: steps.
+    """
 
     x: Any
     success: bool
@@ -66,9 +71,11 @@ def minimize(
     """Minimises func(x, *args), a scalar, from the vector x0 on.
 
     method: 'BFGS' or 'LBFGS' (Nocedal and Wright 2006, algorithm 6.1; both with the full matrix).
-    options: maxiter, gtol (the largest component of the gradient at the end, 1e-5 by default, or tol),
-    line_search_maxiter. callback(x) is called after each step. Raises NotImplementedError for other methods,
-    and for bounds and constraints; TypeError unless x0 is a vector.
+    options: maxiter, gtol (the largest component of the gradient at the end, 1e-5 by default, or
+    tol), line_search_maxiter. callback(x) is called after each step. jac has no effect: the
+    gradient is func's. tol: as gtol. callback: a function of the vector x. Raises
+    NotImplementedError for other methods, and for bounds and constraints; TypeError unless x0 is a
+    vector.
     """
     if (
         str(method).upper() not in ("BFGS", "LBFGS", "L-BFGS-B")

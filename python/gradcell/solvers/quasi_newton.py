@@ -116,7 +116,11 @@ _REASONS = {
 class LBFGSResult:
     """How a run of a quasi-Newton method ended: the loss, the steps taken and the evaluations made in it,
     why it ended (`reason` in a word, `message` in a sentence), whether it may go on, and all parameters'
-    elements."""
+    elements.
+
+    fun: the loss. nit: steps. nfev: evaluations of loss and gradient. reason: in a word. message:
+    in a sentence. x: all parameters' elements, a NumPy vector.
+    """
 
     fun: float
     nit: int

@@ -14,7 +14,8 @@ class DatasetHelper:
     """Iterates over a dataset once for each epoch: tuples of tensors, the inputs of a network.
 
     dataset: a Dataset or an iterable of batches. dataset_sink_mode has no effect: data is not sent
-    to a device ahead of the step. epoch_num: how many epochs are to come, -1: not known.
+    to a device ahead of the step. epoch_num: how many epochs are to come, -1: not known. sink_size
+    has no effect.
     """
 
     def __init__(
@@ -52,7 +53,10 @@ class DatasetHelper:
 
 
 def connect_network_with_dataset(network: Cell, dataset_helper: DatasetHelper) -> Cell:
-    """The network as it is: a helper's batches are its inputs, in MindSpore's sink mode too."""
+    """The network as it is: a helper's batches are its inputs, in MindSpore's sink mode too.
+
+    network: a Cell. dataset_helper: a DatasetHelper.
+    """
     if not isinstance(dataset_helper, DatasetHelper):
         raise TypeError(
             "connect_network_with_dataset: expected a DatasetHelper, got "

@@ -40,7 +40,9 @@ class Model:
     loss scale as the last finished step left them. A last batch of fewer rows is trained on as it
     is.
 
-    Raises TypeError for wrong types, ValueError for metrics without loss_fn or eval_network.
+    eval_indexes: three ints. amp_level: 'O0' to 'O3' or 'auto'. boost_level has no effect. kwargs:
+    loss_scale_manager and keep_batchnorm_fp32. Raises TypeError for wrong types, ValueError for
+    metrics without loss_fn or eval_network.
     """
 
     def __init__(

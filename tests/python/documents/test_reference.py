@@ -161,6 +161,36 @@ def test_a_section_is_whole(made: dict[str, str]) -> None:
         assert part in section, part
 
 
+def test_every_argument_is_explained(grouped: dict[str, list[names.Entry]]) -> None:
+    """By its docstring, one that it refers to, or vocabulary.py."""
+    missing = {
+        entry.name: lacking
+        for entries in grouped.values()
+        for entry in entries
+        if (lacking := pages.unexplained(entry))
+    }
+    assert not missing
+
+
+def test_an_argument_without_an_explanation_is_found() -> None:
+    def function(known: int, unheard_of: int) -> None:
+        """A function.
+
+        known: an int.
+        """
+
+    entry = names.Entry("gc.function", function, "gradcell.nowhere")
+    assert pages.unexplained(entry) == ["unheard_of"]
+
+
+def test_signatures_show_values_as_one_writes_them(made: dict[str, str]) -> None:
+    signatures = "".join(
+        call for page in made.values() for call in re.findall(r"```python\n(.*?)```", page, re.S)
+    )
+    for wrong in ("lambda", "<class", "ForwardRef", "LARS>", "<function"):
+        assert wrong not in signatures, wrong
+
+
 def test_signatures_fit_a_page(made: dict[str, str]) -> None:
     layers = made["reference/convolutions.md"]
     assert "nn.Conv2d(\n    in_channels: int,\n    out_channels: int,\n" in layers

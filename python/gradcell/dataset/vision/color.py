@@ -135,7 +135,10 @@ class AdjustHue(ImageOperation):
 
 
 class AdjustGamma(ImageOperation):
-    """Gamma correction: gain * value^gamma, of values in [0, 1]."""
+    """Gamma correction: gain * value^gamma, of values in [0, 1].
+
+    gamma: the exponent. gain: the factor.
+    """
 
     def __init__(self, gamma: float, gain: float = 1) -> None:
         self.gamma = arguments.number(gamma, "AdjustGamma", "gamma", least=0)
@@ -207,7 +210,10 @@ class RandomSharpness(ImageOperation):
 
 
 class RandomAdjustSharpness(Sometimes):
-    """Applies AdjustSharpness with a given probability."""
+    """Applies AdjustSharpness with a given probability.
+
+    degree: the factor of AdjustSharpness.
+    """
 
     def __init__(self, degree: float, prob: float = 0.5) -> None:
         super().__init__(prob, AdjustSharpness(degree))
@@ -350,7 +356,10 @@ class RandomAutoContrast(Sometimes):
 
 
 class Grayscale(ImageOperation):
-    """Converts an image to gray, with one channel or three equal ones."""
+    """Converts an image to gray, with one channel or three equal ones.
+
+    num_output_channels: 1 or 3.
+    """
 
     def __init__(self, num_output_channels: int = 1) -> None:
         self.count = arguments.one_of(
@@ -379,7 +388,10 @@ class RandomGrayscale(ImageOperation):
 
 class RandomLighting(ImageOperation):
     """Noise along the principal components of ImageNet's colours, of standard deviation alpha
-    (Krizhevsky et al., NIPS 2012, section 4.1)."""
+    (Krizhevsky et al., NIPS 2012, section 4.1).
+
+    alpha: the standard deviation.
+    """
 
     _vectors = np.array(
         [[-0.5675, 0.7192, 0.4009], [-0.5808, -0.0045, -0.8140], [-0.5836, -0.6948, 0.4203]]
@@ -396,7 +408,11 @@ class RandomLighting(ImageOperation):
 
 class GaussianBlur(ImageOperation):
     """Smoothed by a Gaussian, cut off at kernel_size (odd; one number or two, of width and height),
-    the image mirrored at its edges."""
+    the image mirrored at its edges.
+
+    kernel_size: an odd int, or a pair (width, height). sigma: the standard deviation, or a pair; by
+    default 0.3 ((kernel_size - 1) / 2 - 1) + 0.8.
+    """
 
     def __init__(self, kernel_size: Any, sigma: Any = None) -> None:
         sizes = list(kernel_size) if isinstance(kernel_size, (list, tuple)) else [kernel_size] * 2

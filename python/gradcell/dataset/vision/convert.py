@@ -31,7 +31,10 @@ def decoded(data: np.ndarray, name: str = "", to_pil: bool = False) -> Any:
 
 
 class Decode(TensorOperation):
-    """A file's bytes (uint8 of one axis) to a picture, uint8 of [height, width, 3], or to_pil."""
+    """A file's bytes (uint8 of one axis) to a picture, uint8 of [height, width, 3], or to_pil.
+
+    to_pil: whether the result is a picture of Pillow instead of an array.
+    """
 
     def __init__(self, to_pil: bool = False) -> None:
         self.to_pil = arguments.boolean(to_pil, "Decode", "to_pil")
@@ -141,7 +144,10 @@ class Normalize(TensorOperation):
 
 
 class NormalizePad(Normalize):
-    """Normalize, with a channel of zeros behind the others, in float32 or float16."""
+    """Normalize, with a channel of zeros behind the others, in float32 or float16.
+
+    dtype: 'float32' or 'float16'.
+    """
 
     def __init__(self, mean: Any, std: Any, dtype: str = "float32", is_hwc: bool = True) -> None:
         super().__init__(mean, std, is_hwc)
@@ -155,7 +161,11 @@ class NormalizePad(Normalize):
 
 
 class LinearTransformation(TensorOperation):
-    """Multiplies (image as a row - mean_vector) by a square matrix."""
+    """Multiplies (image as a row - mean_vector) by a square matrix.
+
+    transformation_matrix: square, of as many rows as an image has values. mean_vector: a number for
+    each value of an image.
+    """
 
     def __init__(self, transformation_matrix: Any, mean_vector: Any) -> None:
         self.matrix, self.mean = np.asarray(transformation_matrix), np.asarray(mean_vector)
@@ -249,7 +259,10 @@ _CHANNELS = {0: "0123", 1: "012", 2: "2103", 3: "210", 4: "210", 5: "2103", 8: "
 
 
 class ConvertColor(ImageOperation):
-    """Converts an image from one colour space to another."""
+    """Converts an image from one colour space to another.
+
+    convert_mode: a ConvertMode, such as ConvertMode.COLOR_RGB2GRAY.
+    """
 
     def __init__(self, convert_mode: ConvertMode) -> None:
         self.mode = ConvertMode(convert_mode)

@@ -152,7 +152,10 @@ class PadToSize(ImageOperation):
 
 
 class Crop(ImageOperation):
-    """The rectangle of a size whose corner at the top and left is at coordinates."""
+    """The rectangle of a size whose corner at the top and left is at coordinates.
+
+    coordinates: (top, left), in pixels.
+    """
 
     def __init__(self, coordinates: Any, size: Any) -> None:
         if not isinstance(coordinates, (list, tuple)) or len(coordinates) != 2:
@@ -184,7 +187,11 @@ class CenterCrop(ImageOperation):
 
 
 class RandomCrop(ImageOperation):
-    """A rectangle somewhere, of an image that may be padded before."""
+    """A rectangle somewhere, of an image that may be padded before.
+
+    pad_if_needed: whether an image that is smaller than size is padded to it; otherwise that is an
+    error.
+    """
 
     def __init__(
         self,
@@ -301,7 +308,11 @@ class SliceMode(enum.IntEnum):
 
 
 class SlicePatches(ImageOperation):
-    """Cuts the image into num_height times num_width patches, row by row."""
+    """Cuts the image into num_height times num_width patches, row by row.
+
+    num_height: the number of rows of patches. num_width: the number of columns. slice_mode: a
+    SliceMode: PAD fills the image up to multiples of these numbers, DROP leaves the rest out.
+    """
 
     def __init__(
         self,
@@ -450,7 +461,10 @@ def _angles(owner: str, degrees: Any) -> tuple[float, float]:
 
 class Affine(ImageOperation):
     """Rotated by degrees, moved by translate (fractions of the width and height), scaled and sheared
-    (degrees along x and y) around the middle."""
+    (degrees along x and y) around the middle.
+
+    translate: a pair of fractions, along x and y. shear: an angle in degrees, or a pair of them.
+    """
 
     def __init__(
         self,
@@ -531,7 +545,10 @@ class RandomAffine(ImageOperation):
 
 
 class CutOut(ImageOperation):
-    """Sets num_patches random squares to zero (DeVries and Taylor, arXiv:1708.04552)."""
+    """Sets num_patches random squares to zero (DeVries and Taylor, arXiv:1708.04552).
+
+    length: the side of a square, in pixels. num_patches: the number of squares.
+    """
 
     def __init__(self, length: int, num_patches: int = 1, is_hwc: bool = True) -> None:
         self.length = arguments.integer(length, "CutOut", "length", 1)
@@ -551,7 +568,11 @@ class CutOut(ImageOperation):
 
 
 class Erase(ImageOperation):
-    """Fills a rectangle of the image with one value."""
+    """Fills a rectangle of the image with one value.
+
+    value: the value to fill in, a number or one for each channel. inplace: whether the given array
+    itself is changed.
+    """
 
     def __init__(
         self, top: int, left: int, height: int, width: int, value: Any = 0.0, inplace: bool = False
@@ -570,7 +591,11 @@ class Erase(ImageOperation):
 
 class RandomErasing(ImageOperation):
     """A rectangle, of a random share and ratio, of one value, 'random' ones or one a channel, of an
-    image of [channels, height, width] (Zhong et al., AAAI 2020, 13001)."""
+    image of [channels, height, width] (Zhong et al., AAAI 2020, 13001).
+
+    value: a number, one for each channel, or 'random' for normal random numbers. inplace: whether
+    the given array itself is changed.
+    """
 
     def __init__(
         self,

@@ -15,7 +15,10 @@ from gradcell.dataset.workers import generator
 
 
 class RandomSelectSubpolicy:
-    """One of the policies: a list of (transform, probability), each made with its probability."""
+    """One of the policies: a list of (transform, probability), each made with its probability.
+
+    policy: a list of policies, of which one is drawn for each image.
+    """
 
     def __init__(self, policy: Any) -> None:
         if not isinstance(policy, (list, tuple)) or not policy:
@@ -41,7 +44,10 @@ class RandomSelectSubpolicy:
 
 
 class UniformAugment:
-    """num_ops of the transforms, each drawn anew and made or not with equal chance."""
+    """num_ops of the transforms, each drawn anew and made or not with equal chance.
+
+    num_ops: how many transforms are drawn.
+    """
 
     def __init__(self, transforms: Any, num_ops: int = 2) -> None:
         self.transforms = _functions("UniformAugment", transforms)
@@ -92,7 +98,10 @@ class MixUpBatch(_OfBatch):
 
 class CutMixBatch(_OfBatch):
     """A rectangle of each image from another of its batch, with probability prob, the labels mixed
-    by their areas (Yun et al., ICCV 2019, 6023)."""
+    by their areas (Yun et al., ICCV 2019, 6023).
+
+    image_batch_format: an ImageBatchFormat: NHWC or NCHW.
+    """
 
     def __init__(
         self, image_batch_format: ImageBatchFormat, alpha: float = 1.0, prob: float = 1.0

@@ -39,7 +39,10 @@ def linear(input: Any, weight: Any, bias: Any = None) -> Any:
 
 
 def embedding(input: Any, weight: Any, padding_idx: Any = None) -> Any:
-    """The rows of weight at input; that of padding_idx is a constant."""
+    """The rows of weight at input; that of padding_idx is a constant.
+
+    padding_idx: the row that gets no gradient, or None.
+    """
     rows = ops.gather(weight, input, 0)
     if padding_idx is None:
         return rows
@@ -116,7 +119,11 @@ def conv_transpose2d(
     input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0,
     output_padding: Any = 0, groups: int = 1, dilation: Any = 1,
 ) -> Any:  # fmt: skip
-    """The adjoint of conv2d in its input; weight (channels, output channels / groups, rows, columns)."""
+    """The adjoint of conv2d in its input; weight (channels, output channels / groups, rows, columns).
+
+    padding: how much is cut off at both ends of the result, a number or a pair. output_padding: how
+    much is added at its end.
+    """
     owner = "conv_transpose2d"
     x, w = arguments.of_rank(input, [4], owner), arguments.of_rank(weight, [4], owner)
     if x.shape[1] != w.shape[0] or w.shape[0] % arguments.integer(groups, owner, "groups", 1):

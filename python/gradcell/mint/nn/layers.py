@@ -230,11 +230,16 @@ class Conv1d(Cell):
 
 
 class ConvTranspose2d(Cell):
-    """The adjoint of a two-dimensional convolution in its input. weight (in_channels, out_channels /
-    groups, rows, columns) and bias (out_channels,) start uniform within 1/sqrt(fan_in). stride, padding,
-    output_padding, dilation: numbers or pairs. Input (N, in_channels, H, W); output of size (H - 1) stride
-    - 2 padding + dilation (kernel_size - 1) + output_padding + 1, or output_size, up to a stride longer
-    than without output_padding. Raises ValueError for incompatible arguments."""
+    """The adjoint of a two-dimensional convolution in its input. weight (in_channels, out_channels
+    / groups, rows, columns) and bias (out_channels,) start uniform within 1/sqrt(fan_in). stride,
+    padding, output_padding, dilation: numbers or pairs. Input (N, in_channels, H, W); output of
+    size (H - 1) stride - 2 padding + dilation (kernel_size - 1) + output_padding + 1, or
+    output_size, up to a stride longer than without output_padding.
+
+    in_channels: channels of the input. out_channels: channels of the output. bias: whether one is
+    added. padding_mode: 'zeros', the only one there is. Raises ValueError for incompatible
+    arguments.
+    """
 
     def __init__(
         self, in_channels: int, out_channels: int, kernel_size: Any, stride: Any = 1, padding: Any = 0,

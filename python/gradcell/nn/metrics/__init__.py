@@ -41,14 +41,21 @@ def names() -> list[str]:
 
 
 def get_metric_fn(name: str, *args: Any, **kwargs: Any) -> Any:
-    """Makes a metric by its name. Raises KeyError for an unknown one."""
+    """Makes a metric by its name.
+
+    name: such as 'accuracy' or 'mse'. args, kwargs: arguments of the metric's class. Raises
+    KeyError for an unknown one.
+    """
     if name not in _BY_NAME:
         raise KeyError(f"{name!r} is not a metric; the metrics are {', '.join(_BY_NAME)}{_where()}")
     return _BY_NAME[name](*args, **kwargs)
 
 
 def get_metrics(metrics: Any) -> dict[str, Metric]:
-    """Metrics by name, from a set or list of names or a dict from name to Metric."""
+    """Metrics by name, from a set or list of names or a dict from name to Metric.
+
+    metrics: a set or list of names, or a dict from name to Metric; or None.
+    """
     if metrics is None:
         return {}
     if isinstance(metrics, dict):

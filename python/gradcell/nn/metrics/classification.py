@@ -74,7 +74,8 @@ class Accuracy(Mean):
 
     eval_type 'classification': predictions [N, C, ...], labels [N, ...] of class numbers or one-hot
     [N, C, ...]; 'multilabel': both [N, C, ...] of 0 and 1, a sample is right if all its labels are.
-    Raises TypeError for other types, ValueError for incompatible shapes and labels out of range.
+    eval_type: 'classification' or 'multilabel'. Raises TypeError for other types, ValueError for
+    incompatible shapes and labels out of range.
     """
 
     def __init__(self, eval_type: str = "classification") -> None:
@@ -222,7 +223,8 @@ class Recall(_Sided):
 class Fbeta(_PerClass):
     """(1 + beta²) right / (beta² samples + predictions) of a class; one value a class.
 
-    van Rijsbergen, Information retrieval (1979), chapter 7. Raises ValueError unless beta > 0.
+    van Rijsbergen, Information retrieval (1979), chapter 7. beta: the weight of the recall against
+    the precision, positive. Raises ValueError unless beta > 0.
     """
 
     def __init__(self, beta: float) -> None:

@@ -289,8 +289,9 @@ def _curve(scores: np.ndarray, positive: np.ndarray) -> tuple[np.ndarray, np.nda
 def auc(x: Any, y: Any, reorder: bool = False) -> Any:
     """The area under the curve y(x), by trapezoids; x rises or falls, or reorder sorts by it.
 
-    x, y: arrays of one length, at least 2. Raises TypeError for anything that is not an array, ValueError for
-    other shapes or an x that neither rises nor falls.
+    x, y: arrays of one length, at least 2. reorder: whether points are sorted by x first. Raises
+    TypeError for anything that is not an array, ValueError for other shapes or an x that neither
+    rises nor falls.
     """
     if not isinstance(x, np.ndarray) or not isinstance(y, np.ndarray):
         raise TypeError(

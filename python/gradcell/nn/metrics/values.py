@@ -95,7 +95,8 @@ class CosineSimilarity(Metric):
     """The similarity of each row to each other one: cosines, or with similarity 'dot' products.
 
     reduction: 'none', or 'sum' or 'mean' over the last axis. zero_diagonal: no row is compared with
-    itself. Only the last batch counts, as in MindSpore. Input [N, features].
+    itself. Only the last batch counts, as in MindSpore. Input [N, features]. similarity: 'cosine'
+    or 'dot'.
     """
 
     def __init__(
@@ -140,8 +141,9 @@ class OcclusionSensitivity(Metric):
     """How much a network's score of a class falls where a part of the image is hidden: for each place, the
     score of the whole image less that with `pad_val` within `margin` of the place.
 
-    margin: a number, or one for each axis. n_batch: images that the network gets at a time. b_box: [first,
-    last, ...] of each axis but the batch's, a negative number for the edge; only places inside count.
+    margin: a number, or one for each axis. n_batch: images that the network gets at a time. b_box:
+    [first, last, ...] of each axis but the batch's, a negative number for the edge; only places
+    inside count. pad_val: the value that hides.
     """
 
     def __init__(

@@ -18,8 +18,8 @@ class Adagrad(Optimizer):
         a = a + g * g  (a starts at accum; kept as it is without update_slots)
         p = p - lr * g / sqrt(a)
 
-    params, learning_rate, weight_decay, loss_scale: see Optimizer. accum: at least 0. Raises
-    ValueError for values out of range.
+    params, learning_rate, weight_decay, loss_scale: see Optimizer. accum: at least 0. update_slots:
+    whether the sums of squares grow. Raises ValueError for values out of range.
     """
 
     def __init__(
@@ -84,8 +84,8 @@ class Adadelta(Optimizer):
         a = rho * a + (1 - rho) * g * g;   d = sqrt(b + epsilon) / sqrt(a + epsilon) * g
         b = rho * b + (1 - rho) * d * d;   p = p - lr * d
 
-    params, learning_rate, weight_decay, loss_scale: see Optimizer. Raises ValueError for a rho out
-    of [0, 1] or a negative epsilon.
+    params, learning_rate, weight_decay, loss_scale: see Optimizer. rho: the share of the old means
+    that a step keeps. Raises ValueError for a rho out of [0, 1] or a negative epsilon.
     """
 
     def __init__(

@@ -29,8 +29,11 @@ class AdaFactor(Optimizer):
 
     learning_rate None, with relative_step: min(0.01, 1 / sqrt(t)), with warmup_init min(1e-6 t, 1 /
     sqrt(t)). scale_parameter: times max(eps[1], rms(p)), unless the learning rate is a schedule.
-    params, loss_scale: see Optimizer. compression has no effect. Raises TypeError, ValueError for
-    values out of range and a learning rate beside relative_step.
+    params, loss_scale: see Optimizer. compression has no effect. clip_threshold: the largest root
+    mean square of an update before the learning rate. decay_rate: how fast the share of a new
+    square falls with the step. relative_step: whether the learning rate comes from the step.
+    warmup_init: whether it starts small. Raises TypeError, ValueError for values out of range and a
+    learning rate beside relative_step.
     """
 
     by_elements = False

@@ -31,8 +31,9 @@ class Adam(Optimizer):
 
     use_nesterov: beta1 * m + (1 - beta1) * g in place of m (Dozat 2016). use_amsgrad: the largest v
     so far in place of v (Reddi et al. 2018). params, learning_rate, weight_decay, loss_scale: see
-    Optimizer. use_locking has no effect. Raises ValueError for betas out of (0, 1) and an eps that
-    is not positive, NotImplementedError for use_lazy and use_offload.
+    Optimizer. use_locking has no effect. kwargs: use_lazy and use_offload, which must be False.
+    Raises ValueError for betas out of (0, 1) and an eps that is not positive, NotImplementedError
+    for use_lazy and use_offload.
     """
 
     _power_shape: ClassVar[tuple[int, ...]] = ()  #: of the parameters beta1_power and beta2_power

@@ -20,8 +20,9 @@ class ASGD(Optimizer):
         ax = p at first, then ax + mu * (p - ax)
         eta = lr / (1 + lambd * lr * t) ** alpha;   mu = 1 / max(1, t - t0)
 
-    The means are in the parameters ax_. params, learning_rate, weight_decay: see Optimizer. Raises
-    TypeError for anything that is not a number.
+    The means are in the parameters ax_. params, learning_rate, weight_decay: see Optimizer. lambd:
+    the decay of the parameters. alpha: the power of the learning rate's decay. t0: the step after
+    which means begin. Raises TypeError for anything that is not a number.
     """
 
     def __init__(

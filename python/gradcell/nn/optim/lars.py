@@ -27,8 +27,9 @@ class LARS(Optimizer):
         the optimiser gets r * (g + weight_decay * p)
 
     optimizer: its weight decay is taken over. lars_filter: given a Parameter, whether the rule
-    applies to it; by default unless its name has LayerNorm or bias in it. Raises TypeError if optimizer is
-    not an Optimizer, ValueError for values out of range.
+    applies to it; by default unless its name has LayerNorm or bias in it. coefficient: the factor
+    of the rate of each layer. use_clip: whether that rate is at most the learning rate. Raises
+    TypeError if optimizer is not an Optimizer, ValueError for values out of range.
     """
 
     by_elements = False

@@ -24,10 +24,11 @@ class Bijector(Cell):
     """The base of bijectors: one of your own gives _forward, _inverse, _forward_log_jacobian and
     _inverse_log_jacobian, of a tensor.
 
-    is_constant_jacobian: it is linear. dtype: what values must have; None: any floating one. param: a dict
-    of what it was made of, where 'param_dict' holds the parameters. Called with a distribution, it gives
-    the TransformedDistribution; with a method's name and its arguments, what that gives.
-    Raises TypeError for values and parameters that are no floating tensors.
+    is_constant_jacobian: it is linear. dtype: what values must have; None: any floating one. param:
+    a dict of what it was made of, where 'param_dict' holds the parameters. Called with a
+    distribution, it gives the TransformedDistribution; with a method's name and its arguments, what
+    that gives. is_injective: stored as a property. Raises TypeError for values and parameters that
+    are no floating tensors.
     """
 
     def __init__(
@@ -298,7 +299,10 @@ class ScalarAffine(_WithParameters):
 
 
 class Softplus(_WithParameters):
-    """forward: log(1 + exp(k x)) / k for a sharpness k."""
+    """forward: log(1 + exp(k x)) / k for a sharpness k.
+
+    sharpness: k, a number or a tensor.
+    """
 
     def __init__(self, sharpness: Any = 1.0, name: str = "Softplus") -> None:
         super().__init__(name, sharpness=sharpness)

@@ -31,7 +31,8 @@ _ops = _core.ops
 class WithLossCell(Cell):
     """A network and its loss as one cell: loss_fn(backbone(data), label).
 
-    Raises TypeError unless backbone is a Cell and loss_fn can be called.
+    backbone: a Cell, the network. Raises TypeError unless backbone is a Cell and loss_fn can be
+    called.
     """
 
     def __init__(self, backbone: Cell, loss_fn: Any) -> None:
@@ -68,7 +69,8 @@ class _VirtualDatasetCell(Cell):
 class ParameterUpdate(Cell):
     """Writes a parameter: called with its new value, of the same shape and dtype. Returns that.
 
-    Raises TypeError if param is not a Parameter, ValueError for another shape.
+    param: the Parameter to write. Raises TypeError if param is not a Parameter, ValueError for
+    another shape.
     """
 
     def __init__(self, param: Parameter) -> None:
@@ -136,8 +138,9 @@ class WithGradCell(Cell):
 class ForwardValueAndGrad(Cell):
     """A cell that gives the output of a network and its gradients.
 
-    weights: parameters to differentiate with respect to with get_by_list. get_all: by all inputs too.
-    sens_param: the last input is the cotangent of the output. Raises TypeError for wrong types.
+    weights: parameters to differentiate with respect to with get_by_list. get_all: by all inputs
+    too. sens_param: the last input is the cotangent of the output. get_by_list: whether to
+    differentiate with respect to weights. Raises TypeError for wrong types.
     """
 
     def __init__(

@@ -30,11 +30,12 @@ class DistributedGradReducer(Cell):
     context. degree: what sums are divided by for a mean, by default the number of processes. group:
     the processes.
 
-    Called with a tuple of gradients of any floating dtypes, the same shapes on all processes; returns
-    them summed. Gradients of half types are added, and divided, in float32 and rounded once, so that
-    sums do not overflow (unless gradient_fp32_sync is False). Small ones are exchanged together, in
-    buckets of 8 MB or what comm_fusion says, and the last first, beside the adjoint that makes the
-    rest. Raises TypeError and ValueError for incompatible arguments.
+    Called with a tuple of gradients of any floating dtypes, the same shapes on all processes;
+    returns them summed. Gradients of half types are added, and divided, in float32 and rounded
+    once, so that sums do not overflow (unless gradient_fp32_sync is False). Small ones are
+    exchanged together, in buckets of 8 MB or what comm_fusion says, and the last first, beside the
+    adjoint that makes the rest. fusion_type has no effect. Raises TypeError and ValueError for
+    incompatible arguments.
     """
 
     def __init__(

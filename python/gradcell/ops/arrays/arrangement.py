@@ -74,7 +74,10 @@ def dstack(tensors: Any) -> Tensor:
 
 @one_plan
 def rot90(input: Any, k: int, dims: Any) -> Tensor:
-    """Turned by k quarters in the plane of two dimensions, from the first towards the second."""
+    """Turned by k quarters in the plane of two dimensions, from the first towards the second.
+
+    k: the number of quarter turns, which may be negative. dims: two different dimensions.
+    """
     x = arguments.tensor(input, "rot90")
     a, b = arguments.axes_of(dims, x.ndim, "rot90", "dims")
     turns = arguments.integer(k, "rot90", "k") % 4
@@ -188,7 +191,7 @@ def multi_dot(arrays: Any) -> Tensor:
 def mirror_pad(input_x: Any, paddings: Any, mode: str = "REFLECT") -> Tensor:
     """Mirrored at both ends of each dimension: 'REFLECT' without the edge, 'SYMMETRIC' with it.
 
-    paddings: [rank, 2], before and after.
+    paddings: [rank, 2], before and after. mode: 'REFLECT' or 'SYMMETRIC'.
     """
     t = arguments.tensor(input_x, "MirrorPad", "input_x")
     arguments.one_of(mode, ("REFLECT", "SYMMETRIC"), "MirrorPad", "mode")
@@ -200,7 +203,10 @@ def mirror_pad(input_x: Any, paddings: Any, mode: str = "REFLECT") -> Tensor:
 
 
 def sequence_mask(lengths: Any, maxlen: Any = None) -> Tensor:
-    """For each length, that many times True, then False, up to maxlen (the largest length)."""
+    """For each length, that many times True, then False, up to maxlen.
+
+    maxlen: the length of the result's last dimension, by default the largest length.
+    """
     x = arguments.tensor(lengths, "sequence_mask", "lengths")
     largest = int(x.asnumpy().max(initial=0)) if maxlen is None else maxlen
     count = arguments.integer(largest, "sequence_mask", "maxlen")
@@ -209,7 +215,10 @@ def sequence_mask(lengths: Any, maxlen: Any = None) -> Tensor:
 
 @one_plan
 def reverse_sequence(x: Any, seq_lengths: Any, seq_dim: int, batch_dim: int = 0) -> Tensor:
-    """The first seq_lengths[b] elements along seq_dim in reverse order, for each b along batch_dim."""
+    """The first seq_lengths[b] elements along seq_dim in reverse order, for each b along batch_dim.
+
+    seq_dim: the dimension to reverse along. batch_dim: the dimension that seq_lengths belongs to.
+    """
     t = arguments.tensor(x, "ReverseSequence", "x")
     s, b = (
         arguments.axis_of(d, t.ndim, "ReverseSequence", "seq_dim") for d in (seq_dim, batch_dim)

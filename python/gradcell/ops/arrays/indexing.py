@@ -249,6 +249,8 @@ def take(input: Any, indices: Any, axis: Any = None, mode: str = "clip") -> Tens
     """Elements along axis by index; None: of the flattened tensor.
 
     mode, for indices out of range: 'clip' to the nearest, 'wrap' around, 'raise' IndexError.
+
+    mode: 'clip', 'wrap' or 'raise'.
     """
     x, index = arguments.tensor(input, "take"), _indices(indices, "take")
     arguments.one_of(mode, ("clip", "wrap", "raise"), "take", "mode")
@@ -475,7 +477,10 @@ def _scattered_along(
 
 
 def index_add(x: Any, indices: Any, y: Any, axis: Any) -> Tensor:
-    """x with the slices of y added along axis at indices, a vector of integers."""
+    """x with the slices of y added along axis at indices, a vector of integers.
+
+    y: a tensor of x's shape, but as long along axis as indices.
+    """
     base, at = arguments.tensor(x, "index_add", "x"), _indices(indices, "index_add")
     a = arguments.axis_of(axis, base.ndim, "index_add")
     new = _ops.cast(arguments.tensor(y, "index_add", "y"), base.dtype)

@@ -31,7 +31,10 @@ def scalar_to_array(input_x: Any) -> Tensor:
 
 
 def scalar_cast(input_x: Any, input_y: Any) -> Any:
-    """A number as Python's number of a dtype's kind."""
+    """A number as Python's number of a dtype's kind.
+
+    input_y: a dtype.
+    """
     dtype = to_dtype(input_y)
     value = input_x.item() if isinstance(input_x, Tensor) else input_x
     if dtype.is_floating:
@@ -40,12 +43,19 @@ def scalar_cast(input_x: Any, input_y: Any) -> Any:
 
 
 def make_range(start: int, limit: int | None = None, delta: int = 1) -> tuple[int, ...]:
-    """The integers from start (0) on below limit, delta apart, as a tuple."""
+    """The integers from start (0) on below limit, delta apart, as a tuple.
+
+    start: the first integer, or the end where limit is None. limit: the end, which is left out.
+    delta: the distance of neighbours, not 0.
+    """
     return tuple(range(start) if limit is None else range(start, limit, delta))
 
 
 def tuple_len(x: Any) -> int:
-    """The number of members."""
+    """The number of members.
+
+    x: a tuple.
+    """
     return len(x)
 
 
@@ -53,27 +63,42 @@ list_len = tuple_len
 
 
 def tuple_getitem(x: Any, index: Any) -> Any:
-    """A member."""
+    """A member.
+
+    x: a tuple. index: an int or a slice.
+    """
     return x[index]
 
 
 def tuple_setitem(x: Any, index: int, value: Any) -> tuple[Any, ...]:
-    """The tuple with another member."""
+    """The tuple with another member.
+
+    x: a tuple. index: an int. value: the new member.
+    """
     return (*x[:index], value, *x[index:][1:])
 
 
 def tuple_reversed(x: Any) -> tuple[Any, ...]:
-    """The members in reverse order."""
+    """The members in reverse order.
+
+    x: a tuple.
+    """
     return tuple(reversed(x))
 
 
 def make_tuple(*args: Any) -> tuple[Any, ...]:
-    """A tuple."""
+    """A tuple.
+
+    args: its members.
+    """
     return args
 
 
 def make_list(*args: Any) -> list[Any]:
-    """A list."""
+    """A list.
+
+    args: its members.
+    """
     return list(args)
 
 
@@ -83,7 +108,10 @@ def tensor_shape(x: Any) -> Tensor:
 
 
 def mixed_precision_cast(dst_dtype: Any, x: Any) -> Any:
-    """The real floating tensors of a tree in another dtype."""
+    """The real floating tensors of a tree in another dtype.
+
+    dst_dtype: a dtype. x: a tensor, or tuples, lists and dicts of them.
+    """
     dtype = to_dtype(dst_dtype)
 
     def cast(t: Any) -> Any:
@@ -93,7 +121,10 @@ def mixed_precision_cast(dst_dtype: Any, x: Any) -> Any:
 
 
 def add_flags(fn: Any = None, **flags: Any) -> Any:
-    """The function or cell with flags, which get_flags lists."""
+    """The function or cell with flags, which get_flags lists.
+
+    fn: a function or Cell; without it a decorator is returned. flags: values by name.
+    """
     if fn is None:
         return lambda function: add_flags(function, **flags)
     known = {**getattr(fn, "_func_graph_flags", {}), **flags}
@@ -104,18 +135,29 @@ def add_flags(fn: Any = None, **flags: Any) -> Any:
     return fn
 
 
-def _of_numbers(function: Any) -> Any:
+def _of_numbers(function: Any, formula: str) -> Any:
     def scalar(*numbers: Any) -> Any:
         return function(*numbers)
 
-    scalar.__doc__ = f"Of Python's numbers: {(function.__doc__ or '').splitlines()[0]}"
+    scalar.__doc__ = f"{formula} of Python's numbers."
     return scalar
 
 
-scalar_add, scalar_sub, scalar_mul = map(_of_numbers, (operator.add, operator.sub, operator.mul))
-scalar_div, scalar_floordiv = map(_of_numbers, (operator.truediv, operator.floordiv))
-scalar_mod, scalar_pow, scalar_log = map(_of_numbers, (operator.mod, operator.pow, math.log))
-scalar_eq, scalar_ne, scalar_lt = map(_of_numbers, (operator.eq, operator.ne, operator.lt))
-scalar_le, scalar_gt, scalar_ge = map(_of_numbers, (operator.le, operator.gt, operator.ge))
-scalar_uadd, scalar_usub = map(_of_numbers, (operator.pos, operator.neg))
-scalar_max, scalar_min = map(_of_numbers, (max, min))
+scalar_add = _of_numbers(operator.add, "a + b")
+scalar_sub = _of_numbers(operator.sub, "a - b")
+scalar_mul = _of_numbers(operator.mul, "a b")
+scalar_div = _of_numbers(operator.truediv, "a / b, a float,")
+scalar_floordiv = _of_numbers(operator.floordiv, "a / b, rounded down,")
+scalar_mod = _of_numbers(operator.mod, "The remainder of a / b, with b's sign,")
+scalar_pow = _of_numbers(operator.pow, "a to the power b")
+scalar_log = _of_numbers(math.log, "The logarithm (natural, or to the base given second)")
+scalar_eq = _of_numbers(operator.eq, "Whether a = b,")
+scalar_ne = _of_numbers(operator.ne, "Whether a differs from b,")
+scalar_lt = _of_numbers(operator.lt, "Whether a < b,")
+scalar_le = _of_numbers(operator.le, "Whether a <= b,")
+scalar_gt = _of_numbers(operator.gt, "Whether a > b,")
+scalar_ge = _of_numbers(operator.ge, "Whether a >= b,")
+scalar_uadd = _of_numbers(operator.pos, "The same number, +a,")
+scalar_usub = _of_numbers(operator.neg, "The negative, -a,")
+scalar_max = _of_numbers(max, "The largest")
+scalar_min = _of_numbers(min, "The smallest")

@@ -63,7 +63,10 @@ def identity(x: Any) -> Any:
 
 
 def stop_gradient(value: Any) -> Any:
-    """The same values as constants: no derivative goes through. Tuples and lists elementwise."""
+    """The same values as constants: no derivative goes through. Tuples and lists elementwise.
+
+    value: a tensor, or a tuple or list of tensors.
+    """
     if isinstance(value, (tuple, list)):
         return type(value)(stop_gradient(v) for v in value)
     if not isinstance(value, Tensor):
@@ -157,7 +160,10 @@ def movedim(x: Any, source: Any, destination: Any) -> Tensor:
 
 
 def flatten(input: Any, order: str = "C", *, start_dim: int = 1, end_dim: int = -1) -> Tensor:
-    """With the dimensions from start_dim to end_dim joined; order 'F' joins them reversed. A copy."""
+    """With the dimensions from start_dim to end_dim joined; order 'F' joins them reversed. A copy.
+
+    order: 'C' or 'F'.
+    """
     return _core.copy(flattened(input, order, start_dim, end_dim))
 
 
@@ -262,7 +268,8 @@ def narrow(input: Any, axis: Any, start: Any, length: Any) -> Tensor:
 def slice(input_x: Any, begin: Any, size: Any) -> Tensor:
     """`size` elements from `begin` on in each dimension; a size of -1 reaches to the end.
 
-    Raises ValueError if they reach over the end.
+    size: the number of elements in each dimension, a tuple. Raises ValueError if they reach over
+    the end.
     """
     x = arguments.tensor(input_x, "Slice", "input_x")
     first, count = (
@@ -417,7 +424,11 @@ def unbind(input: Any, dim: Any = 0) -> tuple[Tensor, ...]:
 
 
 def meshgrid(*inputs: Any, indexing: str = "xy") -> tuple[Tensor, ...]:
-    """The coordinate grids of vectors; indexing 'xy': the first two dimensions exchanged."""
+    """The coordinate grids of vectors; indexing 'xy': the first two dimensions exchanged.
+
+    inputs: n vectors, or one tuple or list of them. indexing: 'ij', result k varies along dimension
+    k; 'xy', with the first two dimensions of each result exchanged.
+    """
     arguments.one_of(indexing, ("xy", "ij"), "meshgrid", "indexing")
     if len(inputs) == 1 and isinstance(inputs[0], (tuple, list)):
         inputs = tuple(inputs[0])
@@ -527,8 +538,9 @@ def pad(input_x: Any, padding: Any, mode: str = "constant", value: Any = None) -
     """Pads the last dimensions at both ends.
 
     padding: (before, after) of the last dimension, then of the one in front of it, and so on;
-    negative numbers cut off. mode: 'constant' (with value, 0 by default), 'reflect', 'replicate' or
-    'circular'. Raises ValueError for an odd number of paddings or ones too large to reflect.
+    negative numbers cut off. mode: 'constant', 'reflect', 'replicate' or 'circular'. value: what
+    'constant' fills in, by default 0. Raises ValueError for an odd number of paddings or ones too
+    large to reflect.
     """
     x = arguments.tensor(input_x, "pad", "input_x")
     arguments.one_of(mode, ("constant", "reflect", "replicate", "circular"), "pad", "mode")

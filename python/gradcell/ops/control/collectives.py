@@ -114,8 +114,9 @@ class Reduce(_Rooted):
 class AlltoAll(_Collective):
     """Parts along split_dim go to the processes, and what comes is joined along concat_dim.
 
-    split_count: the number of processes. Raises ValueError for another, and where the dimension is
-    no multiple of it.
+    split_count: the number of processes. split_dim: the dimension along which the input is cut.
+    concat_dim: the dimension along which parts are joined. Raises ValueError for another, and where
+    the dimension is no multiple of it.
     """
 
     def __init__(

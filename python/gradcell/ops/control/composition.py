@@ -117,7 +117,10 @@ def scatter_update(input_x: Parameter, indices: Any, updates: Any) -> Tensor:
 
 
 def depend(value: Any, expr: Any) -> Any:
-    """value. The order of updates is always the program's, so nothing needs to wait for expr."""
+    """value. The order of updates is always the program's, so nothing needs to wait for expr.
+
+    expr has no effect.
+    """
     return value
 
 
@@ -132,18 +135,27 @@ def print_(*input_x: Any) -> Any:
 
 
 def is_tensor(obj: Any) -> bool:
-    """Whether an object is a Tensor."""
+    """Whether an object is a Tensor.
+
+    obj: any object.
+    """
     return isinstance(obj, Tensor)
 
 
 def typeof(x: Any) -> str:
-    """The type of a value as text: 'tensor[float32]' for tensors."""
+    """The type of a value as text: 'tensor[float32]' for tensors.
+
+    x: any value.
+    """
     return f"tensor[{x.dtype.name}]" if isinstance(x, Tensor) else type(x).__name__
 
 
 @one_plan
 def addn(x: Any) -> Tensor:
-    """The sum of several tensors, given as a tuple or list. Raises ValueError for none."""
+    """The sum of several tensors, given as a tuple or list.
+
+    x: a tuple or list of tensors that broadcast. Raises ValueError for none.
+    """
     xs = arguments.tensors(x, "AddN", "x")
     if not xs:
         raise ValueError(f"AddN: needs at least one tensor{where()}")
@@ -151,7 +163,10 @@ def addn(x: Any) -> Tensor:
 
 
 def partial(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Callable[..., Any]:
-    """fn with its first arguments given. Raises TypeError unless fn can be called."""
+    """fn with its first arguments given.
+
+    fn: a function. args, kwargs: its first arguments. Raises TypeError unless fn can be called.
+    """
     if not callable(fn):
         raise TypeError(f"partial: a function is needed, got {type(fn).__name__}{where()}")
     return functools.partial(fn, *args, **kwargs)
@@ -211,7 +226,8 @@ class Map(_Mapping):
     """Applies a function to the members of tuples or lists, one of each at a time.
 
     Map(fn)(xs, ys) or Map()(fn, xs, ys) gives (fn(xs[0], ys[0]), ...); reverse: from the last to
-    the first. The result is a tuple, also of lists. Raises ValueError for different lengths.
+    the first. The result is a tuple, also of lists. ops: the function, or None. Raises ValueError
+    for different lengths.
     """
 
 
@@ -219,7 +235,8 @@ class HyperMap(_Mapping):
     """Applies a function to the leaves of nested tuples and lists of one structure.
 
     HyperMap(fn)(xs, ys) or HyperMap()(fn, xs, ys); reverse: from the last to the first. The result
-    is of tuples, also where the arguments are lists. Raises ValueError for different lengths.
+    is of tuples, also where the arguments are lists. ops: the function, or None. Raises ValueError
+    for different lengths.
     """
 
     _name = "HyperMap"
@@ -272,8 +289,8 @@ class MultitypeFuncGraph:
         @add.register("Tensor", "Number")
         def _add(x, y): ...
 
-    A call takes the body whose types fit most specially, argument by argument. Raises TypeError if
-    none does.
+    A call takes the body whose types fit most specially, argument by argument. read_value has no
+    effect. Raises TypeError if none does.
     """
 
     def __init__(self, name: str, read_value: bool = False) -> None:
@@ -330,9 +347,9 @@ def clip_by_global_norm(x: Any, clip_norm: Any = 1.0, use_norm: Any = None) -> A
     clip_norm.
 
     x * clip_norm / max(norm, clip_norm), each in its own dtype; a tuple, or a tensor for a tensor.
-    use_norm: taken for the norm. Raises ValueError unless clip_norm is positive, TypeError for
-    anything but tensors. Pascanu et al., "On the difficulty of training recurrent neural networks"
-    (ICML 2013), algorithm 1.
+    use_norm: taken for the norm. x: a tuple or list of tensors, or one tensor. Raises ValueError
+    unless clip_norm is positive, TypeError for anything but tensors. Pascanu et al., "On the
+    difficulty of training recurrent neural networks" (ICML 2013), algorithm 1.
     """
     if not isinstance(clip_norm, Tensor):
         arguments.number(clip_norm, "clip_by_global_norm", "clip_norm", above=0)
@@ -380,7 +397,8 @@ def clip_by_norm(
     """The tensors of a tuple or list (or one tensor), scaled together so that their joint norm is
     at most max_norm: x * min(max_norm / (norm + 1e-6), 1).
 
-    Raises RuntimeError, with error_if_nonfinite, if the norm is infinite or NaN.
+    x: a tensor, or a tuple or list of them. error_if_nonfinite: whether a norm that is infinite or
+    NaN is an error. Raises RuntimeError, with error_if_nonfinite, if the norm is infinite or NaN.
     """
     xs = [x] if isinstance(x, Tensor) else arguments.tensors(x, "clip_by_norm", "x")
     norms = [_length(_ops.reshape(_single(v), [v.size]), norm_type) for v in xs]

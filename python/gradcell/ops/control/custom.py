@@ -22,10 +22,12 @@ from gradcell.ops.primitive import Primitive
 class Custom(Primitive):
     """An op whose function gets NumPy arrays and gives one or several: func_type 'pyfunc'.
 
-    bprop(*inputs, output, gradient), in gradcell.ops, is its derivative, as Cell.bprop is a cell's. A
-    function that uses it is recorded at every call, since the arrays depend on values. Raises
-    NotImplementedError for other kinds of functions, which are kernels for MindSpore's compilers; when a
-    derivative is taken, RuntimeError without a bprop.
+    bprop(*inputs, output, gradient), in gradcell.ops, is its derivative, as Cell.bprop is a cell's.
+    A function that uses it is recorded at every call, since the arrays depend on values. func: a
+    function of NumPy arrays. func_type: 'pyfunc', the only one there is. bprop: a function, or
+    None. out_shape, out_dtype and reg_info have no effect. Raises NotImplementedError for other
+    kinds of functions, which are kernels for MindSpore's compilers; when a derivative is taken,
+    RuntimeError without a bprop.
     """
 
     def __init__(
@@ -132,27 +134,45 @@ class RegOp:
 
 
 class CustomRegOp(RegOp):
-    """A description of a program's own kernel."""
+    """A description of a program's own kernel.
+
+    op_name: the kernel's name.
+    """
 
 
 class TBERegOp(RegOp):
-    """A description of a kernel for Ascend."""
+    """A description of a kernel for Ascend.
+
+    op_name: the kernel's name.
+    """
 
 
 class AiCPURegOp(RegOp):
-    """A description of a kernel for Ascend's CPU."""
+    """A description of a kernel for Ascend's CPU.
+
+    op_name: the kernel's name.
+    """
 
 
 class CpuRegOp(RegOp):
-    """A description of a kernel for MindSpore's CPU engine."""
+    """A description of a kernel for MindSpore's CPU engine.
+
+    op_name: the kernel's name.
+    """
 
 
 class AkgGpuRegOp(RegOp):
-    """A description of a kernel for MindSpore's GPU engine."""
+    """A description of a kernel for MindSpore's GPU engine.
+
+    op_name: the kernel's name.
+    """
 
 
 def custom_info_register(*reg_info: Any) -> Callable[[Any], Any]:
-    """Keeps descriptions of kernels with a function."""
+    """Keeps descriptions of kernels with a function.
+
+    reg_info: descriptions.
+    """
 
     def register(function: Any) -> Any:
         function.reg_info = reg_info
@@ -162,7 +182,10 @@ def custom_info_register(*reg_info: Any) -> Callable[[Any], Any]:
 
 
 def op_info_register(op_info: Any) -> Callable[[Any], Any]:
-    """Keeps the description of a kernel with its function."""
+    """Keeps the description of a kernel with its function.
+
+    op_info: a dict, or its JSON text.
+    """
     return custom_info_register(op_info)
 
 
@@ -186,7 +209,10 @@ def unregistered(name: str) -> type[Primitive]:
 
 
 def prim_attr_register(fn: Any) -> Any:
-    """A primitive's __init__ that keeps its arguments as attributes."""
+    """A primitive's __init__ that keeps its arguments as attributes.
+
+    fn: the method __init__ of a Primitive.
+    """
     signature = inspect.signature(fn)
 
     @functools.wraps(fn)

@@ -47,8 +47,9 @@ class InsertGradientOf(Primitive):
 class HookBackward(Primitive):
     """Gives its inputs, of which hook_fn sees the gradients, a tuple.
 
-    What hook_fn returns, unless None, takes their place. Raises TypeError if it is not a function or an
-    input is not a tensor; when a gradient is taken, TypeError if it returns another number of gradients,
+    What hook_fn returns, unless None, takes their place. hook_fn: a function of the tuple of
+    gradients. cell_id has no effect. Raises TypeError if it is not a function or an input is not a
+    tensor; when a gradient is taken, TypeError if it returns another number of gradients,
     ValueError for another shape or dtype.
     """
 

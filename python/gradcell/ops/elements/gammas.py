@@ -108,7 +108,7 @@ def mvlgamma(input: Any, p: int) -> Tensor:
     """The logarithm of the gamma function of p dimensions: p (p - 1) / 4 log(pi) and the sum of
     lgamma(input - j / 2) for j from 0 to p - 1 (James 1964); NaN unless input > (p - 1) / 2.
 
-    Raises ValueError for p below 1.
+    p: the dimension, a positive int. Raises ValueError for p below 1.
     """
     count = arguments.integer(p, "mvlgamma", "p", 1)
     x = arguments.floating(arguments.tensor(input, "mvlgamma"))

@@ -397,7 +397,7 @@ def cholesky_inverse(input_x: Any, upper: bool = False) -> Tensor:
 def cholesky_solve(input: Any, input2: Any, upper: bool = False) -> Tensor:
     """The solutions of L L' x = input (of L' L x if upper) from the factor L, one triangle of input2.
 
-    Raises ValueError for a singular one.
+    input2: the factor [n, n]. Raises ValueError for a singular one.
     """
     x = _square(input2, "cholesky_solve", "input2")
     b = arguments.floating(arguments.tensor(input, "cholesky_solve", "input"))
@@ -433,6 +433,9 @@ def qr(input: Any, mode: str = "reduced") -> tuple[Tensor, Tensor]:
     Differentiable where the first min(m, n) columns are independent, but for mode 'complete' of more
     rows than columns, whose derivative raises NotImplementedError (Roberts, Roberts 2020,
     arXiv:2009.10071, section 2).
+
+    mode: 'reduced', Q [..., m, min(m, n)] and R [..., min(m, n), n]; or 'complete', Q [..., m, m]
+    and R [..., m, n].
     """
     x = arguments.floating(arguments.tensor(input, "qr"))
     arguments.one_of(mode, ("reduced", "complete"), "qr", "mode")

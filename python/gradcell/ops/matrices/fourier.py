@@ -306,6 +306,10 @@ def stft(
     (pad_mode 'REFLECT' or 'CONSTANT', zeros). Result [batch, frequencies, pieces], of real signals half
     of the frequencies (onesided), complex, or [..., 2] of the parts (return_complex False, which is
     the rule for real signals).
+
+    pad_mode: 'REFLECT' or 'CONSTANT'. normalized: whether each transform is divided by sqrt(n_fft).
+    onesided: whether only the first n_fft // 2 + 1 frequencies are computed; by default for real
+    signals. return_complex: whether the result is complex; by default for complex signals.
     """
     t = arguments.tensor(x, "stft", "x")
     if t.ndim not in (1, 2):

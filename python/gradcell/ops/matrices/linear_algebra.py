@@ -62,7 +62,10 @@ def addbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 
 
 @one_plan
 def vecdot(x: Any, y: Any, *, axis: int = -1) -> Tensor:
-    """The sums of products along axis, of the conjugate of x if it is complex."""
+    """The sums of products along axis, of the conjugate of x if it is complex.
+
+    y: a tensor that broadcasts with x.
+    """
     return _ops.reduce_sum(_ops.mul(complex_numbers.conj(x), y), axis)
 
 
@@ -216,7 +219,10 @@ def einsum(equation: str, *operands: Any) -> Tensor:
 
 @one_plan
 def block_diag(*inputs: Any) -> Tensor:
-    """Matrices one after the other along the diagonal, zeros around them; vectors as rows."""
+    """Matrices one after the other along the diagonal, zeros around them; vectors as rows.
+
+    inputs: matrices, vectors or numbers.
+    """
     blocks = []
     for x in arguments.tensors(inputs, "block_diag", "inputs"):
         blocks.append(x if x.ndim == 2 else _ops.reshape(x, [1, x.size]))
@@ -237,8 +243,10 @@ def matrix_diag(
     """Matrices with x's last dimension on the k-th diagonal and padding_value elsewhere.
 
     k: a number, or (lowest, highest) where x's last two dimensions are the diagonals, the highest
-    first, aligned by `align` for those that lie above and below the main one. num_rows, num_cols: the
-    matrices' size, the smallest that fits for -1. Raises ValueError if the diagonals do not fit.
+    first, aligned by `align` for those that lie above and below the main one. num_rows, num_cols:
+    the matrices' size, the smallest that fits for -1. padding_value: a number. align: 'RIGHT_LEFT',
+    'LEFT_RIGHT', 'LEFT_LEFT' or 'RIGHT_RIGHT', where shorter diagonals above the main one, and
+    below it, begin or end. Raises ValueError if the diagonals do not fit.
     """
     t = arguments.tensor(x, "matrix_diag", "x")
     ks = arguments.integers(k, "matrix_diag", "k")
@@ -289,7 +297,10 @@ def _number(value: Any) -> Any:
 
 @one_plan
 def vander(x: Any, N: Any = None) -> Tensor:
-    """The powers of a vector's elements as columns, x^(N-1) first, 1 last."""
+    """The powers of a vector's elements as columns, x^(N-1) first, 1 last.
+
+    N: the number of columns, by default the length of x.
+    """
     t = arguments.tensor(x, "vander", "x")
     n = t.shape[0] if N is None else arguments.integer(N, "vander", "N")
     if n <= 0:
@@ -350,7 +361,8 @@ def cdist(x1: Any, x2: Any, p: float = 2.0) -> Tensor:
 def renorm(input: Any, p: float, axis: int, maxnorm: float) -> Tensor:
     """input, with the slices along axis whose p-norm is above maxnorm scaled down to it.
 
-    Raises ValueError for a p or maxnorm that is not positive.
+    maxnorm: the largest norm that is left as it is, positive. Raises ValueError for a p or maxnorm
+    that is not positive.
     """
     x = arguments.floating(arguments.tensor(input, "renorm"))
     order = arguments.number(p, "renorm", "p", above=0)

@@ -283,18 +283,22 @@ def flash_attention_score(
 ) -> Tensor:
     """dropout(softmax(scalar_value * query keyᵀ + real_shift, hidden by the masks)) value.
 
-    query: of head_num heads, as input_layout says: (B, S1, H1), (S1, B, H1), (B, N1, S1, D),
-    (B, S1, N1, D) or, TND, (T1, N1, D) of sequences one after the other, whose ends are
-    actual_seq_qlen and actual_seq_kvlen. key, value: the same with S2, and with N2 heads that divide
-    head_num. Any floating dtype. The result is as query, with value's features.
+    query: of head_num heads, in the layout below, of any floating dtype. key, value: the same with S2
+    in place of S1, and with N2 heads, where N2 divides head_num. head_num: the number of heads, N1.
+    input_layout: 'BSH', (B, S1, H1); 'SBH', (S1, B, H1); 'BNSD', (B, N1, S1, D); 'BSND',
+    (B, S1, N1, D); or 'TND', (T1, N1, D), sequences one after the other. actual_seq_qlen,
+    actual_seq_kvlen: for 'TND', where each sequence of query, and of key, ends. The result is as query,
+    with value's features.
 
-    real_shift: (B or 1, N1, S1, S2), added to the scores. attn_mask: bool or uint8, 1 hides;
-    (B, N1, S1, S2), (B, 1, S1, S2) or (S1, S2). sparse_mode: 0, attn_mask and, if there is one, the
-    band of pre_tokens and next_tokens around each query's place; 1, attn_mask; 2, causal from the
-    upper left; 3, causal from the lower right; 4, the band around the line to the lower right; 5,
-    attn_mask, or causal from the lower right but for each example's first `prefix` keys. In modes 2,
-    3 and 4 the attn_mask, MindSpore's compressed one, is ignored. keep_prob: of dropout;
-    drop_mask (B, N1, S1, S2 / 8), uint8: the bits that are kept, drawn if there is none.
+    real_shift: (B or 1, N1, S1, S2), added to the scores. scalar_value: the factor of the scores.
+    attn_mask: bool or uint8, 1 hides; (B, N1, S1, S2), (B, 1, S1, S2) or (S1, S2). padding_mask: must
+    be None. sparse_mode: 0, attn_mask and, if there is one, the band of pre_tokens and next_tokens around
+    each query's place; 1, attn_mask; 2, causal from the upper left; 3, causal from the lower right; 4, the
+    band around the line to the lower right; 5, attn_mask, or causal from the lower right but for each
+    example's first `prefix` keys. In modes 2, 3 and 4 the attn_mask, MindSpore's compressed one, is
+    ignored. pre_tokens, next_tokens: how many keys before and after its place a query sees. prefix: an int
+    for each example. keep_prob: the probability that dropout keeps a weight. drop_mask: the bits that are
+    kept, uint8 (B, N1, S1, S2 / 8), drawn if there is none. inner_precise has no effect.
 
     A query that sees no key gives 0 and gets no gradient. The scores are never whole in memory, in
     derivatives either, but with a drop_mask, for the derivative by real_shift, and on a GPU.

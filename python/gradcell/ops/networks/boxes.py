@@ -38,7 +38,10 @@ def _columns(x: Tensor) -> tuple[Tensor, ...]:
 @in_float32
 def iou(anchor_boxes: Any, gt_boxes: Any, mode: str = "iou") -> Tensor:
     """The overlap of each gt box (rows) with each anchor box (columns): the intersection's area over
-    that of the union ('iou') or of the gt box ('iof'); pixels at both ends belong to a box."""
+    that of the union ('iou') or of the gt box ('iof'); pixels at both ends belong to a box.
+
+    gt_boxes: boxes (x1, y1, x2, y2), [m, 4]. mode: 'iou' or 'iof'.
+    """
     a, g = _boxes(anchor_boxes, "IOU", "anchor_boxes"), _boxes(gt_boxes, "IOU", "gt_boxes")
     arguments.one_of(mode, ("iou", "iof"), "IOU", "mode")
     one = 1.0
@@ -79,7 +82,10 @@ def bounding_box_encode(
     anchor_box: Any, groundtruth_box: Any, means: Any = (0.0,) * 4, stds: Any = (1.0,) * 4
 ) -> Tensor:
     """The offsets from anchors to boxes (Ren et al. 2015, equation 2): of the centre over the anchor's
-    size, and log of the sizes' quotient; then less means, over stds."""
+    size, and log of the sizes' quotient; then less means, over stds.
+
+    groundtruth_box: boxes (x1, y1, x2, y2), [n, 4].
+    """
     a = _centre(_boxes(anchor_box, "BoundingBoxEncode", "anchor_box"))
     g = _centre(_boxes(groundtruth_box, "BoundingBoxEncode", "groundtruth_box"))
     parts = [
@@ -99,7 +105,11 @@ def bounding_box_decode(
     wh_ratio_clip: float = 0.016,
 ) -> Tensor:  # fmt: skip
     """The boxes at offsets from anchors: the inverse of bounding_box_encode, within max_shape
-    (height, width); sizes change by no more than the factor 1 / wh_ratio_clip."""
+    (height, width); sizes change by no more than the factor 1 / wh_ratio_clip.
+
+    deltas: offsets [n, 4]. max_shape: (height, width) of the image. wh_ratio_clip: a number between
+    0 and 1.
+    """
     owner = "BoundingBoxDecode"
     ax, ay, aw, ah = _centre(_boxes(anchor_box, owner, "anchor_box"))
     scale = zip(
@@ -127,7 +137,10 @@ def bounding_box_decode(
 
 @one_plan
 def check_valid(bboxes: Any, img_metas: Any) -> Tensor:
-    """Whether each box lies within the image; img_metas: (height, width, ratio)."""
+    """Whether each box lies within the image; img_metas: (height, width, ratio).
+
+    bboxes: boxes (x1, y1, x2, y2), [n, 4].
+    """
     x = _boxes(bboxes, "CheckValid", "bboxes")
     meta = arguments.tensor(img_metas, "CheckValid", "img_metas")
     height, width, ratio = (_ops.gather(meta, Tensor(i), 0) for i in range(3))
@@ -270,8 +283,11 @@ def crop_and_resize(
     """Boxes cut out of images [n, h, w, c] and resized to crop_size (height, width): [boxes, height,
     width, c].
 
-    boxes [b, 4]: (y1, x1, y2, x2) as fractions of h - 1 and w - 1; box_indices [b]:
-    the image of each. method: 'bilinear' or 'nearest'. Places outside have extrapolation_value.
+    boxes: (y1, x1, y2, x2) as fractions of h - 1 and w - 1, [b, 4]. box_indices: the image of each,
+    ints [b]. method: 'bilinear' or 'nearest'.
+
+    image: a tensor [n, h, w, c]. crop_size: (height, width) of the results. extrapolation_value:
+    the value of places outside of the image.
     """
     owner = "CropAndResize"
     x = arguments.tensor(image, owner, "image")
@@ -315,9 +331,9 @@ def grid_sample(
 ) -> Tensor:  # fmt: skip
     """input [n, c, h, w] at positions grid [n, h', w', 2], (x, y) from -1 to 1: [n, c, h', w'].
 
-    mode: 'bilinear' or 'nearest'. padding_mode, for positions outside: 'zeros', 'border' (the nearest
-    inside) or 'reflection'. align_corners: -1 and 1 are the centres of the outermost pixels, or else
-    their outer edges.
+    mode: 'bilinear' or 'nearest'. grid: positions, as above. padding_mode: for positions outside,
+    'zeros', 'border' (the nearest inside) or 'reflection'. align_corners: whether -1 and 1 are the
+    centres of the outermost pixels, or else their outer edges.
     """
     owner = "grid_sample"
     x, places = arguments.of_rank(input, (4,), owner), arguments.of_rank(grid, (4,), owner)

@@ -184,7 +184,8 @@ def interpolate(
 ) -> Tensor:
     """input (N, C, ...) with the dimensions behind the channels of another size.
 
-    size: an int or one for each dimension; or scale_factor: floor(old size * factor) elements.
+    size: an int, or one for each dimension. scale_factor: in place of size, a factor, or one for each
+    dimension: the new size is floor(old size * factor).
     mode: 'nearest', 'nearest-exact' (nearest centre), 'linear' (3 dimensions), 'bilinear' (4),
     'trilinear' (5), 'bicubic' (4; Keys 1981) or 'area' (adaptive means). align_corners: for the
     linear and cubic modes, whether the outermost centres coincide, or else the outermost edges.

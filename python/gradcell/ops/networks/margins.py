@@ -129,7 +129,10 @@ def triplet_margin_loss(
 def hinge_embedding_loss(
     inputs: Any, targets: Any, margin: Any = 1.0, reduction: str = "mean"
 ) -> Tensor:
-    """inputs where targets is 1, max(0, margin - inputs) where it is -1; of one shape."""
+    """inputs where targets is 1, max(0, margin - inputs) where it is -1; of one shape.
+
+    inputs: a tensor, most often of distances.
+    """
     op = "hinge_embedding_loss"
     x, t = _pair(inputs, targets, op, reduction)
     _shapes(op, "inputs and targets", x, t)

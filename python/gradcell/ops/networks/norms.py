@@ -141,7 +141,10 @@ def batch_norm_and_moments(
 @one_plan
 def rms_norm(x: Any, gamma: Any, epsilon: float = 1e-6) -> tuple[Tensor, Tensor]:
     """(x over the root of the mean square of its last dimensions, which are gamma's, times gamma; the
-    inverse of that root) (Zhang and Sennrich 2019, equation 4)."""
+    inverse of that root) (Zhang and Sennrich 2019, equation 4).
+
+    epsilon: added to the mean square.
+    """
     t, g = arguments.tensor(x, "rms_norm", "x"), arguments.tensor(gamma, "rms_norm", "gamma")
     axes = list(range(t.ndim - g.ndim, t.ndim))
     wide = t if t.dtype == _core.float64 else _ops.cast(t, _core.float32)
@@ -156,7 +159,11 @@ def lrn(
     norm_region: str = "ACROSS_CHANNELS",
 ) -> Tensor:  # fmt: skip
     """x over (bias + alpha times the sum of squares of the channels within depth_radius)^beta
-    (Krizhevsky et al. 2012, section 3.3); x [n, c, h, w]."""
+    (Krizhevsky et al. 2012, section 3.3); x [n, c, h, w].
+
+    depth_radius: how many channels on each side count. alpha: the factor of the sum of squares.
+    beta: the exponent. norm_region: 'ACROSS_CHANNELS', the only one there is.
+    """
     t = arguments.of_rank(x, (4,), "LRN")
     c = t.shape[1]
     near = np.abs(np.arange(c)[:, None] - np.arange(c)) <= depth_radius

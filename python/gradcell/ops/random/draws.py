@@ -58,7 +58,10 @@ def multinomial(input: Any, num_samples: int, replacement: bool = True, seed: An
 def random_categorical(
     logits: Any, num_sample: int, seed: int = 0, dtype: Any = _core.int64
 ) -> Tensor:
-    """Indices drawn by the softmax of each row of scores: [rows, num_sample]."""
+    """Indices drawn by the softmax of each row of scores: [rows, num_sample].
+
+    logits: scores [rows, classes].
+    """
     x = arguments.of_rank(logits, (2,), "random_categorical")
     rows, n = x.shape
     noise = _gumbel([rows, num_sample, n], _seed(seed))

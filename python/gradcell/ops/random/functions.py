@@ -198,7 +198,10 @@ def randint_like(input: Any, low: Any, high: Any, seed: Any = None, *, dtype: An
 
 @one_plan
 def randperm(n: Any, seed: Any = 0, offset: int = 0, dtype: Any = _core.int64) -> Tensor:
-    """The integers from 0 to n - 1 in random order."""
+    """The integers from 0 to n - 1 in random order.
+
+    offset has no effect.
+    """
     keys = _draw([arguments.integer(n, "randperm", "n")], seed)
     # The numbers are multiples of 2^-24: as integers they have fewer digits to sort by.
     whole = _ops.cast(_ops.mul(keys, float(1 << 24)), _core.int32)

@@ -31,7 +31,10 @@ def unique(input: Any) -> tuple[Tensor, Tensor]:
 
 
 def unique_with_pad(x: Any, pad_num: Any) -> tuple[Tensor, Tensor]:
-    """The unique elements, as unique, filled up with pad_num to x's length."""
+    """The unique elements, as unique, filled up with pad_num to x's length.
+
+    pad_num: a number.
+    """
     values, index = unique(x)
     missing = [index.size - values.size]
     return _ops.concat([values, _ops.full(missing, pad_num, values.dtype)], 0), index
@@ -100,7 +103,9 @@ def searchsorted(
     """Where to put values into a sequence that is in order along its last dimension: before equal
     elements, behind them for right or side 'right'. int64, or int32 for out_int32.
 
-    A sequence of rows [..., n] takes rows of values [..., k]. Raises ValueError where they do not fit.
+    A sequence of rows [..., n] takes rows of values [..., k]. out_int32: whether the result is
+    int32. side: 'left' or 'right', in place of right. sorter: indices that sort the sequence, if it
+    is not sorted. Raises ValueError where they do not fit.
     """
     line = indexing.sortable(sorted_sequence, "searchsorted", "sorted_sequence")
     if line.ndim == 0:

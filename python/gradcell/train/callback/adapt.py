@@ -29,7 +29,10 @@ def _rates(optimizer: Any) -> list[Parameter]:
 
 class LearningRateScheduler(Callback):
     """Sets the learning rate of the next step behind each: learning_rate_function(rate, the number of
-    the step that is done, from 1)."""
+    the step that is done, from 1).
+
+    learning_rate_function: a function of (rate, step) that gives the new rate, a float.
+    """
 
     def __init__(self, learning_rate_function: Callable[[float, int], float]) -> None:
         if not callable(learning_rate_function):

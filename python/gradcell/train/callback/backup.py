@@ -26,8 +26,9 @@ def _make_directory(path: str, arg_name: str = "path") -> str:
 class BackupAndRestore(Callback):
     """Saves the training cell to backup_dir/backup.ckpt, and reads it before training if it is there.
 
-    save_freq: 'epoch', or every so many epochs. delete_checkpoint: the file goes when training has ended.
-    Which epoch it was is not kept: a run that goes on counts from its own beginning.
+    save_freq: 'epoch', or every so many epochs. delete_checkpoint: the file goes when training has
+    ended. Which epoch it was is not kept: a run that goes on counts from its own beginning.
+    backup_dir: a folder, which is made if it is missing.
     """
 
     def __init__(
@@ -57,10 +58,11 @@ class OnRequestExit(Callback):
     """Ends training or evaluation after the present step when the process gets a signal, or when
     config_file, a JSON file, contains {"GracefulExit": 1}.
 
-    save_ckpt: the network is then saved to directory/rank_0/file_name_train.ckpt (_eval in an evaluation),
-    which the next run reads first. An evaluation within Model.fit belongs to its training: it reads and
-    saves nothing. save_mindir has no effect: MindIR is not written. sig: the signal, whose former handler
-    is restored at the end.
+    save_ckpt: the network is then saved to directory/rank_0/file_name_train.ckpt (_eval in an
+    evaluation), which the next run reads first. An evaluation within Model.fit belongs to its
+    training: it reads and saves nothing. save_mindir has no effect: MindIR is not written. sig: the
+    signal, whose former handler is restored at the end. file_name: the beginning of the
+    checkpoint's name. directory: its folder. config_file: the path of a JSON file, or None.
     """
 
     def __init__(

@@ -26,7 +26,10 @@ class CallbackParameters(dict):  # type: ignore[type-arg]
 
 
 class RunContext:
-    """What callbacks get: the run's parameters, and a way to stop the run."""
+    """What callbacks get: the run's parameters, and a way to stop the run.
+
+    original_args: the CallbackParameters of the run.
+    """
 
     def __init__(self, original_args: CallbackParameters) -> None:
         self._args = original_args

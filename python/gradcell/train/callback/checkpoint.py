@@ -27,11 +27,11 @@ def _as_rank_0(yes: bool) -> bool:
 class CheckpointConfig:
     """Says when ModelCheckpoint saves and how many files it keeps.
 
-    save_checkpoint_steps: save after this many steps; save_checkpoint_seconds: or at the first
-    step after this many seconds, if it is not 0. keep_checkpoint_max: the oldest files beyond it
-    are removed, 0: none. saved_network: what to save, by default the training cell with optimiser
-    and loss-scale state. append_info: 'epoch_num', 'step_num', or dicts of more to save. Raises
-    ValueError and TypeError for bad values.
+    save_checkpoint_steps: save after this many steps; save_checkpoint_seconds: or at the first step
+    after this many seconds, if it is not 0. keep_checkpoint_max: the oldest files beyond it are
+    removed, 0: none. saved_network: what to save, by default the training cell with optimiser and
+    loss-scale state. append_info: 'epoch_num', 'step_num', or dicts of more to save.
+    keep_checkpoint_per_n_minutes has no effect. Raises ValueError and TypeError for bad values.
     """
 
     def __init__(

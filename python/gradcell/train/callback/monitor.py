@@ -16,8 +16,8 @@ from gradcell.train.callback.base import Callback, RunContext, loss_of, overflow
 class LossMonitor(Callback):
     """Prints the loss every per_print_times steps (0: never).
 
-    Raises ValueError, from on_train_step_end, for a loss that is inf or nan in a step that was not
-    skipped as an overflow.
+    per_print_times: an int of at least 0. Raises ValueError, from on_train_step_end, for a loss
+    that is inf or nan in a step that was not skipped as an overflow.
     """
 
     def __init__(self, per_print_times: int = 1) -> None:
@@ -48,7 +48,7 @@ class LossMonitor(Callback):
 class TimeMonitor(Callback):
     """Prints how long each epoch took, and a step on average, in milliseconds.
 
-    data_size: steps in an epoch, where it is not known from the data.
+    data_size: steps in an epoch, where it is not known from the data. data_time has no effect.
     """
 
     def __init__(self, data_size: int | None = None, data_time: bool = False) -> None:
@@ -89,7 +89,11 @@ class History(Callback):
 
 
 class LambdaCallback(Callback):
-    """A callback made of functions of the run context."""
+    """A callback made of functions of the run context.
+
+    functions: by the names of a Callback's methods, such as on_train_step_end. Raises TypeError for
+    another name.
+    """
 
     def __init__(self, **functions: Callable[[RunContext], Any]) -> None:
         for name, function in functions.items():

@@ -32,8 +32,9 @@ class SummaryCollector(Callback):
 
     collect_freq: every so many steps. collect_specified_data: a dict of what to collect:
     collect_metric (the loss), collect_input_data (of 4 axes: the first image), histogram_regular (a
-    regular expression of parameters' names; by default the first five). keep_default_action: whether
-    what the dict does not name is collected. max_file_size: as in SummaryRecord.
+    regular expression of parameters' names; by default the first five). keep_default_action:
+    whether what the dict does not name is collected. max_file_size: as in SummaryRecord.
+    summary_dir: the folder of the file. custom_lineage_data and collect_tensor_freq have no effect.
     """
 
     def __init__(

@@ -35,6 +35,7 @@ class Distribution(Cell):
     by position or name, take the place of the distribution's own. Called with a method's name and
     its arguments, a distribution does the same.
 
+    param: a dict of what the distribution was made of, where 'param_dict' holds its parameters.
     Raises TypeError for values that are not tensors, ValueError for parameters out of range or
     missing, NotImplementedError for what a kind does not have.
     """
