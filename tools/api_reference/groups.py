@@ -168,9 +168,13 @@ GROUPS = (
     ),
     Group(
         "Networks", "layers", "Layers",
-        "Fully connected layers, embeddings, dropout, normalisation, recurrence, attention.",
-        """@nn.basic @nn.normalization @nn.recurrent @nn.attention
-        @nn.fused @nn.op_cells""",
+        "Fully connected layers, embeddings, dropout, normalisation.",
+        "@nn.basic @nn.normalization @nn.fused @nn.op_cells",
+    ),
+    Group(
+        "Networks", "sequence-layers", "Recurrence and attention",
+        "Layers for sequences: RNN, LSTM, GRU, attention, transformers.",
+        "@nn.recurrent @nn.attention",
     ),
     Group(
         "Networks", "convolutions", "Convolution, pooling, padding",

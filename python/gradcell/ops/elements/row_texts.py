@@ -5,7 +5,8 @@ from __future__ import annotations
 
 _TEXTS = {
     "neg": "The negative of each element.",
-    "abs": "The absolute value of each element; for complex numbers the modulus.",
+    "abs": "The absolute value of each element; for complex numbers the modulus, with an imaginary "
+    "part of 0, as in MindSpore.",
     "sign": "The sign of each element: -1, 0 or 1.",
     "square": "The square of each element.",
     "sqrt": "The square root of each element; NaN for negative numbers.",
