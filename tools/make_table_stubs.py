@@ -1,7 +1,11 @@
-"""Writes the types of the names that ops makes from tables: ops/_tables.pyi.
+"""Writes where the ops are, ops/_index.py, and the types of those made from tables, ops/_tables.pyi.
 
     python tools/make_table_stubs.py            writes them, from the built package
     python tools/make_table_stubs.py --check    exits 1 if one of them is not what would be written
+
+An op is public by its module's __all__, and a method of Tensor by its decorator (ops/method.py). Modules
+that ops/__init__.py does not import from are imported when one of their ops is first asked for: what they
+have is known from the index.
 
 A type checker cannot see the names that ops makes from the op table, or imports when they are first asked
 for: `ops.sin`, `ops.Sin`, `ops.cholesky`. It takes them from the stub written here, and hides its
@@ -12,8 +16,10 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import pkgutil
 import re
 import sys
+import textwrap
 from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any
@@ -114,8 +120,65 @@ def stub(module: ModuleType) -> str:
     return "\n".join([*head, *imports, "", *(t for t in lines if t not in imports)]) + "\n"
 
 
+def modules_later() -> list[ModuleType]:
+    """The modules of ops that are imported when one of their ops is asked for."""
+    from gradcell import ops
+
+    eager = set(re.findall(r"^from ([\w.]+) import \*", Path(ops.__file__).read_text(), re.M))
+    rooms = [p.name for p in pkgutil.iter_modules(ops.__path__) if p.ispkg]
+    return [
+        module
+        for room in rooms
+        for place in pkgutil.iter_modules([str(PACKAGE / "ops" / room)])
+        if (name := f"gradcell.ops.{room}.{place.name}") not in eager
+        and hasattr(module := importlib.import_module(name), "__all__")
+    ]
+
+
+def methods_of(module: ModuleType) -> tuple[list[str], list[str]]:
+    """The ops of a module that are methods of Tensor, and those that are in place."""
+    from gradcell.ops.method import METHODS
+
+    plain, in_place = [], []
+    for name in module.__all__:
+        op = getattr(module, name)
+        if name in METHODS and METHODS[name].function is op:
+            if METHODS[name].spellings:
+                raise SystemExit(f"{module.__name__}.{name}: imported later, so without spellings")
+            plain.append(name)
+        taken = METHODS.get(f"{name}_")
+        if taken is not None and getattr(taken.function, "__wrapped__", None) is op:
+            in_place.append(name)
+    return plain, in_place
+
+
+def index() -> str:
+    """ops/_index.py."""
+    modules = modules_later()
+
+    def listed(names: list[str]) -> str:
+        text = textwrap.fill(" ".join(sorted(names)), 92)
+        return f'"""\n{textwrap.indent(text, " " * 8)}"""' if len(text) > 64 else f'"{text}"'
+
+    methods = [methods_of(module) for module in modules]
+    rows = [f'    "{m.__name__[13:]}": {listed(m.__all__)},' for m in modules]
+    lines = [
+        '"""Where ops are that are imported later.',
+        "",
+        'Written by tools/make_table_stubs.py; do not edit."""',
+        "",
+        "MODULES = {",
+        *rows,
+        "}",
+        f"METHODS_LATER = {listed([n for plain, _ in methods for n in plain])}",
+        f"IN_PLACE_LATER = {listed([n for _, taken in methods for n in taken])}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
 def stubs() -> dict[Path, str]:
-    return {PACKAGE / p: stub(importlib.import_module(m)) for m, p in STUBS.items()}
+    made = {PACKAGE / p: stub(importlib.import_module(m)) for m, p in STUBS.items()}
+    return {PACKAGE / "ops" / "_index.py": index(), **made}
 
 
 def main() -> int:

@@ -64,7 +64,10 @@ __all__: list[str] = [
     "vjp",
 ]
 
-from gradcell.ops.later import LATER as _LATER  # isort: skip
+from gradcell.ops._index import MODULES as _MODULES  # isort: skip
+
+#: The modules of ops that are imported when they are first asked for.
+_LATER = {name: module for module, names in _MODULES.items() for name in names.split()}
 
 #: MindSpore's older names of these ops, imported when first asked for: they take them from here.
 _OLDER = ("composite", "functional", "operations")

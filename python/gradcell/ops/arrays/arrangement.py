@@ -13,7 +13,15 @@ from gradcell.base import arguments
 from gradcell.base.convert import to_dtype
 from gradcell.base.location import where
 from gradcell.ops.arrays import indexing, shaping
+from gradcell.ops.method import method
 from gradcell.ops.one_plan import one_plan
+
+__all__ = [
+    "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_tensors", "column_stack", "diagflat",
+    "dsplit", "dstack", "hsplit", "mirror_pad", "moveaxis", "multi_dot", "numel", "ravel",
+    "reverse_sequence", "rot90", "row_stack", "sequence_mask", "tensor_split", "tril_indices",
+    "triu_indices", "type_as", "view_as", "vsplit",
+]  # fmt: skip
 
 _ops = _core.ops
 
@@ -72,6 +80,7 @@ def dstack(tensors: Any) -> Tensor:
     return shaping.concat(list(atleast_3d(arguments.tensors(tensors, "dstack"))), 2)
 
 
+@method()
 @one_plan
 def rot90(input: Any, k: int, dims: Any) -> Tensor:
     """Turned by k quarters in the plane of two dimensions, from the first towards the second.
@@ -88,6 +97,7 @@ def rot90(input: Any, k: int, dims: Any) -> Tensor:
     return shaping.flip(shaping.swapaxes(x, a, b), b) if turns else x
 
 
+@method()
 def diagflat(input: Any, offset: int = 0) -> Tensor:
     """All elements on the offset-th diagonal of a matrix of zeros."""
     x = arguments.tensor(input, "diagflat")
@@ -98,6 +108,7 @@ def diagflat(input: Any, offset: int = 0) -> Tensor:
 _MOST_PARTS = 1 << 16
 
 
+@method()
 def tensor_split(input: Any, indices_or_sections: Any, axis: int = 0) -> tuple[Tensor, ...]:
     """Cut along axis before the given indices, or into that many parts, the first ones longer by one."""
     x = arguments.tensor(input, "tensor_split")
@@ -115,21 +126,25 @@ def tensor_split(input: Any, indices_or_sections: Any, axis: int = 0) -> tuple[T
     return tuple(shaping._window(x, a, i, n, by=_core.views) for i, n in spans)
 
 
+@method()
 def vsplit(input: Any, indices_or_sections: Any) -> tuple[Tensor, ...]:
     """Splits a tensor along the first dimension, as tensor_split."""
     return tensor_split(input, indices_or_sections, 0)
 
 
+@method()
 def hsplit(input: Any, indices_or_sections: Any) -> tuple[Tensor, ...]:
     """tensor_split along the second dimension, of a vector along its only one."""
     return tensor_split(input, indices_or_sections, 0 if input.ndim == 1 else 1)
 
 
+@method()
 def dsplit(input: Any, indices_or_sections: Any) -> tuple[Tensor, ...]:
     """Splits a tensor along the third dimension, as tensor_split."""
     return tensor_split(input, indices_or_sections, 2)
 
 
+@method()
 def moveaxis(x: Any, source: Any, destination: Any) -> Tensor:
     """With the dimensions of source moved to the positions of destination."""
     return shaping.movedim(x, source, destination)
@@ -213,6 +228,7 @@ def sequence_mask(lengths: Any, maxlen: Any = None) -> Tensor:
     return _ops.less(_ops.iota([count], _core.int64, 0), _ops.reshape(x, [*x.shape, 1]))
 
 
+@method()
 @one_plan
 def reverse_sequence(x: Any, seq_lengths: Any, seq_dim: int, batch_dim: int = 0) -> Tensor:
     """The first seq_lengths[b] elements along seq_dim in reverse order, for each b along batch_dim.

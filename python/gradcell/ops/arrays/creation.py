@@ -13,6 +13,7 @@ from gradcell._core import Tensor
 from gradcell.base import arguments
 from gradcell.base.convert import to_dtype
 from gradcell.base.location import where
+from gradcell.ops.method import method
 from gradcell.ops.one_plan import one_plan
 
 __all__ = [
@@ -73,6 +74,7 @@ def fill(type: Any, shape: Any, value: Any) -> Tensor:
     return filled(shape, value, type)
 
 
+@method()
 def full_like(input: Any, fill_value: Any, *, dtype: Any = None) -> Tensor:
     """A tensor of one number, with input's shape and, by default, its dtype."""
     x = arguments.tensor(input, "full_like")

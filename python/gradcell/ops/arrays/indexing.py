@@ -11,6 +11,7 @@ from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import arguments
 from gradcell.base.location import where as _where
+from gradcell.ops.method import in_place, method
 from gradcell.ops.one_plan import one_plan
 from gradcell.tensors.indexing import replaced
 
@@ -172,6 +173,7 @@ def _fits_along(x: Tensor, index: Tensor, axis: int, op: str) -> bool:
     return _check_known(index, [x.shape[axis]])
 
 
+@method()
 def gather_elements(input: Any, dim: Any, index: Any) -> Tensor:
     """The elements at index along dim, the other coordinates being those of the index's own place.
 
@@ -225,6 +227,7 @@ def _coordinates(indices: Tensor, shape: tuple[int, ...], op: str) -> tuple[Tens
     return place, total
 
 
+@method()
 @one_plan
 def gather_nd(input_x: Any, indices: Any) -> Tensor:
     """The elements or slices at the coordinates in the rows of indices, [..., k]."""
@@ -234,6 +237,7 @@ def gather_nd(input_x: Any, indices: Any) -> Tensor:
     return _ops.gather(_ops.reshape(x, [total, *x.shape[k:]]), place, 0)
 
 
+@method(dim="axis")
 def index_select(input: Any, axis: Any, index: Any) -> Tensor:
     """The slices of input along axis at index, a vector of integers."""
     at = _indices(index, "index_select", "index")
@@ -244,6 +248,7 @@ def index_select(input: Any, axis: Any, index: Any) -> Tensor:
     return gather(input, at if at.ndim else _ops.reshape(at, [1]), axis)
 
 
+@method(dim="axis")
 @one_plan
 def take(input: Any, indices: Any, axis: Any = None, mode: str = "clip") -> Tensor:
     """Elements along axis by index; None: of the flattened tensor.
@@ -267,6 +272,7 @@ def take(input: Any, indices: Any, axis: Any = None, mode: str = "clip") -> Tens
     return gather(x, index, axis)
 
 
+@method()
 def nonzero(input: Any, *, as_tuple: bool = False) -> Any:
     """The coordinates of the elements that are not zero, int64 [count, rank]; or a tensor for each
     dimension. Reads values, so a compiled function that calls it is retraced."""
@@ -293,6 +299,7 @@ def sortable(value: Any, op: str, name: str = "input") -> Tensor:
     return x
 
 
+@method(dim="axis")
 @one_plan
 def argsort(input: Any, axis: int = -1, descending: bool = False) -> Tensor:
     """The indices that sort along axis, int32; equal elements keep their order."""
@@ -332,6 +339,7 @@ def _at_places(x: Tensor, axis: int, places: Tensor) -> Tensor:
     )
 
 
+@method(dim="axis")
 def sort(input_x: Any, axis: int = -1, descending: bool = False) -> tuple[Tensor, Tensor]:
     """(the elements in order along axis, their indices as int32). The order is a constant of the
     derivative."""
@@ -347,6 +355,7 @@ def _sorted(x: Tensor, axis: int, descending: bool) -> tuple[Tensor, Tensor]:
     return _at_places(x, axis, order), order
 
 
+@method(axis="dim")
 def topk(
     input: Any, k: Any, dim: Any = None, largest: bool = True, sorted: bool = True
 ) -> tuple[Tensor, Tensor]:
@@ -404,6 +413,7 @@ def scatter_nd(indices: Any, updates: Any, shape: Any) -> Tensor:
     return _ops.reshape(_scatter(place, new, total, tail), list(dims))
 
 
+@method()
 @one_plan
 def tensor_scatter_add(input_x: Any, indices: Any, updates: Any) -> Tensor:
     """input_x with updates added at the coordinates in the rows of indices, [..., k]."""
@@ -535,6 +545,8 @@ def one_hot(
 # Masks and bounds ---------------------------------------------------------------------------------
 
 
+@method()
+@in_place()
 @one_plan
 def masked_fill(input_x: Any, mask: Any, value: Any) -> Tensor:
     """value where mask is true, else input_x, in the dtype of input_x."""
@@ -547,6 +559,7 @@ def masked_fill(input_x: Any, mask: Any, value: Any) -> Tensor:
     return _ops.where(m, new, x)
 
 
+@method()
 @one_plan
 def masked_select(input: Any, mask: Any) -> Tensor:
     """The elements where mask is true, as a vector; both broadcast. Reads the mask, so a compiled
@@ -562,6 +575,9 @@ def masked_select(input: Any, mask: Any) -> Tensor:
     return _ops.gather(spread, Tensor(found.astype(np.int64)), 0)
 
 
+@method("clip", xmin="min", xmax="max")
+@method()
+@in_place()
 @one_plan
 def clamp(input: Any, min: Any = None, max: Any = None) -> Tensor:
     """No less than min, no more than max (tensors or numbers; None: no bound); max wins.
@@ -611,6 +627,7 @@ def clip_by_value(x: Any, clip_value_min: Any = None, clip_value_max: Any = None
     return y if clip_value_max is None else _ops.minimum(y, clip_value_max)
 
 
+@method()
 @one_plan
 def isclose(
     input: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False

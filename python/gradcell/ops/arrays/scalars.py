@@ -14,6 +14,14 @@ from gradcell.base import arguments, tree
 from gradcell.base.convert import to_dtype
 from gradcell.base.location import where
 
+__all__ = [
+    "add_flags", "list_len", "make_list", "make_range", "make_tuple", "mixed_precision_cast",
+    "scalar_add", "scalar_cast", "scalar_div", "scalar_eq", "scalar_floordiv", "scalar_ge",
+    "scalar_gt", "scalar_le", "scalar_log", "scalar_lt", "scalar_max", "scalar_min", "scalar_mod",
+    "scalar_mul", "scalar_ne", "scalar_pow", "scalar_sub", "scalar_to_array", "scalar_uadd",
+    "scalar_usub", "tuple_getitem", "tuple_len", "tuple_reversed", "tuple_setitem", "tuple_to_array",
+]  # fmt: skip
+
 _ops = _core.ops
 
 

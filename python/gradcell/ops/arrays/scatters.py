@@ -16,8 +16,15 @@ from gradcell.derivatives.own_derivatives import Pushforward, call
 from gradcell.ops.arrays import indexing, shaping
 from gradcell.ops.control import composition
 from gradcell.ops.elements import special
+from gradcell.ops.method import in_place, method
 from gradcell.ops.one_plan import one_plan
 from gradcell.tensors.indexing import replaced
+
+__all__: list[str] = [
+    "diagonal_scatter", "index_fill", "inplace_add", "inplace_sub", "inplace_update", "scatter",
+    "scatter_nd_add", "scatter_nd_sub", "scatter_nd_update", "select_scatter", "slice_scatter",
+    "tensor_scatter_sub", "unsorted_segment_max", "unsorted_segment_min", "unsorted_segment_sum",
+]  # fmt: skip
 
 _ops = _core.ops
 
@@ -28,6 +35,7 @@ def scatter_nd_update(input_x: Any, indices: Any, updates: Any, use_locking: boo
     return composition.assign(input_x, indexing.tensor_scatter_update(input_x, indices, updates))
 
 
+@method()
 @one_plan
 def scatter_nd_add(input_x: Any, indices: Any, updates: Any, use_locking: bool = False) -> Tensor:
     """Adds to elements or slices of a parameter at indices [..., depth]; returns the new value."""
@@ -40,12 +48,15 @@ def scatter_nd_sub(input_x: Any, indices: Any, updates: Any, use_locking: bool =
     return scatter_nd_add(input_x, indices, _ops.neg(updates))
 
 
+@method()
 @one_plan
 def tensor_scatter_sub(input_x: Any, indices: Any, updates: Any) -> Tensor:
     """input_x with updates subtracted at indices [..., depth]."""
     return indexing.tensor_scatter_add(input_x, indices, _ops.neg(updates))
 
 
+@method()
+@in_place()
 def scatter(input: Any, axis: Any, index: Any, src: Any) -> Tensor:
     """input with src placed at index along axis, at the index's own other coordinates; the last stays."""
     at = arguments.tensor(index, "scatter", "index")
@@ -54,6 +65,8 @@ def scatter(input: Any, axis: Any, index: Any, src: Any) -> Tensor:
     return indexing.tensor_scatter_elements(input, at, src, axis)
 
 
+@method()
+@in_place()
 @one_plan
 def index_fill(x: Any, axis: Any, index: Any, value: Any) -> Tensor:
     """x with value in the slices along axis at index, integers counted from the end if negative.
@@ -200,9 +213,11 @@ def _named(function: Any, name: str, text: str) -> Any:
 
 
 for _kind in _COMBINED:
-    globals()[f"tensor_scatter_{_kind}"] = _tensor_scatter(_kind)
-    globals()[f"scatter_nd_{_kind}"] = _scatter_nd(_kind)
-    globals()[f"scatter_{_kind}"] = _scatter_rows(_kind)
+    for _name, _make in (
+        ("tensor_scatter", _tensor_scatter), ("scatter_nd", _scatter_nd), ("scatter", _scatter_rows),
+    ):  # fmt: skip
+        globals()[f"{_name}_{_kind}"] = _make(_kind)
+        __all__.append(f"{_name}_{_kind}")
 
 
 def scatter_sub(input_x: Any, indices: Any, updates: Any) -> Tensor:
@@ -213,6 +228,7 @@ def scatter_sub(input_x: Any, indices: Any, updates: Any) -> Tensor:
 # Parts replaced -----------------------------------------------------------------------------------
 
 
+@method()
 @one_plan
 def select_scatter(input: Any, src: Any, axis: int, index: int) -> Tensor:
     """input with its slice at index along axis replaced by src.
@@ -236,6 +252,7 @@ def select_scatter(input: Any, src: Any, axis: int, index: int) -> Tensor:
     return _ops.concat(pieces, a)
 
 
+@method()
 @one_plan
 def slice_scatter(
     input: Any, src: Any, axis: int = 0, start: Any = None, end: Any = None, step: int = 1
@@ -263,6 +280,7 @@ def slice_scatter(
     return _ops.where(Tensor((source >= 0).reshape(shape)), _ops.cast(taken, t.dtype), t)
 
 
+@method()
 def diagonal_scatter(input: Any, src: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
     """input with its offset-th diagonal over two dimensions replaced by src."""
     t = arguments.tensor(input, "diagonal_scatter")
@@ -281,6 +299,7 @@ def diagonal_scatter(input: Any, src: Any, offset: int = 0, dim1: int = 0, dim2:
 # Segments -----------------------------------------------------------------------------------------
 
 
+@method()
 @one_plan
 def unsorted_segment_sum(input_x: Any, segment_ids: Any, num_segments: Any) -> Tensor:
     """The sums of the slices with the same id; ids below zero do not count."""
@@ -334,5 +353,5 @@ def _segment_extremum(name: str, largest: bool) -> Any:
     return op
 
 
-unsorted_segment_max = _segment_extremum("unsorted_segment_max", True)
-unsorted_segment_min = _segment_extremum("unsorted_segment_min", False)
+unsorted_segment_max = method()(_segment_extremum("unsorted_segment_max", True))
+unsorted_segment_min = method()(_segment_extremum("unsorted_segment_min", False))

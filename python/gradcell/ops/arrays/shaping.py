@@ -14,6 +14,7 @@ from gradcell._core import Tensor
 from gradcell.base import arguments
 from gradcell.base.convert import to_dtype
 from gradcell.base.location import where
+from gradcell.ops.method import method
 from gradcell.ops.one_plan import one_plan
 
 __all__ = [
@@ -98,6 +99,7 @@ def squeeze(input: Any, axis: Any = None) -> Tensor:
     return _views.reshape(x, [n for i, n in enumerate(x.shape) if n != 1 or i not in axes])
 
 
+@method(dim="axis")
 def expand_dims(input_x: Any, axis: Any) -> Tensor:
     """With a new dimension of size 1 at axis, counted in the result."""
     x = arguments.tensor(input_x, "ExpandDims")
@@ -106,6 +108,7 @@ def expand_dims(input_x: Any, axis: Any) -> Tensor:
     return _views.reshape(x, dims)
 
 
+@method(axis="dim")
 def unsqueeze(input: Any, dim: Any) -> Tensor:
     """The tensor with a new dimension of size 1 at dim."""
     return expand_dims(input, dim)
@@ -121,6 +124,7 @@ def permute(input: Any, axis: Any) -> Tensor:
     return transpose(input, axis)
 
 
+@method()
 def swapaxes(input: Any, axis0: Any, axis1: Any) -> Tensor:
     """The tensor with two of its dimensions exchanged."""
     x = arguments.tensor(input, "swapaxes")
@@ -132,11 +136,13 @@ def swapaxes(input: Any, axis0: Any, axis1: Any) -> Tensor:
     return _views.transpose(x, perm)
 
 
+@method()
 def swapdims(input: Any, dim0: Any, dim1: Any) -> Tensor:
     """With two dimensions exchanged."""
     return swapaxes(input, dim0, dim1)
 
 
+@method()
 def t(input: Any) -> Tensor:
     """The transposed matrix; vectors and scalars stay as they are. Raises ValueError for more
     dimensions."""
@@ -146,6 +152,7 @@ def t(input: Any) -> Tensor:
     return _views.transpose(x, list(range(x.ndim))[::-1])
 
 
+@method()
 def movedim(x: Any, source: Any, destination: Any) -> Tensor:
     """With the dimensions of source moved to the positions of destination, the others in order."""
     x = arguments.tensor(x, "movedim")
@@ -192,6 +199,7 @@ def broadcast_to(input: Any, shape: Any) -> Tensor:
     return _views.broadcast_to(input, arguments.integers(shape, "BroadcastTo", "shape"))
 
 
+@method(reps="dims")
 @one_plan
 def tile(input: Any, dims: Any) -> Tensor:
     """Repeated as a whole dims[i] times along each dimension; shorter ones count from the last.
@@ -213,6 +221,7 @@ def tile(input: Any, dims: Any) -> Tensor:
     return _ops.reshape(_ops.broadcast_to(_ops.reshape(x, apart), spread), joined)
 
 
+@method(dim="axis")
 @one_plan
 def repeat_interleave(input: Any, repeats: Any, axis: Any = None) -> Tensor:
     """Each element repeated `repeats` times in a row along axis; None: of the flattened tensor.
@@ -250,6 +259,7 @@ def _window(x: Tensor, axis: int, start: int, size: int, step: int = 1, by: Any 
     return by.slice(x, starts, sizes, steps)  # type: ignore[no-any-return]
 
 
+@method(dim="axis")
 def narrow(input: Any, axis: Any, start: Any, length: Any) -> Tensor:
     """`length` elements along axis from `start` on; ValueError if they reach over the end."""
     x = arguments.tensor(input, "narrow")
@@ -300,6 +310,7 @@ def flip(input: Any, dims: Any) -> Tensor:
     return x
 
 
+@method(axis="dims")
 @one_plan
 def roll(input: Any, shifts: Any, dims: Any = None) -> Tensor:
     """With elements moved on by shifts along dims, the last ones coming first again.
@@ -376,6 +387,7 @@ def _cut(x: Tensor, axis: int, sizes: list[int]) -> tuple[Tensor, ...]:
     return tuple(_window(x, axis, at, n, by=_views) for at, n in zip(ends, sizes, strict=False))
 
 
+@method(dim="axis", split_size="split_size_or_sections")
 def split(tensor: Any, split_size_or_sections: Any, axis: Any = 0) -> tuple[Tensor, ...]:
     """Cut along an axis, into pieces of one size (the last may be smaller) or of given sizes.
 
@@ -399,6 +411,7 @@ def split(tensor: Any, split_size_or_sections: Any, axis: Any = 0) -> tuple[Tens
     return _cut(x, a, [min(step, n - i) for i in range(0, n, step)] or [0])
 
 
+@method(dim="axis")
 def chunk(input: Any, chunks: Any, axis: Any = 0) -> tuple[Tensor, ...]:
     """Cut along an axis into at most `chunks` pieces, all but the last of one size."""
     x = arguments.tensor(input, "chunk")
@@ -418,6 +431,7 @@ def unstack(input_x: Any, axis: Any = 0) -> tuple[Tensor, ...]:
     return _views.unstack(x, a)
 
 
+@method(axis="dim")
 def unbind(input: Any, dim: Any = 0) -> tuple[Tensor, ...]:
     """The slices of a tensor along dim, which the slices no longer have."""
     return unstack(input, dim)
@@ -457,6 +471,7 @@ def _triangle(x: Tensor, op: str) -> Tensor:
     return _offsets(list(x.shape))
 
 
+@method()
 @one_plan
 def tril(input: Any, diagonal: int = 0) -> Tensor:
     """The lower triangle: zero above the diagonal-th diagonal of the last two dimensions."""
@@ -464,6 +479,7 @@ def tril(input: Any, diagonal: int = 0) -> Tensor:
     return _ops.where(_ops.less_equal(_triangle(x, "tril"), diagonal), x, False)
 
 
+@method()
 @one_plan
 def triu(input: Any, diagonal: int = 0) -> Tensor:
     """The upper triangle: zero below the diagonal-th diagonal of the last two dimensions."""
@@ -497,6 +513,7 @@ def diagonal_or_matrix(input: Any, diagonal: int = 0) -> Tensor:
     return _ops.reshape(_ops.slice_scatter(x, [n * n], [first], [n + 1]), [n, n])
 
 
+@method(axis1="dim1", axis2="dim2")
 def diagonal(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
     """The offset-th diagonal over two dimensions, which go; it comes as the last dimension."""
     x = arguments.tensor(input, "diagonal")
@@ -505,6 +522,7 @@ def diagonal(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tenso
     return _views.diagonal(x, offset, a, b)
 
 
+@method()
 @one_plan
 def trace(input: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
     """The sum of the elements on the diagonal."""

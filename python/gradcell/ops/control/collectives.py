@@ -11,6 +11,11 @@ from gradcell.communication import collectives
 from gradcell.communication.management import GlobalComm, _check_group, member_of
 from gradcell.ops.primitive import Primitive
 
+__all__ = [
+    "AllGather", "AllReduce", "AlltoAll", "Barrier", "Broadcast", "Reduce", "ReduceOp",
+    "ReduceScatter", "_VirtualDataset",
+]  # fmt: skip
+
 _WORLD = GlobalComm.WORLD_COMM_GROUP
 
 

@@ -18,6 +18,11 @@ from gradcell.derivatives.custom_rules import gradients_of
 from gradcell.derivatives.own_derivatives import Pullback, Tensors, call, defined_at, filled
 from gradcell.ops.primitive import Primitive
 
+__all__ = [
+    "AiCPURegOp", "AkgGpuRegOp", "CpuRegOp", "Custom", "CustomOpBuilder", "CustomRegOp", "DataType",
+    "TBERegOp", "custom_info_register", "op_info_register", "prim_attr_register",
+]  # fmt: skip
+
 
 class Custom(Primitive):
     """An op whose function gets NumPy arrays and gives one or several: func_type 'pyfunc'.

@@ -14,6 +14,7 @@ from gradcell._core import Tensor
 from gradcell.base import arguments
 from gradcell.base.convert import to_dtype
 from gradcell.base.location import where
+from gradcell.ops.method import method
 from gradcell.ops.one_plan import in_float32, one_plan
 
 __all__ = [
@@ -44,6 +45,7 @@ def _negative_part(x: Tensor) -> Tensor:
     return _ops.where(_ops.greater(x, 0), 0, x)
 
 
+@method()
 @one_plan
 @in_float32
 def softplus(input: Any, beta: Any = 1, threshold: Any = 20) -> Tensor:
@@ -60,6 +62,7 @@ def softplus(input: Any, beta: Any = 1, threshold: Any = 20) -> Tensor:
     return y if threshold >= 20 else _ops.where(_ops.greater(scaled, threshold), x, y)
 
 
+@method()
 @one_plan
 @in_float32
 def logsigmoid(x: Any) -> Tensor:
@@ -67,6 +70,7 @@ def logsigmoid(x: Any) -> Tensor:
     return _ops.neg(_softplus(_ops.neg(_float(x, "logsigmoid"))))
 
 
+@method()
 @one_plan
 @in_float32
 def silu(input: Any) -> Tensor:
@@ -80,6 +84,7 @@ def swish(x: Any) -> Tensor:
     return silu(x)
 
 
+@method()
 @one_plan
 @in_float32
 def mish(x: Any) -> Tensor:
@@ -89,6 +94,7 @@ def mish(x: Any) -> Tensor:
     return _ops.mul(x, _ops.tanh(_softplus(x)))
 
 
+@method()
 @one_plan
 @in_float32
 def gelu(input: Any, approximate: str = "none") -> Tensor:
@@ -111,6 +117,7 @@ def _elu(x: Tensor, alpha: Any, above: Tensor) -> Tensor:
     return _ops.where(above, x, below)
 
 
+@method()
 @one_plan
 @in_float32
 def elu(input_x: Any, alpha: Any = 1.0) -> Tensor:
@@ -119,6 +126,7 @@ def elu(input_x: Any, alpha: Any = 1.0) -> Tensor:
     return _elu(x, alpha, _ops.greater(x, 0))
 
 
+@method()
 @one_plan
 @in_float32
 def selu(input_x: Any) -> Tensor:
@@ -140,6 +148,7 @@ def celu(x: Any, alpha: Any = 1.0) -> Tensor:
     return _ops.where(_ops.greater(x, 0), x, below)
 
 
+@method()
 @one_plan
 def leaky_relu(input: Any, alpha: Any = 0.2) -> Tensor:
     """x where positive, else alpha * x. The derivative at 0 is (1 + alpha) / 2."""
@@ -175,12 +184,14 @@ def _relu6(x: Tensor) -> Tensor:
     return _ops.where(_ops.greater(x, 6), 6, _ops.relu(x))
 
 
+@method()
 @one_plan
 def hardtanh(input: Any, min_val: Any = -1.0, max_val: Any = 1.0) -> Tensor:
     """x between min_val and max_val. The derivative is 1/2 at the bounds, 0 beyond."""
     return _ops.minimum(_ops.maximum(_float(input, "hardtanh"), min_val), max_val)
 
 
+@method()
 @one_plan
 def relu6(x: Any) -> Tensor:
     """x between 0 and 6. The derivative is 0 at 0 and 1 at 6."""
@@ -197,6 +208,7 @@ def hardswish(input: Any) -> Tensor:
     return _ops.hardswish(_float(input, "hardswish"))
 
 
+@method()
 @one_plan
 @in_float32
 def softsign(x: Any) -> Tensor:
@@ -213,6 +225,7 @@ def tanhshrink(input: Any) -> Tensor:
     return _ops.sub(x, _ops.tanh(x))
 
 
+@method()
 @one_plan
 def hardshrink(x: Any, lambd: Any = 0.5) -> Tensor:
     """x where |x| > lambd, and 0 elsewhere."""
@@ -268,6 +281,7 @@ def _total(x: Tensor, axes: list[int]) -> Tensor:
     return _ops.reduce_sum(x, axes, True) if axes else x
 
 
+@method(dim="axis")
 @one_plan
 def softmax(input: Any, axis: Any = -1, *, dtype: Any = None) -> Tensor:
     """$exp(x) / sum(exp(x))$ along axis. Raises ValueError for an axis out of range."""
@@ -287,6 +301,7 @@ def softmin(x: Any, axis: Any = -1, *, dtype: Any = None) -> Tensor:
     return softmax(_ops.neg(x), axis, dtype=dtype)
 
 
+@method(dim="axis")
 @one_plan
 @in_float32
 def log_softmax(logits: Any, axis: Any = -1) -> Tensor:

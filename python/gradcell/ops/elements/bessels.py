@@ -13,6 +13,8 @@ from gradcell._core import Tensor
 from gradcell.base import arguments
 from gradcell.ops.one_plan import one_plan
 
+__all__: list[str] = []
+
 _ops = _core.ops
 
 _FAR = 25.0  #: where the asymptotic series begin
@@ -159,4 +161,6 @@ def _made(kind: str, order: int, scaled: bool) -> Any:
 for _kind in _KINDS:
     for _order in (0, 1):
         for _scaled in (False, True)[: 1 + (_kind in "ik")]:
-            globals()[f"bessel_{_kind}{_order}{'e' * _scaled}"] = _made(_kind, _order, _scaled)
+            _name = f"bessel_{_kind}{_order}{'e' * _scaled}"
+            globals()[_name] = _made(_kind, _order, _scaled)
+            __all__.append(_name)

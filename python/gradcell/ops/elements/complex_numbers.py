@@ -12,11 +12,17 @@ from gradcell._core import Tensor
 from gradcell.base import arguments
 from gradcell.base.location import where
 from gradcell.ops.arrays import shaping
+from gradcell.ops.method import method
 from gradcell.ops.one_plan import one_plan
+
+__all__ = [
+    "adjoint", "angle", "conj", "imag", "is_complex", "isreal", "polar", "real", "view_as_real",
+]  # fmt: skip
 
 _ops = _core.ops
 
 
+@method()
 def is_complex(input: Any) -> bool:
     """Whether the dtype of a tensor is complex."""
     return arguments.tensor(input, "is_complex").dtype.is_complex
@@ -37,6 +43,7 @@ def made(real: Tensor, imag: Tensor) -> Tensor:
     return _ops.view_as_complex(_ops.concat(both, real.ndim))
 
 
+@method()
 @one_plan
 def real(input: Any) -> Tensor:
     """The real part, in the dtype of the parts; of a real tensor a copy."""
@@ -44,6 +51,7 @@ def real(input: Any) -> Tensor:
     return part(x, 0) if x.dtype.is_complex else x
 
 
+@method()
 @one_plan
 def imag(input: Any) -> Tensor:
     """The imaginary part, in the dtype of the parts; of a real tensor zeros."""
@@ -51,6 +59,7 @@ def imag(input: Any) -> Tensor:
     return part(x, 1) if x.dtype.is_complex else _ops.full(list(x.shape), 0, x.dtype)
 
 
+@method()
 @one_plan
 def conj(input: Any) -> Tensor:
     """The complex conjugate; of a real tensor a copy."""
@@ -64,6 +73,7 @@ def adjoint(x: Any) -> Tensor:
     return conj(turned) if turned.dtype.is_complex else turned
 
 
+@method()
 @one_plan
 def angle(input: Any) -> Tensor:
     """The angle of complex numbers in radians, in (-pi, pi]; of real ones 0, or pi where negative.
@@ -78,6 +88,7 @@ def angle(input: Any) -> Tensor:
     return _ops.cast(turned, x.dtype)
 
 
+@method()
 @one_plan
 def isreal(input: Any) -> Tensor:
     """Whether the imaginary part is zero, elementwise."""

@@ -16,6 +16,7 @@ from gradcell._core import Tensor
 from gradcell.base import arguments
 from gradcell.base.location import where as _where
 from gradcell.ops.elements.row_texts import text_of
+from gradcell.ops.method import method
 from gradcell.ops.one_plan import in_float32, one_plan
 from gradcell.ops.primitive import primitive_of
 
@@ -69,6 +70,7 @@ def pow(input: Any, exponent: Any) -> Tensor:
     return _ops.pow(input, exponent)
 
 
+@method()
 @one_plan
 @in_float32
 def logit(input: Any, eps: Any = None) -> Tensor:

@@ -17,7 +17,10 @@ from gradcell.base import arguments
 from gradcell.base.location import where
 from gradcell.ops.control.loops import ForiLoop
 from gradcell.ops.elements import special
+from gradcell.ops.method import method
 from gradcell.ops.one_plan import one_plan
+
+__all__ = ["igamma", "igammac", "mvlgamma", "polygamma", "zeta"]
 
 _ops = _core.ops
 
@@ -104,6 +107,7 @@ def polygamma(n: Any, input: Any) -> Tensor:
     return _ops.mul(zeta(float(order + 1), x), sign * math.factorial(order))
 
 
+@method()
 def mvlgamma(input: Any, p: int) -> Tensor:
     """The logarithm of the gamma function of p dimensions: p (p - 1) / 4 log(pi) and the sum of
     lgamma(input - j / 2) for j from 0 to p - 1 (James 1964); NaN unless input > (p - 1) / 2.
@@ -118,12 +122,14 @@ def mvlgamma(input: Any, p: int) -> Tensor:
     return _ops.where(_ops.greater(x, (count - 1) / 2), total, math.nan)
 
 
+@method()
 def igamma(input: Any, other: Any) -> Tensor:
     """The regularised lower incomplete gamma function P(input, other): the integral of t^(input - 1) e^-t
     from 0 to other, over Gamma(input) (Abramowitz and Stegun 6.5.1). NaN unless input > 0, other >= 0."""
     return _incomplete(input, other, "igamma")[0]
 
 
+@method()
 def igammac(input: Any, other: Any) -> Tensor:
     """1 - igamma, exact where that is small: Q(input, other) (Abramowitz and Stegun 6.5.3)."""
     return _incomplete(input, other, "igammac")[1]

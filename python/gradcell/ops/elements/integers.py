@@ -10,7 +10,13 @@ from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import arguments
 from gradcell.base.location import where
+from gradcell.ops.method import method
 from gradcell.ops.one_plan import one_plan
+
+__all__ = [
+    "bitwise_and", "bitwise_left_shift", "bitwise_not", "bitwise_or", "bitwise_right_shift",
+    "bitwise_xor", "gcd", "lcm",
+]  # fmt: skip
 
 _ops = _core.ops
 
@@ -55,18 +61,21 @@ def _integers(name: str, text: str, logical: Any = None) -> Any:
     return op
 
 
-bitwise_and = _integers("bitwise_and", "The bits that both have", _ops.logical_and)
-bitwise_or = _integers("bitwise_or", "The bits that one of both has", _ops.logical_or)
-bitwise_xor = _integers("bitwise_xor", "The bits that only one of both has", _ops.logical_xor)
-bitwise_left_shift = _integers("bitwise_left_shift", "input times 2^other")
-bitwise_right_shift = _integers("bitwise_right_shift", "input over 2^other, down")
+bitwise_and = method()(_integers("bitwise_and", "The bits that both have", _ops.logical_and))
+bitwise_or = method()(_integers("bitwise_or", "The bits that one of both has", _ops.logical_or))
+bitwise_xor = method()(
+    _integers("bitwise_xor", "The bits that only one of both has", _ops.logical_xor)
+)
+bitwise_left_shift = method()(_integers("bitwise_left_shift", "input times 2^other"))
+bitwise_right_shift = method()(_integers("bitwise_right_shift", "input over 2^other, down"))
 
 
+@method()
 def bitwise_not(input: Any) -> Tensor:
     """All bits turned over: -1 - input for integers, not for bool."""
     x = arguments.tensor(input, "bitwise_not")
     return _ops.logical_not(x) if x.dtype == _core.bool else _ops.sub(-1, x)
 
 
-gcd = _integers("gcd", "The greatest common divisor")
-lcm = _integers("lcm", "The least common multiple")
+gcd = method()(_integers("gcd", "The greatest common divisor"))
+lcm = method()(_integers("lcm", "The least common multiple"))

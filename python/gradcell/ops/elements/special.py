@@ -11,8 +11,16 @@ from gradcell._core import Tensor
 from gradcell.base import arguments
 from gradcell.base.convert import gap_at_one, limits
 from gradcell.ops.elements import complex_numbers
+from gradcell.ops.method import method
 from gradcell.ops.one_plan import in_float32, one_plan
 from gradcell.ops.reductions import reductions
+
+__all__ = [
+    "addcdiv", "addcmul", "approximate_equal", "cbrt", "deg2rad", "digamma", "fix", "float_power",
+    "frac", "heaviside", "inv", "is_floating_point", "isposinf", "lgamma", "logaddexp",
+    "logaddexp2", "nan_to_num", "positive", "pows", "rad2deg", "sgn", "signbit", "sinc",
+    "truncate_div", "truncate_mod", "xdivy",
+]  # fmt: skip
 
 _ops = _core.ops
 
@@ -24,6 +32,7 @@ def _float(value: Any, op: str, name: str = "input") -> Tensor:
 # Signs --------------------------------------------------------------------------------------------
 
 
+@method()
 @one_plan
 def signbit(input: Any) -> Tensor:
     """Whether the sign of each element is minus; -0 counts as negative."""
@@ -41,6 +50,7 @@ def isposinf(input: Any) -> Tensor:
     return _ops.logical_and(_ops.isinf(x), _ops.greater(x, 0))
 
 
+@method()
 @one_plan
 def heaviside(input: Any, values: Any) -> Tensor:
     """The Heaviside step function: 0 below zero, 1 above, values at zero."""
@@ -49,11 +59,13 @@ def heaviside(input: Any, values: Any) -> Tensor:
     return _ops.where(_ops.equal(x, 0), values, _ops.where(_ops.isnan(x), x, step))
 
 
+@method()
 def sgn(input: Any) -> Tensor:
     """The sign of each element: -1, 0 or 1."""
     return _ops.sign(input)
 
 
+@method()
 def positive(input: Any) -> Tensor:
     """A copy of the tensor, as Python's +x. Raises TypeError for bool."""
     x = arguments.tensor(input, "positive")
@@ -74,6 +86,7 @@ def fix(input: Any) -> Tensor:
     return _ops.trunc(x)
 
 
+@method()
 @one_plan
 def frac(x: Any) -> Tensor:
     """The fractional part of each element, with the sign of x."""
@@ -100,6 +113,7 @@ def truncate_mod(x: Any, y: Any) -> Tensor:
     return _ops.sub(a, _ops.mul(b, truncate_div(a, b)))
 
 
+@method()
 @one_plan
 def nan_to_num(input: Any, nan: Any = None, posinf: Any = None, neginf: Any = None) -> Tensor:
     """NaN replaced by nan (0 by default), infinities by posinf and neginf (by default the dtype's
@@ -131,6 +145,7 @@ def cbrt(x: Any) -> Tensor:
     return _ops.where(_ops.less(t, 0), _ops.neg(size), size)
 
 
+@method()
 def float_power(input: Any, exponent: Any) -> Tensor:
     """input to the power of exponent, in float64, or complex128 if one of them is complex."""
     wide = Tensor(0.0, _core.float64)
@@ -140,11 +155,13 @@ def float_power(input: Any, exponent: Any) -> Tensor:
     return _ops.pow(_ops.cast(a, dtype), _ops.cast(b, dtype))
 
 
+@method()
 def deg2rad(x: Any) -> Tensor:
     """Converts degrees to radians: x pi / 180."""
     return _ops.mul(_float(x, "deg2rad", "x"), math.pi / 180)
 
 
+@method()
 def rad2deg(x: Any) -> Tensor:
     """Converts radians to degrees: 180 x / pi."""
     return _ops.mul(_float(x, "rad2deg", "x"), 180 / math.pi)
@@ -165,6 +182,7 @@ def log_sum(a: Tensor, b: Tensor, base: float = math.e) -> Tensor:
     return _ops.add(_ops.where(above, a, b), tail)
 
 
+@method()
 @one_plan
 @in_float32
 def logaddexp(input: Any, other: Any) -> Tensor:
@@ -172,6 +190,7 @@ def logaddexp(input: Any, other: Any) -> Tensor:
     return log_sum(_float(input, "logaddexp"), _float(other, "logaddexp", "other"))
 
 
+@method()
 @one_plan
 @in_float32
 def logaddexp2(input: Any, other: Any) -> Tensor:
@@ -179,6 +198,7 @@ def logaddexp2(input: Any, other: Any) -> Tensor:
     return log_sum(_float(input, "logaddexp2"), _float(other, "logaddexp2", "other"), 2.0)
 
 
+@method()
 @one_plan
 def xdivy(x: Any, y: Any) -> Tensor:
     """The quotient x / y, and 0 where both are 0."""
@@ -187,6 +207,7 @@ def xdivy(x: Any, y: Any) -> Tensor:
     return _ops.where(zero, 0, _ops.div(a, _ops.where(zero, 1, b)))
 
 
+@method()
 @one_plan
 @in_float32
 def addcmul(input: Any, tensor1: Any, tensor2: Any, value: Any = 1) -> Tensor:
@@ -194,6 +215,7 @@ def addcmul(input: Any, tensor1: Any, tensor2: Any, value: Any = 1) -> Tensor:
     return _ops.add(input, _ops.mul(value, _ops.mul(tensor1, tensor2)))
 
 
+@method()
 @one_plan
 @in_float32
 def addcdiv(input: Any, tensor1: Any, tensor2: Any, value: Any = 1) -> Tensor:
@@ -201,6 +223,7 @@ def addcdiv(input: Any, tensor1: Any, tensor2: Any, value: Any = 1) -> Tensor:
     return _ops.add(input, _ops.mul(value, _ops.div(tensor1, tensor2)))
 
 
+@method()
 @one_plan
 @in_float32
 def sinc(input: Any) -> Tensor:
@@ -245,6 +268,7 @@ def _from_integer(t: Tensor) -> Tensor:
     return _ops.where(_ops.less(_ops.abs(t), 0.5), t, _ops.sub(t, _ops.round(t)))
 
 
+@method()
 @one_plan
 @in_float32
 def lgamma(input: Any) -> Tensor:
@@ -286,6 +310,7 @@ def lgamma(input: Any) -> Tensor:
     return _ops.where(endless, math.inf, out)
 
 
+@method()
 @one_plan
 def digamma(input: Any) -> Tensor:
     """The derivative of log Gamma(x): infinite at 0, NaN at the negative integers.
@@ -337,11 +362,13 @@ def float_status(x: Any) -> Tensor:
     return _ops.reshape(_ops.cast(bad, _core.float32), [1])
 
 
+@method()
 def approximate_equal(x: Any, y: Any, tolerance: float = 1e-05) -> Tensor:
     """Whether two elements differ by less than the tolerance."""
     return _ops.less(_ops.abs(_ops.sub(x, y)), tolerance)
 
 
+@method()
 def is_floating_point(input: Any) -> bool:
     """Whether the dtype of a tensor is a real floating type."""
     dtype = arguments.tensor(input, "is_floating_point").dtype

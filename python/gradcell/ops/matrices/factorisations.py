@@ -21,7 +21,13 @@ from gradcell.base.location import where
 from gradcell.derivatives.own_derivatives import Pullback, call, fitted
 from gradcell.ops.arrays import shaping
 from gradcell.ops.elements import complex_numbers
+from gradcell.ops.method import method
 from gradcell.ops.one_plan import in_float32, one_plan
+
+__all__ = [
+    "cholesky", "cholesky_inverse", "cholesky_solve", "det", "eigh", "inverse", "logdet",
+    "matrix_power", "matrix_solve", "pinv", "qr", "slogdet", "svd", "tensor_solve",
+]  # fmt: skip
 
 _ops = _core.ops
 
@@ -125,6 +131,7 @@ def _factors(x: Tensor) -> Tensor:
     return _ops.lu_factors(numbers.of(x), numbers.pairs)
 
 
+@method()
 @one_plan
 def inverse(input: Any) -> Tensor:
     """The inverses of matrices [..., n, n]. Raises ValueError for a singular one."""
@@ -268,6 +275,7 @@ def _determinant(factors: Tensor, numbers: _Numbers, *parts: int) -> list[Tensor
     return [_ops.cast(piece(k), numbers.dtype) for k in parts]
 
 
+@method()
 @one_plan
 def slogdet(input: Any) -> tuple[Tensor, Tensor]:
     """(the sign of the determinant, log of its size) of matrices [..., n, n].
@@ -300,6 +308,7 @@ def _of_matrices(numbers: Tensor) -> Tensor:
     return _ops.reshape(numbers, [*numbers.shape, 1, 1])
 
 
+@method()
 @one_plan
 def det(input: Any) -> Tensor:
     """The determinants of matrices [..., n, n].
@@ -340,6 +349,7 @@ def _small_det(x: Tensor, n: int) -> Tensor:
     return out
 
 
+@method()
 def logdet(input: Any) -> Tensor:
     """log of the determinants of matrices [..., n, n]: NaN where a real one is negative."""
     sign, size = slogdet(input)
@@ -351,6 +361,7 @@ def logdet(input: Any) -> Tensor:
 # Factorisations -----------------------------------------------------------------------------------
 
 
+@method()
 @one_plan
 def cholesky(input_x: Any, upper: bool = False) -> Tensor:
     """L with L L' = A for symmetric (Hermitian) positive definite matrices A [..., n, n]; L' if upper.
@@ -374,6 +385,7 @@ def cholesky(input_x: Any, upper: bool = False) -> Tensor:
     return _transposed(root) if upper else root
 
 
+@method()
 @one_plan
 def cholesky_inverse(input_x: Any, upper: bool = False) -> Tensor:
     """The inverse of L L' (of L' L if upper) from its factor L, all of input_x, as in MindSpore.
@@ -393,6 +405,7 @@ def cholesky_inverse(input_x: Any, upper: bool = False) -> Tensor:
     return _differentiable("cholesky_inverse", [found], [x], adjoint)[0]
 
 
+@method()
 @one_plan
 def cholesky_solve(input: Any, input2: Any, upper: bool = False) -> Tensor:
     """The solutions of L L' x = input (of L' L x if upper) from the factor L, one triangle of input2.
@@ -426,6 +439,7 @@ def _factor_solution(b: Tensor, low: Tensor) -> Tensor:
     return _differentiable("cholesky_solve", [found], [b, low], adjoint)[0]
 
 
+@method()
 @one_plan
 def qr(input: Any, mode: str = "reduced") -> tuple[Tensor, Tensor]:
     """(Q with orthonormal columns, R upper triangular) with Q R = A, for [..., m, n].
@@ -475,6 +489,7 @@ def qr(input: Any, mode: str = "reduced") -> tuple[Tensor, Tensor]:
     return q, r
 
 
+@method()
 def svd(input: Any, full_matrices: bool = False, compute_uv: bool = True) -> Any:
     """(singular values, U, V) with U diag(s) V' = A, for [..., m, n]; the values alone without
     compute_uv.
@@ -604,6 +619,7 @@ def eigh(input: Any) -> tuple[Tensor, Tensor]:
     return values, vectors
 
 
+@method()
 @one_plan
 def matrix_power(input: Any, n: int) -> Tensor:
     """The n-th power of matrices, by squaring; of the inverse for a negative n."""

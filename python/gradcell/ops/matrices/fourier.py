@@ -23,6 +23,10 @@ from gradcell.ops.arrays import shaping
 from gradcell.ops.elements.complex_numbers import part
 from gradcell.ops.one_plan import one_plan
 
+__all__: list[str] = [
+    "fftfreq", "fftshift", "ifftshift", "rfftfreq", "stft",
+]  # fmt: skip
+
 _ops = _core.ops
 
 _NORMS = ("backward", "ortho", "forward")
@@ -208,6 +212,7 @@ def _make() -> None:
             function.__name__ = function.__qualname__ = name
             function.__doc__ = doc
             globals()[name] = function
+            __all__.append(name)
 
 
 _make()

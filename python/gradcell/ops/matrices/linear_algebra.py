@@ -15,8 +15,14 @@ from gradcell.base.location import where
 from gradcell.ops.arrays import shaping
 from gradcell.ops.elements import complex_numbers
 from gradcell.ops.matrices import products
+from gradcell.ops.method import method
 from gradcell.ops.one_plan import in_float32, one_plan
 from gradcell.ops.reductions import reductions
+
+__all__ = [
+    "addbmm", "addmv", "addr", "baddbmm", "batch_dot", "block_diag", "cdist", "cross", "einsum",
+    "kron", "matrix_diag", "matrix_exp", "mv", "renorm", "vander", "vecdot", "vector_norm",
+]  # fmt: skip
 
 _ops = _core.ops
 
@@ -36,24 +42,28 @@ def _plus(base: Any, product: Tensor, beta: Any, alpha: Any) -> Tensor:
     return _ops.add(_ops.mul(base, beta), _ops.mul(product, alpha))
 
 
+@method()
 @one_plan
 def addmv(input: Any, mat: Any, vec: Any, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """A matrix-vector product that is added: $beta input + alpha mat vec$."""
     return _plus(input, mv(mat, vec), beta, alpha)
 
 
+@method()
 @one_plan
 def addr(x: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """An outer product that is added: $beta x + alpha vec1 vec2'$."""
     return _plus(x, products.outer(vec1, vec2), beta, alpha)
 
 
+@method()
 @one_plan
 def baddbmm(input: Any, batch1: Any, batch2: Any, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """Matrix products that are added, matrix by matrix: $beta input + alpha batch1 batch2$."""
     return _plus(input, products.bmm(batch1, batch2), beta, alpha)
 
 
+@method()
 @one_plan
 def addbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """beta input + alpha times the sum of the products of all matrices."""
@@ -81,6 +91,7 @@ def kron(input: Any, other: Any) -> Tensor:
     return _ops.reshape(_ops.mul(apart, spread), [m * n for m, n in zip(left, right, strict=True)])
 
 
+@method()
 @one_plan
 @in_float32
 def cross(input: Any, other: Any, dim: Any = None) -> Tensor:
@@ -358,6 +369,7 @@ def cdist(x1: Any, x2: Any, p: float = 2.0) -> Tensor:
     return vector_norm(differences, order, -1, False)
 
 
+@method()
 def renorm(input: Any, p: float, axis: int, maxnorm: float) -> Tensor:
     """input, with the slices along axis whose p-norm is above maxnorm scaled down to it.
 

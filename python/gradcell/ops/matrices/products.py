@@ -8,13 +8,15 @@ from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import arguments
 from gradcell.base.location import where
+from gradcell.ops.method import method
 from gradcell.ops.one_plan import one_plan
 
-__all__ = ["addmm", "bmm", "dot", "inner", "matmul", "mm", "outer", "tensor_dot"]
+__all__ = ["addmm", "bmm", "dot", "ger", "inner", "matmul", "mm", "outer", "tensor_dot"]
 
 _ops = _core.ops
 
 
+@method(tensor2="other")
 def matmul(input: Any, other: Any) -> Tensor:
     """The matrix product, with the rules of NumPy's matmul.
 
@@ -25,6 +27,7 @@ def matmul(input: Any, other: Any) -> Tensor:
     return _ops.matmul(input, other)
 
 
+@method()
 def mm(input: Any, mat2: Any) -> Tensor:
     """The product of two matrices, [M, K] by [K, N]. Raises ValueError for other ranks."""
     a, b = arguments.tensor(input, "mm"), arguments.tensor(mat2, "mm", "mat2")
@@ -35,6 +38,7 @@ def mm(input: Any, mat2: Any) -> Tensor:
     return _ops.matmul(a, b)
 
 
+@method()
 def bmm(input_x: Any, mat2: Any) -> Tensor:
     """The matrix products of two batches: [..., M, K] by [..., K, N], leading dimensions broadcast.
 
@@ -49,6 +53,7 @@ def bmm(input_x: Any, mat2: Any) -> Tensor:
     return _ops.matmul(a, b)
 
 
+@method()
 def dot(input: Any, other: Any) -> Tensor:
     """Sums of products over input's last dimension and other's last but one.
 
@@ -108,6 +113,7 @@ def _product(sizes: list[int]) -> int:
     return total
 
 
+@method()
 def inner(input: Any, other: Any) -> Tensor:
     """Sums of products over the last dimensions of both tensors."""
     a, b = arguments.tensor(input, "inner"), arguments.tensor(other, "inner", "other")
@@ -116,6 +122,7 @@ def inner(input: Any, other: Any) -> Tensor:
     return tensor_dot(a, b, [[a.ndim - 1], [b.ndim - 1]])
 
 
+@method("outer", "ger")
 def outer(input: Any, vec2: Any) -> Tensor:
     """The outer product of two vectors: [N], [M] to [N, M]. The elements of another input count as one
     vector, and vec2 may be what broadcasts with it."""
@@ -123,6 +130,7 @@ def outer(input: Any, vec2: Any) -> Tensor:
     return _ops.mul(_ops.reshape(a, [a.size, 1]), b)
 
 
+@method()
 @one_plan
 def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """A matrix product that is added: $beta input + alpha mat1 mat2$."""

@@ -23,7 +23,7 @@ from gradcell.context import get_context
 from gradcell.ops.one_plan import one_plan
 from gradcell.ops.random.functions import _draw, _stream
 
-__all__ = ["attend", "composed", "flash_attention_score", "weights"]
+__all__ = ["flash_attention_score"]
 
 _composed: ContextVar[bool] = ContextVar("composed", default=False)
 

@@ -18,6 +18,11 @@ from gradcell.base.location import where
 from gradcell.ops.arrays import shaping
 from gradcell.ops.one_plan import in_float32, one_plan
 
+__all__ = [
+    "bounding_box_decode", "bounding_box_encode", "check_valid", "crop_and_resize",
+    "depth_to_space", "grid_sample", "iou", "pixel_shuffle", "pixel_unshuffle", "space_to_depth",
+]  # fmt: skip
+
 _ops = _core.ops
 
 

@@ -14,7 +14,7 @@ from gradcell.base.location import where
 from gradcell.ops.control import composition
 from gradcell.ops.one_plan import in_float32, one_plan
 
-__all__ = ["layer_norm"]
+__all__ = ["batch_norm", "layer_norm", "lrn", "rms_norm"]
 
 _ops = _core.ops
 

@@ -349,7 +349,13 @@ def _text(name: str, function: Callable[..., Any]) -> str:
     return f"{name}: {text}" if text else f"{name}{inspect.signature(function)}"
 
 
+#: What MindSpore has in private modules, not among its ops.
+_PRIVATE = """
+    FusedSparseAdam FusedSparseLazyAdam IgammaGradA ROIAlignGrad SoftplusGrad SparseCountSparseOutput
+    SparseReshape StridedSliceGrad TraceV2 TupleToTensor
+""".split()
 NAMES = [*ROWS, *ASCEND.split()]
+__all__ = [name for name in NAMES if name not in _PRIVATE]
 
 
 def __getattr__(name: str) -> Any:

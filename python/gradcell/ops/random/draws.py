@@ -12,8 +12,11 @@ from gradcell.base import arguments
 from gradcell.base.convert import to_dtype
 from gradcell.base.location import where
 from gradcell.ops.arrays import indexing
+from gradcell.ops.method import method
 from gradcell.ops.one_plan import one_plan
 from gradcell.ops.random import functions
+
+__all__ = ["choice_with_mask", "multinomial", "random_categorical", "shuffle"]
 
 _ops = _core.ops
 
@@ -29,6 +32,7 @@ def _gumbel(shape: list[int], seed: int) -> Tensor:
     return _ops.neg(_ops.log(_ops.neg(_ops.log(u))))
 
 
+@method()
 def multinomial(input: Any, num_samples: int, replacement: bool = True, seed: Any = None) -> Tensor:
     """Indices drawn by the weights in a vector, or each row of a matrix: int32 [..., num_samples].
 
@@ -55,6 +59,7 @@ def multinomial(input: Any, num_samples: int, replacement: bool = True, seed: An
     return indexing.topk(score, count)[1]
 
 
+@method()
 def random_categorical(
     logits: Any, num_sample: int, seed: int = 0, dtype: Any = _core.int64
 ) -> Tensor:

@@ -18,6 +18,7 @@ from gradcell.base import arguments
 from gradcell.base.convert import to_dtype
 from gradcell.base.location import where as _where
 from gradcell.ops.arrays import indexing
+from gradcell.ops.method import method
 from gradcell.ops.one_plan import in_float32, one_plan
 
 __all__ = [
@@ -56,6 +57,7 @@ def reduce_sum(x: Any, axis: Any = ()) -> Tensor:
     return _ops.reduce_sum(x, _axes(axis))
 
 
+@method(dim="axis", keepdim="keep_dims", keepdims="keep_dims")
 def mean(x: Any, axis: Any = None, keep_dims: bool = False, *, dtype: Any = None) -> Tensor:
     """The mean, in the dtype of x: for integers rounded down. Raises TypeError for bool."""
     if dtype is not None:
@@ -63,6 +65,7 @@ def mean(x: Any, axis: Any = None, keep_dims: bool = False, *, dtype: Any = None
     return _ops.mean(x, _axes(axis), keep_dims)
 
 
+@method(dim="axis", keepdim="keep_dims", keepdims="keep_dims")
 @one_plan
 def prod(input: Any, axis: Any = None, keep_dims: bool = False, dtype: Any = None) -> Tensor:
     """The product. Integers and bools are multiplied as int64 unless dtype says otherwise.
@@ -109,6 +112,7 @@ def _truth(x: Tensor) -> Tensor:
     return x if x.dtype == _core.bool else _ops.not_equal(x, 0)
 
 
+@method(dim="axis", keepdim="keep_dims", keepdims="keep_dims")
 @one_plan
 def all(input: Any, axis: Any = None, keep_dims: bool = False) -> Tensor:
     """Whether all elements are true (not zero); true for none. The result is bool."""
@@ -116,6 +120,7 @@ def all(input: Any, axis: Any = None, keep_dims: bool = False) -> Tensor:
     return _ops.equal(_ops.reduce_sum(false, _axes(axis), keep_dims), 0)
 
 
+@method(dim="axis", keepdim="keep_dims", keepdims="keep_dims")
 @one_plan
 def any(input: Any, axis: Any = None, keep_dims: bool = False) -> Tensor:
     """Whether any element is true (not zero); false for none. The result is bool."""
@@ -123,6 +128,7 @@ def any(input: Any, axis: Any = None, keep_dims: bool = False) -> Tensor:
     return _ops.greater(_ops.reduce_sum(true, _axes(axis), keep_dims), 0)
 
 
+@method(dim="axis", keepdim="keep_dims", keepdims="keep_dims")
 def count_nonzero(x: Any, axis: Any = (), keep_dims: bool = False, dtype: Any = None) -> Tensor:
     """The number of elements that are not zero: int32 unless dtype says otherwise."""
     return sum(
@@ -159,6 +165,7 @@ def _extremum(
     return y
 
 
+@method(dim="axis", keepdim="keepdims", keep_dims="keepdims")
 @one_plan
 def amax(
     input: Any, axis: Any = None, keepdims: bool = False, *, initial: Any = None, where: Any = None
@@ -171,6 +178,7 @@ def amax(
     return _extremum(True, arguments.tensor(input, "amax"), axis, keepdims, initial, where)
 
 
+@method(dim="axis", keepdim="keepdims", keep_dims="keepdims")
 @one_plan
 def amin(
     input: Any, axis: Any = None, keepdims: bool = False, *, initial: Any = None, where: Any = None
@@ -250,12 +258,14 @@ def _flat_argument(largest: bool, input: Any, axis: Any, keepdims: bool) -> Tens
     return _ops.reshape(index, [1] * x.ndim) if keepdims else index
 
 
+@method(axis="dim", keepdims="keepdim", keep_dims="keepdim")
 @one_plan
 def argmax(input: Any, dim: Any = None, keepdim: bool = False) -> Tensor:
     """The index of the (first) largest element along dim, int64; None: in the flattened tensor."""
     return _flat_argument(True, input, dim, keepdim)
 
 
+@method(dim="axis", keepdim="keepdims", keep_dims="keepdims")
 @one_plan
 def argmin(input: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     """The index of the (first) smallest element along axis, int32; None: in the flattened one."""
@@ -276,6 +286,7 @@ def _var(x: Tensor, axis: Any, ddof: int, keepdims: bool) -> Tensor:
     return _ops.div(_ops.reduce_sum(_ops.square(centred), axes, keepdims), float(count - ddof))
 
 
+@method(dim="axis", keepdim="keepdims", keep_dims="keepdims")
 @one_plan
 @in_float32
 def var(input: Any, axis: Any = None, ddof: Any = 0, keepdims: bool = False) -> Tensor:
@@ -286,6 +297,7 @@ def var(input: Any, axis: Any = None, ddof: Any = 0, keepdims: bool = False) -> 
     return _var(arguments.floating(arguments.tensor(input, "var")), axis, int(ddof), keepdims)
 
 
+@method(dim="axis", keepdim="keepdims", keep_dims="keepdims")
 @one_plan
 @in_float32
 def std(input: Any, axis: Any = None, ddof: Any = 0, keepdims: bool = False) -> Tensor:
@@ -357,6 +369,7 @@ def _spectral_norm(x: Tensor, order: Any, axes: list[int], keepdim: bool) -> Ten
     return _ops.reshape(y, [1 if i in axes else n for i, n in enumerate(x.shape)]) if keepdim else y
 
 
+@method(axis="dim", keepdims="keepdim", keep_dims="keepdim")
 @one_plan
 def norm(
     A: Any, ord: Any = None, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
@@ -400,6 +413,7 @@ def _finite_shift(x: Tensor, axis: Any) -> Tensor:
     return _ops.where(_ops.isfinite(top), top, 0)
 
 
+@method(axis="dim", keepdims="keepdim", keep_dims="keepdim")
 @one_plan
 @in_float32
 def logsumexp(input: Any, dim: Any = None, keepdim: bool = False) -> Tensor:

@@ -15,11 +15,15 @@ from gradcell.base.location import where
 from gradcell.derivatives.own_derivatives import Pushforward, call
 from gradcell.ops.arrays import indexing, shaping
 from gradcell.ops.elements import special
+from gradcell.ops.method import method
 from gradcell.ops.one_plan import in_float32, one_plan
+
+__all__ = ["cummax", "cummin", "cumprod", "diff", "logcumsumexp", "trapz"]
 
 _ops = _core.ops
 
 
+@method()
 @one_plan
 def cumprod(input: Any, dim: Any, dtype: Any = None) -> Tensor:
     """The products of all elements up to each along dim, in input's dtype unless dtype says otherwise.
@@ -75,16 +79,19 @@ def _run(input: Any, axis: Any, name: str, place: _core.DType) -> tuple[Tensor, 
     return _running(x, a, name == "cummax", place)
 
 
+@method()
 def cummax(input: Any, axis: Any) -> tuple[Tensor, Tensor]:
     """(the largest element up to each along axis, its index; of equal ones the last)."""
     return _run(input, axis, "cummax", _core.int64)
 
 
+@method()
 def cummin(input: Any, axis: Any) -> tuple[Tensor, Tensor]:
     """(the smallest element up to each along axis, its index; of equal ones the last)."""
     return _run(input, axis, "cummin", _core.int32)
 
 
+@method()
 @one_plan
 @in_float32
 def logcumsumexp(input: Any, axis: Any) -> Tensor:
@@ -105,6 +112,7 @@ def logcumsumexp(input: Any, axis: Any) -> Tensor:
     return x
 
 
+@method()
 @one_plan
 def diff(x: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Tensor:
     """The n-th differences along axis, with prepend and append joined on first."""

@@ -14,8 +14,11 @@ from gradcell._core import Tensor
 from gradcell.base import arguments
 from gradcell.base.location import where
 from gradcell.ops.arrays import indexing
+from gradcell.ops.method import method
 from gradcell.ops.one_plan import one_plan
 from gradcell.ops.reductions import reductions
+
+__all__ = ["bucketize", "isin", "searchsorted", "unique", "unique_consecutive", "unique_with_pad"]
 
 _ops = _core.ops
 
@@ -30,6 +33,7 @@ def unique(input: Any) -> tuple[Tensor, Tensor]:
     return _ops.gather(_ops.reshape(x, [x.size]), first, 0), index
 
 
+@method()
 def unique_with_pad(x: Any, pad_num: Any) -> tuple[Tensor, Tensor]:
     """The unique elements, as unique, filled up with pad_num to x's length.
 
@@ -40,6 +44,7 @@ def unique_with_pad(x: Any, pad_num: Any) -> tuple[Tensor, Tensor]:
     return _ops.concat([values, _ops.full(missing, pad_num, values.dtype)], 0), index
 
 
+@method()
 def unique_consecutive(
     input: Any, return_inverse: bool = False, return_counts: bool = False, dim: Any = None
 ) -> Any:

@@ -13,8 +13,15 @@ from gradcell.base.convert import has_numpy_dtype, to_dtype
 from gradcell.base.location import where
 from gradcell.ops.arrays import indexing, shaping
 from gradcell.ops.elements import complex_numbers
+from gradcell.ops.method import method
 from gradcell.ops.one_plan import in_float32, one_plan
 from gradcell.ops.reductions import reductions
+
+__all__ = [
+    "aminmax", "bincount", "corrcoef", "cov", "histc", "median", "nanmean", "nanmedian",
+    "nanquantile", "nansum", "quantile", "reduce_max", "reduce_mean", "reduce_min", "std_mean",
+    "var_mean",
+]  # fmt: skip
 
 _ops = _core.ops
 
@@ -22,6 +29,7 @@ _ops = _core.ops
 # Without NaN --------------------------------------------------------------------------------------
 
 
+@method()
 @one_plan
 def nansum(input: Any, axis: Any = None, keepdims: bool = False, *, dtype: Any = None) -> Tensor:
     """The sum of the elements that are not NaN."""
@@ -29,6 +37,7 @@ def nansum(input: Any, axis: Any = None, keepdims: bool = False, *, dtype: Any =
     return reductions.sum(_ops.where(_ops.isnan(x), 0, x), axis, keepdims, dtype=dtype)
 
 
+@method()
 @one_plan
 def nanmean(input: Any, axis: Any = None, keepdims: bool = False, *, dtype: Any = None) -> Tensor:
     """The mean of the elements that are not NaN; NaN where there are none."""
@@ -90,12 +99,14 @@ def _quantile(input: Any, q: Any, axis: Any, keepdims: bool, name: str, skip: bo
     return shaping.stack(parts, 0) if share.ndim else parts[0]
 
 
+@method()
 def quantile(input: Any, q: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     """The q-quantiles along axis (of all elements for None), linear between neighbours; those of
     several q along a new first dimension. NaN where there is one."""
     return _quantile(input, q, axis, keepdims, "quantile", False)
 
 
+@method()
 def nanquantile(input: Any, q: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     """The quantile of the elements that are not NaN."""
     return _quantile(input, q, axis, keepdims, "nanquantile", True)
@@ -125,16 +136,19 @@ def _median(input: Any, axis: Any, keepdims: bool, name: str, skip: bool) -> tup
     return _middle(x, a, bool(keepdims), skip)
 
 
+@method()
 def median(input: Any, axis: Any = -1, keepdims: bool = False) -> tuple[Tensor, Tensor]:
     """(the median along axis, of two middle elements the lower; its index)."""
     return _median(input, axis, keepdims, "median", False)
 
 
+@method()
 def nanmedian(input: Any, axis: Any = -1, keepdims: bool = False) -> tuple[Tensor, Tensor]:
     """The median of the elements that are not NaN."""
     return _median(input, axis, keepdims, "nanmedian", True)
 
 
+@method()
 @one_plan
 def aminmax(input: Any, *, axis: Any = 0, keepdims: bool = False) -> tuple[Tensor, Tensor]:
     """(the smallest, the largest element) along axis; of all for None."""
@@ -162,6 +176,7 @@ def std_mean(
     return reductions.std(input, axis, ddof, keepdims), reductions.mean(input, axis, keepdims)
 
 
+@method()
 @one_plan
 @in_float32
 def cov(input: Any, *, correction: int = 1, fweights: Any = None, aweights: Any = None) -> Tensor:
@@ -205,6 +220,7 @@ def corrcoef(input: Any) -> Tensor:
 # Counts -------------------------------------------------------------------------------------------
 
 
+@method()
 def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Tensor:
     """How often each number from 0 on is in a vector of them, float32; with weights, their sums."""
     x = arguments.tensor(input, "bincount")
@@ -220,6 +236,7 @@ def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Tensor:
     return indexing.index_add(_ops.full([length], 0, w.dtype), _ops.cast(x, _core.int32), w, 0)
 
 
+@method()
 def histc(input: Any, bins: int = 100, min: float = 0.0, max: float = 0.0) -> Tensor:
     """How many elements lie in each of `bins` equal intervals from min to max (both 0: of the
     elements' own range), in input's dtype."""

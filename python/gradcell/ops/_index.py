@@ -1,0 +1,102 @@
+"""Where ops are that are imported later.
+
+Written by tools/make_table_stubs.py; do not edit."""
+
+MODULES = {
+    "arrays.arrangement": """
+        atleast_1d atleast_2d atleast_3d broadcast_tensors column_stack diagflat dsplit dstack
+        hsplit mirror_pad moveaxis multi_dot numel ravel reverse_sequence rot90 row_stack
+        sequence_mask tensor_split tril_indices triu_indices type_as view_as vsplit""",
+    "arrays.scalars": """
+        add_flags list_len make_list make_range make_tuple mixed_precision_cast scalar_add
+        scalar_cast scalar_div scalar_eq scalar_floordiv scalar_ge scalar_gt scalar_le scalar_log
+        scalar_lt scalar_max scalar_min scalar_mod scalar_mul scalar_ne scalar_pow scalar_sub
+        scalar_to_array scalar_uadd scalar_usub tuple_getitem tuple_len tuple_reversed tuple_setitem
+        tuple_to_array""",
+    "arrays.scatters": """
+        diagonal_scatter index_fill inplace_add inplace_sub inplace_update scatter scatter_div
+        scatter_max scatter_min scatter_mul scatter_nd_add scatter_nd_div scatter_nd_max
+        scatter_nd_min scatter_nd_mul scatter_nd_sub scatter_nd_update select_scatter slice_scatter
+        tensor_scatter_div tensor_scatter_max tensor_scatter_min tensor_scatter_mul
+        tensor_scatter_sub unsorted_segment_max unsorted_segment_min unsorted_segment_sum""",
+    "control.collectives": """
+        AllGather AllReduce AlltoAll Barrier Broadcast Reduce ReduceOp ReduceScatter _VirtualDataset""",
+    "control.custom": """
+        AiCPURegOp AkgGpuRegOp CpuRegOp Custom CustomOpBuilder CustomRegOp DataType TBERegOp
+        custom_info_register op_info_register prim_attr_register""",
+    "control.gradient_hooks": "HookBackward InsertGradientOf",
+    "control.loops": "ForiLoop Scan WhileLoop",
+    "control.transforms": "derivative jacfwd jacrev jet linearize vmap",
+    "elements.bessels": """
+        bessel_i0 bessel_i0e bessel_i1 bessel_i1e bessel_j0 bessel_j1 bessel_k0 bessel_k0e bessel_k1
+        bessel_k1e bessel_y0 bessel_y1""",
+    "elements.complex_numbers": """
+        adjoint angle conj imag is_complex isreal polar real view_as_real""",
+    "elements.gammas": "igamma igammac mvlgamma polygamma zeta",
+    "elements.integers": """
+        bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor gcd
+        lcm""",
+    "elements.special": """
+        addcdiv addcmul approximate_equal cbrt deg2rad digamma fix float_power frac heaviside inv
+        is_floating_point isposinf lgamma logaddexp logaddexp2 nan_to_num positive pows rad2deg sgn
+        signbit sinc truncate_div truncate_mod xdivy""",
+    "matrices.factorisations": """
+        cholesky cholesky_inverse cholesky_solve det eigh inverse logdet matrix_power matrix_solve
+        pinv qr slogdet svd tensor_solve""",
+    "matrices.fourier": """
+        fft fft2 fftfreq fftn fftshift hfft hfft2 hfftn ifft ifft2 ifftn ifftshift ihfft ihfft2
+        ihfftn irfft irfft2 irfftn rfft rfft2 rfftfreq rfftn stft""",
+    "matrices.linear_algebra": """
+        addbmm addmv addr baddbmm batch_dot block_diag cdist cross einsum kron matrix_diag
+        matrix_exp mv renorm vander vecdot vector_norm""",
+    "networks.attention": "flash_attention_score",
+    "networks.boxes": """
+        bounding_box_decode bounding_box_encode check_valid crop_and_resize depth_to_space
+        grid_sample iou pixel_shuffle pixel_unshuffle space_to_depth""",
+    "networks.windowed": """
+        adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d
+        adaptive_max_pool2d adaptive_max_pool3d avg_pool1d avg_pool2d avg_pool3d max_pool2d
+        max_pool3d max_unpool1d max_unpool2d max_unpool3d""",
+    "primitives.table": """
+        Adam AdamWeightDecay AdaptiveAvgPool2D AdaptiveMaxPool2D Angle ApplyAdadelta
+        ApplyAdamWithAmsgrad ApplyAdamWithAmsgradV2 ApplyFtrl ApplyMomentum AvgPool AvgPool3D
+        BatchNorm BesselI0 BesselI0e BesselI1 BesselI1e BesselJ0 BesselJ1 BesselK0 BesselK0e
+        BesselK1 BesselK1e BesselY0 BesselY1 BitwiseAnd BitwiseOr BitwiseXor BoundingBoxDecode
+        BoundingBoxEncode CTCLoss Cbrt Cdist CheckValid Cholesky Complex ComplexAbs Conj Conv2D
+        Conv2DBackpropInput Conv2DTranspose Conv3D Conv3DTranspose CropAndResize Cross CumProd
+        DepthToSpace DiagPart Digamma Dropout2D Dropout3D DropoutDoMask DropoutGenMask DynamicGRUV2
+        DynamicRNN Einsum Eps EqualCount FFTWithSize FlashAttentionScore FloatStatus
+        FusedCastAdamWeightDecay FusedSparseFtrl FusedWeightScaleApplyMomentum GatherV2 Gcd Gelu
+        GenerateEodMaskV2 IOU Igamma Igammac Imag IndexAdd InplaceAdd InplaceSub InplaceUpdate
+        Inverse LRN Lcm Lgamma LogicalXor LpNorm MatrixDeterminant MatrixInverse MatrixSolve MaxPool
+        MaxPool3D MaxPoolWithArgmax MaxUnpool2D MaxUnpool3D MirrorPad Multinomial Mvlgamma NLLLoss
+        NMSWithMask NPUAllocFloatStatus NPUClearFloatStatus NPUGetFloatStatus Pack Polar Polygamma
+        PsROIPooling Pull Push ROIAlign RandomCategorical RandomChoiceWithMask RandomShuffle
+        Randperm Real Renorm ResizeBilinear ResizeBilinearV2 ResizeNearestNeighbor
+        ResizeNearestNeighborV2 ReverseSequence STFT ScalarCast ScalarToArray ScalarToTensor
+        ScatterDiv ScatterMax ScatterMin ScatterMul ScatterNdAdd ScatterNdDiv ScatterNdMax
+        ScatterNdMin ScatterNdMul ScatterNdSub ScatterNdUpdate ScatterSub SpaceToDepth
+        SparseApplyFtrl Svd TensorScatterDiv TensorScatterMax TensorScatterMin TensorScatterMul
+        TensorScatterSub TensorShape TruncateDiv TruncateMod TupleToArray Unique Unpack
+        UnsortedSegmentMax UnsortedSegmentMin UnsortedSegmentSum Xdivy Zeta""",
+    "random.draws": "choice_with_mask multinomial random_categorical shuffle",
+    "reductions.scans": "cummax cummin cumprod diff logcumsumexp trapz",
+    "reductions.sets": """
+        bucketize isin searchsorted unique unique_consecutive unique_with_pad""",
+    "reductions.statistics": """
+        aminmax bincount corrcoef cov histc median nanmean nanmedian nanquantile nansum quantile
+        reduce_max reduce_mean reduce_min std_mean var_mean""",
+}
+METHODS_LATER = """
+        addbmm addcdiv addcmul addmv addr aminmax angle approximate_equal baddbmm bincount
+        bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor
+        cholesky cholesky_inverse cholesky_solve conj cov cross cummax cummin cumprod deg2rad det
+        diagflat diagonal_scatter diff digamma dsplit float_power frac gcd heaviside histc hsplit
+        igamma igammac imag index_fill inverse is_complex is_floating_point isreal lcm lgamma
+        logaddexp logaddexp2 logcumsumexp logdet matrix_power median moveaxis multinomial mvlgamma
+        nan_to_num nanmean nanmedian nanquantile nansum positive qr quantile rad2deg
+        random_categorical real renorm reverse_sequence rot90 scatter scatter_nd_add select_scatter
+        sgn signbit sinc slice_scatter slogdet svd tensor_scatter_sub tensor_split
+        unique_consecutive unique_with_pad unsorted_segment_max unsorted_segment_min
+        unsorted_segment_sum vsplit xdivy"""
+IN_PLACE_LATER = "index_fill scatter"
