@@ -22,8 +22,8 @@ namespace gradcell::cuda {
 
 namespace {
 
-/// The text of math/scalar.h, prelude.cuh, tensor_cores.cuh and attention.cuh, embedded by the
-/// build.
+/// The text of math/scalar.h, prelude.cuh, tensor_cores.cuh, attention.cuh and convolution.cuh,
+/// embedded by the build.
 constexpr const char* kScalarText =
 #include "cuda_scalar.inc"
     ;
@@ -36,13 +36,16 @@ constexpr const char* kTensorCoresText =
 constexpr const char* kAttentionText =
 #include "cuda_attention.inc"
     ;
+constexpr const char* kConvolutionText =
+#include "cuda_convolution.inc"
+    ;
 
 std::atomic<bool> g_allow_tf32{false};
 
 std::string prelude_text(bool wide) {
   std::string text = wide ? "typedef long long gc_index;\n" : "typedef int gc_index;\n";
   return text + "typedef long long gc_long;\n" + kScalarText + kPreludeText + kTensorCoresText +
-         kAttentionText;
+         kAttentionText + kConvolutionText;
 }
 
 /// Element numbers from here on, with what a grid may add to them, need 64 bits.
@@ -311,6 +314,14 @@ class CudaPlanner {
     const auto with = attended_with_.find(id);
     if (with == attended_with_.end()) return add(write_attention(in_, id));
     if (id == with->second[0]) add(write_attention_cores(in_, with->second));
+  }
+
+  /// A partial derivative of a convolution's form: by tensor cores' tiles, or a thread an element.
+  void make_convolution(NodeId id) {
+    const ConvolutionTiles t = plan_convolution(g_, id, target_);
+    if (t.tall == 0) return add(write_convolution(in_, id));
+    const BufferId partial = t.parts > 1 ? temporary(t.partial_bytes) : 0;
+    for (Written& w : write_convolution_tiles(in_, id, t, partial)) add(std::move(w));
   }
 
   /// A product, or a sum that its product writes.

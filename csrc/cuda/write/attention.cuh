@@ -19,9 +19,11 @@ namespace scalar {
 #define GC_NEEDS_WARPS()
 #endif
 
-struct gc_scores {
-  float at[4][4];
+template <class F>
+struct gc_scores_of {
+  F at[4][4];
 };
+using gc_scores = gc_scores_of<float>;
 
 template <class T>
 __device__ constexpr int gc_padded(int k) {
@@ -101,10 +103,10 @@ GRADCELL_DEVICE typename Kind::Right gc_right_at(const T* row, int k) {
 }
 
 // Products of the warp's rows of K elements and its 32 others, by multiply-adds.
-template <class Type, int K, class T>
-__device__ __noinline__ gc_scores gc_dots_exactly(const T* a, const T* b) {
+template <class Type, int K, class F, class T>
+__device__ __noinline__ gc_scores_of<F> gc_dots_exactly(const T* a, const T* b) {
   constexpr int pitch = gc_pitch<T>(K);
-  gc_scores s = {};
+  gc_scores_of<F> s = {};
 #pragma unroll 1
   for (int k = 0; k < K; ++k)
 #pragma unroll
@@ -135,7 +137,7 @@ GRADCELL_DEVICE gc_scores gc_dots_warp(const T* a, const T* b) {
     for (int i = 0; i < 16; ++i) ordinary &= gc_ordinary(s.at[i / 4][i % 4]);
     if (__all_sync(0xffffffffu, ordinary)) return s;
   }
-  return gc_dots_exactly<Kind, K>(a, b);
+  return gc_dots_exactly<Kind, K, float>(a, b);
 }
 
 // The columns f and f + 1, f = 8 n + 2 t, of the sums of the warp's 32 others, by multiply-adds.

@@ -49,6 +49,13 @@ def second(q: Tensor, k: Tensor) -> Any:
     return gc.grad(lambda a: (slope(a) ** 2).sum())(q)
 
 
+def convolution(x: Tensor, w: Tensor) -> Any:
+    def of(x: Tensor, w: Tensor) -> Tensor:
+        return ops.conv2d(x, w, None, 1, "same")
+
+    return of(x, w), *gc.grad(lambda *a: (of(*a) ** 2).sum(), (0, 1))(x, w)
+
+
 PLACES = Tensor(rng.integers(0, 70, 3000))
 #: A few kernels of each writer, at sizes at which a block goes round its loops more than once.
 CASES: dict[str, Case] = {
@@ -73,6 +80,7 @@ CASES: dict[str, Case] = {
     "attention": (attention, (values(1, 2, 70, 5), values(1, 2, 70, 5))),
     "attention without tensor cores": (attention, (values(1, 2, 70, 40), values(1, 2, 70, 40))),
     "the same, second order": (second, (values(1, 2, 40, 8), values(1, 2, 40, 8))),
+    "convolution": (convolution, (values(2, 24, 6, 5), values(70, 24, 3, 3))),
     "a narrow network": first_order([5, 20, 20, 3], 150, ops.tanh),
     "a narrow network's equation": burgers_step([6, 6, 6], 150),
     "a network for tensor cores": first_order([3, 64, 64, 1], 150, ops.tanh),

@@ -1,0 +1,275 @@
+"""Convolutions in tiles by tensor cores: the kernels' text run as C++ by whole warps, against float64 in
+plain loops, to the second derivative; how many parts and tiles there are, and what compilers make of it."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from cuda_emulation import Batch, Kernels, Nvrtc
+from disassembly import disassembler
+from window_rows import Windows, convolved, loops, shapes, windows
+
+import gradcell as gc
+from gradcell import Tensor, _core, cuda
+
+rng = np.random.default_rng(2811)
+
+
+class Case(NamedTuple):
+    windows: Windows
+    dtype: str = "float32"
+    tf32: bool = False
+
+
+PLANE = windows((7, 6), (3, 3), 1, 1, 1, 1, images=2, inputs=20, outputs=36)
+CASES = {
+    "float32": Case(PLANE),
+    "TF32": Case(PLANE, tf32=True),
+    "float16": Case(PLANE, "float16"),
+    "bfloat16": Case(PLANE, "bfloat16"),
+    "float64": Case(PLANE, "float64"),
+    "line": Case(windows((50,), (5,), 3, 2, 4, 5, images=3, inputs=33, outputs=16), "float16"),
+    "space": Case(windows((4, 5, 3), (2, 3, 2), 1, 1, 1, 1, images=2, inputs=8, outputs=24)),
+    "strides": Case(windows((11, 10), (3, 3), 2, 1, 1, 1, images=2, inputs=16, outputs=32)),
+    "strides beyond the kernel": Case(windows((10, 11), (2, 2), 3, images=4, inputs=32, outputs=32)),
+    "strides and dilation": Case(windows((13, 12), (3, 3), 4, 2, 3, 2, images=4, inputs=32, outputs=24)),
+    "pointwise": Case(windows((5, 5), (1, 1), images=3, inputs=40, outputs=70)),
+    "groups": Case(windows((6, 5), (3, 3), 1, 1, 1, 1, groups=2, inputs=16, outputs=20)),
+    "cropped": Case(windows((9, 9), (3, 3), 1, 1, -1, -1, images=3, inputs=16, outputs=16)),
+    "a long line": Case(windows((40,), (33,), 1, 1, 16, 3, images=1, inputs=12, outputs=24)),  # 64 bits
+}  # fmt: skip
+#: Of the largest number of a result.
+TOLERANCE = {"float32": 5e-6, "TF32": 4e-3, "float16": 6e-3, "bfloat16": 4e-2, "float64": 1e-13}
+
+
+@pytest.fixture(autouse=True)
+def as_it_was() -> Iterator[None]:
+    yield
+    gc.set_context(gpu_config={"matmul_allow_tf32": False})
+    _core.plan_for_cuda()
+
+
+def derivatives(s: Windows) -> Any:
+    """y, the gradient of <y y, c>, and that of <gradient, d>."""
+
+    def first(x: Tensor, w: Tensor, c: Tensor) -> Any:
+        def loss(x: Tensor, w: Tensor) -> Tensor:
+            y = convolved(s, "output", x, w)
+            return (y * y * c).sum()
+
+        return gc.grad(loss, (0, 1))(x, w)
+
+    def run(x: Tensor, w: Tensor, c: Tensor, *d: Tensor) -> Any:
+        def along(x: Tensor, w: Tensor) -> Tensor:
+            return sum((g * e).sum() for g, e in zip(first(x, w, c), d, strict=True))
+
+        return [convolved(s, "output", x, w), *first(x, w, c), *gc.grad(along, (0, 1))(x, w)]
+
+    return run
+
+
+def in_float64(s: Windows, operands: list[np.ndarray]) -> list[np.ndarray]:
+    x, w, c, dx, dw = operands
+    y = loops(s, "output", x, w)
+    dy = 2 * y * c
+    change = 2 * c * (loops(s, "output", dx, w) + loops(s, "output", x, dw))
+    return [
+        y, loops(s, "input", dy, w), loops(s, "weight", x, dy),
+        loops(s, "input", change, w) + loops(s, "input", dy, dw),
+        loops(s, "weight", x, change) + loops(s, "weight", dx, dy),
+    ]  # fmt: skip
+
+
+def operands_of(of: Case) -> list[Tensor]:
+    s = of.windows
+    scale = 1 / np.sqrt(s.inputs * np.prod(s.kernel))
+    arrays = [
+        rng.uniform(-1, 1, shape) * by
+        for shape, by in ((s.x, 1), (s.w, scale), (s.y, 1), (s.x, 1), (s.w, scale))
+    ]
+    return [Tensor(a.astype(np.float64)).astype(getattr(gc, of.dtype)) for a in arrays]
+
+
+class Made(NamedTuple):
+    plan: Any
+    want: list[np.ndarray]
+
+
+@pytest.fixture(scope="module")
+def made() -> dict[str, Made]:
+    found = {}
+    for name, of in CASES.items():
+        operands = operands_of(of)
+        gc.set_context(gpu_config={"matmul_allow_tf32": of.tf32})
+        plan = cuda.plan_of(derivatives(of.windows), *operands)
+        exact = [x.astype(gc.float64).asnumpy() for x in operands]
+        found[name] = Made(plan, in_float64(of.windows, exact))
+    gc.set_context(gpu_config={"matmul_allow_tf32": False})
+    return found
+
+
+@pytest.fixture(scope="module")
+def batch(made: dict[str, Made], tmp_path_factory: pytest.TempPathFactory) -> Batch:
+    return Batch([m.plan for m in made.values()], tmp_path_factory.mktemp("convolution"))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_values_and_derivatives_are_those_of_float64(
+    name: str, made: dict[str, Made], batch: Batch
+) -> None:
+    of = CASES[name]
+    kernels = [text for title, text in made[name].plan.kernels if title.startswith("gc_conv")]
+    assert all("gc_convolve<" in text or "double s = 0" in text for text in kernels)
+    tolerance = TOLERANCE["TF32" if of.tf32 else of.dtype]
+    got = batch.run(list(CASES).index(name), threads=None, grid=3)
+    for k, want in enumerate(made[name].want):
+        # Derivatives pass through what is rounded to the half type before.
+        most = tolerance * np.abs(want).max() * (1 if k == 0 or of.dtype == "float32" else 3)
+        np.testing.assert_allclose(got[k], want, rtol=0, atol=most, err_msg=f"{name}, {k}")
+
+
+def test_in_which_order_threads_run_changes_no_bit(batch: Batch) -> None:
+    number = list(CASES).index("groups")
+    one, other = (batch.run(number, threads=None, grid=g, order=o) for g, o in ((1, 0), (4, 9)))
+    for a, b in zip(one, other, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_what_is_no_number_stays_where_it_is(tmp_path: Any) -> None:
+    """Infinity in one pixel of one image, NaN in another and numbers near the largest: what tensor cores give
+    is what multiply-adds do, and NumPy."""
+    s = windows((6, 6), (3, 3), images=3, inputs=16, outputs=16)
+    x, w = (rng.uniform(-1, 1, shape).astype(np.float32) for shape in (s.x, s.w))
+    x[0, 3, 1, 1], x[1, 5, 5, 5], x[2, 7, 0, 0] = np.inf, np.nan, 3e38
+    found = []
+    for capability in (90, 75):
+        _core.plan_for_cuda(capability)
+        plan = cuda.plan_of(lambda x, w: convolved(s, "output", x, w), Tensor(x), Tensor(w))
+        folder = tmp_path / str(capability)
+        folder.mkdir()
+        found.append(Batch([plan], folder).run(0, threads=None)[0])
+    with np.errstate(invalid="ignore"):
+        want = loops(s, "output", x.astype(np.float64), w.astype(np.float64))
+    assert np.isnan(want).any() and np.isinf(want).any() and np.isfinite(want).any()
+    for got in found:
+        np.testing.assert_array_equal(np.isnan(got), np.isnan(want))
+        np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
+
+
+# Plans -------------------------------------------------------------------------------------------
+
+
+def planned(s: Windows, part: str, dtype: str = "float32") -> Any:
+    a, b = (
+        Tensor(np.zeros(shape, np.float32)).astype(getattr(gc, dtype)) for shape in shapes(s, part)
+    )
+    return cuda.plan_of(lambda a, b: convolved(s, part, a, b), a, b)
+
+
+LAYER = windows((32, 32), (3, 3), 1, 1, 1, 1, images=128, inputs=64, outputs=64)
+SMALL = windows((7, 7), (3, 3), 1, 1, 1, 1, images=1, inputs=512, outputs=512)
+FIRST = windows((32, 32), (3, 3), 1, 1, 1, 1, images=128, inputs=3, outputs=64)
+DEPTHWISE = windows((32, 32), (3, 3), 1, 1, 1, 1, images=128, groups=64, inputs=1, outputs=1)
+
+
+@pytest.mark.parametrize(
+    ("layer", "part", "blocks", "parts"),
+    [
+        (LAYER, "output", 131072 // 128, 1),
+        (LAYER, "input", 131072 // 128, 1),
+        (LAYER, "weight", 9 * 28, 28),  # one tile by nine, the terms of 131,072 places in 28 parts
+        (SMALL, "output", 8 * 18, 18),  # 144 steps of 32 terms, 8 of them each
+        (SMALL, "weight", 4 * 72, 1),
+        (FIRST, "output", 131072 // 128, 1),
+        (FIRST, "weight", 256, 256),
+        (DEPTHWISE, "weight", 64 * 4, 4),
+    ],
+)  # fmt: skip
+def test_tiles_and_parts_keep_a_gpu_busy(
+    layer: Windows, part: str, blocks: int, parts: int
+) -> None:
+    steps = planned(layer, part).raw["steps"]
+    assert steps[0]["grid"] == blocks
+    assert len(steps) == 1 + (parts > 1)
+    if parts > 1:
+        # Each element's partial sums are read once.
+        count = np.prod({"output": layer.y, "weight": layer.w}[part])
+        assert steps[1]["bytes_read"] == parts * count * 4
+    places = np.prod(layer.output) * layer.images * layer.groups
+    assert steps[0]["flops"] == 2 * places * layer.inputs * layer.outputs * np.prod(layer.kernel)
+
+
+def test_layers_of_one_kind_share_a_kernel() -> None:
+    layers = [
+        windows((n, n), (k, k), stride, 1, k // 2, k // 2, images=64, inputs=c, outputs=d)
+        for n, k, stride, c, d in ((32, 3, 1, 64, 64), (32, 3, 2, 64, 128), (32, 5, 1, 32, 96))
+    ]
+    texts = {planned(s, "output").kernels[0][1] for s in layers}
+    assert len(texts) == 1
+
+
+@pytest.mark.parametrize(
+    ("layer", "dtype", "capability", "shared"),
+    [
+        (DEPTHWISE, "float32", 90, 227 << 10),  # 1 of 64 columns, and 9 of 32 terms
+        (LAYER, "int32", 90, 227 << 10),
+        (LAYER, "float64", 75, 64 << 10),
+        (windows((80,), (65,), inputs=32, outputs=32), "float32", 90, 227 << 10),  # 65 bits
+    ],
+)  # fmt: skip
+def test_what_tiles_are_not_for(layer: Windows, dtype: str, capability: int, shared: int) -> None:
+    _core.plan_for_cuda(capability, shared)
+    assert "gc_convolve<" not in planned(layer, "output", dtype).kernels[0][1]
+
+
+# Compilers ---------------------------------------------------------------------------------------
+
+DTYPES = ("float32", "float16", "bfloat16", "float64")
+
+
+def compiled_plans(dtypes: tuple[str, ...] = DTYPES) -> list[Any]:
+    return [planned(LAYER, part, t) for t in dtypes for part in ("output", "input", "weight")]
+
+
+@pytest.mark.parametrize(
+    "arch",
+    [*(pytest.param(a, marks=pytest.mark.slow) for a in ("sm_75", "sm_80", "sm_100")), "sm_90"],
+)
+def test_compiles_without_spills(arch: str) -> None:
+    kernels = Kernels(compiled_plans())
+    usage = Nvrtc().usage(kernels.source(), arch)
+    assert len(usage) == len(kernels.texts)
+    assert {name: of for name, of in usage.items() if of.spilled} == {}
+
+
+@pytest.mark.parametrize(
+    ("dtype", "tf32", "instruction"),
+    [
+        ("float32", False, "HMMA.1688.F32.TF32"),
+        ("float32", True, "HMMA.1688.F32.TF32"),
+        ("float16", False, "HMMA.16816.F32"),
+        ("bfloat16", False, "HMMA.16816.F32.BF16"),
+    ],
+)
+def test_tensor_cores_compute_the_products(
+    dtype: str, tf32: bool, instruction: str, tmp_path: Any
+) -> None:
+    gc.set_context(gpu_config={"matmul_allow_tf32": tf32})
+    kernels = Kernels(compiled_plans((dtype,)))
+    file = tmp_path / "convolution.cubin"
+    file.write_bytes(Nvrtc().compile(kernels.source(), "sm_90"))
+    sass = subprocess.run(
+        [disassembler(), "-c", str(file)], capture_output=True, text=True, check=True
+    ).stdout
+    found = re.findall(r"HMMA[.\w]+", sass)
+    assert set(found) == {instruction}
+    # A step of 32 terms is written out: 128 x 64 by two kernels, 64 x 64 by the third, of which a warp has an
+    # eighth; an instruction takes 16 x 8 of 8 or 16 terms.
+    parts = (2 + 2 + 1) * 4
+    terms = 4 if dtype == "float32" else 2
+    assert len(found) == parts * terms * (3 if dtype == "float32" and not tf32 else 1)
