@@ -364,12 +364,11 @@ GRADCELL_DEVICE void gc_add_terms(F (&sum)[tall][4][4], const T* a, const T* b) 
 
 // store(part, place, sum) for each element of the result; of `parts` parts each has a share of the
 // terms. Rows' factor a, columns' b.
-template <class Kind, int tall, class F, class Convolution, bool rows_along, bool columns_along,
+template <class Kind, int tall, class F, class Sums, bool rows_along, bool columns_along,
           class Mask, class T, class Store>
-GRADCELL_DEVICE void gc_convolve(Convolution c, const T* a, const T* b, gc_index parts,
-                                 Store store) {
+GRADCELL_DEVICE void gc_convolve(Sums c, const T* a, const T* b, gc_index parts, Store store) {
   constexpr int high = 64 * tall, pitch = gc_pitch<T>(32), tile = (high + 64) * pitch;
-  constexpr bool named = Convolution::terms_name_bits;
+  constexpr bool named = Sums::terms_name_bits;
   T* const tiles = gc_in_tile<T>(0);
   gc_line<Mask>* const line = gc_in_tile<gc_line<Mask>>(2 * tile * (int)sizeof(T));
   gc_term<Mask>* const term = reinterpret_cast<gc_term<Mask>*>(line + high + 64);

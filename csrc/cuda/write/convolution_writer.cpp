@@ -89,7 +89,7 @@ class ConvolutionTilesWriter : AloneWriter {
              number("groups", s.groups), ", ", number("inputs", s.inputs), ", ",
              number("outputs", s.outputs), ", {", axes, "}};"));
     const char* const mask = bits_of(s) <= 30 ? "unsigned" : "unsigned long long";
-    line(str("using Convolution = gc_convolution<", static_cast<int>(part), ", ", rank,
+    line(str("using Sums = gc_convolution<", static_cast<int>(part), ", ", rank,
              ", false, false, false, ", mask, ">;"));
     const std::string parts = number("parts", tiles_.parts);
     std::string store;
@@ -105,11 +105,11 @@ class ConvolutionTilesWriter : AloneWriter {
     const bool columns_along = part == Part::Input && s.inner(&WindowAxis::kernel) == 1;
     const ProductUnit unit = unit_for(dtype_, tf32_allowed());
     const std::string kind = unit == ProductUnit::Fma ? "gc_plain" : unit_name(unit, dtype_);
-    line(str("gc_convolve<", kind, ", ", tiles_.tall, ", ", type, ", Convolution, ",
+    line(str("gc_convolve<", kind, ", ", tiles_.tall, ", ", type, ", Sums, ",
              rows_along ? "true" : "false", ", ", columns_along ? "true" : "false", ", ", mask,
              ">("));
-    line("    Convolution(windows), " + a + ", " + b + ", " + parts +
-         ", [&](gc_index part, gc_index i, " + type + " s) { " + store + " });");
+    line("    Sums(windows), " + a + ", " + b + ", " + parts + ", [&](gc_index part, gc_index i, " +
+         type + " s) { " + store + " });");
     step_.flops = 2 * s.work();
     step_.shared_bytes = shared_bytes_of(dtype_, tiles_.tall);
     step_.grid =
