@@ -280,7 +280,7 @@ def get_current_device() -> DeviceInfo:
 
 
 def set_deterministic(deterministic: bool) -> None:
-    """Results are the same in every run, whatever is asked for.
+    """Results are always the same in every run, with this setting or without.
 
     deterministic: stored, with no other effect. Raises TypeError unless it is a bool.
     """
@@ -290,7 +290,7 @@ def set_deterministic(deterministic: bool) -> None:
 
 
 def set_recursion_limit(recursion_limit: int = 1000) -> None:
-    """Keeps the number: graphs may be as deep as they get.
+    """Stores the number. It has no effect: graphs may be of any depth.
 
     recursion_limit: a positive int.
     """
@@ -307,7 +307,8 @@ _ps_values: dict[str, Any] = {"enable_ps": False}
 
 
 def set_ps_context(**kwargs: Any) -> None:
-    """Keeps the options of a parameter server. Warns once if it is to be used: there is none.
+    """Stores the options of a parameter server, which gradcell does not have. Warns once if one is
+    to be used.
 
     kwargs: options by name.
     """

@@ -86,7 +86,7 @@ def error(msg: Any, *args: Any, **kwargs: Any) -> None:
 
 
 def critical(msg: Any, *args: Any, **kwargs: Any) -> None:
-    """Logs a message about what ends the program."""
+    """Logs a message about an error that ends the program."""
     _write(4, msg, args, kwargs)
 
 

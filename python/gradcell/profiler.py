@@ -23,7 +23,7 @@ from gradcell.base.location import where
 
 @dataclass
 class Line:
-    """What one op at one line of the user's did, in a run of the step.
+    """What one op, at one line of the user's program, did in a run of the step.
 
     op: its name. location: the user's file and line. seconds: the time of a run. operations: of
     floating-point numbers. bytes: read and written.

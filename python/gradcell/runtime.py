@@ -21,7 +21,9 @@ def synchronize() -> None:
 
 
 def launch_blocking() -> None:
-    """Has each op wait for its result. Warns once: errors are raised where they happen anyway."""
+    """Would make each op wait for its result. It has no effect, and warns once: errors are raised
+    where they happen anyway.
+    """
     notice.once("launch_blocking", "errors name the user's line anyway")
 
 
@@ -29,7 +31,8 @@ def set_memory(
     init_size: str = "2GB", increase_size: str = "2GB", max_size: str = "1024GB",
     optimize_level: str = "O0", huge_page_reserve_size: str = "0GB",
 ) -> None:  # fmt: skip
-    """How to take memory from the device. Warns once: it is taken as it is needed.
+    """Would set how memory is taken from the device. It has no effect, and warns once: memory is
+    taken as it is needed.
 
     init_size, increase_size, max_size, optimize_level and huge_page_reserve_size have no effect.
     """

@@ -311,9 +311,17 @@ def results(value: Any, parts: docstrings.Parts) -> list[str]:
     return [title, "", *lines, ""] if lines else []
 
 
+#: When an error is raised of which a docstring says no more than its name.
+USUAL = {
+    "TypeError": "for an argument of a wrong type",
+    "ValueError": "for an argument with a value or shape that does not fit",
+}
+
+
 def raises(parts: docstrings.Parts) -> list[str]:
     lines = [
-        f"- {f'`{name}` ' if name else ''}{text(about)}".rstrip() for name, about in parts.raises
+        f"- {f'`{name}` ' if name else ''}{text(about or USUAL.get(name, ''))}".rstrip()
+        for name, about in parts.raises
     ]
     return ["**Raises**", "", *lines, ""] if lines else []
 

@@ -56,7 +56,7 @@ def all_finite(inputs: Any, status: Any = None) -> Tensor:
 
 
 def init_status() -> Tensor:
-    """The start of an overflow check, for all_finite: zeros. On this engine it holds nothing."""
+    """The start of an overflow check, for all_finite: zeros. It has no effect here."""
     return _ops.full([8], 0.0, _core.float32)
 
 

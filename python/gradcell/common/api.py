@@ -34,12 +34,12 @@ _OPTIONS = ("jit_level", "exc_mode", "jit_syntax_level", "debug_level", "infer_b
 
 
 class JitConfig:
-    """How a cell is to be compiled: kept, and the same for every setting.
+    """Options of compilation, which are stored; they change nothing in gradcell.
 
     jit_level: '', 'O0', 'O1', 'O2' or 'O3'. exc_mode: 'auto', 'sink' or 'no_sink'.
     jit_syntax_level: '', 'STRICT', 'COMPATIBLE' or 'LAX'. debug_level: 'RELEASE' or 'DEBUG'.
     infer_boost: 'on' or 'off'. kwargs: further options, which are stored. Raises ValueError for a
-    word that MindSpore does not have.
+    value that MindSpore does not know.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class JitConfig:
 
 
 def jit_class(cls: type) -> type:
-    """The class itself: functions that are traced may make and use objects of any class.
+    """Returns the class unchanged: traced functions may make and use objects of any class.
 
     cls: a class. Raises TypeError for anything that is not a class, or for a Cell.
     """
@@ -88,7 +88,7 @@ def constexpr(
     fn: Any = None, get_instance: bool = True, name: str | None = None, reuse_result: bool = True,
     check: bool = True,
 ) -> Any:  # fmt: skip
-    """A function of constants: called as it is, while a function is traced too.
+    """Marks a function of Python values; it runs as it is, also while another function is traced.
 
     get_instance: False for a class, whose objects are the function.
 
@@ -114,7 +114,8 @@ def constexpr(
 
 
 def lazy_inline(fn: Any = None, attrs: Any = None, policy: Any = None) -> Any:
-    """The function itself (a cell's __init__): equal parts of graphs are found without it.
+    """Returns the function (a cell's __init__) unchanged: equal parts of graphs are found without
+    this mark.
 
     policy: None or 'front'. fn: a function; without it a decorator is returned. attrs has no
     effect. Raises ValueError for others.
@@ -125,7 +126,7 @@ def lazy_inline(fn: Any = None, attrs: Any = None, policy: Any = None) -> Any:
 
 
 def no_inline(fn: Any = None) -> Any:
-    """The function itself: a hint to MindSpore's compiler, which gradcell does not need.
+    """Returns the function unchanged: a hint to MindSpore's compiler, which gradcell does not need.
 
     fn: a function, or None for a decorator. Raises ValueError for anything that is not a function.
     """
@@ -222,8 +223,8 @@ def data_sink(
     fn: Callable[..., Any], dataset: Any, sink_size: int = 1, jit_config: Any = None,
     input_signature: Any = None,
 ) -> Callable[..., Any]:  # fmt: skip
-    """A function that runs fn on the dataset's next batches, sink_size of them at a call (all of an
-    epoch for -1), and gives what fn gave last.
+    """A function that runs fn on the dataset's next batches, sink_size of them in one call (for -1
+    a whole epoch), and returns the last result.
 
     The dataset begins again when it ends. With jit_config fn is compiled. fn: a function of a
     batch's columns. dataset: a Dataset. sink_size: batches in one call. jit_config: a JitConfig, or

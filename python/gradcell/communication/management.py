@@ -165,7 +165,8 @@ def get_group_rank_from_world_rank(world_rank_id: int, group: str) -> int:
 
 
 def create_group(group: str, rank_ids: Any, options: Any = None) -> None:
-    """A group of some processes, by their numbers among all: every one of them calls this.
+    """Makes a group of some processes, given by their numbers among all. Every one of them must
+    call this.
 
     rank_ids: a list of numbers. options has no effect. Raises TypeError and ValueError for a bad
     name or numbers, or a name that is taken.

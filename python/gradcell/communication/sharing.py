@@ -83,7 +83,7 @@ def _check(name: str, value: Any) -> None:
 
 
 def set_auto_parallel_context(**kwargs: Any) -> None:
-    """Says how several processes share the work; with one process every way comes to the same.
+    """Sets how several processes share the work; with one process all ways are the same.
 
     parallel_mode: 'stand_alone', 'data_parallel', ... gradients_mean: mean in place of sum.
     parameter_broadcast: parameters start as rank 0 has them. enable_parallel_optimizer: each process

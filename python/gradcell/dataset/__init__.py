@@ -38,7 +38,7 @@ from gradcell.dataset.steps import BatchDataset, BatchInfo, MapDataset, RepeatDa
 
 
 def zip(datasets: Any) -> Dataset:
-    """The columns of several datasets, row by row, as far as the shortest goes.
+    """Joins the columns of several datasets, row by row, until the shortest ends.
 
     datasets: a tuple of Datasets.
     """

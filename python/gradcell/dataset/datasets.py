@@ -21,7 +21,7 @@ from gradcell.dataset.rows import Row, as_tensor, column_names, place
 
 
 class Dataset:
-    """The base: a chain, or a tree, of steps that ends in this one.
+    """The base class of datasets: a chain, or a tree, of steps that ends with this one.
 
     A step's class is found by the name that it gives itself (`class Batch(Dataset, step="batch")`).
 
@@ -229,11 +229,11 @@ class Dataset:
         input_columns: Any = None,
         num_parallel_workers: int | None = None,
     ) -> Dataset:
-        """The rows of whose input_columns (all by default) the predicate is true."""
+        """The rows for which predicate(input_columns) is true; by default it gets all columns."""
         return self._steps["filter"](self, predicate, input_columns)
 
     def apply(self, apply_func: Callable[[Dataset], Dataset]) -> Dataset:
-        """What apply_func makes of this dataset. Raises TypeError unless it is a dataset."""
+        """apply_func(this dataset). Raises TypeError unless the result is a dataset."""
         if not callable(apply_func):
             raise TypeError(f"apply: expected a function{where()}")
         made = apply_func(self)
@@ -242,7 +242,7 @@ class Dataset:
         return made
 
     def repeat(self, count: int | None = None) -> Dataset:
-        """The rows count times in an epoch; None or -1: without end."""
+        """The rows count times in an epoch; None or -1: without limit."""
         return self._steps["repeat"](self, count)
 
     def take(self, count: int = -1) -> Dataset:
@@ -275,7 +275,7 @@ class Dataset:
         )
 
     def zip(self, datasets: Any) -> Dataset:
-        """The columns of this dataset and of others, row by row, as far as the shortest goes."""
+        """Joins the columns of this dataset and of others, row by row, until the shortest ends."""
         listed = [datasets] if isinstance(datasets, Dataset) else list(datasets)
         return self._steps["zip"](self, *listed)
 
@@ -336,7 +336,7 @@ class Dataset:
         output_numpy: bool = False,
         do_copy: bool = True,
     ) -> Passes:
-        """Something to iterate over once for each epoch: lists of one Tensor (or array) a column;
+        """An iterator over an epoch's rows: lists with one Tensor (or array) for each column;
         strings and bytes come as arrays.
 
         num_epochs: how many epochs it gives, -1: without end.

@@ -300,8 +300,9 @@ class MindDataset(IndexedDataset):
     """Rows of MindRecord files: numbers, arrays, strings; bytes as uint8 of one axis.
 
     dataset_files: a file's name (its set is read) or a list of them. columns_list: which fields, in
-    which order; all by default, by their names. padded_sample, num_padded: a row by which so many
-    are added at the end. Raises ValueError for missing or damaged files and missing fields.
+    which order; all by default, by their names. padded_sample: a row that is added at the end.
+    num_padded: how often it is added. Raises ValueError for missing or damaged files and missing
+    fields.
     """
 
     def __init__(

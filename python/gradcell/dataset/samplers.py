@@ -98,7 +98,7 @@ class SequentialSampler(BuiltinSampler):
 
 
 class RandomSampler(BuiltinSampler):
-    """The rows in random order, or with replacement each at random; anew in each epoch."""
+    """The rows in random order, or drawn with replacement; a new order in each epoch."""
 
     def __init__(
         self, replacement: bool = False, num_samples: int | None = None, shuffle: Any = None

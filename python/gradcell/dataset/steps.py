@@ -206,7 +206,7 @@ class TakeDataset(Dataset, step="take"):
 
 
 class RepeatDataset(Dataset, step="repeat"):
-    """The dataset that .repeat() returns: several passes in one epoch; count None: without end.
+    """The dataset that .repeat() returns: several passes in one epoch; count None: without limit.
 
     count: the number of passes, or None.
     """
@@ -270,7 +270,7 @@ class ConcatDataset(Dataset, step="concat"):
 
 
 class BatchInfo:
-    """What functions of batches are told: the batch's and the epoch's number, from 0.
+    """What a function of batches is told: the numbers of the batch and of the epoch, from 0.
 
     epoch: its number, from 0. batch: its number within the epoch, from 0.
     """

@@ -123,7 +123,7 @@ def wants_gradient(self: Tensor) -> bool:
 
 
 def requires_grad_(self: Tensor, requires_grad: bool = True) -> None:
-    """Sets _requires_grad of a tensor outside functions that are differentiated.
+    """Marks a tensor as one that needs a gradient, outside functions that are differentiated.
 
     What is differentiated by is said to grad and its kin; this marks a tensor for programs that look.
     Raises RuntimeError for False on a tensor that a derivative passes through.

@@ -271,9 +271,9 @@ def laplacian(
 ) -> Callable[..., Any]:
     """A function that gives the Laplacian of fn, in one pass in forward mode.
 
-    The Laplacian of each element of fn's output is the sum of its second derivatives by all elements
-    of the arguments at grad_position (an index or a tuple of them); the result has the output's
-    structure and shapes. So fn may be a function of one point, or of a batch of them: [N, d] to
+    The Laplacian of each element of fn's output is the sum of its second derivatives with respect
+    to all elements of the arguments at grad_position (an index or a tuple of them); the result has
+    the output's structure and shapes. So fn may be a function of one point, or of a batch of them: [N, d] to
     [N, m], where each row of the output depends on its own row alone, gives the Laplacian in d
     dimensions of each row. The recorded function shows which it is. Rows that do not mix are
     processed together (d directions); where they mix, as in a sum over all rows, the N d
@@ -337,7 +337,7 @@ def partials(
     """A function that gives partial derivatives of fn, of any orders, in one pass.
 
     indices: which, each a tuple of coordinates to differentiate with respect to, in any order:
-    (0,) is the first derivative by the first coordinate, (0, 0, 1) a third one, () the value.
+    (0,) is the first derivative with respect to the first coordinate, (0, 0, 1) a third one, () the value.
     Coordinates are the elements of a point, counted through the arguments at grad_position (an
     index or a tuple of them): of u(x, t), each [N, 1], with grad_position (0, 1), x is 0 and t is
     1. batched: each row of the arguments is a point ([N, d]); None: where they have two dimensions or more.

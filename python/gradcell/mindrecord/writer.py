@@ -22,7 +22,7 @@ _KINDS = {"string": (str,), "bytes": (bytes, bytearray)}
 
 
 class FileWriter:
-    """Writes rows to MindRecord files, which are there when commit has returned.
+    """Writes rows to MindRecord files. The files exist once commit has returned.
 
     file_name: the file; with shard_num above 1 the files' numbers are appended. overwrite: replace
     files of that name. shard_num: the number of files, from 1 to 1000. Raises TypeError and
@@ -317,7 +317,7 @@ def _plain(value: Any) -> Any:
 def write_rows(
     file_name: str, num_files: int, names: list[str], rows: Iterable[tuple[np.ndarray, ...]]
 ) -> None:
-    """Writes a dataset's rows, their schema made of the first of them.
+    """Writes a dataset's rows; their schema is made from the first one.
 
     file_name: the path of the file, or what the files' names begin with. num_files: the number of
     files. names: of the columns. rows: tuples with an array for each column. Raises ValueError if

@@ -138,7 +138,7 @@ def where(condition: Any, input: Any = None, other: Any = None) -> Any:
 
 
 def mean(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
-    """The mean, in the dtype of x: for integers rounded down."""
+    """The mean, in the dtype of x; for integers it is rounded down."""
     return ops.mean(input, dim, keepdim, dtype=dtype)
 
 
@@ -198,7 +198,7 @@ def std(input: Any, dim: Any = None, *, correction: Any = 1, keepdim: bool = Fal
 
 
 def var(input: Any, dim: Any = None, *, correction: Any = 1, keepdim: bool = False) -> Tensor:
-    """The variance: the sum of squared deviations from the mean over (count - ddof)."""
+    """The variance: the sum of squared deviations from the mean, divided by (count - ddof)."""
     return ops.var(input, dim, correction, keepdim)
 
 
@@ -252,17 +252,17 @@ def cumsum(input: Any, dim: Any, dtype: Any = None) -> Tensor:
 
 
 def cummax(input: Any, dim: Any) -> tuple[Tensor, Tensor]:
-    """(the largest element up to each along axis, its index; of equal ones the last)."""
+    """(the largest element up to each along axis, its index; the last one of equal elements)."""
     return ops.cummax(input, dim)
 
 
 def cummin(input: Any, dim: Any) -> tuple[Tensor, Tensor]:
-    """(the smallest element up to each along axis, its index; of equal ones the last)."""
+    """(the smallest element up to each along axis, its index; the last one of equal elements)."""
     return ops.cummin(input, dim)
 
 
 def diff(input: Any, n: Any = 1, dim: Any = -1, prepend: Any = None, append: Any = None) -> Tensor:
-    """The n-th differences along axis, with prepend and append joined on first."""
+    """The n-th differences along axis, after prepend and append have been joined to the ends."""
     return ops.diff(input, n, dim, prepend, append)
 
 
@@ -273,8 +273,9 @@ def bincount(input: Any, weights: Any = None, minlength: Any = 0) -> Any:
 
 
 def histc(input: Any, bins: Any = 100, min: Any = 0, max: Any = 0) -> Tensor:
-    """How many elements lie in each of `bins` equal intervals from min to max (both 0: of the elements' own
-    range), in input's dtype."""
+    """How many elements lie in each of `bins` equal intervals from min to max (by default the range
+    of the elements), in input's dtype.
+    """
     return ops.histc(input, bins, min, max)
 
 
@@ -294,7 +295,7 @@ def permute(input: Any, dims: Any) -> Tensor:
 
 
 def transpose(input: Any, dim0: Any, dim1: Any) -> Tensor:
-    """With two dimensions exchanged."""
+    """The tensor with two of its dimensions exchanged."""
     return ops.swapaxes(input, dim0, dim1)
 
 
@@ -309,7 +310,7 @@ def squeeze(input: Any, dim: Any = None) -> Tensor:
 
 
 def narrow(input: Any, dim: Any, start: Any, length: Any) -> Tensor:
-    """`length` elements along axis from `start` on; ValueError if they reach over the end."""
+    """`length` elements along axis from `start` on. Raises ValueError if they reach beyond the end."""
     return ops.narrow(input, dim, start, length)
 
 
@@ -337,7 +338,7 @@ def stack(tensors: Any, dim: Any = 0) -> Tensor:
 
 
 def vstack(tensors: Any) -> Tensor:
-    """Joined along the first dimension; vectors as rows."""
+    """Stacks tensors along the first dimension; vectors become rows."""
     return ops.vstack(tensors)
 
 
@@ -347,7 +348,7 @@ def split(tensor: Any, split_size_or_sections: Any, dim: int = 0) -> tuple[Tenso
 
 
 def chunk(input: Any, chunks: Any, dim: Any = 0) -> tuple[Tensor, ...]:
-    """Cut along an axis into at most `chunks` pieces, all but the last of one size."""
+    """Splits a tensor along an axis into at most `chunks` pieces, all but the last of one size."""
     return ops.chunk(input, chunks, dim)
 
 
@@ -444,7 +445,9 @@ def index_select(input: Any, dim: Any, index: Any) -> Tensor:
 
 
 def scatter(input: Any, dim: Any, index: Any, src: Any) -> Tensor:
-    """input with src placed at index along axis, at the index's own other coordinates; the last stays."""
+    """input with src placed at index along axis, at the index's own other coordinates; if positions
+    repeat, the last one stays.
+    """
     return ops.scatter(input, dim, index, src)
 
 

@@ -378,12 +378,13 @@ class EmbeddingLookup(Cell):
 
 
 class MultiFieldEmbeddingLookup(EmbeddingLookup):
-    """Rows of a table, each times a weight, put together by fields: (batch, field_size, embedding_size).
+    """Rows of a table, each times a weight, combined by fields: (batch, field_size, embedding_size).
 
-    Called with numbers of rows, their weights and the fields they are of, all (batch, n). operator: 'SUM',
-    'MAX' of those of a weight other than 0, or 'MEAN', the sum by that of the absolute weights. A field
-    that has nothing but weights of 0 is 0; fields out of range do not count. field_size: the number of
-    fields. feature_num_list has no effect. Other arguments are those of EmbeddingLookup.
+    Called with numbers of rows, their weights and the fields they are of, all (batch, n). operator:
+    'SUM', 'MAX' (of those with a weight other than 0), or 'MEAN', the sum divided by the sum of the
+    absolute weights. A field whose weights are all 0 is 0; fields out of range do not
+    count. field_size: the number of fields. feature_num_list has no effect. Other arguments are
+    those of EmbeddingLookup.
     """
 
     OPERATOR_SUM, OPERATOR_MEAN, OPERATOR_MAX = "SUM", "MEAN", "MAX"  #: values of operator

@@ -206,7 +206,7 @@ class CellList(_Numbered):
 
 
 class CellDict(Cell):
-    """Cells by name, whose parameters belong to the cell that holds it.
+    """Cells by name, whose parameters belong to the cell that contains it.
 
     args: none, or one dict, OrderedDict or iterable of (name, cell). It cannot be called itself.
 

@@ -95,7 +95,7 @@ class TripletMarginLoss(LossBase):
 
 
 class TripletMarginWithDistanceLoss(LossBase):
-    """TripletMarginLoss with a distance of the user's: a function of two tensors.
+    """TripletMarginLoss with a distance function of your own.
 
     distance_function: a function of two tensors [N, ...]; None for the Euclidean norm along axis 1.
     swap: whether the distance of positive and negative counts where it is smaller than that of x
@@ -235,8 +235,8 @@ class PoissonNLLLoss(LossBase):
 class CTCLoss(LossBase):
     """Minus the logarithmic probability of label sequences, however they are spread over time.
 
-    log_probs (T, N, C) or (T, C), targets (N, S) or (S,), lengths (N,); blank: the class that is no
-    label. zero_infinity: impossible sequences cost 0. See ops.ctc_loss.
+    log_probs (T, N, C) or (T, C), targets (N, S) or (S,), lengths (N,); blank: the class that
+    stands for no label. zero_infinity: whether impossible sequences have a loss of 0. See ops.ctc_loss.
     """
 
     def __init__(
@@ -292,7 +292,7 @@ class DiceLoss(LossBase):
 class MultiClassDiceLoss(LossBase):
     """The mean over channels of DiceLoss: (N, C, ...) each.
 
-    weights: (C, 1), multiplies each channel's loss. ignore_indiex: a channel that costs nothing.
+    weights: (C, 1), multiplies each channel's loss. ignore_indiex: a channel that does not count.
     activation: of the logits, a name, a Cell or None. Raises TypeError, ValueError.
     """
 

@@ -209,10 +209,10 @@ class BatchNorm3d(Cell):
 
 class SyncBatchNorm(_BatchNorm):
     """Batch normalisation over the batches of all processes together, which may be of different
-    sizes. Inputs as BatchNorm1d, 2d or 3d take them, by their rank; else as BatchNorm1d.
+    sizes. Inputs as BatchNorm1d, 2d or 3d take them, by their rank; otherwise like BatchNorm1d.
 
     process_groups: lists of processes that share their statistics, each process in one list at most
-    (the others keep to themselves); None: all. Raises ValueError for a process in two lists.
+    (the others use their own); None: all. Raises ValueError for a process in two lists.
     """
 
     ranks = (2, 3, 4, 5)
@@ -307,8 +307,8 @@ class _InstanceNorm(_BatchNorm):
 
 
 class InstanceNorm1d(_InstanceNorm):
-    """Instance normalisation: $gamma (x - mean) / sqrt(variance + eps) + beta$, the statistics those
-    of each sample and feature.
+    """Instance normalisation: $gamma (x - mean) / sqrt(variance + eps) + beta$, with statistics for
+    each sample and feature.
 
     Ulyanov et al., Instance normalization (2016), equation 2. affine: whether gamma and beta are
     trained. momentum and the parameters moving_mean and moving_variance are there for compatibility

@@ -35,8 +35,8 @@ _ops = _core.ops
 class ClipByNorm(Cell):
     """x, scaled so that its Euclidean norm is at most clip_norm.
 
-    axis: of the norm, an int or a tuple; None: all of them. Called with x and clip_norm, a number or
-    a tensor that broadcasts to x. Raises TypeError, ValueError.
+    axis: the dimensions of the norm, an int or a tuple; None for all. Called with x and clip_norm,
+    a number or a tensor that broadcasts to x. Raises TypeError, ValueError.
     """
 
     def __init__(self, axis: Any = None) -> None:
@@ -52,7 +52,7 @@ class ClipByNorm(Cell):
 
 
 class L1Regularizer(Cell):
-    """scale times the sum of the sizes of all elements, float32 for integers.
+    """scale times the sum of the absolute values of all elements, float32 for integers.
 
     scale: a positive number. Raises TypeError, ValueError.
     """
@@ -187,7 +187,7 @@ class ReduceLogSumExp(Cell):
 
 
 class Roll(Cell):
-    """x moved by shift along axis, what leaves at one end coming in at the other.
+    """x shifted along axis; elements that leave at one end come in at the other.
 
     shift, axis: ints, or as many of one as of the other. Raises TypeError, ValueError.
     """

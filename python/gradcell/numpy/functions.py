@@ -161,7 +161,7 @@ def std(x: Any, axis: Any = None, ddof: Any = 0, keepdims: bool = False) -> Tens
 
 
 def var(x: Any, axis: Any = None, ddof: Any = 0, keepdims: bool = False) -> Tensor:
-    """The variance: the sum of squared deviations from the mean over (count - ddof)."""
+    """The variance: the sum of squared deviations from the mean, divided by (count - ddof)."""
     return ops.var(floating(x), axis, ddof, keepdims)
 
 
@@ -224,12 +224,14 @@ def trace(a: Any, offset: Any = 0, axis1: Any = 0, axis2: Any = 1, dtype: Any = 
 
 
 def trapz(y: Any, x: Any = None, dx: Any = 1.0, axis: Any = -1) -> Tensor:
-    """The integral of y along axis by the trapezoidal rule; x: where y was taken, or dx apart."""
+    """The integral of y along axis by the trapezoidal rule; x: the places of the values y; by
+    default they are dx apart.
+    """
     return ops.trapz(floating(y), *optional(x), dx=dx, dim=axis)
 
 
 def diff(a: Any, n: Any = 1, axis: Any = -1, prepend: Any = None, append: Any = None) -> Tensor:
-    """The n-th differences along axis, with prepend and append joined on first."""
+    """The n-th differences along axis, after prepend and append have been joined to the ends."""
     return ops.diff(tensor(a), n, axis, *optional(prepend, append))
 
 
@@ -239,7 +241,7 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Tensor:
 
 
 def expand_dims(a: Any, axis: Any) -> Tensor:
-    """With a new dimension of size 1 at axis, counted in the result."""
+    """The tensor with a new dimension of size 1 at axis, counted in the result."""
     return ops.expand_dims(tensor(a), axis)
 
 
@@ -264,12 +266,14 @@ def ravel(x: Any) -> Tensor:
 
 
 def swapaxes(x: Any, axis1: Any, axis2: Any) -> Tensor:
-    """With two dimensions exchanged."""
+    """The tensor with two of its dimensions exchanged."""
     return ops.swapaxes(tensor(x), axis1, axis2)
 
 
 def moveaxis(a: Any, source: Any, destination: Any) -> Tensor:
-    """With the dimensions of source moved to the positions of destination, the others in order."""
+    """The tensor with the dimensions of source moved to the positions of destination, the others in
+    order.
+    """
     return ops.movedim(tensor(a), source, destination)
 
 
@@ -299,7 +303,9 @@ def fliplr(m: Any) -> Tensor:
 
 
 def rot90(a: Any, k: Any = 1, axes: Any = (0, 1)) -> Tensor:
-    """Turned by k quarters in the plane of two dimensions, from the first towards the second."""
+    """Rotates a tensor by k quarter turns in the plane of two dimensions, from the first towards
+    the second.
+    """
     return ops.rot90(tensor(a), k, axes)
 
 
@@ -314,7 +320,9 @@ def repeat(a: Any, repeats: Any, axis: Any = None) -> Tensor:
 
 
 def broadcast_to(array: Any, shape: Any) -> Tensor:
-    """Repeated along dimensions of size 1 and new leading ones to the given shape; -1 keeps one."""
+    """The tensor broadcast to the given shape, along dimensions of size 1 and new leading ones; -1
+    keeps a size.
+    """
     return ops.broadcast_to(tensor(array), shape)
 
 
@@ -349,7 +357,7 @@ def stack(arrays: Any, axis: Any = 0) -> Tensor:
 
 
 def vstack(tup: Any) -> Tensor:
-    """Joined along the first dimension; vectors as rows."""
+    """Stacks tensors along the first dimension; vectors become rows."""
     return ops.vstack([tensor(x) for x in tup])
 
 
@@ -359,7 +367,7 @@ def hstack(tup: Any) -> Tensor:
 
 
 def dstack(tup: Any) -> Tensor:
-    """Joined along the third dimension, which vectors and matrices get first."""
+    """Joins tensors along the third dimension; vectors and matrices get one first."""
     return ops.dstack([tensor(x) for x in tup])
 
 
@@ -402,7 +410,9 @@ def diagflat(v: Any, k: Any = 0) -> Tensor:
 
 
 def diagonal(a: Any, offset: Any = 0, axis1: Any = 0, axis2: Any = 1) -> Tensor:
-    """The offset-th diagonal over two dimensions, which go; it comes as the last dimension."""
+    """The offset-th diagonal over two dimensions, which the result does not have; it has the
+    diagonal as its last dimension.
+    """
     return ops.diagonal(tensor(a), offset, axis1, axis2)
 
 
@@ -578,7 +588,9 @@ def matrix_power(a: Any, n: Any) -> Tensor:
 
 
 def bincount(x: Any, weights: Any = None, minlength: Any = 0, length: Any = None) -> Tensor:
-    """How often each number from 0 on is in a vector of them, float32; with weights, their sums."""
+    """How often each integer from 0 on occurs in a vector, as float32; with weights, the sums of
+    the weights.
+    """
     return typed(ops.bincount(tensor(x), weights, length or minlength), _core.float32)
 
 

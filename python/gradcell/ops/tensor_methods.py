@@ -410,7 +410,7 @@ def data(self: Tensor) -> Tensor:
 def allclose(
     self: Tensor, other: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False
 ) -> bool:
-    """Whether all elements are close to other's, as isclose has it: a bool."""
+    """Whether all elements are close to other's, in the sense of isclose: a bool."""
     return bool(ops.all(ops.isclose(self, other, rtol, atol, equal_nan)))
 
 
@@ -612,7 +612,7 @@ def flush_from_cache(self: Tensor) -> None:
 
 @_attribute
 def has_init(self: Tensor) -> bool:
-    """False: initialisers have been run when it was made."""
+    """False: the values are set when the tensor is made."""
     return False
 
 

@@ -58,7 +58,7 @@ def solve_triangular(
     A: Any, b: Any, trans: Any = 0, lower: bool = False, unit_diagonal: bool = False,
     overwrite_b: bool = False, debug: Any = None, check_finite: bool = True,
 ) -> Tensor:  # fmt: skip
-    """The solution of A x = b for a triangular A, of the transposed system for trans 1, 'T' or 'C'.
+    """The solution of A x = b for a triangular A, or or of the transposed system for trans 1, 'T' or 'C'.
 
     overwrite_b, debug and check_finite have no effect.
     """

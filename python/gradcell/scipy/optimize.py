@@ -21,8 +21,9 @@ def __dir__() -> list[str]:
 
 
 class OptimizeResults(NamedTuple):
-    """What minimize found: the point, whether its gradient is small enough, how the search ended (0: so,
-    1: too many steps, 3: no step goes down), the value, the gradient, the inverse Hessian's estimate, and
+    """What minimize found: the point, whether its gradient is small enough, how the search ended
+    (0: the gradient is small, 1: too many steps, 3: no step lowers the value), the value, the
+    gradient, the inverse Hessian's estimate, and
     how often value, gradient and step were computed.
 
     x: the point, a vector. success: whether the gradient is small enough. status: 0, 1 or 3. fun:

@@ -78,7 +78,7 @@ def recorded_nodes(
 
 
 def graph_text(fn: Callable[..., Any], *args: Any) -> str:
-    """The graph of fn(*args), one line a node, inputs before their users.
+    """The graph of fn(*args), one line for each node, inputs before the nodes that use them.
 
     A line holds the op, its inputs and attributes, dtype and shape; behind the # the user's file and
     line (for a leaf, which argument or parameter it is) and, for a node that differentiation made,

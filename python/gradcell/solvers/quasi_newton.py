@@ -334,19 +334,20 @@ class BFGS(_QuasiNewton):
 
 
 class SSBFGS(BFGS):
-    """BFGS that scales its matrix before each update, so that old errors of its size do not stay: for
-    badly scaled losses, such as those of differential equations, often far fewer steps.
+    """BFGS that scales its matrix before each update, so that errors in its scale do not persist.
+    For badly scaled losses, such as those of differential equations, it often needs far fewer
+    steps.
 
     The scale is the smaller one of 1 and y's / s'Bs, with s the step and y the change of the gradient (M.
-    Al-Baali, H. Khalfan, Optimization 54, 2005). Everything else as BFGS.
+    Al-Baali, H. Khalfan, Optimization 54, 2005). Everything else is as in BFGS.
     """
 
     _name, _update = "SSBFGS", "ssbfgs"
 
 
 class SSBroyden(BFGS):
-    """As SSBFGS, with an update of Broyden's family between BFGS and DFP, or beyond, that is chosen at each
-    step from what the matrix says of it (J. F. Urban, P. Stefanou, J. A. Pons, J. Comput. Phys. 523, 2025).
+    """As SSBFGS, with an update of Broyden's family between BFGS and DFP, or beyond, that is chosen
+    at each step from the matrix (J. F. Urban, P. Stefanou, J. A. Pons, J. Comput. Phys. 523, 2025).
     """
 
     _name, _update = "SSBroyden", "ssbroyden"

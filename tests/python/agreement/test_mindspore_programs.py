@@ -63,7 +63,7 @@ DIFFERS: dict[str, tuple[Any, str]] = {
             "Float32",
             [[-3.9322397, 3.4562202, -0.1981262429], [-1.0245078426, -15.3599776, 0.5270646772]],
         ],
-        "MindSpore gives 0, and has derivatives by the second argument alone",
+        "MindSpore gives 0, and has derivatives with respect to the second argument alone",
     ),
     "rows: clipped_by_the_norms_of_rows": (  # NumPy's, as the next one's
         ["Float32", [[0.1961161, 0.5883484, 0.7844645], [0.7844645, 0.1961161, 0.5883484]]],

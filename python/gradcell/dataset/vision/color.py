@@ -101,7 +101,7 @@ class AdjustSaturation(_Factor):
 
 
 class AdjustSharpness(_Factor):
-    """0: smoothed by a kernel of 3 x 3, 1: as it is."""
+    """Changes the sharpness: factor 0 smooths the image with a 3 x 3 kernel, 1 leaves it as it is."""
 
     def __init__(self, sharpness_factor: float) -> None:
         super().__init__(sharpness_factor, "sharpness_factor")
@@ -121,7 +121,7 @@ class AdjustSharpness(_Factor):
 
 
 class AdjustHue(ImageOperation):
-    """The hue turned by a fraction, in [-0.5, 0.5], of the circle."""
+    """Rotates the hue by a fraction, in [-0.5, 0.5], of the colour circle."""
 
     def __init__(self, hue_factor: float) -> None:
         self.factor = arguments.number(hue_factor, "AdjustHue", "hue_factor", least=-0.5, most=0.5)
@@ -161,7 +161,7 @@ def _range(owner: str, name: str, value: Any, least: float | None = 0) -> tuple[
 
 
 class RandomColorAdjust(ImageOperation):
-    """Brightness, contrast, saturation and hue by factors of ranges, in random order.
+    """Changes brightness, contrast, saturation and hue by random factors from ranges, in random order.
 
     A number v stands for the range (1 - v, 1 + v), of hue for (-v, v).
     """
@@ -261,8 +261,7 @@ class RandomPosterize(ImageOperation):
 
 
 class Solarize(ImageOperation):
-    """Values within the thresholds (lowest, highest), or from one on, inverted; from one on too where
-    both are the same."""
+    """Inverts the values within the thresholds (lowest, highest), or from one threshold on."""
 
     def __init__(self, threshold: Any) -> None:
         listed = threshold if isinstance(threshold, (list, tuple)) else (threshold, 255)
@@ -308,8 +307,9 @@ class _ByHistogram(ImageOperation):
 
 
 class Equalize(_ByHistogram):
-    """Curves after which each value is as frequent as the others (Gonzalez and Woods, Digital Image
-    Processing, section 3.3)."""
+    """Equalises the histogram of each channel, so that all values are about equally frequent
+    (Gonzalez and Woods, Digital Image Processing, section 3.3).
+    """
 
     def _curve(self, histogram: np.ndarray) -> np.ndarray:
         below = np.cumsum(histogram)
@@ -327,8 +327,9 @@ class RandomEqualize(Sometimes):
 
 
 class AutoContrast(_ByHistogram):
-    """Straight lines from the lowest value to the highest, without cutoff percent at each end and
-    the values to ignore."""
+    """Stretches the values of each channel to the whole range, leaving out cutoff percent at each
+    end and the values to ignore.
+    """
 
     def __init__(self, cutoff: float = 0.0, ignore: Any = None) -> None:
         self.cutoff = arguments.number(cutoff, "AutoContrast", "cutoff", least=0, below=50)
@@ -375,7 +376,7 @@ class Grayscale(ImageOperation):
 
 
 class RandomGrayscale(ImageOperation):
-    """Converts the image to gray with a given probability; the number of channels stays."""
+    """Converts the image to gray with a given probability; the number of channels does not change."""
 
     def __init__(self, prob: float = 0.1) -> None:
         self.prob = arguments.number(prob, "RandomGrayscale", "prob", least=0, most=1)
@@ -387,7 +388,7 @@ class RandomGrayscale(ImageOperation):
 
 
 class RandomLighting(ImageOperation):
-    """Noise along the principal components of ImageNet's colours, of standard deviation alpha
+    """Adds noise of standard deviation alpha along the principal components of ImageNet's colours
     (Krizhevsky et al., NIPS 2012, section 4.1).
 
     alpha: the standard deviation.
@@ -407,8 +408,7 @@ class RandomLighting(ImageOperation):
 
 
 class GaussianBlur(ImageOperation):
-    """Smoothed by a Gaussian, cut off at kernel_size (odd; one number or two, of width and height),
-    the image mirrored at its edges.
+    """Smooths the image with a Gaussian kernel; the image is mirrored at its edges.
 
     kernel_size: an odd int, or a pair (width, height). sigma: the standard deviation, or a pair; by
     default 0.3 ((kernel_size - 1) / 2 - 1) + 0.8.

@@ -31,9 +31,9 @@ def decoded(data: np.ndarray, name: str = "", to_pil: bool = False) -> Any:
 
 
 class Decode(TensorOperation):
-    """A file's bytes (uint8 of one axis) to a picture, uint8 of [height, width, 3], or to_pil.
+    """Decodes a file's bytes (uint8 of one axis) to an image, uint8 of [height, width, 3].
 
-    to_pil: whether the result is a picture of Pillow instead of an array.
+    to_pil: whether the result is an image of Pillow instead of an array.
     """
 
     def __init__(self, to_pil: bool = False) -> None:
@@ -144,7 +144,7 @@ class Normalize(TensorOperation):
 
 
 class NormalizePad(Normalize):
-    """Normalize, with a channel of zeros behind the others, in float32 or float16.
+    """Like Normalize, with a channel of zeros added after the others.
 
     dtype: 'float32' or 'float16'.
     """
@@ -161,7 +161,7 @@ class NormalizePad(Normalize):
 
 
 class LinearTransformation(TensorOperation):
-    """Multiplies (image as a row - mean_vector) by a square matrix.
+    """Multiplies (the image as a row, minus mean_vector) by a square matrix.
 
     transformation_matrix: square, of as many rows as an image has values. mean_vector: a number for
     each value of an image.
@@ -224,7 +224,7 @@ class _ColorSpace(TensorOperation):
 
 
 class RgbToHsv(_ColorSpace):
-    """Red, green and blue in [0, 1] to hue, saturation and value, float64."""
+    """Converts red, green and blue in [0, 1] to hue, saturation and value, float64."""
 
     def _convert(self, image: np.ndarray) -> np.ndarray:
         return rgb_to_hsv(image)

@@ -30,7 +30,7 @@ from gradcell.dataset.workers import generator
 
 
 class Resize(ImageOperation):
-    """To another size: (height, width), or a number, the shorter side's length."""
+    """Resizes an image to (height, width), or so that its shorter side has the given length."""
 
     def __init__(self, size: Any, interpolation: Inter = Inter.LINEAR) -> None:
         self.whole = isinstance(size, (list, tuple))
@@ -58,7 +58,7 @@ class Resize(ImageOperation):
 
 
 class RandomResize(ImageOperation):
-    """To another size, interpolated at random by nearest, linear, cubic or area."""
+    """Resizes the image, with an interpolation drawn at random from nearest, linear, cubic and area."""
 
     def __init__(self, size: Any) -> None:
         self.size = size
@@ -107,8 +107,9 @@ def padded(
 
 
 class Pad(ImageOperation):
-    """More pixels around: the same on all sides, (left and right, top and bottom), or (left, top,
-    right, bottom)."""
+    """Adds pixels around the image: the same number on all sides, (left and right, top and bottom),
+    or (left, top, right, bottom).
+    """
 
     def __init__(
         self, padding: Any, fill_value: Any = 0, padding_mode: Border = Border.CONSTANT
@@ -121,8 +122,9 @@ class Pad(ImageOperation):
 
 
 class PadToSize(ImageOperation):
-    """More pixels around until the image has a size; offset: those at the top and left, by default
-    half of them."""
+    """Adds pixels around the image until it has the given size. offset: the number of pixels at the
+    top and left, by default half of those added.
+    """
 
     def __init__(
         self,
@@ -152,7 +154,7 @@ class PadToSize(ImageOperation):
 
 
 class Crop(ImageOperation):
-    """The rectangle of a size whose corner at the top and left is at coordinates.
+    """Crops the rectangle of the given size whose upper left corner is at coordinates.
 
     coordinates: (top, left), in pixels.
     """
@@ -171,7 +173,7 @@ class Crop(ImageOperation):
 
 
 class CenterCrop(ImageOperation):
-    """Cuts out the middle of the image, with black around if the image is smaller."""
+    """Crops the middle of the image; if the image is smaller, black pixels are added around it."""
 
     def __init__(self, size: Any) -> None:
         self.size = pair("CenterCrop", "size", size)
@@ -187,7 +189,7 @@ class CenterCrop(ImageOperation):
 
 
 class RandomCrop(ImageOperation):
-    """A rectangle somewhere, of an image that may be padded before.
+    """Crops a random rectangle of the given size, after padding the image if asked to.
 
     pad_if_needed: whether an image that is smaller than size is padded to it; otherwise that is an
     error.
@@ -222,7 +224,7 @@ class RandomCrop(ImageOperation):
 
 
 class RandomResizedCrop(ImageOperation):
-    """Cuts out a part of random size and shape, and resizes it.
+    """Crops a part of random size and shape, and resizes it.
 
     scale: the part's fraction of the image, ratio: its width over its height; where max_attempts find
     none that fits, the middle is taken (Szegedy et al., CVPR 2015, 1, section 6).
@@ -342,14 +344,14 @@ class SlicePatches(ImageOperation):
 
 
 class HorizontalFlip(ImageOperation):
-    """Exchanges left and right."""
+    """Flips the image horizontally."""
 
     def _image(self, image: np.ndarray) -> np.ndarray:
         return np.flip(image, axis=1 if image.ndim < 3 else -2)
 
 
 class VerticalFlip(ImageOperation):
-    """Exchanges top and bottom."""
+    """Flips the image vertically."""
 
     def _image(self, image: np.ndarray) -> np.ndarray:
         return np.flip(image, axis=0 if image.ndim < 3 else -3)
@@ -383,7 +385,7 @@ def _fill(image: Any, fill: Any) -> Any:
 
 
 class Rotate(ImageOperation):
-    """Rotated counterclockwise by this many degrees, around the middle or center."""
+    """Rotates the image counterclockwise by an angle in degrees, around its middle or around center."""
 
     def __init__(
         self,
@@ -435,7 +437,7 @@ def _warped(
 
 
 class RandomRotation(Rotate):
-    """Rotate by an angle of a range, or of (-degrees, degrees)."""
+    """Rotates the image by a random angle from a range, or from (-degrees, degrees)."""
 
     def __init__(
         self,
@@ -460,10 +462,10 @@ def _angles(owner: str, degrees: Any) -> tuple[float, float]:
 
 
 class Affine(ImageOperation):
-    """Rotated by degrees, moved by translate (fractions of the width and height), scaled and sheared
-    (degrees along x and y) around the middle.
+    """Rotates, moves, scales and shears the image around its middle.
 
-    translate: a pair of fractions, along x and y. shear: an angle in degrees, or a pair of them.
+    translate: fractions of the width and the height, a pair. shear: an angle in degrees along x, or
+    a pair of angles along x and y.
     """
 
     def __init__(
@@ -590,8 +592,8 @@ class Erase(ImageOperation):
 
 
 class RandomErasing(ImageOperation):
-    """A rectangle, of a random share and ratio, of one value, 'random' ones or one a channel, of an
-    image of [channels, height, width] (Zhong et al., AAAI 2020, 13001).
+    """Fills a random rectangle of an image [channels, height, width] with one value, a value for
+    each channel, or random values (Zhong et al., AAAI 2020, 13001).
 
     value: a number, one for each channel, or 'random' for normal random numbers. inplace: whether
     the given array itself is changed.

@@ -15,7 +15,8 @@ from gradcell.dataset.workers import generator
 
 
 class RandomSelectSubpolicy:
-    """One of the policies: a list of (transform, probability), each made with its probability.
+    """Applies one of several policies, drawn at random. A policy is a list of (transform,
+    probability): each transform is applied with its probability.
 
     policy: a list of policies, of which one is drawn for each image.
     """
@@ -44,7 +45,7 @@ class RandomSelectSubpolicy:
 
 
 class UniformAugment:
-    """num_ops of the transforms, each drawn anew and made or not with equal chance.
+    """Draws num_ops of the transforms, and applies each with probability 1/2.
 
     num_ops: how many transforms are drawn.
     """
@@ -82,7 +83,7 @@ class _OfBatch(TensorOperation):
 
 
 class MixUpBatch(_OfBatch):
-    """Images and labels mixed with others of their batch, by a share from Beta(alpha, alpha)
+    """Mixes images and labels with others of their batch, by a share drawn from Beta(alpha, alpha)
     (Zhang et al., ICLR 2018)."""
 
     def __init__(self, alpha: float = 1.0) -> None:
@@ -97,8 +98,8 @@ class MixUpBatch(_OfBatch):
 
 
 class CutMixBatch(_OfBatch):
-    """A rectangle of each image from another of its batch, with probability prob, the labels mixed
-    by their areas (Yun et al., ICCV 2019, 6023).
+    """Replaces a rectangle of each image by that of another image of its batch, with probability
+    prob, and mixes the labels by the areas (Yun et al., ICCV 2019, 6023).
 
     image_batch_format: an ImageBatchFormat: NHWC or NCHW.
     """

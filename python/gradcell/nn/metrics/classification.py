@@ -73,7 +73,7 @@ class Accuracy(Mean):
     """The fraction of correct predictions.
 
     eval_type 'classification': predictions [N, C, ...], labels [N, ...] of class numbers or one-hot
-    [N, C, ...]; 'multilabel': both [N, C, ...] of 0 and 1, a sample is right if all its labels are.
+    [N, C, ...]; 'multilabel': both [N, C, ...] of 0 and 1, a sample is correct if all its labels are.
     eval_type: 'classification' or 'multilabel'. Raises TypeError for other types, ValueError for
     incompatible shapes and labels out of range.
     """
@@ -112,14 +112,14 @@ class TopKCategoricalAccuracy(Mean):
 
 
 class Top1CategoricalAccuracy(TopKCategoricalAccuracy):
-    """The fraction of samples whose largest output is the right class."""
+    """The fraction of samples whose largest output belongs to the correct class."""
 
     def __init__(self) -> None:
         super().__init__(1)
 
 
 class Top5CategoricalAccuracy(TopKCategoricalAccuracy):
-    """The fraction of samples whose right class is among the five largest outputs."""
+    """The fraction of samples whose correct class is among the five largest outputs."""
 
     def __init__(self) -> None:
         super().__init__(5)
@@ -201,7 +201,7 @@ class _Sided(_PerClass):
 
 
 class Precision(_Sided):
-    """Correct predictions of a class divided by all predictions of it; one value a class.
+    """Correct predictions of a class divided by all predictions of it; one value for each class.
 
     eval_type: 'classification' or 'multilabel'; with 'multilabel' one value for each sample.
     """
@@ -211,7 +211,7 @@ class Precision(_Sided):
 
 
 class Recall(_Sided):
-    """Correct predictions of a class divided by all samples of it; one value a class.
+    """Correct predictions of a class divided by all samples of it; one value for each class.
 
     eval_type: 'classification' or 'multilabel'; with 'multilabel' one value for each sample.
     """
@@ -221,7 +221,7 @@ class Recall(_Sided):
 
 
 class Fbeta(_PerClass):
-    """(1 + beta²) right / (beta² samples + predictions) of a class; one value a class.
+    """(1 + beta²) right / (beta² samples + predictions) of a class; one value for each class.
 
     van Rijsbergen, Information retrieval (1979), chapter 7. beta: the weight of the recall against
     the precision, positive. Raises ValueError unless beta > 0.
@@ -239,7 +239,7 @@ class Fbeta(_PerClass):
 
 
 class F1(Fbeta):
-    """The harmonic mean of precision and recall; one value a class."""
+    """The harmonic mean of precision and recall; one value for each class."""
 
     def __init__(self) -> None:
         super().__init__(1.0)

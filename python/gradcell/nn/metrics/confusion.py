@@ -18,7 +18,7 @@ class ConfusionMatrix(Metric):
     """How many samples of class i were predicted as class j: [num_classes, num_classes].
 
     normalize: 'target' (rows sum to 1), 'prediction' (columns do), 'all' or 'no_norm'. threshold:
-    from where on a prediction of a binary case, a number, is class 1. Predictions [N, C, ...] or
+    in the binary case, predictions from this number on are class 1. Predictions [N, C, ...] or
     labels [N, ...]. Raises ValueError for incompatible shapes or classes out of range.
     """
 
@@ -219,7 +219,7 @@ class ConfusionMatrixMetric(Metric):
 
 class ROC(Metric):
     """The receiver operating characteristic: (false positive rates, true positive rates,
-    thresholds), for falling thresholds; lists of them, one a class, for several classes.
+    thresholds), for falling thresholds; lists of them, one for each class, if there are several.
 
     class_num: None or 1 for predictions and labels of one shape, else the number of classes of
     predictions [N, class_num] with labels [N]. pos_label: the label that counts as positive, 1 by

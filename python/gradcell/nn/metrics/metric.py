@@ -14,7 +14,7 @@ from gradcell.base.location import where
 
 
 def rearrange_inputs(func: Callable[..., Any]) -> Callable[..., Any]:
-    """A decorator for `update`: of what it is called with, it gets what `set_indexes` names.
+    """A decorator for `update`, which then gets only those inputs that `set_indexes` names.
 
     func: the method `update` of a Metric.
     """

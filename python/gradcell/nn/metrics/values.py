@@ -43,7 +43,7 @@ def _differences(owner: str, inputs: tuple[Any, ...]) -> tuple[np.ndarray, int]:
 
 
 class MSE(Mean):
-    """The sum of squared differences by the number of samples (rows of the first axis)."""
+    """The sum of squared differences, divided by the number of samples (rows of the first axis)."""
 
     @rearrange_inputs
     def update(self, *inputs: Any) -> None:
@@ -53,7 +53,7 @@ class MSE(Mean):
 
 
 class MAE(Mean):
-    """The sum of absolute differences by the number of samples (rows of the first axis)."""
+    """The sum of absolute differences, divided by the number of samples (rows of the first axis)."""
 
     @rearrange_inputs
     def update(self, *inputs: Any) -> None:
@@ -74,8 +74,8 @@ class Loss(Mean):
 
 
 class Dice(Mean):
-    """2 <p, y> / (<p, p> + <y, y> + smooth) of each batch, summed over batches, by the number of
-    samples, as in MindSpore. Inputs of one shape. Raises ValueError unless smooth > 0.
+    """2 <p, y> / (<p, p> + <y, y> + smooth) of each batch, summed over batches and divided by the
+    number of samples, as in MindSpore. Inputs of one shape. Raises ValueError unless smooth > 0.
     """
 
     def __init__(self, smooth: float = 1e-5) -> None:

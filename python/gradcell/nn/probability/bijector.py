@@ -21,14 +21,14 @@ __all__ = ["Bijector", "Exp", "GumbelCDF", "Invert", "PowerTransform", "ScalarAf
 
 
 class Bijector(Cell):
-    """The base of bijectors: one of your own gives _forward, _inverse, _forward_log_jacobian and
-    _inverse_log_jacobian, of a tensor.
+    """The base class of bijectors. A subclass defines _forward, _inverse, _forward_log_jacobian and
+    _inverse_log_jacobian, functions of a tensor.
 
     is_constant_jacobian: it is linear. dtype: what values must have; None: any floating one. param:
     a dict of what it was made of, where 'param_dict' holds the parameters. Called with a
     distribution, it gives the TransformedDistribution; with a method's name and its arguments, what
     that gives. is_injective: stored as a property. Raises TypeError for values and parameters that
-    are no floating tensors.
+    are not floating tensors.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class Bijector(Cell):
 
     @property
     def is_injective(self) -> bool:
-        """Whether different values stay different."""
+        """Whether different values have different results."""
         return self._is_injective
 
     @property

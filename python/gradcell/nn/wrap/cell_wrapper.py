@@ -214,13 +214,13 @@ class TrainOneStepCell(Cell):
     """One training step: the loss, its gradients with respect to the optimiser's parameters, and
     the update.
 
-    network: a Cell that returns the loss. A loss of several elements is minimised in sum, with one
-    warning. optimizer: an Optimizer of the network's parameters. sens: a factor of the gradients;
-    the loss that is returned has none. return_grad: whether the result is (loss, {parameter name:
-    gradient}).
+    network: a Cell that returns the loss. If the loss has several elements, their sum is minimised,
+    with one warning. optimizer: an Optimizer of the network's parameters. sens: a factor of the
+    gradients, which does not affect the returned loss. return_grad: whether the result is (loss,
+    {parameter name: gradient}).
 
     If several processes share the data (set_auto_parallel_context, ParallelMode.DATA_PARALLEL), the
-    gradients are summed or averaged over all of them, and the loss is that of the own part. The
+    gradients are summed or averaged over all of them, and the loss is that of this process's part. The
     first step makes sure that all processes begin with the same parameters.
 
     Raises TypeError for wrong types, ValueError if the optimiser belongs to another network.

@@ -76,14 +76,15 @@ def row_stack(tensors: Any) -> Tensor:
 
 @one_plan
 def dstack(tensors: Any) -> Tensor:
-    """Joined along the third dimension, which vectors and matrices get first."""
+    """Joins tensors along the third dimension; vectors and matrices get one first."""
     return shaping.concat(list(atleast_3d(arguments.tensors(tensors, "dstack"))), 2)
 
 
 @method()
 @one_plan
 def rot90(input: Any, k: int, dims: Any) -> Tensor:
-    """Turned by k quarters in the plane of two dimensions, from the first towards the second.
+    """Rotates a tensor by k quarter turns in the plane of two dimensions, from the first towards
+    the second.
 
     k: the number of quarter turns, which may be negative. dims: two different dimensions.
     """
@@ -110,7 +111,9 @@ _MOST_PARTS = 1 << 16
 
 @method()
 def tensor_split(input: Any, indices_or_sections: Any, axis: int = 0) -> tuple[Tensor, ...]:
-    """Cut along axis before the given indices, or into that many parts, the first ones longer by one."""
+    """Splits a tensor along axis before the given indices, or into a number of parts, of which the
+    first ones are longer by one where they cannot be equal.
+    """
     x = arguments.tensor(input, "tensor_split")
     a = arguments.axis_of(axis, x.ndim, "tensor_split")
     n = x.shape[a]
@@ -134,7 +137,7 @@ def vsplit(input: Any, indices_or_sections: Any) -> tuple[Tensor, ...]:
 
 @method()
 def hsplit(input: Any, indices_or_sections: Any) -> tuple[Tensor, ...]:
-    """tensor_split along the second dimension, of a vector along its only one."""
+    """Splits a tensor along the second dimension, a vector along its only one, as tensor_split."""
     return tensor_split(input, indices_or_sections, 0 if input.ndim == 1 else 1)
 
 
@@ -146,7 +149,7 @@ def dsplit(input: Any, indices_or_sections: Any) -> tuple[Tensor, ...]:
 
 @method()
 def moveaxis(x: Any, source: Any, destination: Any) -> Tensor:
-    """With the dimensions of source moved to the positions of destination."""
+    """The tensor with the dimensions of source moved to the positions of destination."""
     return shaping.movedim(x, source, destination)
 
 
@@ -204,7 +207,7 @@ def multi_dot(arrays: Any) -> Tensor:
 
 @one_plan
 def mirror_pad(input_x: Any, paddings: Any, mode: str = "REFLECT") -> Tensor:
-    """Mirrored at both ends of each dimension: 'REFLECT' without the edge, 'SYMMETRIC' with it.
+    """Pads each dimension at both ends by mirroring: 'REFLECT' without the edge, 'SYMMETRIC' with it.
 
     paddings: [rank, 2], before and after. mode: 'REFLECT' or 'SYMMETRIC'.
     """

@@ -361,8 +361,8 @@ def topk(
 ) -> tuple[Tensor, Tensor]:
     """(the k largest or smallest elements along dim, their indices as int32).
 
-    sorted: in order, of equal elements the first first; if not, in whatever order selecting them
-    leaves, which is MindSpore's. NaN counts as larger than any number.
+    sorted: in order, of equal elements the first first; if not, in the order in which they are
+    selected, which is MindSpore's. NaN counts as larger than any number.
 
     Raises ValueError if there are fewer than k.
     """
@@ -425,7 +425,7 @@ def tensor_scatter_add(input_x: Any, indices: Any, updates: Any) -> Tensor:
 @one_plan
 def tensor_scatter_update(input_x: Any, indices: Any, updates: Any) -> Tensor:
     """input_x with the elements at the coordinates in the rows of indices, [..., k], replaced by
-    updates; of several updates for one place the last stays.
+    updates; if updates share a position, the last one stays.
     """
     x = arguments.tensor(input_x, "TensorScatterUpdate", "input_x")
     new = _ops.cast(arguments.tensor(updates, "TensorScatterUpdate", "updates"), x.dtype)
@@ -453,8 +453,8 @@ def tensor_scatter_elements(
 ) -> Tensor:
     """input_x with updates placed at indices along axis, at the index's own other coordinates.
 
-    reduction 'add': added to what is there; 'none': in its place, where of several updates for one
-    place the last stays.
+    reduction 'add': added to what is there; 'none': in its place, where if updates share a
+    position, the last one stays.
     """
     arguments.one_of(reduction, ("none", "add"), "tensor_scatter_elements", "reduction")
     x = arguments.tensor(input_x, "tensor_scatter_elements", "input_x")

@@ -58,7 +58,9 @@ def tensor_scatter_sub(input_x: Any, indices: Any, updates: Any) -> Tensor:
 @method()
 @in_place()
 def scatter(input: Any, axis: Any, index: Any, src: Any) -> Tensor:
-    """input with src placed at index along axis, at the index's own other coordinates; the last stays."""
+    """input with src placed at index along axis, at the index's own other coordinates; if positions
+    repeat, the last one stays.
+    """
     at = arguments.tensor(index, "scatter", "index")
     if not isinstance(src, Tensor):
         src = _ops.full(list(at.shape), src, arguments.tensor(input, "scatter").dtype)
@@ -177,7 +179,7 @@ def _scatter_nd(kind: str) -> Any:
     def function(input_x: Any, indices: Any, updates: Any, use_locking: bool = False) -> Tensor:
         return composition.assign(input_x, update(input_x, indices, updates))
 
-    return _named(function, f"scatter_nd_{kind}", f"{_WORDS[kind].format('A parameter')}, in place")
+    return _named(function, f"scatter_nd_{kind}", f"{_of_parameter(kind)}, in place")
 
 
 def _scatter_rows(kind: str) -> Any:
@@ -193,7 +195,9 @@ def _scatter_rows(kind: str) -> Any:
         return composition.assign(input_x, _combined(kind, held, place, new))
 
     return _named(
-        function, f"scatter_{kind}", f"{_WORDS[kind].format('A parameter')}, by rows, in place"
+        function,
+        f"scatter_{kind}",
+        f"{_of_parameter(kind)}, by rows, in place",
     )
 
 
@@ -203,11 +207,15 @@ _WORDS = {
 }  # fmt: skip
 
 
+def _of_parameter(kind: str) -> str:
+    text = _WORDS[kind].format("a parameter")
+    return text[0].upper() + text[1:]
+
+
 def _named(function: Any, name: str, text: str) -> Any:
     function.__name__ = function.__qualname__ = name
     function.__doc__ = (
-        f"{text} at indices, of which several may be for one place. Raises IndexError for an index out of "
-        "range."
+        f"{text} at indices, which may repeat. Raises IndexError for an index out of range."
     )
     return function
 
@@ -347,8 +355,8 @@ def _segment_extremum(name: str, largest: bool) -> Any:
 
     op.__name__ = op.__qualname__ = name
     op.__doc__ = (
-        f"The {'largest' if 'max' in name else 'smallest'} elements of the slices with the same id; of "
-        "no slice the dtype's limit."
+        f"The {'largest' if 'max' in name else 'smallest'} elements of the slices with the same id; "
+        "an id without slices gets the limit of the dtype."
     )
     return op
 

@@ -76,7 +76,7 @@ def stop_gradient(value: Any) -> Any:
 
 
 def stop_gradient_(input: Tensor) -> Tensor:
-    """stop_gradient in place: from here on no derivative goes through the tensor. Returns it."""
+    """stop_gradient in place: from here on the tensor is a constant of derivatives. Returns it."""
     _core.write(arguments.tensor(input, "stop_gradient_"), _ops.stop_gradient(input))
     return input
 
@@ -93,7 +93,7 @@ def reshape(input: Any, shape: Any) -> Tensor:
 
 
 def squeeze(input: Any, axis: Any = None) -> Tensor:
-    """Without the dimensions of size 1, or without those of `axis` that have size 1."""
+    """The tensor without its dimensions of size 1, or without those of `axis` that have size 1."""
     x = arguments.tensor(input, "Squeeze")
     axes = set(arguments.axes_of(axis if axis != () else None, x.ndim, "Squeeze"))
     return _views.reshape(x, [n for i, n in enumerate(x.shape) if n != 1 or i not in axes])
@@ -101,7 +101,7 @@ def squeeze(input: Any, axis: Any = None) -> Tensor:
 
 @method(dim="axis")
 def expand_dims(input_x: Any, axis: Any) -> Tensor:
-    """With a new dimension of size 1 at axis, counted in the result."""
+    """The tensor with a new dimension of size 1 at axis, counted in the result."""
     x = arguments.tensor(input_x, "ExpandDims")
     dims = list(x.shape)
     dims.insert(arguments.axis_of(axis, x.ndim + 1, "ExpandDims"), 1)
@@ -115,7 +115,9 @@ def unsqueeze(input: Any, dim: Any) -> Tensor:
 
 
 def transpose(input: Any, input_perm: Any) -> Tensor:
-    """With the dimensions in the order of input_perm; ValueError if that is no permutation."""
+    """The tensor with its dimensions in the order of input_perm. Raises ValueError if that is not a
+    permutation.
+    """
     return _views.transpose(input, arguments.integers(input_perm, "Transpose", "input_perm"))
 
 
@@ -138,7 +140,7 @@ def swapaxes(input: Any, axis0: Any, axis1: Any) -> Tensor:
 
 @method()
 def swapdims(input: Any, dim0: Any, dim1: Any) -> Tensor:
-    """With two dimensions exchanged."""
+    """The tensor with two of its dimensions exchanged."""
     return swapaxes(input, dim0, dim1)
 
 
@@ -154,7 +156,9 @@ def t(input: Any) -> Tensor:
 
 @method()
 def movedim(x: Any, source: Any, destination: Any) -> Tensor:
-    """With the dimensions of source moved to the positions of destination, the others in order."""
+    """The tensor with the dimensions of source moved to the positions of destination, the others in
+    order.
+    """
     x = arguments.tensor(x, "movedim")
     from_ = arguments.axes_of(source, x.ndim, "movedim", "source")
     to = arguments.axes_of(destination, x.ndim, "movedim", "destination")
@@ -167,7 +171,8 @@ def movedim(x: Any, source: Any, destination: Any) -> Tensor:
 
 
 def flatten(input: Any, order: str = "C", *, start_dim: int = 1, end_dim: int = -1) -> Tensor:
-    """With the dimensions from start_dim to end_dim joined; order 'F' joins them reversed. A copy.
+    """A copy of the tensor with the dimensions from start_dim to end_dim joined; order 'F' joins
+    them reversed.
 
     order: 'C' or 'F'.
     """
@@ -192,7 +197,8 @@ def flattened(input: Any, order: str, start_dim: int, end_dim: int) -> Tensor:
 
 
 def broadcast_to(input: Any, shape: Any) -> Tensor:
-    """Repeated along dimensions of size 1 and new leading ones to the given shape; -1 keeps one.
+    """The tensor broadcast to the given shape, along dimensions of size 1 and new leading ones; -1
+    keeps a size.
 
     Raises ValueError if the shapes do not fit.
     """
@@ -202,7 +208,8 @@ def broadcast_to(input: Any, shape: Any) -> Tensor:
 @method(reps="dims")
 @one_plan
 def tile(input: Any, dims: Any) -> Tensor:
-    """Repeated as a whole dims[i] times along each dimension; shorter ones count from the last.
+    """The tensor repeated dims[i] times along dimension i; if dims is shorter than the shape, it
+    counts from the last dimension.
 
     Raises TypeError unless dims is a tuple or list, ValueError for a negative count.
     """
@@ -261,7 +268,7 @@ def _window(x: Tensor, axis: int, start: int, size: int, step: int = 1, by: Any 
 
 @method(dim="axis")
 def narrow(input: Any, axis: Any, start: Any, length: Any) -> Tensor:
-    """`length` elements along axis from `start` on; ValueError if they reach over the end."""
+    """`length` elements along axis from `start` on. Raises ValueError if they reach beyond the end."""
     x = arguments.tensor(input, "narrow")
     a = arguments.axis_of(axis, x.ndim, "narrow")
     first = arguments.integer(start, "narrow", "start")
@@ -278,8 +285,8 @@ def narrow(input: Any, axis: Any, start: Any, length: Any) -> Tensor:
 def slice(input_x: Any, begin: Any, size: Any) -> Tensor:
     """`size` elements from `begin` on in each dimension; a size of -1 reaches to the end.
 
-    size: the number of elements in each dimension, a tuple. Raises ValueError if they reach over
-    the end.
+    size: the number of elements in each dimension, a tuple. Raises ValueError if they reach
+    beyond the end.
     """
     x = arguments.tensor(input_x, "Slice", "input_x")
     first, count = (
@@ -313,9 +320,9 @@ def flip(input: Any, dims: Any) -> Tensor:
 @method(axis="dims")
 @one_plan
 def roll(input: Any, shifts: Any, dims: Any = None) -> Tensor:
-    """With elements moved on by shifts along dims, the last ones coming first again.
+    """The tensor with its elements shifted along dims; those that leave at one end come in at the other.
 
-    dims None: of the flattened tensor.
+    dims: None shifts the flattened tensor.
     """
     x = arguments.tensor(input, "roll")
     if dims is None:
@@ -369,7 +376,7 @@ def stack(tensors: Any, axis: Any = 0) -> Tensor:
 
 @one_plan
 def vstack(inputs: Any) -> Tensor:
-    """Joined along the first dimension; vectors as rows."""
+    """Stacks tensors along the first dimension; vectors become rows."""
     xs = arguments.tensors(inputs, "vstack", "inputs")
     return concat([x if x.ndim > 1 else _ops.reshape(x, [1, x.size]) for x in xs], 0)
 
@@ -389,7 +396,7 @@ def _cut(x: Tensor, axis: int, sizes: list[int]) -> tuple[Tensor, ...]:
 
 @method(dim="axis", split_size="split_size_or_sections")
 def split(tensor: Any, split_size_or_sections: Any, axis: Any = 0) -> tuple[Tensor, ...]:
-    """Cut along an axis, into pieces of one size (the last may be smaller) or of given sizes.
+    """Splits a tensor along an axis, into pieces of one size (the last may be smaller) or of given sizes.
 
     Raises ValueError unless the sizes are positive and add up to the dimension.
     """
@@ -413,7 +420,7 @@ def split(tensor: Any, split_size_or_sections: Any, axis: Any = 0) -> tuple[Tens
 
 @method(dim="axis")
 def chunk(input: Any, chunks: Any, axis: Any = 0) -> tuple[Tensor, ...]:
-    """Cut along an axis into at most `chunks` pieces, all but the last of one size."""
+    """Splits a tensor along an axis into at most `chunks` pieces, all but the last of one size."""
     x = arguments.tensor(input, "chunk")
     count = arguments.integer(chunks, "chunk", "chunks")
     if count <= 0:
@@ -489,7 +496,7 @@ def triu(input: Any, diagonal: int = 0) -> Tensor:
 
 @one_plan
 def diag(input: Any) -> Tensor:
-    """The elements on the diagonal of zeros: of shape [..., n] to [..., n, ..., n], every index twice.
+    """The elements on the diagonal of a tensor of zeros: an input of shape [m, n] gives [m, n, m, n].
 
     Raises ValueError for a number.
     """
@@ -515,7 +522,9 @@ def diagonal_or_matrix(input: Any, diagonal: int = 0) -> Tensor:
 
 @method(axis1="dim1", axis2="dim2")
 def diagonal(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
-    """The offset-th diagonal over two dimensions, which go; it comes as the last dimension."""
+    """The offset-th diagonal over two dimensions, which the result does not have; it has the
+    diagonal as its last dimension.
+    """
     x = arguments.tensor(input, "diagonal")
     a = arguments.axis_of(dim1, x.ndim, "diagonal", "dim1")
     b = arguments.axis_of(dim2, x.ndim, "diagonal", "dim2")

@@ -54,8 +54,8 @@ class _Reduction(_Collective):
 
 
 class AllReduce(_Reduction):
-    """The sum (or what op says) over all processes. Of half types the parts are added in float32 and
-    rounded once; a NaN in any process's part is one in the result.
+    """The sum (or another op) over all processes. Of half types the parts are added in float32 and
+    rounded once; a NaN in any process's part gives a NaN in the result.
 
     Adjoints: the sum of all processes' cotangents; for max and min where the input is the result
     (everywhere it is, if several are), for prod times the product of the others' inputs, which are
@@ -67,8 +67,9 @@ class AllReduce(_Reduction):
 
 
 class ReduceScatter(_Reduction):
-    """This process's part, along the first dimension, of the sum (or what op says) over all
-    processes. Raises ValueError where that dimension is not a multiple of their number."""
+    """This process's part, along the first dimension, of the sum (or another op) over all
+    processes. Raises ValueError where that dimension is not a multiple of their number.
+    """
 
     def _one(self, x: Tensor) -> Tensor:
         return collectives.reduce_scatter(x, self.op, self.group)
@@ -95,7 +96,7 @@ class _Rooted(_Collective):
 
 
 class Broadcast(_Rooted):
-    """The input of process root_rank, by its number in the group. A tuple is answered by a tuple."""
+    """The input of process root_rank, by its number in the group. A tuple gives a tuple."""
 
     def __init__(self, root_rank: int, group: str = _WORLD) -> None:
         super().__init__(root_rank, "root_rank", group)
@@ -105,7 +106,7 @@ class Broadcast(_Rooted):
 
 
 class Reduce(_Rooted):
-    """The sum (or what op says) over all processes in process dest_rank; zeros in the others."""
+    """The sum (or another op) over all processes, in process dest_rank; zeros in the others."""
 
     def __init__(self, dest_rank: int, op: str = ReduceOp.SUM, group: str = _WORLD) -> None:
         arguments.one_of(op, ("sum", "max", "min", "prod"), "Reduce", "op")
@@ -117,11 +118,11 @@ class Reduce(_Rooted):
 
 
 class AlltoAll(_Collective):
-    """Parts along split_dim go to the processes, and what comes is joined along concat_dim.
+    """Sends one part along split_dim to each process, and joins the parts received along concat_dim.
 
     split_count: the number of processes. split_dim: the dimension along which the input is cut.
     concat_dim: the dimension along which parts are joined. Raises ValueError for another, and where
-    the dimension is no multiple of it.
+    the dimension is not a multiple of it.
     """
 
     def __init__(

@@ -108,8 +108,8 @@ def scatter_add(input_x: Parameter, indices: Any, updates: Any) -> Tensor:
 def scatter_update(input_x: Parameter, indices: Any, updates: Any) -> Tensor:
     """Replaces the rows of a parameter at indices by updates; returns the new value.
 
-    updates: shape indices.shape + input_x.shape[1:]; of several for one row the last stays. Raises
-    IndexError for an index out of range.
+    updates: shape indices.shape + input_x.shape[1:]; if several are for one row, the last one
+    stays. Raises IndexError for an index out of range.
     """
     input_x = parameter_behind(input_x)
     at, new = _rows("ScatterUpdate", input_x, indices, updates)

@@ -17,11 +17,11 @@ __all__ = ["HookBackward", "InsertGradientOf"]
 
 
 class InsertGradientOf(Primitive):
-    """Gives its input, a tensor or a tuple of them, whose gradient is what f makes of it.
+    """Returns its input, a tensor or a tuple of them, and replaces its gradient by f(gradient).
 
     f: a function of the gradient (with a tuple, of the tuple); None leaves it as it is. Raises TypeError
-    if f is not a function; when a gradient is taken, TypeError if f gives another number of gradients or no
-    tensors, ValueError for another shape.
+    if f is not a function or (when a gradient is taken) gives another number of gradients or no tensors,
+    ValueError if it gives another shape.
     """
 
     def __init__(self, f: Callable[..., Any]) -> None:
@@ -45,12 +45,12 @@ class InsertGradientOf(Primitive):
 
 
 class HookBackward(Primitive):
-    """Gives its inputs, of which hook_fn sees the gradients, a tuple.
+    """Returns its inputs, and passes their gradients, a tuple, to hook_fn.
 
-    What hook_fn returns, unless None, takes their place. hook_fn: a function of the tuple of
-    gradients. cell_id has no effect. Raises TypeError if it is not a function or an input is not a
-    tensor; when a gradient is taken, TypeError if it returns another number of gradients,
-    ValueError for another shape or dtype.
+    What hook_fn returns, unless None, replaces the gradients. hook_fn: a function of the tuple of
+    gradients. cell_id has no effect. Raises TypeError if it is not a function, an input is
+    not a tensor, or (when a gradient is taken) it returns another number of gradients, ValueError if it
+    returns another shape or dtype.
     """
 
     def __init__(self, hook_fn: Callable[..., Any], cell_id: str = "") -> None:

@@ -42,8 +42,9 @@ def _summary(plugin: str, title: str) -> Callable[[Any, Any], Tensor]:
             _waiting[plugin, name] = tensor.asnumpy()
         return tensor
 
+    article = "an" if plugin[0] in "aeiou" else "a"
     summary.__doc__ = (
-        f"Hands a tensor, as a {plugin} of this name, to the SummaryRecord that is open, and returns "
+        f"Hands a tensor, as {article} {plugin} of this name, to the SummaryRecord that is open, and returns "
         "it. Asks for its value."
     )
     return summary

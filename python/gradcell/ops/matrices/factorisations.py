@@ -151,7 +151,8 @@ def _inverse(x: Tensor, factors: Tensor) -> Tensor:
 
 @one_plan
 def matrix_solve(matrix: Any, rhs: Any, adjoint: bool = False) -> Tensor:
-    """The solutions x of matrix x = rhs, of the transposed matrix if adjoint; [..., n, n], [..., n, k].
+    """The solutions x of matrix x = rhs, or with the adjoint of the matrix if adjoint is set; [...,
+    n, n], [..., n, k].
 
     Raises ValueError for a singular matrix.
     """
@@ -278,9 +279,9 @@ def _determinant(factors: Tensor, numbers: _Numbers, *parts: int) -> list[Tensor
 @method()
 @one_plan
 def slogdet(input: Any) -> tuple[Tensor, Tensor]:
-    """(the sign of the determinant, log of its size) of matrices [..., n, n].
+    """(the sign of the determinant, the logarithm of its absolute value) of matrices [..., n, n].
 
-    The sign of a complex determinant is a number of size 1; both are complex then.
+    The sign of a complex determinant is a number of modulus 1; both results are complex then.
     """
     x = _square(input, "slogdet")
     numbers, factors = _Numbers(x.dtype), _factors(x)
@@ -313,7 +314,7 @@ def _of_matrices(numbers: Tensor) -> Tensor:
 def det(input: Any) -> Tensor:
     """The determinants of matrices [..., n, n].
 
-    Differentiable at regular matrices; of up to 3 x 3, at all.
+    Differentiable at invertible matrices; up to 3 x 3, at all matrices.
     """
     x = _square(input, "det")
     n = x.shape[-1]

@@ -183,10 +183,10 @@ _KINDS = {
 }
 _ONE = """ along dim.
 
-    n: a length to cut to or fill up with zeros to; by default all, 2 (m - 1) of m frequencies. norm:
-    'backward' (None) divides the inverse transform by n, 'forward' the other, 'ortho' each by its root.
-    Integers and float16 count as float32. Raises TypeError for bool and bfloat16, ValueError for lengths,
-    dims and norms that are none.
+    n: the length, to which the signal is cut or padded with zeros; by default all of it, for
+    inverse real transforms 2 (m - 1) of m frequencies. norm: 'backward' (None) divides the inverse
+    transform by n, 'forward' the other, 'ortho' each by its root. Integers and float16 count as
+    float32. Raises TypeError for bool and bfloat16, ValueError for invalid lengths, dims and norms.
     """
 _SEVERAL = """ along {}.
 

@@ -45,21 +45,21 @@ def _plus(base: Any, product: Tensor, beta: Any, alpha: Any) -> Tensor:
 @method()
 @one_plan
 def addmv(input: Any, mat: Any, vec: Any, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
-    """A matrix-vector product that is added: $beta input + alpha mat vec$."""
+    """A matrix-vector product added to input: $beta input + alpha mat vec$."""
     return _plus(input, mv(mat, vec), beta, alpha)
 
 
 @method()
 @one_plan
 def addr(x: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
-    """An outer product that is added: $beta x + alpha vec1 vec2'$."""
+    """An outer product added to x: $beta x + alpha vec1 vec2'$."""
     return _plus(x, products.outer(vec1, vec2), beta, alpha)
 
 
 @method()
 @one_plan
 def baddbmm(input: Any, batch1: Any, batch2: Any, beta: Any = 1, alpha: Any = 1) -> Tensor:
-    """Matrix products that are added, matrix by matrix: $beta input + alpha batch1 batch2$."""
+    """Batched matrix products added to input: $beta input + alpha batch1 batch2$."""
     return _plus(input, products.bmm(batch1, batch2), beta, alpha)
 
 
@@ -72,7 +72,7 @@ def addbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 
 
 @one_plan
 def vecdot(x: Any, y: Any, *, axis: int = -1) -> Tensor:
-    """The sums of products along axis, of the conjugate of x if it is complex.
+    """The sums of products along axis, with the conjugate of x if it is complex.
 
     y: a tensor that broadcasts with x.
     """
@@ -81,7 +81,7 @@ def vecdot(x: Any, y: Any, *, axis: int = -1) -> Tensor:
 
 @one_plan
 def kron(input: Any, other: Any) -> Tensor:
-    """Every element of input times the whole of other, as blocks."""
+    """The Kronecker product: a block input[i, j] * other for each element of input."""
     a, b = arguments.tensor(input, "kron"), arguments.tensor(other, "kron", "other")
     rank = max(a.ndim, b.ndim)
     left = [1] * (rank - a.ndim) + list(a.shape)

@@ -133,7 +133,7 @@ def outer(input: Any, vec2: Any) -> Tensor:
 @method()
 @one_plan
 def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
-    """A matrix product that is added: $beta input + alpha mat1 mat2$."""
+    """A matrix product added to input: $beta input + alpha mat1 mat2$."""
     product = mm(mat1, mat2)
     scaled = product if alpha == 1 else _ops.mul(product, alpha)
     return _ops.add(input if beta == 1 else _ops.mul(input, beta), scaled)

@@ -103,11 +103,12 @@ def _function(rank: int) -> Any:
         return convolve(input, weight, bias, axes, groups)
 
     function.__name__ = function.__qualname__ = owner
-    function.__doc__ = f"""A convolution (cross-correlation) over the last {rank} dimensions.
+    function.__doc__ = f"""A convolution (cross-correlation) over the last {windows.DIMENSIONS[rank]}.
 
     input (N, C, ...), weight (O, C / groups, ...), bias None or (O,), of one floating dtype; result
-    (N, O, ...). stride, dilation: an int or {rank}. pad_mode: 'same' (output ceil(size / stride)),
-    'valid' or 'pad', with `padding` an int, one for each dimension, or (before, after) of each.
+    (N, O, ...). stride, dilation: an int, or one for each dimension. pad_mode: 'same' (output
+    ceil(size / stride)), 'valid' or 'pad', with `padding` an int, one for each
+    dimension, or (before, after) of each.
 
     Raises TypeError for dtypes that differ, ValueError for incompatible shapes.
     """

@@ -75,9 +75,9 @@ def ctc_loss(
 
     Graves et al., Connectionist temporal classification (2006), equations 5 to 8. log_probs [T, N,
     C]: logarithms of probabilities, C with the blank. targets [N, S]: class numbers. input_lengths,
-    target_lengths [N]: how much of each counts. 'mean': each loss over its target's length, then the
-    mean. zero_infinity: impossible targets cost 0. Raises TypeError, ValueError, and IndexError for
-    lengths and classes out of range.
+    target_lengths [N]: how much of each counts. 'mean': each loss over its target's length, then
+    the mean. zero_infinity: whether impossible targets have a loss of 0. Raises TypeError,
+    ValueError, and IndexError for lengths and classes out of range.
     """
     op = "ctc_loss"
     x, t = _pair(log_probs, targets, op, reduction)

@@ -195,7 +195,7 @@ def multilabel_margin_loss(input: Any, target: Any, reduction: str = "mean") -> 
     classes.
 
     input (N, C) or (C,), target of its shape: class numbers, as many as there are in front of the
-    first -1. Raises TypeError, ValueError; IndexError for a number that is no class.
+    first -1. Raises TypeError, ValueError; IndexError for a number that is not a class.
     """
     op = "multilabel_margin_loss"
     x, t = _pair(input, target, op, reduction)
@@ -254,7 +254,8 @@ def gaussian_nll_loss(
 ) -> Tensor:
     """$(log(v) + (x - target)^2 / v) / 2$ with $v = max(var, eps)$; full: plus $log(2 pi) / 2$.
 
-    No derivative goes where var is below eps. Shapes broadcast. Raises ValueError unless eps > 0.
+    The derivative with respect to var is 0 where var is below eps. Shapes broadcast. Raises
+    ValueError unless eps > 0.
     """
     op = "gaussian_nll_loss"
     mean, t = _pair(x, target, op, reduction)

@@ -160,7 +160,7 @@ def _max_pool(rank: int) -> Any:
 
     function.__name__ = function.__qualname__ = owner
     function.__doc__ = (
-        f"The largest elements of windows over the last {rank} dimensions of (N, C, ...); with "
+        f"The largest elements of windows over the last {windows.DIMENSIONS[rank]} of (N, C, ...); with "
         "return_indices also their places in those dimensions flattened, int64. stride None: the kernel's "
         "size. ceil_mode: also windows that stick out."
     )
@@ -192,7 +192,7 @@ def _avg_pool(rank: int) -> Any:
 
     function.__name__ = function.__qualname__ = owner
     function.__doc__ = (
-        f"The means of windows over the last {rank} dimensions of (N, C, ...), or their sums over "
+        f"The means of windows over the last {windows.DIMENSIONS[rank]} of (N, C, ...), or their sums over "
         "divisor_override. count_include_pad: zeros of the padding count."
     )
     return function
@@ -219,8 +219,8 @@ def _adaptive(rank: int, mean: bool) -> Any:
 
     function.__name__ = function.__qualname__ = owner
     function.__doc__ = (
-        f"The {'means' if mean else 'largest elements'} of as many windows over the last {rank} "
-        "dimensions as output_size says; None keeps a dimension as it is."
+        f"The {'means' if mean else 'largest elements'} of as many windows over the last "
+        f"{windows.DIMENSIONS[rank]} as output_size says; None keeps a dimension as it is."
     )
     return function
 

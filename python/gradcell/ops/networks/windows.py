@@ -18,6 +18,9 @@ from gradcell._core import Tensor, ops as _ops
 from gradcell.base import arguments
 from gradcell.base.location import where
 
+#: How docstrings name the last dimensions, by their number.
+DIMENSIONS = {1: "dimension", 2: "two dimensions", 3: "three dimensions"}
+
 
 class Axis(NamedTuple):
     """How a window moves along one dimension."""

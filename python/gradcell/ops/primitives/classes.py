@@ -139,12 +139,12 @@ def _reduce_mean(x: Any, axis: Any = (), *, keep_dims: bool) -> Tensor:
 
 
 def _reduce_max(x: Any, axis: Any = (), *, keep_dims: bool) -> Tensor:
-    """The largest element. Elements that tie for it share the derivative equally."""
+    """The largest element. Equal largest elements share the derivative equally."""
     return reductions.amax(x, axis, keep_dims)
 
 
 def _reduce_min(x: Any, axis: Any = (), *, keep_dims: bool) -> Tensor:
-    """The smallest element. Elements that tie for it share the derivative equally."""
+    """The smallest element. Equal largest elements share the derivative equally."""
     return reductions.amin(x, axis, keep_dims)
 
 
@@ -290,7 +290,7 @@ def _reverse(x: Any, *, axis: Any) -> Tensor:
 
 def _roll(x: Any, *, shifts: Any, dims: Any) -> Tensor:
     """The elements moved by shifts along dims, those that leave at one end entering at the other;
-    dims None: of the flattened tensor."""
+    dims: None shifts the flattened tensor."""
     return shaping.roll(x, shifts, dims)
 
 

@@ -59,7 +59,7 @@ def reduce_sum(x: Any, axis: Any = ()) -> Tensor:
 
 @method(dim="axis", keepdim="keep_dims", keepdims="keep_dims")
 def mean(x: Any, axis: Any = None, keep_dims: bool = False, *, dtype: Any = None) -> Tensor:
-    """The mean, in the dtype of x: for integers rounded down. Raises TypeError for bool."""
+    """The mean, in the dtype of x; for integers it is rounded down. Raises TypeError for bool."""
     if dtype is not None:
         x = _ops.cast(x, to_dtype(dtype))
     return _ops.mean(x, _axes(axis), keep_dims)
@@ -70,7 +70,7 @@ def mean(x: Any, axis: Any = None, keep_dims: bool = False, *, dtype: Any = None
 def prod(input: Any, axis: Any = None, keep_dims: bool = False, dtype: Any = None) -> Tensor:
     """The product. Integers and bools are multiplied as int64 unless dtype says otherwise.
 
-    Its derivatives of any order divide by nothing, so elements that are zero need no special rule.
+    Derivatives of any order are exact where elements are zero too.
     """
     return _prod(_wide(arguments.tensor(input, "prod"), dtype), axis, keep_dims)
 
@@ -170,7 +170,7 @@ def _extremum(
 def amax(
     input: Any, axis: Any = None, keepdims: bool = False, *, initial: Any = None, where: Any = None
 ) -> Tensor:
-    """The largest element. Elements that tie for it share the derivative equally.
+    """The largest element. Equal largest elements share the derivative equally.
 
     initial: the result is at least this. where: a bool tensor of the elements that count; it needs
     initial. Raises ValueError if there is no element.
@@ -183,7 +183,7 @@ def amax(
 def amin(
     input: Any, axis: Any = None, keepdims: bool = False, *, initial: Any = None, where: Any = None
 ) -> Tensor:
-    """The smallest element along axis; otherwise like amax."""
+    """The smallest element along axis. Otherwise like amax."""
     return _extremum(False, arguments.tensor(input, "amin"), axis, keepdims, initial, where)
 
 
@@ -229,7 +229,7 @@ def max(
 ) -> tuple[Tensor, Tensor]:
     """(the largest elements, their indices as int64) along an axis.
 
-    The derivative goes to the first of several that tie. With axis None, (the largest of all, 0),
+    The derivative goes to the first of several equal elements. With axis None, (the largest of all, 0),
     and ties share the derivative. initial: the result is at least
     this. where: a bool tensor of the elements that count; it needs initial. Raises ValueError if there is no
     element.
@@ -243,7 +243,7 @@ def min(
 ) -> tuple[Tensor, Tensor]:
     """(the smallest elements, their indices as int64) along an axis.
 
-    The derivative goes to the first of several that tie. With axis None, (the smallest of all, 0),
+    The derivative goes to the first of several equal elements. With axis None, (the smallest of all, 0),
     and ties share the derivative. initial: the result is at most this. where: a bool tensor of the
     elements that count; it needs initial. Raises ValueError if there is no element.
     """
@@ -268,7 +268,7 @@ def argmax(input: Any, dim: Any = None, keepdim: bool = False) -> Tensor:
 @method(dim="axis", keepdim="keepdims", keep_dims="keepdims")
 @one_plan
 def argmin(input: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
-    """The index of the (first) smallest element along axis, int32; None: in the flattened one."""
+    """The index of the (first) smallest element along axis, int32; None: in the flattened tensor."""
     return _ops.cast(_flat_argument(False, input, axis, keepdims), _core.int32)
 
 
@@ -290,7 +290,7 @@ def _var(x: Tensor, axis: Any, ddof: int, keepdims: bool) -> Tensor:
 @one_plan
 @in_float32
 def var(input: Any, axis: Any = None, ddof: Any = 0, keepdims: bool = False) -> Tensor:
-    """The variance: the sum of squared deviations from the mean over (count - ddof).
+    """The variance: the sum of squared deviations from the mean, divided by (count - ddof).
 
     ddof True is 1, False 0. Integers are taken as float32.
     """
@@ -382,7 +382,7 @@ def norm(
     'nuc' (their sum). Its derivative at zero is NaN.
 
     Raises ValueError for an order that does not exist for that many dims, TypeError for one that is
-    no number.
+    not a number.
     """
     x = arguments.floating(arguments.tensor(A, "norm"))
     if ord is not None and not isinstance(ord, str):  # a tensor could be differentiated

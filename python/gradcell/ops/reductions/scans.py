@@ -81,13 +81,13 @@ def _run(input: Any, axis: Any, name: str, place: _core.DType) -> tuple[Tensor, 
 
 @method()
 def cummax(input: Any, axis: Any) -> tuple[Tensor, Tensor]:
-    """(the largest element up to each along axis, its index; of equal ones the last)."""
+    """(the largest element up to each along axis, its index; the last one of equal elements)."""
     return _run(input, axis, "cummax", _core.int64)
 
 
 @method()
 def cummin(input: Any, axis: Any) -> tuple[Tensor, Tensor]:
-    """(the smallest element up to each along axis, its index; of equal ones the last)."""
+    """(the smallest element up to each along axis, its index; the last one of equal elements)."""
     return _run(input, axis, "cummin", _core.int32)
 
 
@@ -95,9 +95,8 @@ def cummin(input: Any, axis: Any) -> tuple[Tensor, Tensor]:
 @one_plan
 @in_float32
 def logcumsumexp(input: Any, axis: Any) -> Tensor:
-    """log of the sums of exp of all elements up to each along axis.
-
-    By doubling.
+    """The logarithm of the sums of exp of all elements up to each along axis, computed without
+    overflow.
     """
     x = arguments.tensor(input, "logcumsumexp")
     a = arguments.axis_of(axis, x.ndim, "logcumsumexp")
@@ -115,7 +114,7 @@ def logcumsumexp(input: Any, axis: Any) -> Tensor:
 @method()
 @one_plan
 def diff(x: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Tensor:
-    """The n-th differences along axis, with prepend and append joined on first."""
+    """The n-th differences along axis, after prepend and append have been joined to the ends."""
     t = arguments.tensor(x, "diff", "x")
     a = arguments.axis_of(axis, t.ndim, "diff")
     parts = [p for p in (prepend, t, append) if p is not None]
@@ -133,7 +132,9 @@ def diff(x: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
 
 @one_plan
 def trapz(y: Any, x: Any = None, *, dx: Any = 1.0, dim: int = -1) -> Tensor:
-    """The integral of y along dim by the trapezoidal rule; x: where y was taken, or dx apart."""
+    """The integral of y along dim by the trapezoidal rule; x: the places of the values y; by
+    default they are dx apart.
+    """
     t = arguments.floating(arguments.tensor(y, "trapz", "y"))
     a = arguments.axis_of(dim, t.ndim, "trapz", "dim")
     step: Any = dx

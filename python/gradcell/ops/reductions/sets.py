@@ -35,7 +35,7 @@ def unique(input: Any) -> tuple[Tensor, Tensor]:
 
 @method()
 def unique_with_pad(x: Any, pad_num: Any) -> tuple[Tensor, Tensor]:
-    """The unique elements, as unique, filled up with pad_num to x's length.
+    """The unique elements, as from unique, padded with pad_num to x's length.
 
     pad_num: a number.
     """
@@ -48,7 +48,8 @@ def unique_with_pad(x: Any, pad_num: Any) -> tuple[Tensor, Tensor]:
 def unique_consecutive(
     input: Any, return_inverse: bool = False, return_counts: bool = False, dim: Any = None
 ) -> Any:
-    """Without elements (slices along dim) that equal the one before; with return_inverse the place of
+    """The tensor without elements (slices along dim) that equal the one before; with return_inverse
+    the place of
     each in the result, with return_counts the length of each run. Reads values, so a compiled
     function that calls it is retraced."""
     x = arguments.tensor(input, "unique_consecutive")
@@ -105,8 +106,8 @@ def searchsorted(
     sorted_sequence: Any, values: Any, *, out_int32: bool = False, right: bool = False,
     side: Any = None, sorter: Any = None,
 ) -> Tensor:  # fmt: skip
-    """Where to put values into a sequence that is in order along its last dimension: before equal
-    elements, behind them for right or side 'right'. int64, or int32 for out_int32.
+    """Where values belong in a sequence that is sorted along its last dimension: before equal
+    elements, or after them with right=True or side='right'; int64.
 
     A sequence of rows [..., n] takes rows of values [..., k]. out_int32: whether the result is
     int32. side: 'left' or 'right', in place of right. sorter: indices that sort the sequence, if it

@@ -101,8 +101,9 @@ def _quantile(input: Any, q: Any, axis: Any, keepdims: bool, name: str, skip: bo
 
 @method()
 def quantile(input: Any, q: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
-    """The q-quantiles along axis (of all elements for None), linear between neighbours; those of
-    several q along a new first dimension. NaN where there is one."""
+    """The q-quantiles along axis (of all elements for None), interpolated linearly; for several q
+    they are along a new first dimension. NaN if an element is NaN.
+    """
     return _quantile(input, q, axis, keepdims, "quantile", False)
 
 
@@ -138,7 +139,7 @@ def _median(input: Any, axis: Any, keepdims: bool, name: str, skip: bool) -> tup
 
 @method()
 def median(input: Any, axis: Any = -1, keepdims: bool = False) -> tuple[Tensor, Tensor]:
-    """(the median along axis, of two middle elements the lower; its index)."""
+    """(the median along axis, the lower one of two middle elements; its index)."""
     return _median(input, axis, keepdims, "median", False)
 
 
@@ -183,7 +184,7 @@ def cov(input: Any, *, correction: int = 1, fweights: Any = None, aweights: Any 
     """The covariances of the rows of a matrix: sum w (x - mean)(y - mean) / norm.
 
     fweights: how often each column counts; aweights: its importance. norm is sum w - correction,
-    where aweights are given sum w - correction * sum(w * aweights) / sum w (as numpy.cov's).
+    where aweights are given sum w - correction * sum(w * aweights) / sum w (as in numpy.cov).
     """
     x = arguments.floating(arguments.tensor(input, "cov"))
     if x.ndim > 2:
@@ -222,7 +223,9 @@ def corrcoef(input: Any) -> Tensor:
 
 @method()
 def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Tensor:
-    """How often each number from 0 on is in a vector of them, float32; with weights, their sums."""
+    """How often each integer from 0 on occurs in a vector, as float32; with weights, the sums of
+    the weights.
+    """
     x = arguments.tensor(input, "bincount")
     whole = not (x.dtype.is_floating or x.dtype.is_complex or x.dtype == _core.bool)
     numbers = x if not whole or x.dtype == _core.int32 else _ops.cast(x, _core.int64)
@@ -238,8 +241,9 @@ def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Tensor:
 
 @method()
 def histc(input: Any, bins: int = 100, min: float = 0.0, max: float = 0.0) -> Tensor:
-    """How many elements lie in each of `bins` equal intervals from min to max (both 0: of the
-    elements' own range), in input's dtype."""
+    """How many elements lie in each of `bins` equal intervals from min to max (by default the range
+    of the elements), in input's dtype.
+    """
     x = indexing.ordered(input, "histc")
     count = arguments.integer(bins, "histc", "bins", 1)
     if max < min:

@@ -28,8 +28,8 @@ def _rates(optimizer: Any) -> list[Parameter]:
 
 
 class LearningRateScheduler(Callback):
-    """Sets the learning rate of the next step behind each: learning_rate_function(rate, the number of
-    the step that is done, from 1).
+    """Sets the learning rate after each step to learning_rate_function(rate, step), with the number
+    of the step that is done, from 1.
 
     learning_rate_function: a function of (rate, step) that gives the new rate, a float.
     """

@@ -13,7 +13,7 @@ from gradcell.base.location import where
 
 
 class CallbackParameters(dict):  # type: ignore[type-arg]
-    """What a run tells its callbacks, as attributes: cur_epoch_num and cur_step_num (from 1, steps
+    """What callbacks know of a run, as attributes: cur_epoch_num and cur_step_num (from 1, steps
     counted over all epochs), epoch_num, batch_num (steps in an epoch), net_outputs (what the
     training cell returned), network, train_network, eval_network, optimizer, loss_fn, metrics,
     eval_results, train_dataset, train_dataset_element, mode. Missing ones are None."""
@@ -49,8 +49,8 @@ class RunContext:
 
 
 class Callback:
-    """The base: define the methods of interest. An exception in one ends the run, the parameters
-    holding the last finished step; on_train_end is not called then, close is.
+    """The base class of callbacks: define the methods you need. An exception in one ends the run
+    with the parameters of the last finished step; then close is called, but not on_train_end.
 
     The older names begin, epoch_begin, step_begin, step_end, epoch_end and end are called by the
     on_... methods that are not redefined, and call on_train_... where they are not: a training

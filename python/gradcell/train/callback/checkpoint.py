@@ -68,8 +68,9 @@ class ModelCheckpoint(Callback):
     """Saves the run to directory/prefix-epoch_step.ckpt.
 
     Where several processes share the data, each has this callback, and rank 0 writes the file, from
-    which any number of them goes on. A file is whole or not there. With the random generators'
-    state and the epoch's and step's number it is enough to go on bit for bit: see Model.resume.
+    which any number of processes can continue. A file is complete or not written at all. It also
+    contains the state of the random generators and the numbers of epoch and step, so that a run can
+    continue exactly where it stopped: see Model.resume.
     """
 
     def __init__(

@@ -21,8 +21,8 @@ from gradcell.train.callback.base import (
 
 
 class ProgressBar(Callback):
-    """Shows how far an epoch is and its mean loss: a bar in a terminal or a notebook, one line an
-    epoch in a log file. The bar needs tqdm; without it there are lines.
+    """Shows the progress of an epoch and its mean loss: a bar in a terminal or a notebook, one line
+    for each epoch in a log file. The bar needs tqdm; without it there are lines.
 
     every: the loss is read and shown every so many steps. file: where to write, by default stderr.
     """

@@ -60,7 +60,7 @@ class _OfProbabilities(Distribution):
 class Bernoulli(_OfProbabilities):
     """1 with probability probs, else 0. dtype: of the samples; seed: of them, None the global one.
 
-    log_prob, x log p + (1 - x) log(1 - p), goes on between and beyond 0 and 1, as MindSpore's does.
+    log_prob, x log p + (1 - x) log(1 - p), is also defined between and beyond 0 and 1, as in MindSpore.
     """
 
     def _log_prob(self, x: Tensor, *parameters: Tensor) -> Tensor:
@@ -132,7 +132,7 @@ class Geometric(_OfProbabilities):
 
 
 class Categorical(_OfProbabilities):
-    """Class numbers: probs[..., k] is the probability of k; each row's sum is 1.
+    """A distribution over class indices: probs[..., k] is the probability of k; each row sums to 1.
 
     probs: a tensor or list; None: given with each call. Values broadcast with the rows. dtype: of the
     samples. Raises ValueError for rows that do not sum to 1.

@@ -37,7 +37,7 @@ class Distribution(Cell):
 
     param: a dict of what the distribution was made of, where 'param_dict' holds its parameters.
     Raises TypeError for values that are not tensors, ValueError for parameters out of range or
-    missing, NotImplementedError for what a kind does not have.
+    missing, NotImplementedError for a method that a distribution does not have.
     """
 
     #: The parameters' names, and what each has to be: '', 'positive' or 'probability'.
@@ -122,7 +122,7 @@ class Distribution(Cell):
         return type(self).__name__
 
     def get_dist_args(self, *args: Any, **kwargs: Any) -> tuple[Tensor, ...]:
-        """The parameters, those given in place of the own ones."""
+        """The parameters; given ones take the place of the distribution's own."""
         return tuple(self._parameters_of(args, kwargs))
 
     # Parameters -----------------------------------------------------------------------------------

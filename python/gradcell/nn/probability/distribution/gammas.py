@@ -40,7 +40,7 @@ def _log_beta(a: Tensor, b: Tensor) -> Tensor:
 
 class Gamma(Distribution):
     """The gamma distribution: $x^(a - 1) exp(-b x) b^a / Gamma(a)$ of a concentration a and a rate b, both
-    positive. Samples have a derivative by both. Else as Normal."""
+    positive. Samples are differentiable with respect to both. Otherwise like Normal."""
 
     _needs = {"concentration": "positive", "rate": "positive"}  # noqa: RUF012
 
@@ -117,8 +117,9 @@ class Gamma(Distribution):
 
 
 class Beta(Distribution):
-    """The beta distribution: $x^(a - 1) (1 - x)^(b - 1) / B(a, b)$ of a = concentration1 and
-    b = concentration0, both positive. It has no cdf here. Samples have a derivative by both. Else as Normal.
+    """The beta distribution: $x^(a - 1) (1 - x)^(b - 1) / B(a, b)$ of a = concentration1 and b =
+    concentration0, both positive. It has no cdf here. Samples are differentiable with respect to
+    both. Otherwise like Normal.
     """
 
     _needs = {"concentration1": "positive", "concentration0": "positive"}  # noqa: RUF012
@@ -198,7 +199,8 @@ class Poisson(Distribution):
     """The Poisson distribution: rate^n e^-rate / n! of a positive rate. dtype: of the samples; seed: of
     them, None the global one.
 
-    log_prob goes on between whole numbers, as MindSpore's does; the cdf between two is that of the lower.
+    log_prob is also defined between integers, as in MindSpore; the cdf between two integers is that
+    of the lower one.
     """
 
     _needs = {"rate": "positive"}  # noqa: RUF012

@@ -19,9 +19,10 @@ _ops = _core.ops
 class TransformedDistribution(Distribution):
     """The distribution of bijector.forward(x), x being distributed as `distribution` says.
 
-    It has what follows from the two: prob, cdf and their kin, sample, and mean where the bijector is linear.
-    seed: of the samples; None: that of `distribution`. Parameters of `distribution` may follow the arguments.
-    A bijector of one's own counts as one that rises. Raises TypeError for other arguments.
+    It has the methods that follow from the two: prob, cdf and related ones, sample, and mean where
+    the bijector is linear. seed: of the samples; None: that of `distribution`. Parameters of
+    `distribution` may follow the arguments. A custom bijector is taken to be increasing. Raises
+    TypeError for other arguments.
     """
 
     def __init__(
