@@ -140,15 +140,17 @@ def methods_of(module: ModuleType) -> tuple[list[str], list[str]]:
     from gradcell.ops.method import METHODS
 
     plain, in_place = [], []
+
+    def entry(name: str, spellings: dict[str, str]) -> str:
+        return "|".join([name, *(f"{k}={v}" for k, v in spellings.items())])
+
     for name in module.__all__:
         op = getattr(module, name)
         if name in METHODS and METHODS[name].function is op:
-            if METHODS[name].spellings:
-                raise SystemExit(f"{module.__name__}.{name}: imported later, so without spellings")
-            plain.append(name)
+            plain.append(entry(name, METHODS[name].spellings))
         taken = METHODS.get(f"{name}_")
         if taken is not None and getattr(taken.function, "__wrapped__", None) is op:
-            in_place.append(name)
+            in_place.append(entry(name, taken.spellings))
     return plain, in_place
 
 

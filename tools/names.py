@@ -338,6 +338,25 @@ def private() -> list[str]:
     ]
 
 
+def called() -> list[str]:
+    """How calls of names differ, by reason."""
+    signatures_of = importlib.import_module("signatures_of")
+    by_reason: dict[str, dict[str, None]] = {}
+    differing = signatures_of.differences()
+    for call, found in differing.items():
+        for what in found:
+            name = f"`{call.partition('(')[0]}`"
+            by_reason.setdefault(signatures_of.reason(call, what), {})[name] = None
+    here = sum(map(signatures_of.compared, signatures_of.stored()))
+    return [
+        f"gradcell has {here:,} of MindSpore's {len(signatures_of.stored()):,} signatures (a name may have "
+        f"several). Parameters have the same names, order and defaults in {here - len(differing):,} of them; "
+        f"{len(differing)} differ:",
+        "",
+        *(f"- {why}: {', '.join(found)}." for why, found in by_reason.items()),
+    ]
+
+
 def losses() -> dict[str, tuple[list[float], list[float]]]:
     """The losses of MindSpore's and of gradcell's steps of the programs of twelve fields, by their titles."""
     place = SUPPORT / "mindspore_programs"
@@ -443,6 +462,7 @@ def write_document() -> None:
     parts += ["**It stops with another message:**", "", "| names | message |", "|---|---|"]
     parts += [f"| {', '.join(names)} | `{message}` |" for message, names in others.items()]
     parts.append("")
+    parts += ["## How names are called", "", *called(), ""]
     parts += ["## Undocumented modules", "", *private(), "", "## What is not compared", ""]
     reasons: Lists = {}
     for why, space, names in excuses():

@@ -38,6 +38,7 @@ OTHERS = ("gradcell.deepxde", "gradcell.demo", "gradcell.scipy", "gradcell.nn.pr
 
 #: Spellings that no rule below finds: the entry that each belongs to.
 SPELLINGS = {
+    "ops.arcsin": "ops.asin", "ops.tensor_div": "ops.div", "ops.subtract": "ops.sub",
     "ops.ArgMaxWithValue": "ops.max", "ops.ArgMinWithValue": "ops.min", "ops.BatchMatMul": "ops.bmm",
     "ops.Conv2DTranspose": "nn.Conv2dTranspose", "ops.Conv3DTranspose": "nn.Conv3dTranspose",
     "ops.DiagPart": "ops.diagonal", "ops.Dropout2D": "nn.Dropout2d", "ops.Dropout3D": "nn.Dropout3d",

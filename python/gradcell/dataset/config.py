@@ -11,6 +11,7 @@ from typing import Any
 
 from gradcell.base import arguments
 from gradcell.base.location import where
+from gradcell.base.naming import with_names
 from gradcell.base.seed import data_seed, get_seed as _global_seed
 
 INT32_MAX = 2**31 - 1
@@ -92,6 +93,12 @@ _kept: dict[str, Any] = {
     "numa_enable": False,
 }
 
+#: What the setters' arguments are called, where it is not enable or the setting's last word.
+_ARGUMENTS = {
+    "auto_offload": "offload", "debug_mode": "debug_mode_flag", "fast_recovery": "fast_recovery",
+    "multiprocessing_start_method": "start_method", "numa_enable": "numa_enable",
+}  # fmt: skip
+
 
 def set_iterator_mode(do_copy: bool = False, parallel_convert: bool = False) -> None:
     """Stores both options; rows become tensors without a copy in any case.
@@ -106,14 +113,19 @@ def __getattr__(name: str) -> Callable[..., Any]:
     if setting not in _kept or verb not in ("get", "set"):
         raise AttributeError(f"module 'gradcell.dataset.config' has no attribute {name!r}")
 
+    kept = _kept
+
     def get() -> Any:
-        return _kept[setting]
+        return kept[setting]
 
     def set_(value: Any, *unused: Any, **more: Any) -> None:
-        _kept[setting] = value
+        kept[setting] = value
 
-    made = get if verb == "get" else set_
+    last = setting.rpartition("_")[2]
+    argument = last if last in ("interval", "timeout") else _ARGUMENTS.get(setting, "enable")
+    made = get if verb == "get" else with_names(set_, argument)
     made.__doc__ = f"{verb.capitalize()}s the setting {setting}, which does not matter to gradcell."
+    made.__doc__ += f"\n\n{argument}: what the getter gives back." if verb == "set" else ""
     return made
 
 

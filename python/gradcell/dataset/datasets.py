@@ -334,7 +334,7 @@ class Dataset:
         columns: Any = None,
         num_epochs: int = -1,
         output_numpy: bool = False,
-        do_copy: bool = True,
+        do_copy: bool = False,
     ) -> Passes:
         """An iterator over an epoch's rows: lists with one Tensor (or array) for each column;
         strings and bytes come as arrays.
@@ -345,7 +345,7 @@ class Dataset:
         return Passes(self, source, num_epochs, output_numpy, None)
 
     def create_dict_iterator(
-        self, num_epochs: int = -1, output_numpy: bool = False, do_copy: bool = True
+        self, num_epochs: int = -1, output_numpy: bool = False, do_copy: bool = False
     ) -> Passes:
         """The same, with dicts from column name to Tensor (or array)."""
         return Passes(self, self, num_epochs, output_numpy, self.get_col_names())

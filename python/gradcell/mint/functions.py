@@ -9,22 +9,23 @@ from gradcell import _core, ops
 from gradcell._core import Tensor
 from gradcell.base import arguments
 from gradcell.base.convert import to_dtype
+from gradcell.base.naming import with_names
 from gradcell.ops.arrays.creation import filled
 from gradcell.ops.arrays.shaping import diagonal_or_matrix
 
 from gradcell.ops import (  # isort: skip
-    abs, acos, acos as arccos, acosh, acosh as arccosh, addbmm, addmm, addmv, arange, asin,
-    asin as arcsin, asinh, asinh as arcsinh, atan, atan as arctan, atan2, atan2 as arctan2, atanh,
+    abs, acos, acos as arccos, acosh, acosh as arccosh, addbmm, addmm, addmv, arange, arcsin,
+    asin, asinh, asinh as arcsinh, atan, atan as arctan, atan2, atan2 as arctan2, atanh,
     atanh as arctanh, bitwise_and, bitwise_not, bitwise_or, bitwise_xor, broadcast_to, ceil, clamp,
     clamp as clip, cos, cosh, cross, cumprod, div, div as divide, dot, dstack, einsum, equal as eq, erf,
-    erfc, erfinv, exp, exp2, expm1, eye, fix, flip, float_power, floor, floor_div as floor_divide, fmod,
+    erfc, erfinv, exp, exp2, expm1, eye, fix, flip, float_power, floor, floor_divide, fmod,
     full_like, gather_elements as gather, gcd, greater, greater as gt, greater_equal, greater_equal as ge,
     hstack, imag, inverse, is_complex, isclose, isfinite, isinf, lerp, less, less as lt, less_equal,
     less_equal as le, log, log1p, log2, log10, logaddexp, logaddexp2, logical_and, logical_not,
     logical_or, logical_xor, masked_select, matmul, maximum, minimum, mm, mod as remainder, mul,
     nan_to_num, neg, neg as negative, nonzero, not_equal, not_equal as ne, ones_like, outer, pow, ravel,
     real, reciprocal, relu, reshape, roll, round, rsqrt, searchsorted, sigmoid, sign, sin, sinc, sinh,
-    sqrt, square, sum, swapaxes, t, tan, tanh, tile, tril, triu, trunc, unbind, unique_consecutive,
+    square, sum, swapaxes, t, tan, tanh, tile, tril, triu, trunc, unbind, unique_consecutive,
     unsqueeze, xlogy, zeros_like,
 )  # fmt: skip
 
@@ -53,6 +54,8 @@ __all__ = [
 ]  # fmt: skip
 
 _ops = _core.ops
+
+sqrt = with_names(ops.sqrt, "input")
 
 
 def _extremum(name: str, input: Any, other: Any, dim: Any, keepdim: bool) -> Any:
@@ -352,14 +355,15 @@ def chunk(input: Any, chunks: Any, dim: Any = 0) -> tuple[Tensor, ...]:
     return ops.chunk(input, chunks, dim)
 
 
-def repeat_interleave(input: Any, repeats: Any, dim: Any = None) -> Any:
+def repeat_interleave(input: Any, repeats: Any, dim: Any = None, *, output_size: Any = None) -> Any:
     """Each element repeated along dim."""
-    return ops.repeat_interleave(input, repeats, dim)
+    return ops.repeat_interleave(input, repeats, dim, output_size=output_size)
 
 
-def meshgrid(*tensors: Any, indexing: Any = "ij") -> tuple[Tensor, ...]:
-    """The coordinate grids of vectors; indexing 'xy': the first two dimensions exchanged."""
-    return ops.meshgrid(*tensors, indexing=indexing)
+def meshgrid(*tensors: Any, indexing: Any = None) -> tuple[Tensor, ...]:
+    """The coordinate grids of vectors; indexing 'xy': the first two dimensions exchanged; 'ij' or None:
+    not."""
+    return ops.meshgrid(*tensors, indexing=indexing or "ij")
 
 
 def diag(input: Any, diagonal: Any = 0) -> Tensor:
@@ -387,12 +391,14 @@ def ones(*size: Any, dtype: Any = None) -> Tensor:
     return ops.ones(sizes(size), dtype)
 
 
-def empty(*size: Any, dtype: Any = None, device: Any = None) -> Tensor:
+def empty(*size: Any, dtype: Any = None, device: Any = None, pin_memory: bool = False) -> Tensor:
     """Zeros, float32 by default."""
     return ops.zeros(sizes(size), dtype)
 
 
-def empty_like(input: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
+def empty_like(
+    input: Any, *, dtype: Any = None, device: Any = None, pin_memory: bool = False
+) -> Tensor:
     """Zeros with input's shape and, by default, its dtype."""
     return ops.zeros_like(input, dtype=dtype)
 

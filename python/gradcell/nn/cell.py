@@ -368,9 +368,19 @@ class Cell(GraphMode):
         if len(set(names)) < len(names):
             self.update_parameters_name()
 
-    def state_dict(self) -> OrderedDict[str, Parameter]:
-        """The parameters by their paths of attributes."""
-        return OrderedDict(self.parameters_and_names())
+    def state_dict(
+        self,
+        *args: Any,
+        destination: OrderedDict[str, Any] | None = None,
+        prefix: str = "",
+        keep_vars: bool = False,
+    ) -> OrderedDict[str, Any]:
+        """The parameters by their paths of attributes, after prefix; in destination if that is given.
+        keep_vars: for compatibility; Parameters stay themselves."""
+        given = (*args, *(destination, prefix)[len(args) :])
+        found = OrderedDict() if given[0] is None else given[0]
+        found.update((f"{given[1]}{name}", p) for name, p in self.parameters_and_names())
+        return found
 
     def init_parameters_data(self, auto_parallel_mode: bool = False) -> dict[Parameter, Parameter]:
         """Each parameter by itself: values are there from the start."""

@@ -173,6 +173,17 @@ class Conv1d(_Convolution):
 
     rank = 1
 
+    def __init__(
+        self, in_channels: int, out_channels: int, kernel_size: Any, stride: Any = 1,
+        pad_mode: str = "same", padding: Any = 0, dilation: Any = 1, group: int = 1,
+        has_bias: bool = False, weight_init: Any = None, bias_init: Any = None,
+        dtype: _core.DType | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(
+            in_channels, out_channels, kernel_size, stride, pad_mode, padding, dilation, group,
+            has_bias, weight_init, bias_init, None, dtype,
+        )  # fmt: skip
+
 
 class Conv2d(_Convolution):
     """A two-dimensional convolution (cross-correlation).
@@ -315,6 +326,17 @@ class Conv1dTranspose(_Transposed):
     """
 
     rank = 1
+
+    def __init__(
+        self, in_channels: int, out_channels: int, kernel_size: Any, stride: Any = 1,
+        pad_mode: str = "same", padding: Any = 0, dilation: Any = 1, group: int = 1,
+        has_bias: bool = False, weight_init: Any = None, bias_init: Any = None,
+        dtype: _core.DType | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(
+            in_channels, out_channels, kernel_size, stride, pad_mode, padding, dilation, group,
+            has_bias, weight_init, bias_init, None, dtype,
+        )  # fmt: skip
 
 
 class Conv3dTranspose(_Transposed):

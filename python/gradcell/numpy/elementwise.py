@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from gradcell import ops
 from gradcell._core import Tensor
+from gradcell.base.naming import with_names
 from gradcell.numpy.conversion import floating, pair, tensor, typed
 
 __all__ = [
@@ -134,7 +135,7 @@ sinh = _of_floats(ops.sinh)
 cosh = _of_floats(ops.cosh)
 tanh = _of_floats(ops.tanh)
 arcsin = _of_floats(ops.asin, "arcsin")
-arccos = _of_floats(ops.acos, "arccos")
+arccos = with_names(_of_floats(ops.acos, "arccos"), "input")
 arctan = _of_floats(ops.atan, "arctan")
 arcsinh = _of_floats(ops.asinh, "arcsinh")
 arccosh = _of_floats(ops.acosh, "arccosh")

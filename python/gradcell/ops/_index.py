@@ -88,15 +88,15 @@ MODULES = {
         reduce_max reduce_mean reduce_min std_mean var_mean""",
 }
 METHODS_LATER = """
-        addbmm addcdiv addcmul addmv addr aminmax angle approximate_equal baddbmm bincount
+        addbmm addcdiv addcmul addmv aminmax angle approximate_equal|other=y baddbmm bincount
         bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor
         cholesky cholesky_inverse cholesky_solve conj cov cross cummax cummin cumprod deg2rad det
-        diagflat diagonal_scatter diff digamma dsplit float_power frac gcd heaviside histc hsplit
-        igamma igammac imag index_fill inverse is_complex is_floating_point isreal lcm lgamma
-        logaddexp logaddexp2 logcumsumexp logdet matrix_power median moveaxis multinomial mvlgamma
-        nan_to_num nanmean nanmedian nanquantile nansum positive qr quantile rad2deg
-        random_categorical real renorm reverse_sequence rot90 scatter scatter_nd_add select_scatter
-        sgn signbit sinc slice_scatter slogdet svd tensor_scatter_sub tensor_split
-        unique_consecutive unique_with_pad unsorted_segment_max unsorted_segment_min
-        unsorted_segment_sum vsplit xdivy"""
-IN_PLACE_LATER = "index_fill scatter"
+        diagflat diagonal_scatter diff digamma dsplit float_power|other=exponent frac gcd heaviside
+        histc hsplit igamma igammac imag index_fill|dim=axis inverse is_complex is_floating_point
+        isreal lcm lgamma logaddexp logaddexp2 logcumsumexp logdet matrix_power
+        median|dim=axis|keepdim=keepdims moveaxis multinomial mvlgamma nan_to_num nanmean nanmedian
+        nanquantile nansum|dim=axis|keepdim=keepdims positive quantile rad2deg random_categorical
+        real renorm rot90 scatter_nd_add scatter|dim=axis select_scatter sgn signbit sinc
+        slice_scatter slogdet svd tensor_scatter_sub tensor_split unique_consecutive unique_with_pad
+        unsorted_segment_max unsorted_segment_min unsorted_segment_sum vsplit xdivy"""
+IN_PLACE_LATER = "index_fill|dim=axis"

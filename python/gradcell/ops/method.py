@@ -43,12 +43,12 @@ def method(*names: str, **spellings: str) -> Callable[[F], F]:
     return record
 
 
-def in_place(*names: str) -> Callable[[F], F]:
+def in_place(*names: str, **spellings: str) -> Callable[[F], F]:
     """A decorator: with _ behind its name, or under these names, the tensor takes the result over."""
 
     def record(function: F) -> F:
         for name in names or (f"{function.__name__}_",):
-            METHODS[name] = Method(_in_place(name, function), {})
+            METHODS[name] = Method(_in_place(name, function), spellings)
         return function
 
     return record
@@ -125,6 +125,12 @@ def _explained(name: str, method: Callable[..., Any], ops: Any) -> Callable[...,
             raise
 
     return explained
+
+
+def later(entry: str) -> tuple[str, dict[str, str]]:
+    """The name and the spellings of a method in `_index.py`: 'median|dim=axis|keepdim=keepdims'."""
+    name, *spellings = entry.split("|")
+    return name, dict(s.split("=") for s in spellings)
 
 
 def attach(ops: Any) -> None:

@@ -14,15 +14,8 @@ from gradcell.base.convert import to_dtype
 from gradcell.base.location import where as _where
 from gradcell.ops._index import IN_PLACE_LATER, METHODS_LATER
 from gradcell.ops.arrays import shaping
-from gradcell.ops.method import attach, imported_later, in_place, method
-
-
-def _listed(op: str, values: tuple[Any, ...]) -> list[int]:
-    """Integers given one by one, or as one tuple or list."""
-    if len(values) == 1 and not isinstance(values[0], int):
-        return arguments.integers(values[0], op, "argument")
-    return arguments.integers(values, op, "argument")
-
+from gradcell.ops.method import attach, imported_later, in_place, later, method
+from gradcell.ops.method_forms import listed, reshape
 
 # Methods that are not an op's function ------------------------------------------------------------
 
@@ -67,37 +60,19 @@ def squeeze(self: Tensor, *axes: Any, axis: Any = None, dim: Any = None) -> Tens
     """Without the dimensions of size 1, or without those given that have size 1."""
     if not axes:
         axes = (axis if dim is None else dim,)
-    return ops.squeeze(self, None if axes[0] is None else _listed("Squeeze", axes))
-
-
-@method("reshape", "view")
-def reshape(self: Tensor, *shape: Any) -> Tensor:
-    """The elements, in order, in another shape: integers, or one tuple or list; -1 once."""
-    return _core.views.reshape(self, _listed("Reshape", shape))
-
-
-@method()
-def transpose(self: Tensor, *axes: Any) -> Tensor:
-    """The dimensions reversed; or in the order of axes, one by one or as a tuple; or, for two axes
-    of a tensor of more dimensions, those two exchanged."""
-    order = _listed("Transpose", axes) if axes and axes[0] is not None else []
-    if not order:
-        return _core.views.transpose(self, list(range(self.ndim))[::-1])
-    if len(order) == 2 and self.ndim > 2 and len(axes) == 2:
-        return ops.swapaxes(self, *order)
-    return _core.views.transpose(self, order)
+    return ops.squeeze(self, None if axes[0] is None else listed("Squeeze", axes))
 
 
 @method()
 def permute(self: Tensor, *dims: Any) -> Tensor:
     """With the dimensions in the given order."""
-    return _core.views.transpose(self, _listed("Transpose", dims))
+    return _core.views.transpose(self, listed("Transpose", dims))
 
 
 @method("broadcast_to", "expand")
 def broadcast_to(self: Tensor, *shape: Any) -> Tensor:
     """Broadcast to a shape, integers or one tuple; -1 keeps a dimension."""
-    return _core.views.broadcast_to(self, _listed("BroadcastTo", shape))
+    return _core.views.broadcast_to(self, listed("BroadcastTo", shape))
 
 
 @method()
@@ -117,13 +92,13 @@ def ravel(self: Tensor) -> Tensor:
 @method()
 def repeat(self: Tensor, *repeats: Any) -> Tensor:
     """Repeated as a whole so many times along each dimension."""
-    return ops.tile(self, tuple(_listed("repeat", repeats)))
+    return ops.tile(self, tuple(listed("repeat", repeats)))
 
 
 @method()
 def flip(self: Tensor, *dims: Any) -> Tensor:
     """With the order of elements reversed along dims."""
-    return ops.flip(self, _listed("flip", dims))
+    return ops.flip(self, listed("flip", dims))
 
 
 @method(dim="axis")
@@ -137,20 +112,6 @@ def cumsum(self: Tensor, axis: Any = None, dtype: Any = None) -> Tensor:
     if dtype is None and not x.dtype.is_floating and x.dtype.name not in wide:
         dtype = _core.int32
     return ops.cumsum(x, 0 if axis is None else axis, dtype)
-
-
-@method()
-def where(self: Tensor, condition: Any, y: Any) -> Tensor:
-    """self where condition is true, else y."""
-    return _core.ops.where(condition, self, y)
-
-
-@method()
-def gather(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-    """gather(dim, index): the elements at index along dim, as ops.gather_elements;
-    gather(input_indices, axis, batch_dims=0): the slices along axis, as ops.gather."""
-    slices = "input_indices" in kwargs or (args and isinstance(args[0], Tensor))
-    return (ops.gather if slices else ops.gather_elements)(self, *args, **kwargs)
 
 
 @method()
@@ -211,27 +172,6 @@ def diag(self: Tensor, diagonal: int = 0) -> Tensor:
     return ops.diag(self)
 
 
-@in_place()
-@method()
-def index_add(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-    """index_add(dim, index, source, alpha=1): this tensor with alpha source added along dim at index;
-    index_add(indices, y, axis, use_lock=True, check_index_bound=True): as ops.index_add."""
-    if "indices" in kwargs or (args and isinstance(args[0], Tensor)):
-        return _added_at(self, *args, **kwargs)
-    return _source_added(self, *args, **kwargs)
-
-
-def _source_added(self: Tensor, dim: int, index: Any, source: Any, *, alpha: Any = 1) -> Tensor:
-    return ops.index_add(self, index, source if alpha == 1 else _core.ops.mul(source, alpha), dim)
-
-
-def _added_at(
-    self: Tensor, indices: Any, y: Any, axis: Any, use_lock: bool = True,
-    check_index_bound: bool = True,
-) -> Tensor:  # fmt: skip
-    return ops.index_add(self, indices, y, axis)
-
-
 @method()
 def itemset(self: Tensor, *args: Any) -> Tensor:
     """A copy with one element replaced: itemset(place, value), place a number or coordinates; of one
@@ -290,7 +230,7 @@ def add(self: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
 
 
 @in_place()
-@method()
+@method(y="other")
 def sub(self: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
     """self - alpha * other; otherwise like add."""
     return _core.ops.sub(self, _scaled(self, other, alpha, "sub"))
@@ -317,7 +257,7 @@ def inplace_update(self: Tensor, v: Any, indices: Any) -> Tensor:
 @method()
 def sum_to_size(self: Tensor, *size: Any) -> Tensor:
     """The sum over dimensions that broadcasting to this shape has repeated."""
-    dims = _listed("sum_to_size", size)
+    dims = listed("sum_to_size", size)
     extra = self.ndim - len(dims)
     fits = extra >= 0 and all(
         n in (1, m) for n, m in zip(dims, self.shape[max(extra, 0) :], strict=False)
@@ -335,7 +275,7 @@ def _new(value: int) -> Callable[..., Tensor]:
     def method(self: Tensor, *size: Any, dtype: Any = None) -> Tensor:
         if len(size) == 2 and isinstance(size[0], (tuple, list)):
             dtype, size = size[1], (size[0],)
-        return ops.full(_listed("full", size), value, dtype=arguments.dtype_or(dtype, self.dtype))
+        return ops.full(listed("full", size), value, dtype=arguments.dtype_or(dtype, self.dtype))
 
     method.__doc__ = f"A tensor of {value}s, of this tensor's dtype unless another is given."
     return method
@@ -347,18 +287,12 @@ def reshape_as(self: Tensor, other: Any) -> Tensor:
     return reshape(self, tuple(other.shape))
 
 
-@method(axis="dim")
-def scatter_add(self: Tensor, dim: Any, index: Any, src: Any) -> Tensor:
-    """This tensor with src added at index along dim, at the index's own other coordinates."""
-    return ops.tensor_scatter_elements(self, index, src, dim, "add")
-
-
 def _attribute(function: Callable[[Tensor], Any]) -> None:
     """A decorator: the function is a property of Tensor."""
     setattr(Tensor, function.__name__, property(function, doc=function.__doc__))
 
 
-@method()
+@method(x="other")
 def expand_as(self: Tensor, other: Any) -> Tensor:
     """Broadcast to other's shape."""
     return broadcast_to(self, tuple(other.shape))
@@ -505,12 +439,6 @@ def ptp(self: Tensor, axis: Any = None, keepdims: bool = False) -> Tensor:
 
 
 @method()
-def select(self: Tensor, dim: Any, index: Any) -> Tensor:
-    """The slice at index along dim, without that dimension."""
-    return ops.squeeze(ops.narrow(self, dim, index, 1), dim)
-
-
-@method()
 def stride(self: Tensor, dim: Any = None) -> Any:
     """The distance of neighbours along dim in elements; None: a tuple for all dimensions."""
     return (
@@ -639,6 +567,9 @@ method("min")(_extremum("min", ops.min, ops.amin))
 method("new_zeros")(_new(0))
 method("new_ones")(_new(1))
 method("detach")(ops.stop_gradient)
+method("multiply", value="other")(ops.multiply)
+method("remainder", divisor="other")(ops.remainder)
+method("subtract", y="other")(ops.subtract)
 
 # In place, of functions that say nothing themselves: rows of the op table, and under other names.
 for _name in (
@@ -655,11 +586,11 @@ for _name in (
     in_place(f"{_name}_")(getattr(ops, _name))
 in_place("mul_")(ops.mul)
 in_place("div_")(ops.div)
-in_place("fill_")(ops.full_like)
+in_place("fill_", value="fill_value")(ops.full_like)
 in_place("zero_")(ops.zeros_like)
 
-for _name in METHODS_LATER.split():
-    method(_name)(imported_later(_name, ops))
-for _name in IN_PLACE_LATER.split():
-    in_place(f"{_name}_")(imported_later(_name, ops))
+for _name, _spellings in map(later, METHODS_LATER.split()):
+    method(_name, **_spellings)(imported_later(_name, ops))
+for _name, _spellings in map(later, IN_PLACE_LATER.split()):
+    in_place(f"{_name}_", **_spellings)(imported_later(_name, ops))
 attach(ops)

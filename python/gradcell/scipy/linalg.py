@@ -55,14 +55,14 @@ def cho_solve(
 
 
 def solve_triangular(
-    A: Any, b: Any, trans: Any = 0, lower: bool = False, unit_diagonal: bool = False,
+    a: Any, b: Any, trans: Any = 0, lower: bool = False, unit_diagonal: bool = False,
     overwrite_b: bool = False, debug: Any = None, check_finite: bool = True,
 ) -> Tensor:  # fmt: skip
-    """The solution of A x = b for a triangular A, or or of the transposed system for trans 1, 'T' or 'C'.
+    """The solution of a x = b for a triangular a, of the transposed system for trans 1, 'T' or 'C'.
 
     overwrite_b, debug and check_finite have no effect.
     """
-    part = triangular(A, lower, unit_diagonal)
+    part = triangular(a, lower, unit_diagonal)
     return ops.tensor_solve(part if trans in (0, "N") else ops.swapaxes(part, -2, -1), b)
 
 

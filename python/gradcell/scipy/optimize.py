@@ -65,19 +65,21 @@ def _step_length(
 
 
 def minimize(
-    func: Callable[..., Tensor], x0: Any, args: Any = (), method: str = "BFGS", jac: Any = None,
+    func: Callable[..., Tensor], x0: Any, args: Any = (), method: Any = None, jac: Any = None,
     hess: Any = None, hessp: Any = None, bounds: Any = None, constraints: Any = (), tol: Any = None,
     callback: Any = None, options: Any = None,
 ) -> OptimizeResults:  # fmt: skip
     """Minimises func(x, *args), a scalar, from the vector x0 on.
 
-    method: 'BFGS' or 'LBFGS' (Nocedal and Wright 2006, algorithm 6.1; both with the full matrix).
+    method: 'BFGS', None for it, or 'LBFGS' (Nocedal and Wright 2006, algorithm 6.1; both with the full
+    matrix).
     options: maxiter, gtol (the largest component of the gradient at the end, 1e-5 by default, or
     tol), line_search_maxiter. callback(x) is called after each step. jac has no effect: the
     gradient is func's. tol: as gtol. callback: a function of the vector x. Raises
     NotImplementedError for other methods, and for bounds and constraints; TypeError unless x0 is a
     vector.
     """
+    method = method or "BFGS"
     if (
         str(method).upper() not in ("BFGS", "LBFGS", "L-BFGS-B")
         or bounds is not None

@@ -38,12 +38,14 @@ def tensor(
     shape: Any = None,
     init: Any = None,
     const_arg: bool = False,
+    device: str | None = None,
 ) -> Tensor:
     """A Tensor, as the class makes it: tensor(x) or tensor(x, dtype) of an array, a number or nested
     sequences, or tensor(shape=, dtype=, init=), drawn by an initialiser or its name.
 
-    const_arg: accepted for compatibility with MindSpore. Raises ValueError for both kinds of arguments, or if
-    one of shape, dtype and init is missing; TypeError for anything that a tensor cannot be made of.
+    const_arg, device: accepted for compatibility with MindSpore; tensors are where the context says. Raises
+    ValueError for both kinds of arguments, or if one of shape, dtype and init is missing; TypeError for
+    anything that a tensor cannot be made of.
     """
     if input_data is not None:
         if shape is not None or init is not None:

@@ -312,8 +312,11 @@ class Model:
             else:
                 metric.update(outputs[pred], outputs[label])
 
-    def predict(self, *predict_data: Any) -> Any:
-        """The network's outputs, in evaluation mode, for arrays or Tensors."""
+    def predict(self, *predict_data: Any, backend: Any = None, config: Any = None) -> Any:
+        """The network's outputs, in evaluation mode, for arrays or Tensors.
+
+        backend, config: of MindSpore's other engines; they are not looked at.
+        """
         modes = _modes(self._network)
         self._network.set_train(False)
         try:

@@ -306,16 +306,18 @@ def load_checkpoint(
     dec_mode: str = "AES-GCM",
     specify_prefix: Any = None,
     choice_func: Callable[[str], bool] | None = None,
-    random_state: bool = False,
+    crc_check: bool = False,
+    remove_redundancy: bool = False,
     format: str = "ckpt",
-    **unused: Any,
+    random_state: bool = False,
 ) -> dict[str, Any]:
     """Reads a checkpoint of gradcell or MindSpore, or a safetensors file of another program; its
     first bytes decide which format it is.
 
     net: a Cell to load into at once. filter_prefix, specify_prefix: a prefix, or several, of names
     to leave out, or to take only. choice_func: which names to take. random_state: also put the
-    random generators into the state they were saved in.
+    random generators into the state they were saved in. crc_check, remove_redundancy: for compatibility
+    with MindSpore; sums are checked where a file has them.
 
     Returns a dict from name to Parameter (strings of append_dict as they are). Raises ValueError
     for a missing, truncated or corrupted file, with the place of the damage, and for a folder,
@@ -352,13 +354,17 @@ def _prefixes(given: Any) -> tuple[str, ...]:
 
 
 def load_param_into_net(
-    net: Cell, parameter_dict: dict[str, Any], strict_load: bool = False, **unused: Any
+    net: Cell,
+    parameter_dict: dict[str, Any],
+    strict_load: bool = False,
+    remove_redundancy: bool = False,
 ) -> tuple[list[str], list[str]]:
     """Sets the parameters of a Cell to those of the same name.
 
     parameter_dict: from name to Parameter, as load_checkpoint gives. A saved parameter of another
-    floating dtype is cast if strict_load is False. Returns (names of net's parameters that were not
-    in the dict, names in the dict that net does not have). Warns of the former.
+    floating dtype is cast if strict_load is False. remove_redundancy: for compatibility. Returns (names of
+    net's parameters that were not in the dict, names in the dict that net does not have). Warns of the
+    former.
 
     Raises TypeError for wrong types or dtypes, ValueError for another shape; then net is as it was.
     """

@@ -31,7 +31,8 @@ METHODS = sorted(
 #: They take any number of positional arguments.
 VARIADIC = set(
     """broadcast_to expand flip permute repeat reshape squeeze transpose view new_zeros new_ones new_empty
-    sum_to_size to init_data gather from_numpy index_add index_add_ itemset""".split()
+    sum_to_size to init_data gather from_numpy index_add index_add_ itemset
+    scatter_add select""".split()
 )
 #: MindSpore's further options have no effect.
 ACCEPTED = {"init_data", "to"}

@@ -11,6 +11,7 @@ from gradcell.base import arguments
 from gradcell.base.location import where
 from gradcell.base.signposts import missing as _missing
 from gradcell.mint.functions import typed
+from gradcell.ops.elements.elementwise import written
 from gradcell.ops.networks import convolution, windows
 
 from gradcell.ops import (  # isort: skip
@@ -38,12 +39,33 @@ def linear(input: Any, weight: Any, bias: Any = None) -> Any:
     return out if bias is None else _ops.add(out, bias)
 
 
-def embedding(input: Any, weight: Any, padding_idx: Any = None) -> Any:
+def counts(input: Any, n: int) -> Tensor:
+    """How often each of the integers below n is among the input's."""
+    at = _ops.reshape(input, [input.size])
+    return _ops.scatter_add(at, _ops.full([input.size], 1.0, _core.float32), 0, n)
+
+
+def embedding(
+    input: Any, weight: Any, padding_idx: Any = None, max_norm: Any = None, norm_type: Any = 2.0,
+    scale_grad_by_freq: bool = False,
+) -> Any:  # fmt: skip
     """The rows of weight at input; that of padding_idx is a constant.
 
-    padding_idx: the row that gets no gradient, or None.
+    padding_idx: the row that gets no gradient, or None. max_norm: first those rows of weight whose norm is
+    larger are scaled to it, in place. norm_type: the order of the norm. scale_grad_by_freq: the gradient of
+    a row is divided by how often input has it.
     """
+    if max_norm is not None:
+        size = ops.vector_norm(weight, norm_type, -1, True)
+        used = _ops.reshape(_ops.greater(counts(input, weight.shape[0]), 0), size.shape)
+        large = _ops.logical_and(used, _ops.greater(size, max_norm))
+        share = _ops.where(large, _ops.div(max_norm, _ops.add(size, 1e-7)), 1)
+        weight.copy_(_ops.stop_gradient(_ops.mul(weight, share)))
     rows = ops.gather(weight, input, 0)
+    if scale_grad_by_freq:
+        often = ops.gather(counts(input, weight.shape[0]), input, 0)
+        scaled = _ops.div(rows, _ops.cast(ops.expand_dims(often, -1), rows.dtype))
+        rows = _ops.add(scaled, _ops.stop_gradient(_ops.sub(rows, scaled)))
     if padding_idx is None:
         return rows
     still = ops.expand_dims(_ops.equal(input, padding_idx % weight.shape[0]), -1)
@@ -168,17 +190,17 @@ def selu(input: Any) -> Tensor:
 
 def relu(input: Any, inplace: bool = False) -> Tensor:
     """max(input, 0)."""
-    return ops.relu(input)
+    return written(input, ops.relu(input), inplace, "relu")
 
 
 def relu6(input: Any, inplace: bool = False) -> Tensor:
     """x between 0 and 6."""
-    return ops.relu6(input)
+    return written(input, ops.relu6(input), inplace, "relu6")
 
 
 def silu(input: Any, inplace: bool = False) -> Tensor:
     """input * sigmoid(input)."""
-    return ops.silu(input)
+    return written(input, ops.silu(input), inplace, "silu")
 
 
 def gelu(input: Any, *, approximate: Any = "none") -> Tensor:
@@ -188,7 +210,7 @@ def gelu(input: Any, *, approximate: Any = "none") -> Tensor:
 
 def elu(input: Any, alpha: Any = 1.0, inplace: bool = False) -> Tensor:
     """input where positive, else alpha (exp(input) - 1)."""
-    return ops.elu(input, alpha)
+    return written(input, ops.elu(input, alpha), inplace, "elu")
 
 
 def leaky_relu(input: Any, negative_slope: Any = 0.01) -> Tensor:
@@ -203,12 +225,12 @@ def hardshrink(input: Any, lambd: Any = 0.5) -> Tensor:
 
 def hardtanh(input: Any, min_val: Any = -1.0, max_val: Any = 1.0, inplace: bool = False) -> Tensor:
     """x between min_val and max_val."""
-    return ops.hardtanh(input, min_val, max_val)
+    return written(input, ops.hardtanh(input, min_val, max_val), inplace, "hardtanh")
 
 
 def threshold(input: Any, threshold: Any, value: Any, inplace: bool = False) -> Tensor:
     """input where it is above threshold, else value."""
-    return ops.threshold(input, threshold, value)
+    return written(input, ops.threshold(input, threshold, value), inplace, "threshold")
 
 
 def glu(input: Any, dim: Any = -1) -> Tensor:
@@ -269,7 +291,7 @@ def batch_norm(
 
 def dropout(input: Any, p: Any = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Each element set to 0 with probability p, the others divided by 1 - p; input itself unless training."""
-    return ops.dropout(input, p, training)
+    return written(input, ops.dropout(input, p, training), inplace, "dropout")
 
 
 def pad(input: Any, pad: Any, mode: Any = "constant", value: Any = None) -> Any:

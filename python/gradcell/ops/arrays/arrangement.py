@@ -231,7 +231,6 @@ def sequence_mask(lengths: Any, maxlen: Any = None) -> Tensor:
     return _ops.less(_ops.iota([count], _core.int64, 0), _ops.reshape(x, [*x.shape, 1]))
 
 
-@method()
 @one_plan
 def reverse_sequence(x: Any, seq_lengths: Any, seq_dim: int, batch_dim: int = 0) -> Tensor:
     """The first seq_lengths[b] elements along seq_dim in reverse order, for each b along batch_dim.

@@ -248,16 +248,16 @@ def index_select(input: Any, axis: Any, index: Any) -> Tensor:
     return gather(input, at if at.ndim else _ops.reshape(at, [1]), axis)
 
 
-@method(dim="axis")
+@method(dim="axis", indices="index")
 @one_plan
-def take(input: Any, indices: Any, axis: Any = None, mode: str = "clip") -> Tensor:
+def take(input: Any, index: Any, axis: Any = None, mode: str = "clip") -> Tensor:
     """Elements along axis by index; None: of the flattened tensor.
 
     mode, for indices out of range: 'clip' to the nearest, 'wrap' around, 'raise' IndexError.
 
     mode: 'clip', 'wrap' or 'raise'.
     """
-    x, index = arguments.tensor(input, "take"), _indices(indices, "take")
+    x, index = arguments.tensor(input, "take"), _indices(index, "take")
     arguments.one_of(mode, ("clip", "wrap", "raise"), "take", "mode")
     if axis is None or x.ndim == 0:
         x, axis = _ops.reshape(x, [x.size]), 0
@@ -301,8 +301,8 @@ def sortable(value: Any, op: str, name: str = "input") -> Tensor:
 
 @method(dim="axis")
 @one_plan
-def argsort(input: Any, axis: int = -1, descending: bool = False) -> Tensor:
-    """The indices that sort along axis, int32; equal elements keep their order."""
+def argsort(input: Any, axis: int = -1, descending: bool = False, stable: bool = False) -> Tensor:
+    """The indices that sort along axis, int32; equal elements keep their order, stable or not."""
     return _order(sortable(input, "argsort"), axis, descending)
 
 
@@ -340,9 +340,11 @@ def _at_places(x: Tensor, axis: int, places: Tensor) -> Tensor:
 
 
 @method(dim="axis")
-def sort(input_x: Any, axis: int = -1, descending: bool = False) -> tuple[Tensor, Tensor]:
-    """(the elements in order along axis, their indices as int32). The order is a constant of the
-    derivative."""
+def sort(
+    input_x: Any, axis: int = -1, descending: bool = False, stable: bool = False
+) -> tuple[Tensor, Tensor]:
+    """(the elements in order along axis, their indices as int32). Equal elements keep their order, stable
+    or not; the order is a constant of the derivative."""
     x = sortable(input_x, "sort", "input_x")
     if x.ndim == 0:
         return x, _order(x, axis, descending)
@@ -486,10 +488,13 @@ def _scattered_along(
     return _ops.reshape(result, list(x.shape))
 
 
-def index_add(x: Any, indices: Any, y: Any, axis: Any) -> Tensor:
+def index_add(
+    x: Any, indices: Any, y: Any, axis: Any, use_lock: bool = True, check_index_bound: bool = True
+) -> Tensor:
     """x with the slices of y added along axis at indices, a vector of integers.
 
     y: a tensor of x's shape, but as long along axis as indices.
+    use_lock, check_index_bound: for compatibility with MindSpore; indices are always checked.
     """
     base, at = arguments.tensor(x, "index_add", "x"), _indices(indices, "index_add")
     a = arguments.axis_of(axis, base.ndim, "index_add")
@@ -627,7 +632,7 @@ def clip_by_value(x: Any, clip_value_min: Any = None, clip_value_max: Any = None
     return y if clip_value_max is None else _ops.minimum(y, clip_value_max)
 
 
-@method()
+@method(x2="other")
 @one_plan
 def isclose(
     input: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False

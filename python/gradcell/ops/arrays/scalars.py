@@ -143,29 +143,37 @@ def add_flags(fn: Any = None, **flags: Any) -> Any:
     return fn
 
 
-def _of_numbers(function: Any, formula: str) -> Any:
-    def scalar(*numbers: Any) -> Any:
-        return function(*numbers)
+def _of_one(function: Any, formula: str) -> Any:
+    def scalar(x: Any) -> Any:
+        return function(x)
 
-    scalar.__doc__ = f"{formula} of Python's numbers."
+    scalar.__doc__ = f"{formula} of Python's numbers.\n\nx: a number."
     return scalar
 
 
-scalar_add = _of_numbers(operator.add, "a + b")
-scalar_sub = _of_numbers(operator.sub, "a - b")
-scalar_mul = _of_numbers(operator.mul, "a b")
-scalar_div = _of_numbers(operator.truediv, "a / b, a float,")
-scalar_floordiv = _of_numbers(operator.floordiv, "a / b, rounded down,")
-scalar_mod = _of_numbers(operator.mod, "The remainder of a / b, with b's sign,")
-scalar_pow = _of_numbers(operator.pow, "a to the power b")
-scalar_log = _of_numbers(math.log, "The logarithm (natural, or to the base given second)")
-scalar_eq = _of_numbers(operator.eq, "Whether a = b,")
-scalar_ne = _of_numbers(operator.ne, "Whether a differs from b,")
-scalar_lt = _of_numbers(operator.lt, "Whether a < b,")
-scalar_le = _of_numbers(operator.le, "Whether a <= b,")
-scalar_gt = _of_numbers(operator.gt, "Whether a > b,")
-scalar_ge = _of_numbers(operator.ge, "Whether a >= b,")
-scalar_uadd = _of_numbers(operator.pos, "The same number, +a,")
-scalar_usub = _of_numbers(operator.neg, "The negative, -a,")
-scalar_max = _of_numbers(max, "The largest")
-scalar_min = _of_numbers(min, "The smallest")
+def _of_two(function: Any, formula: str) -> Any:
+    def scalar(x: Any, y: Any) -> Any:
+        return function(x, y)
+
+    scalar.__doc__ = f"{formula} of Python's numbers.\n\nx, y: numbers."
+    return scalar
+
+
+scalar_add = _of_two(operator.add, "x + y")
+scalar_sub = _of_two(operator.sub, "x - y")
+scalar_mul = _of_two(operator.mul, "x y")
+scalar_div = _of_two(operator.truediv, "x / y, a float,")
+scalar_floordiv = _of_two(operator.floordiv, "x / y, rounded down,")
+scalar_mod = _of_two(operator.mod, "The remainder of x / y, with y's sign,")
+scalar_pow = _of_two(operator.pow, "x to the power y")
+scalar_log = _of_one(math.log, "The natural logarithm")
+scalar_eq = _of_two(operator.eq, "Whether x = y,")
+scalar_ne = _of_two(operator.ne, "Whether x differs from y,")
+scalar_lt = _of_two(operator.lt, "Whether x < y,")
+scalar_le = _of_two(operator.le, "Whether x <= y,")
+scalar_gt = _of_two(operator.gt, "Whether x > y,")
+scalar_ge = _of_two(operator.ge, "Whether x >= y,")
+scalar_uadd = _of_one(operator.pos, "The same number, +x,")
+scalar_usub = _of_one(operator.neg, "The negative, -x,")
+scalar_max = _of_two(max, "The larger")
+scalar_min = _of_two(min, "The smaller")

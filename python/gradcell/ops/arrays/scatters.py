@@ -55,8 +55,7 @@ def tensor_scatter_sub(input_x: Any, indices: Any, updates: Any) -> Tensor:
     return indexing.tensor_scatter_add(input_x, indices, _ops.neg(updates))
 
 
-@method()
-@in_place()
+@method(dim="axis")
 def scatter(input: Any, axis: Any, index: Any, src: Any) -> Tensor:
     """input with src placed at index along axis, at the index's own other coordinates; if positions
     repeat, the last one stays.
@@ -67,8 +66,8 @@ def scatter(input: Any, axis: Any, index: Any, src: Any) -> Tensor:
     return indexing.tensor_scatter_elements(input, at, src, axis)
 
 
-@method()
-@in_place()
+@method(dim="axis")
+@in_place(dim="axis")
 @one_plan
 def index_fill(x: Any, axis: Any, index: Any, value: Any) -> Tensor:
     """x with value in the slices along axis at index, integers counted from the end if negative.

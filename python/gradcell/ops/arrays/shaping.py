@@ -114,11 +114,14 @@ def unsqueeze(input: Any, dim: Any) -> Tensor:
     return expand_dims(input, dim)
 
 
-def transpose(input: Any, input_perm: Any) -> Tensor:
-    """The tensor with its dimensions in the order of input_perm. Raises ValueError if that is not a
-    permutation.
+def transpose(input: Any, dims: Any = None, *, input_perm: Any = None) -> Tensor:
+    """The tensor with its dimensions in the order of dims.
+
+    input_perm: what MindSpore before 2.10 calls dims. Raises ValueError if that is not a
+    permutation, TypeError unless one of both is given.
     """
-    return _views.transpose(input, arguments.integers(input_perm, "Transpose", "input_perm"))
+    order = input_perm if dims is None else dims
+    return _views.transpose(input, arguments.integers(order, "Transpose", "dims"))
 
 
 def permute(input: Any, axis: Any) -> Tensor:
@@ -230,10 +233,13 @@ def tile(input: Any, dims: Any) -> Tensor:
 
 @method(dim="axis")
 @one_plan
-def repeat_interleave(input: Any, repeats: Any, axis: Any = None) -> Tensor:
+def repeat_interleave(
+    input: Any, repeats: Any, axis: Any = None, *, output_size: int | None = None
+) -> Tensor:
     """Each element repeated `repeats` times in a row along axis; None: of the flattened tensor.
 
-    repeats: an integer, or as many as axis has elements.
+    repeats: an integer, or as many as axis has elements. output_size: the size of the result along axis,
+    which follows from repeats; ValueError for another.
     """
     x = arguments.tensor(input, "repeat_interleave")
     if axis is None:
@@ -242,6 +248,9 @@ def repeat_interleave(input: Any, repeats: Any, axis: Any = None) -> Tensor:
     counts = arguments.integers(repeats, "repeat_interleave", "repeats")
     if any(c < 0 for c in counts):
         raise ValueError(f"repeat_interleave: a count of {counts} is negative{where()}")
+    size = sum(counts) if len(counts) > 1 else counts[0] * x.shape[a]
+    if output_size not in (None, size):
+        raise ValueError(f"repeat_interleave: output_size is {output_size}, not {size}{where()}")
     if len(counts) == 1:
         dims = list(x.shape)
         apart = [*dims[: a + 1], 1, *dims[a + 1 :]]
@@ -531,7 +540,6 @@ def diagonal(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tenso
     return _views.diagonal(x, offset, a, b)
 
 
-@method()
 @one_plan
 def trace(input: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
     """The sum of the elements on the diagonal."""

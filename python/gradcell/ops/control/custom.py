@@ -36,7 +36,7 @@ class Custom(Primitive):
     """
 
     def __init__(
-        self, func: Any, out_shape: Any = None, out_dtype: Any = None, func_type: str = "hybrid",
+        self, func: Any, out_shape: Any = None, out_dtype: Any = None, func_type: str = "pyfunc",
         bprop: Any = None, reg_info: Any = None,
     ) -> None:  # fmt: skip
         if func_type != "pyfunc" or not callable(func):
@@ -119,7 +119,7 @@ class DataType(metaclass=_DataTypes):
 class RegOp:
     """A description of a kernel: every method keeps its arguments and returns the object."""
 
-    def __init__(self, op_name: str = "") -> None:
+    def __init__(self, op_name: str = "Custom") -> None:
         self.op_name = op_name
         self.settings: list[tuple[str, tuple[Any, ...]]] = []
 

@@ -227,9 +227,9 @@ def tanhshrink(input: Any) -> Tensor:
 
 @method()
 @one_plan
-def hardshrink(x: Any, lambd: Any = 0.5) -> Tensor:
+def hardshrink(input: Any, lambd: Any = 0.5) -> Tensor:
     """x where |x| > lambd, and 0 elsewhere."""
-    x = _float(x, "hardshrink")
+    x = _float(input, "hardshrink")
     return _ops.where(_ops.greater(_ops.abs(x), lambd), x, 0)
 
 
@@ -281,7 +281,6 @@ def _total(x: Tensor, axes: list[int]) -> Tensor:
     return _ops.reduce_sum(x, axes, True) if axes else x
 
 
-@method(dim="axis")
 @one_plan
 def softmax(input: Any, axis: Any = -1, *, dtype: Any = None) -> Tensor:
     """$exp(x) / sum(exp(x))$ along axis. Raises ValueError for an axis out of range."""

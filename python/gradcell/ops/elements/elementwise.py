@@ -15,6 +15,7 @@ from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import arguments
 from gradcell.base.location import where as _where
+from gradcell.base.naming import with_names
 from gradcell.ops.elements.row_texts import text_of
 from gradcell.ops.method import method
 from gradcell.ops.one_plan import in_float32, one_plan
@@ -186,8 +187,26 @@ def inv(x: Any) -> Tensor:
     return _ops.where(_ops.less(divisor, -1), 0, _ops.floor_div(1, divisor))
 
 
+def written(input: Any, out: Tensor, inplace: bool, owner: str) -> Tensor:
+    """The result; with inplace, input with it written there. Raises TypeError unless that is a bool."""
+    return input.copy_(out) if arguments.boolean(inplace, owner, "inplace") else out  # type: ignore[no-any-return]
+
+
+def relu(input: Any, inplace: bool = False) -> Tensor:
+    """$max(x, 0)$ for each element x; NaN stays NaN. inplace: written to input, which is returned."""
+    out = _ops.relu(input)
+    return written(input, out, inplace, "relu")
+
+
+@one_plan
+def subtract(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
+    """input - alpha * other, elementwise; tensors or numbers, which broadcast."""
+    return _ops.sub(input, other if alpha == 1 else _ops.mul(other, alpha))
+
+
 for _op in (
     pow, trunc, copysign, div, round, hypot, xlogy, lerp, squared_difference, div_no_nan, invert, inv,
+    subtract, relu,
 ):  # fmt: skip
     __all__ += [_op.__name__]
     setattr(Tensor, _op.__name__, _op)
@@ -249,7 +268,6 @@ _SYNONYMS = {
     "arccosh": "acosh",
     "arctanh": "atanh",
     "multiply": "mul",
-    "subtract": "sub",
     "divide": "div",
     "true_divide": "div",
     "remainder": "mod",
@@ -276,6 +294,20 @@ _SYNONYMS = {
 }
 for _alias, _name in _SYNONYMS.items():
     _export(_alias, globals()[_name])
+
+#: MindSpore's names of parameters, where they are not input and other.
+_PARAMETERS = {
+    "sqrt": "x",
+    "arcsin": "x",
+    "ldexp": "x",
+    "floor_div": "x y",
+    "floor_mod": "x y",
+    "tensor_div": "x y",
+    "tensor_mod": "x y",
+    "true_divide": "dividend divisor",
+}
+for _name, _names in _PARAMETERS.items():
+    globals()[_name] = with_names(globals()[_name], _names)
 
 #: Primitives under other names than the row's, or over the functions above.
 _PRIMITIVES = {

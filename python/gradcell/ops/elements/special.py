@@ -145,7 +145,7 @@ def cbrt(x: Any) -> Tensor:
     return _ops.where(_ops.less(t, 0), _ops.neg(size), size)
 
 
-@method()
+@method(other="exponent")
 def float_power(input: Any, exponent: Any) -> Tensor:
     """input to the power of exponent, in float64, or complex128 if one of them is complex."""
     wide = Tensor(0.0, _core.float64)
@@ -362,7 +362,7 @@ def float_status(x: Any) -> Tensor:
     return _ops.reshape(_ops.cast(bad, _core.float32), [1])
 
 
-@method()
+@method(other="y")
 def approximate_equal(x: Any, y: Any, tolerance: float = 1e-05) -> Tensor:
     """Whether two elements differ by less than the tolerance."""
     return _ops.less(_ops.abs(_ops.sub(x, y)), tolerance)

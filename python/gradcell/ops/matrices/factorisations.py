@@ -440,7 +440,6 @@ def _factor_solution(b: Tensor, low: Tensor) -> Tensor:
     return _differentiable("cholesky_solve", [found], [b, low], adjoint)[0]
 
 
-@method()
 @one_plan
 def qr(input: Any, mode: str = "reduced") -> tuple[Tensor, Tensor]:
     """(Q with orthonormal columns, R upper triangular) with Q R = A, for [..., m, n].

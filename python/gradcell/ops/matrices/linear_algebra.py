@@ -49,7 +49,6 @@ def addmv(input: Any, mat: Any, vec: Any, *, beta: Any = 1, alpha: Any = 1) -> T
     return _plus(input, mv(mat, vec), beta, alpha)
 
 
-@method()
 @one_plan
 def addr(x: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """An outer product added to x: $beta x + alpha vec1 vec2'$."""

@@ -182,7 +182,7 @@ ROWS: dict[str, Callable[..., Any]] = {
     "MatrixInverse": lambda x, *, adjoint=False: factorisations.inverse(x),
     "MatrixDeterminant": lambda x: factorisations.det(x),
     "MatrixSolve": lambda matrix, rhs, *, adjoint=False: factorisations.matrix_solve(matrix, rhs, adjoint),
-    "Cholesky": lambda x: factorisations.cholesky(x),
+    "Cholesky": lambda x, *, upper=False: factorisations.cholesky(x, upper),
     "Svd": taking(lambda full_matrices=False, compute_uv=True: None, lambda x, **attributes:
         factorisations.svd(x, **attributes)),
     "DiagPart": lambda x: ops.diagonal(x).copy(),
@@ -223,8 +223,8 @@ ROWS: dict[str, Callable[..., Any]] = {
         count, seed or seed2),
     "RandomCategorical": lambda logits, num_sample, seed, *, dtype=_core.int64:
         draws.random_categorical(logits, num_sample, seed, dtype),
-    "Multinomial": lambda x, num_samples, *, seed=0, seed2=0: draws.multinomial(x, num_samples, True, seed
-        or seed2),
+    "Multinomial": taking(lambda seed=0, seed2=0, dtype=_core.int32: None, lambda x, num_samples, *, seed=0,
+        seed2=0, dtype=_core.int32: ops.cast(draws.multinomial(x, num_samples, True, seed or seed2), dtype)),
     "RandomShuffle": lambda x, *, seed=0, seed2=0: draws.shuffle(x, seed or seed2),
     "Randperm": taking(lambda max_length=1, pad=-1, dtype=_core.int32: None, lambda n, **attributes:
         draws.randperm_padded(n, **attributes)),
@@ -250,9 +250,10 @@ ROWS: dict[str, Callable[..., Any]] = {
     "Conv3DTranspose": taking(lambda in_channel, out_channel, kernel_size, mode=1, pad_mode="valid", pad=0,
         stride=1, dilation=1, group=1, output_padding=0, data_format="NCDHW": None, lambda dout, weight,
         **attributes: windowed.convolved_up(dout, weight, **attributes)),
-    **over(lambda op: lambda x, argmax, *, ksize, strides=0, pads=0, output_shape=(), data_format="NCHW":
-        op(x, argmax, ksize, strides, pads, output_shape), MaxUnpool2D=windowed.max_unpool2d,
-        MaxUnpool3D=windowed.max_unpool3d),
+    "MaxUnpool2D": lambda x, argmax, *, ksize, strides=0, pads=0, output_shape=(), data_format="NCHW":
+        windowed.max_unpool2d(x, argmax, ksize, strides, pads, output_shape),
+    "MaxUnpool3D": lambda x, argmax, *, ksize, strides=0, pads=0, output_shape=(), data_format="NCDHW":
+        windowed.max_unpool3d(x, argmax, ksize, strides, pads, output_shape),
     "TraceV2": lambda input, offset=0, axis1=1, axis2=0, dtype=None: ops.trace(input if dtype is None else
         ops.cast(input, dtype), offset, axis1, axis2),
     "SparseReshape": lambda indices, shape, new_shape: sparse_places.sparse_reshape(indices, shape,

@@ -129,10 +129,12 @@ def any(input: Any, axis: Any = None, keep_dims: bool = False) -> Tensor:
 
 
 @method(dim="axis", keepdim="keep_dims", keepdims="keep_dims")
-def count_nonzero(x: Any, axis: Any = (), keep_dims: bool = False, dtype: Any = None) -> Tensor:
+def count_nonzero(
+    x: Any, axis: Any = (), keep_dims: bool = False, dtype: Any = _core.int32
+) -> Tensor:
     """The number of elements that are not zero: int32 unless dtype says otherwise."""
     return sum(
-        _truth(arguments.tensor(x, "count_nonzero")), axis, keep_dims, dtype=dtype or "int32"
+        _truth(arguments.tensor(x, "count_nonzero")), axis, keep_dims, dtype=dtype or _core.int32
     )
 
 
@@ -286,7 +288,7 @@ def _var(x: Tensor, axis: Any, ddof: int, keepdims: bool) -> Tensor:
     return _ops.div(_ops.reduce_sum(_ops.square(centred), axes, keepdims), float(count - ddof))
 
 
-@method(dim="axis", keepdim="keepdims", keep_dims="keepdims")
+@method(dim="axis", keepdim="keepdims", keep_dims="keepdims", correction="ddof")
 @one_plan
 @in_float32
 def var(input: Any, axis: Any = None, ddof: Any = 0, keepdims: bool = False) -> Tensor:
@@ -297,7 +299,7 @@ def var(input: Any, axis: Any = None, ddof: Any = 0, keepdims: bool = False) -> 
     return _var(arguments.floating(arguments.tensor(input, "var")), axis, int(ddof), keepdims)
 
 
-@method(dim="axis", keepdim="keepdims", keep_dims="keepdims")
+@method(dim="axis", keepdim="keepdims", keep_dims="keepdims", correction="ddof")
 @one_plan
 @in_float32
 def std(input: Any, axis: Any = None, ddof: Any = 0, keepdims: bool = False) -> Tensor:

@@ -29,7 +29,7 @@ _ops = _core.ops
 # Without NaN --------------------------------------------------------------------------------------
 
 
-@method()
+@method(dim="axis", keepdim="keepdims")
 @one_plan
 def nansum(input: Any, axis: Any = None, keepdims: bool = False, *, dtype: Any = None) -> Tensor:
     """The sum of the elements that are not NaN."""
@@ -137,7 +137,7 @@ def _median(input: Any, axis: Any, keepdims: bool, name: str, skip: bool) -> tup
     return _middle(x, a, bool(keepdims), skip)
 
 
-@method()
+@method(dim="axis", keepdim="keepdims")
 def median(input: Any, axis: Any = -1, keepdims: bool = False) -> tuple[Tensor, Tensor]:
     """(the median along axis, the lower one of two middle elements; its index)."""
     return _median(input, axis, keepdims, "median", False)

@@ -88,6 +88,9 @@ class History(Callback):
             self.history.setdefault(name, []).append(value)
 
 
+_Event = Callable[[RunContext], Any] | None
+
+
 class LambdaCallback(Callback):
     """A callback made of functions of the run context.
 
@@ -95,8 +98,14 @@ class LambdaCallback(Callback):
     another name.
     """
 
-    def __init__(self, **functions: Callable[[RunContext], Any]) -> None:
-        for name, function in functions.items():
-            if not name.startswith("on_") or not hasattr(Callback, name):
-                raise TypeError(f"LambdaCallback: {name!r} is not an event{where()}")
-            setattr(self, name, function)
+    def __init__(
+        self, on_train_epoch_begin: _Event = None, on_train_epoch_end: _Event = None,
+        on_train_step_begin: _Event = None, on_train_step_end: _Event = None,
+        on_train_begin: _Event = None, on_train_end: _Event = None,
+        on_eval_epoch_begin: _Event = None, on_eval_epoch_end: _Event = None,
+        on_eval_step_begin: _Event = None, on_eval_step_end: _Event = None,
+        on_eval_begin: _Event = None, on_eval_end: _Event = None,
+    ) -> None:  # fmt: skip
+        for name, function in locals().items():
+            if name.startswith("on_") and function is not None:
+                setattr(self, name, function)

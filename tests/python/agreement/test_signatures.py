@@ -1,0 +1,79 @@
+"""Names are called as MindSpore's are: parameters, their order and defaults (tools/signatures.py)."""
+
+from __future__ import annotations
+
+import inspect
+
+import pytest
+import signatures_of
+
+from gradcell import ops
+from gradcell.base.naming import with_names
+
+DIFFERENCES = [
+    (call, what) for call, found in signatures_of.differences().items() for what in found
+]
+
+
+def test_names_are_called_as_in_mindspore() -> None:
+    unexplained = [d for d in DIFFERENCES if signatures_of.reason(*d) is None]
+    assert not unexplained
+
+
+def test_every_reason_explains_a_difference() -> None:
+    used = {signatures_of.reason(*d) for d in DIFFERENCES}
+    assert used - {None} == set(signatures_of.KEPT)
+
+
+def test_most_names_are_looked_at() -> None:
+    compared = [line for line in signatures_of.stored() if signatures_of.compared(line)]
+    assert len(compared) > 2400
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("ops.matmul(input, other)", []),
+        ("ops.matmul(input, weight)", ["no weight (other)", "other is needed"]),
+        ("ops.matmul(other, input)", ["other is not 0", "input is not 1"]),
+        ("ops.argsort(input, axis=0)", ["axis=-1, not 0"]),
+        ("ops.argsort(input, axis=-1, missing=None)", ["no missing (descending)"]),
+        ("Tensor.mean(dim=None, keepdim=False)", []),
+        ("ops.no_such_op(x)", []),
+    ],
+)
+def test_differences_are_found(line: str, found: list[str]) -> None:
+    assert signatures_of.differences_of(line) == found
+
+
+def test_a_function_under_other_names() -> None:
+    def scaled(input: float, by: float = 2.0, *, shift: float = 0.0) -> float:
+        """input times by.
+
+        input, by: numbers."""
+        local = input * by
+        return local + shift
+
+    named = with_names(scaled, "x factor")
+    assert named(3.0) == 6.0
+    assert named(x=3.0, factor=4.0, shift=1.0) == 13.0
+    assert str(inspect.signature(named)).startswith("(x: 'float', factor: 'float' = 2.0, *, shift")
+    assert named.__doc__ == "x times factor.\n\n        x, factor: numbers."
+    with pytest.raises(TypeError, match="input"):
+        named(input=3.0)
+    assert scaled(input=3.0) == 6.0
+
+
+def test_a_captured_parameter_keeps_its_name() -> None:
+    def outer(x: float) -> object:
+        return lambda: x
+
+    with pytest.raises(ValueError, match="cannot"):
+        with_names(outer, "y")
+
+
+def test_transpose_takes_the_name_of_older_programs() -> None:
+    x = ops.ones((2, 3))
+    assert ops.transpose(x, input_perm=(1, 0)).shape == ops.transpose(x, dims=(1, 0)).shape
+    with pytest.raises(TypeError, match="dims"):
+        ops.transpose(x)
