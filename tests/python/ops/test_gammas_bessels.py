@@ -88,6 +88,42 @@ def test_derivatives_of_zeta_at_edges():
         assert not np.isfinite(slope.asnumpy()).any()
 
 
+@pytest.mark.parametrize("dtype", [gc.float64, gc.float32])
+@pytest.mark.parametrize("s", [1.0, 1.5, 2.0, 3.0, 4.0, 0.5, -1.0])
+@pytest.mark.parametrize("q", [2.5, 0.7, 1.0, 0.0, -1.0, -0.5, -2.0])
+def test_both_modes_give_the_same_derivatives_of_zeta(s, q, dtype):
+    """At input 1 and at poles too, where infinities may meet (inf - inf, 0 inf): their sum is no number."""
+    given = Tensor(s, dtype), Tensor(q, dtype)
+    back = np.array([float(d) for d in gc.grad(ops.zeta, (0, 1))(*given)])
+    for tangents in ((1.0, 0.0), (0.0, 1.0), (1.0, 1.0), (-2.0, 0.5)):
+        forward = gc.jvp(ops.zeta, given, tuple(Tensor(t, dtype) for t in tangents))[1]
+        with np.errstate(invalid="ignore"):
+            want = back @ np.array(tangents)
+        if np.isnan(want) and not np.isnan(back).any():
+            assert not np.isfinite(float(forward))
+        else:
+            np.testing.assert_allclose(float(forward), want, 1e-6)
+    alone = [
+        gc.jvp(lambda s: ops.zeta(s, given[1]), given[0], Tensor(1.0, dtype))[1],
+        gc.jvp(lambda q: ops.zeta(given[0], q), given[1], Tensor(1.0, dtype))[1],
+    ]
+    np.testing.assert_allclose([float(d) for d in alone], back, 1e-6)
+
+
+def test_derivatives_of_zeta_at_poles_are_those_from_above():
+    """zeta is q^-s and what is finite there: its derivatives are q^-s (-log q, -s / q), q towards 0."""
+    at = [
+        (s, q)
+        for s, q in ((1.0, 0.0), (1.5, 0.0), (2.0, 0.0), (3.0, 0.0), (2.0, -3.0), (4.0, -1.0))
+    ]
+    for s, q in at:
+        by_s, by_q = gc.grad(ops.zeta, (0, 1))(Tensor(s, gc.float64), Tensor(q, gc.float64))
+        near = gc.grad(ops.zeta, (0, 1))(Tensor(s, gc.float64), Tensor(q + 1e-5, gc.float64))
+        assert float(near[0]) > 1e4 or s == 1
+        assert float(near[1]) < -1e4
+        assert (float(by_s), float(by_q)) == (np.inf, -np.inf)
+
+
 @pytest.mark.parametrize("name", BESSEL)
 def test_bessel_functions(name):
     function, wanted = getattr(ops, f"bessel_{name}"), getattr(scipy.special, name)(FAR)

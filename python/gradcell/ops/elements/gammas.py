@@ -54,16 +54,22 @@ def zeta(input: Any, other: Any) -> Tensor:
 
     inf at input 1 and at other 0, -1, ... for even input; NaN below input 1, at negative integers for odd
     input and below zero unless input is an integer. Derivatives are those of the formula for any input
-    above 0, at 1 those from above, infinite or NaN at poles, and NaN where it does not hold.
+    above 0; at 1 and at poles they are those from above, infinite ones among them; NaN where it does not
+    hold.
     """
     dtype, s, q = _pair(input, other, "zeta", ("input", "other"))
     pole = _ops.logical_and(_ops.less_equal(q, 0), _ops.equal(q, _ops.floor(q)))
     whole, one = _ops.equal(s, _ops.floor(s)), _ops.equal(s, 1)
     even = _ops.equal(_ops.mod(s, 2.0), 0)
     broken = _ops.logical_and(_ops.less(q, 0), _ops.logical_not(whole))
+    endless = _ops.logical_or(one, _ops.logical_or(even, _ops.equal(q, 0)))
+    endless = _ops.logical_and(_ops.logical_and(pole, endless), _ops.greater_equal(s, 1))
+    one = _ops.logical_and(one, _ops.logical_not(endless))
     nowhere = _ops.logical_or(_ops.logical_or(pole, broken), _ops.less_equal(s, 0))
+    nowhere = _ops.logical_and(nowhere, _ops.logical_not(endless))
     kept = _ops.where(nowhere, math.nan, 1.0)  # a factor, so that derivatives are NaN too
-    power, base = _ops.mul(s, kept), _ops.mul(q, kept)
+    power = _ops.mul(_ops.where(endless, 2.0, s), kept)
+    base = _ops.mul(_ops.where(endless, 1.0, q), kept)
     total: Any = 0.0
     for k in range(_TERMS):
         total = _ops.add(_power(_ops.add(base, float(k)), power), total)
@@ -78,9 +84,9 @@ def zeta(input: Any, other: Any) -> Tensor:
         total = _ops.add(total, _ops.mul(_ops.mul(last, factor), number))
         step = _ops.mul(_ops.add(power, 2.0 * k + 1), _ops.add(power, 2.0 * k + 2))
         factor = _ops.div(_ops.mul(factor, step), square)
-    infinite = _ops.logical_or(one, _ops.logical_or(even, _ops.equal(q, 0)))
-    apart = _ops.where(pole, _ops.sub(q, _ops.floor(q)), 1.0)
-    found = _ops.where(_ops.logical_and(pole, infinite), _ops.pow(apart, -1.0), total)
+    # 0, and its reciprocal infinite: by q falling, by s growing, as q^-s is above 0.
+    apart = _ops.sub(_ops.sub(q, _ops.floor(q)), _ops.sub(s, _ops.stop_gradient(s)))
+    found = _ops.where(endless, _ops.reciprocal(_ops.where(endless, apart, 1.0)), total)
     found = _ops.where(_ops.logical_or(broken, _ops.less(s, 1)), _ops.add(total, math.nan), found)
     return _ops.cast(found, dtype)
 
