@@ -7,7 +7,9 @@ from typing import Any, NamedTuple
 
 from gradcell import _core
 from gradcell.base import notice, structure
+from gradcell.base.convert import to_dtype
 from gradcell.base.location import where
+from gradcell.base.signposts import nearest
 from gradcell.communication import engine
 from gradcell.communication.mode import ParallelMode
 from gradcell.communication.sharing import (
@@ -109,16 +111,19 @@ def get_default_dtype() -> _core.DType:
     return _core.default_dtype()
 
 
-def set_default_dtype(dtype: _core.DType) -> None:
+def set_default_dtype(dtype: _core.DType | str | type) -> None:
     """Sets the dtype of what is made without one: tensors of Python floats, the parameters of layers,
     ops.zeros, ops.ones, ops.linspace, ops.rand and their kin. Integers are also converted to it in
     functions that give floats, such as ops.sin.
 
-    dtype: float16, bfloat16, float32 (the default, MindSpore's) or float64. With float64, a network
+    dtype: float16, bfloat16, float32 (the default, MindSpore's) or float64, also by name or as NumPy's.
+    With float64, a network
     and its training compute in double precision from one line at a program's top. NumPy arrays
     keep their own dtype, and gradcell.numpy makes float32, as MindSpore's does. What was made
     before stays as it is. Raises TypeError for anything that is not a floating dtype.
     """
+    if dtype is not None and not isinstance(dtype, _core.DType):
+        dtype = to_dtype(dtype)
     if not isinstance(dtype, _core.DType):
         raise TypeError(
             "set_default_dtype: a floating dtype is needed, such as gradcell.float64, got "
@@ -220,7 +225,8 @@ def set_context(**kwargs: Any) -> None:
             _check_effect(name, value)
             continue
         if name not in _values:
-            _fail(ValueError, f"set_context: unknown option {name!r}")
+            known = nearest(name, [*_values, *_OTHERS])
+            _fail(ValueError, f"set_context: unknown option {name!r}{known}")
         if name == "mode":
             _check_mode(value)
         elif name == "device_target":

@@ -234,10 +234,15 @@ def same_dtype(x: Tensor, weight: Tensor, owner: str) -> None:
     """Raises TypeError where x and the weight differ in dtype: matrices are not promoted."""
     if x.dtype != weight.dtype:
         name = getattr(weight, "name", "")
+        whole = (
+            ", or have the whole network compute in its dtype: "
+            f"net.to_float(gradcell.{x.dtype.name})"
+            if x.dtype.is_floating
+            else ""
+        )
         raise TypeError(
             f"For '{owner}', the type of 'x2' should be same as 'x1', but got 'x1' with type "
             f"Tensor[{x.dtype}] and 'x2' with type Tensor[{weight.dtype}]"
             f"{f', the parameter {name!r}' if name else ''}. Cast the input, as by "
-            f"x.astype(gradcell.{weight.dtype.name}), or have the whole network compute in its dtype: "
-            f"net.to_float(gradcell.{x.dtype.name}){where()}"
+            f"x.astype(gradcell.{weight.dtype.name}){whole}{where()}"
         )

@@ -109,7 +109,9 @@ def to_dtype(dtype: Any) -> _core.DType:
             raise TypeError("an array, not its dtype")  # NumPy takes that of anything that has one
         return dtype_of_numpy(np.dtype(dtype))
     except TypeError as error:
-        raise TypeError(f"{dtype!r} is not a dtype ({_core.user_location()})") from error
+        sizes = isinstance(dtype, int) and not isinstance(dtype, bool)
+        hint = "; several sizes come as one tuple, as in ones((2, 3))" if sizes else ""
+        raise TypeError(f"{dtype!r} is not a dtype{hint} ({_core.user_location()})") from error
 
 
 _KINDS: dict[type, str] = {

@@ -28,7 +28,7 @@ INSTEAD = {
         "randn": "ops.randn", "rand": "ops.rand", "where": "ops.where",
         "save": "gradcell.save_checkpoint", "load": "gradcell.load_checkpoint",
         "autograd": "gradcell.grad, which takes a function", "optim": "nn.Adam and its kin",
-        "compile": "gradcell.jit",
+        "compile": "gradcell.jit", "pi": "math.pi", "e": "math.e", "inf": "math.inf", "nan": "math.nan",
         "device": "gradcell.set_context(device_target=...)", "jacobian": "gradcell.jacrev or gradcell.jacfwd",
         "array": "gradcell.Tensor", "lax": "ops", "random": "ops.randn and gradcell.set_seed",
     },
@@ -39,8 +39,12 @@ INSTEAD = {
         "functional": "ops", "CrossEntropy": "nn.CrossEntropyLoss", "init": "gradcell.common.initializer",
     },
     "gradcell.ops": {
-        "mse": "ops.mse_loss",
+        "mse": "ops.mse_loss", "pi": "math.pi",
         "linear": "nn.Dense, or ops.matmul", "array": "gradcell.Tensor", "tensor": "gradcell.Tensor",
+    },
+    "gradcell.dataset": {
+        "DataLoader": "dataset.GeneratorDataset(source, names).batch(size)",
+        "TensorDataset": "dataset.NumpySlicesDataset((x, y), names)",
     },
     "Tensor": {
         "backward": _OF_FUNCTIONS, "grad": _OF_FUNCTIONS, "grad_fn": _OF_FUNCTIONS,
@@ -59,6 +63,8 @@ INSTEAD = {
         "forward": "construct, which a call of the cell runs", "train": "set_train()",
         "eval": "set_train(False)",
         "zero_grad": "(gradients are returned, not kept: there is nothing to zero)",
+        "to": _CAST + "; " + _DEVICE, "save": "gradcell.save_checkpoint(net, path)",
+        "load": "gradcell.load_checkpoint(path, net=net)",
         "cuda": _DEVICE, "cpu": _DEVICE, "half": _CAST, "float": _CAST, "double": _CAST, "bfloat16": _CAST,
         "register_parameter": "insert_param_to_cell()", "add_module": "insert_child_to_cell()",
         "requires_grad_": "set_grad(), or requires_grad of each Parameter",
@@ -66,6 +72,8 @@ INSTEAD = {
     "Optimizer": {
         "step": "optimizer(gradients), with the gradients of gradcell.value_and_grad",
         "zero_grad": "(gradients are returned, not kept: there is nothing to zero)",
+        "minimize": "optimizer(gradients), with the gradients of gradcell.value_and_grad",
+        "apply_gradients": "optimizer(gradients), with the gradients of gradcell.value_and_grad",
         "add_param_group": "a list of groups, given when the optimiser is made",
     },
 }  # fmt: skip
@@ -134,6 +142,22 @@ def wrong_argument(function: str, name: str, names: Iterable[str]) -> TypeError:
         f": use {' and '.join(near)}" if near else f"; it takes {', '.join(known)}" if known else ""
     )
     return TypeError(f"{function}() got an unexpected keyword argument {name!r}{hint}{where()}")
+
+
+def kind_of(value: Any) -> str:
+    """What was given in place of a cell, and what to write if it is a class or a function."""
+    if inspect.isclass(value):
+        return f"the class {value.__name__}: make one of it, {value.__name__}()"
+    if inspect.isroutine(value) or inspect.isfunction(value):
+        name = getattr(value, "__name__", "function")
+        return f"the function {name}: put it into the construct of an nn.Cell"
+    return type(value).__name__
+
+
+def nearest(name: str, names: Iterable[str]) -> str:
+    """'; did you mean a or b?', or nothing."""
+    near = difflib.get_close_matches(name, list(names), 2, 0.6)
+    return f"; did you mean {' or '.join(near)}?" if near else ""
 
 
 _UNEXPECTED = re.compile(r"got an unexpected keyword argument '(\w+)'")

@@ -17,6 +17,7 @@ from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base.location import where
 from gradcell.base.seed import generator
+from gradcell.base.signposts import nearest
 from gradcell.tensors import tensor
 
 __all__ = [
@@ -502,7 +503,9 @@ def _rule(init: Any) -> Initializer:
     if isinstance(init, str):
         kind = _BY_NAME.get(init.lower())
         if kind is None:
-            raise ValueError(f"initializer: {init!r} is not one of {sorted(_BY_NAME)}{where()}")
+            raise ValueError(
+                f"initializer: {init!r} is not one of {sorted(_BY_NAME)}{nearest(init, _BY_NAME)}{where()}"
+            )
         return kind()
     raise TypeError(
         "initializer: init must be a name, a number, a Tensor or an Initializer, got "

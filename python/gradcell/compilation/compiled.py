@@ -465,7 +465,13 @@ def jit(function: Any = None, key: Callable[[], Any] | None = None, **options: A
         raise TypeError(f"jit: expected a function, got {type(function).__name__}{where()}")
     if key is not None:
         if not callable(key):
-            raise TypeError(f"jit: key must be a function, got {type(key).__name__}{where()}")
+            called = isinstance(key, _core.Tensor)
+            way_out = (
+                ": the function's arguments come in a second call, jit(f)(x)" if called else ""
+            )
+            raise TypeError(
+                f"jit: key must be a function, got {type(key).__name__}{way_out}{where()}"
+            )
         return _keyed(function, key)
     cache = CompiledCache(function_name(function))
 

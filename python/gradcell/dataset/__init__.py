@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import typing as _typing
 from typing import Any
 
 from gradcell.dataset import config, steps, text, transforms, vision
@@ -81,6 +82,14 @@ __all__ = [
     "vision",
     "zip",
 ]
+
+
+from gradcell.base.signposts import missing as _missing  # noqa: E402
+
+if not _typing.TYPE_CHECKING:  # a misspelt name is an error to a type checker
+
+    def __getattr__(name: str) -> object:
+        raise _missing("gradcell.dataset", name, __all__)
 
 
 def __dir__() -> list[str]:

@@ -18,7 +18,9 @@ def column_names(owner: str, names: Any, count: int | None = None) -> list[str]:
     are not `count` of them."""
     listed = [names] if isinstance(names, str) else list(names)
     if not all(isinstance(n, str) and n for n in listed):
-        raise TypeError(f"{owner}: column names must be non-empty strings{where()}")
+        arrays = any(isinstance(n, (np.ndarray, np.generic, Tensor)) for n in listed)
+        hint = "; several arrays are given as a tuple, (x, y)" if arrays else ""
+        raise TypeError(f"{owner}: column names must be non-empty strings{hint}{where()}")
     if len(set(listed)) != len(listed):
         raise ValueError(f"{owner}: a column name appears twice in {listed}{where()}")
     if count is not None and len(listed) != count:

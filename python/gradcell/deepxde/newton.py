@@ -30,7 +30,7 @@ class NNCG(Optimizer):
     """Newton's direction d of (H + mu I) d = g, from that of the step before, and a step against it.
 
     lr: the first step's length, which "armijo" for line_search_fn halves until the loss falls. rank: the
-    sketch's size; it is drawn anew each update_freq steps. cg_tol: conjugate gradients end when the
+    sketch's size; a new one is drawn every update_freq steps. cg_tol: conjugate gradients end when the
     residual's norm is at most that, or after cg_max_iters iterations. chunk_size has no effect: products
     are taken one after the other. verbose: prints the eigenvalues found.
 

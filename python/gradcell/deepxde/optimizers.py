@@ -192,7 +192,7 @@ class Adam(Optimizer):
 
 
 class AdamW(Adam):
-    """I. Loshchilov, F. Hutter, ICLR 2019: Adam whose weight decay is no part of the gradient."""
+    """I. Loshchilov, F. Hutter, ICLR 2019: Adam whose weight decay is not part of the gradient."""
 
     decoupled = True
 

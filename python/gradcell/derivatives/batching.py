@@ -214,6 +214,11 @@ def vmap(fn: Any, in_axes: Any = 0, out_axes: Any = 0) -> Callable[..., Any]:
             f"vmap: 'fn' must be a function, a Cell or a list of Cells, but got {type(fn).__name__}"
             f"{where()}"
         )
+    if isinstance(in_axes, Tensor):
+        raise TypeError(
+            "vmap: 'in_axes' must be an int, None or a tuple of them, but got Tensor: the function's "
+            f"arguments come in a second call, vmap(f)(x){where()}"
+        )
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
     one = cells[0] if cells else fn

@@ -73,12 +73,16 @@ def as_tensors(x: Any) -> Any:
 
 
 def check_positions(grad_position: Any) -> tuple[int, ...]:
-    """The positions as a tuple. Raises TypeError for what is no int or tuple of them, ValueError for
-    negative or repeated ones and for none."""
+    """The positions as a tuple. Raises TypeError for anything but an int or a tuple of them, ValueError
+    for negative or repeated ones and for none."""
     positions = grad_position if isinstance(grad_position, tuple) else (grad_position,)
     if not isinstance(grad_position, (int, tuple)) or isinstance(grad_position, bool):
-        called = isinstance(grad_position, Tensor)
-        way_out = ": the function's arguments come in a second call, grad(f)(x)" if called else ""
+        given = grad_position if isinstance(grad_position, list) else [grad_position]
+        way_out = ""
+        if given and all(isinstance(p, Parameter) for p in given):
+            way_out = ": Parameters are the third argument, grad(f, None, weights)"
+        elif isinstance(grad_position, Tensor):
+            way_out = ": the function's arguments come in a second call, grad(f)(x)"
         raise TypeError(
             f"For 'F.grad', the 'grad_position' must be int or tuple{way_out}.{where()}"
         )
@@ -96,13 +100,21 @@ def check_positions(grad_position: Any) -> tuple[int, ...]:
     return positions
 
 
+def _way_to_weights(given: Any) -> str:
+    """How the Parameters of what was given instead are had."""
+    if isinstance(given, dict):
+        return ": its Parameters are list(d.values())"
+    trainable = hasattr(given, "trainable_params")
+    return ": its Parameters are net.trainable_params()" if trainable else ""
+
+
 def check_weights(weights: Any) -> list[Parameter]:
     """The Parameters, given alone, in a list or in a tuple. Raises TypeError for anything else."""
     items = [weights] if isinstance(weights, Tensor) else weights
     if not isinstance(items, (list, tuple)):
         raise TypeError(
             "The weights you provided is expected to be a tensor, or a list or tuple. but got "
-            f"{weights!r}{where()}"
+            f"{type(weights).__name__}{_way_to_weights(weights)}{where()}"
         )
     found = [parameter_behind(w) for w in items]
     for w in found:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, ParamSpec, TypeVar, overload
+from typing import Any, Literal, NoReturn, ParamSpec, TypeVar, overload
 
 from gradcell import _core
 from gradcell._core import Tensor
@@ -231,6 +231,12 @@ class _GradFunction:
                     with_sens,
                 ),
             )
+
+    def __iter__(self) -> NoReturn:
+        name = "value_and_grad" if self.with_value else "grad"
+        raise TypeError(
+            f"{name} gives a function, which takes the arguments: {name}(f)(x), not {name}(f){where()}"
+        )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if not callable(self.fn):

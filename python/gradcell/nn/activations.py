@@ -11,6 +11,7 @@ from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import arguments
 from gradcell.base.location import where
+from gradcell.base.signposts import kind_of, nearest
 from gradcell.common.initializer import initializer
 from gradcell.nn.cell import Cell
 from gradcell.ops.elements import activations as _functions
@@ -422,7 +423,10 @@ def get_activation(name: str | None, prim_name: str | None = None) -> Cell | Non
         return None
     if name not in _BY_NAME:
         owner = f"For '{prim_name}', the" if prim_name else "The"
-        raise KeyError(f"{owner} 'name' must be in {list(_BY_NAME)}, but got {name}.{where()}")
+        raise KeyError(
+            f"{owner} 'name' must be in {list(_BY_NAME)}, but got {name}"
+            f"{nearest(str(name), _BY_NAME)}.{where()}"
+        )
     return _BY_NAME[name]()
 
 
@@ -434,5 +438,5 @@ def activation_of(owner: str, activation: Any) -> Any:
         return get_activation(activation)
     raise TypeError(
         f"For '{owner}', the 'activation' must be str or Cell or Primitive, but got "
-        f"{type(activation).__name__}.{where()}"
+        f"{kind_of(activation)}.{where()}"
     )

@@ -33,6 +33,13 @@ __all__ = [
 ]
 
 
+def _as_rows(x: Tensor, features: int) -> str:
+    """How numbers without a dimension of features get one."""
+    if x.ndim > 1 or x.size % features:
+        return ""
+    return f"; a row for each sample is x.reshape(-1, {features})"
+
+
 class Dense(Cell):
     """A fully connected layer: activation(x Wᵀ + b).
 
@@ -97,7 +104,8 @@ class Dense(Cell):
         if x.ndim == 0 or x.shape[-1] != self.in_channels:
             raise ValueError(
                 "For 'Dense', the last dimension of the input must be in_channels "
-                f"{self.in_channels}, but got shape {list(x.shape)}.{where()}"
+                f"{self.in_channels}, but got shape {list(x.shape)}{_as_rows(x, self.in_channels)}."
+                f"{where()}"
             )
         weight = self.weight
         arguments.same_dtype(x, weight, "MatMul")

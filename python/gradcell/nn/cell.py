@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
 from gradcell import _core, context
 from gradcell._core import Tensor
 from gradcell.base import structure, tree
+from gradcell.base.convert import to_dtype
 from gradcell.base.location import where
 from gradcell.base.signposts import SignatureOfInit, check_arguments, instead
 from gradcell.common.recompute import recompute
@@ -383,7 +384,7 @@ class Cell(GraphMode):
         return found
 
     def init_parameters_data(self, auto_parallel_mode: bool = False) -> dict[Parameter, Parameter]:
-        """Each parameter by itself: values are there from the start."""
+        """A dict from each parameter to itself: values are set from the start."""
         return {p: p for p in self.get_parameters()}
 
     def get_scope(self) -> str | None:
@@ -450,6 +451,8 @@ class Cell(GraphMode):
 
         Raises ValueError unless it is float16, bfloat16, float32 or float64.
         """
+        if dst_type is not None and not isinstance(dst_type, _core.DType):
+            dst_type = to_dtype(dst_type)
         if dst_type not in (_core.float16, _core.bfloat16, _core.float32, _core.float64):
             raise ValueError(
                 f"to_float: expected float16, bfloat16, float32 or float64, got {dst_type!r}{where()}"
@@ -482,7 +485,8 @@ class Cell(GraphMode):
     def construct(self, *args: Any, **kwargs: Any) -> Any:
         """What the cell computes. Each cell defines it."""
         raise AttributeError(
-            f"For 'Cell', the method 'construct' is not defined. ({type(self).__name__}){where()}"
+            f"For 'Cell', the method 'construct' is not defined. ({type(self).__name__}"
+            f"{': rename its forward' if hasattr(type(self), 'forward') else ''}){where()}"
         )
 
     if TYPE_CHECKING:  # a call takes and gives what construct does

@@ -8,6 +8,7 @@ from typing import Any
 
 from gradcell import _core
 from gradcell.base.location import where
+from gradcell.base.signposts import kind_of
 from gradcell.nn.cell import Cell
 
 __all__ = [
@@ -47,7 +48,7 @@ class _Numbered(Cell):
         if not isinstance(cell, Cell):
             raise TypeError(
                 f"For '{type(self).__name__}', each cell must be subclass of Cell, but got "
-                f"{type(cell).__name__}.{where()}"
+                f"{kind_of(cell)}.{where()}"
             )
         behind = list(self._cells.values())[position:]
         self._renumber([cell, *behind], position)
@@ -103,7 +104,7 @@ class _Numbered(Cell):
         if not isinstance(cell, Cell):
             raise TypeError(
                 f"For '{type(self).__name__}', each cell must be subclass of Cell, but got "
-                f"{type(cell).__name__}.{where()}"
+                f"{kind_of(cell)}.{where()}"
             )
         children[position] = cell
         self._renumber(children)
@@ -158,7 +159,7 @@ class SequentialCell(_Numbered):
                 if not isinstance(cell, Cell):
                     raise TypeError(
                         f"For 'SequentialCell', each cell must be subclass of Cell, but got "
-                        f"{type(cell).__name__}.{where()}"
+                        f"{kind_of(cell)}.{where()}"
                     )
                 self._add_cell(name, cell)
             return
@@ -238,7 +239,7 @@ class CellDict(Cell):
         if not isinstance(cell, Cell):
             raise TypeError(
                 "For 'CellDict', each cell must be subclass of Cell, but got "
-                f"{type(cell).__name__}.{where()}"
+                f"{kind_of(cell)}.{where()}"
             )
         if not key or "." in key or (key not in self._cells and hasattr(self, key)):
             raise KeyError(f"For 'CellDict', the key {key!r} cannot be used.{where()}")

@@ -91,7 +91,7 @@ def ravel(self: Tensor) -> Tensor:
 
 @method()
 def repeat(self: Tensor, *repeats: Any) -> Tensor:
-    """Repeated as a whole so many times along each dimension."""
+    """The tensor repeated as a whole, this many times along each dimension."""
     return ops.tile(self, tuple(listed("repeat", repeats)))
 
 

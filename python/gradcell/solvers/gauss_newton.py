@@ -279,13 +279,13 @@ class GaussNewton:
     ) -> GaussNewtonState:
         """Takes up to max_steps steps and returns the state of the last one, with the reason why it stopped.
 
-        resample(step) gives new points every `every` steps, as a tuple of what `step` takes. adam: so many
-        steps of Adam come first, whose learning rate falls from `rate` to a hundredth of it along a cosine,
-        or is one for each step; their states' reason is "adam". It ends when
-        the loss is at most loss_tolerance, when ten steps together lowered it by less than value_tolerance
-        of it (not with new points), after max_seconds, or when the callback, called with each step's state,
-        returns True. Ctrl-C ends it after the last whole step, "interrupted". progress: prints a line every
-        so many steps, and one at the end.
+        resample(step) gives new points every `every` steps, as a tuple of what `step` takes. adam:
+        so many steps of Adam come first, whose learning rate falls from `rate` to a hundredth of it
+        along a cosine, or is one for each step; their states' reason is "adam". It ends when the
+        loss is at most loss_tolerance, when ten steps together lowered it by less than
+        value_tolerance of it (not with new points), after max_seconds, or when the callback, called
+        with each step's state, returns True. Ctrl-C ends it after the last whole step,
+        "interrupted". progress: prints a line after this many steps, and one at the end.
         """
         if max_steps < 1 or every < 1:
             raise ValueError(

@@ -179,10 +179,10 @@ class _QuasiNewton:
 
         args: other arguments of the loss from now on, such as new points; the curvature found so far
         is kept. callback(step, loss) is called after each step, with the parameters at its point, and
-        ends the run by returning True. progress: prints a line every so many steps, and one at the end.
-        adam: so many steps of Adam come first, whose learning rate falls from `rate` to a hundredth of it
-        along a cosine, or is one for each step. Ctrl-C ends it at the best point, "interrupted"; so does
-        an error, which is raised then.
+        ends the run by returning True. progress: prints a line after this many steps, and one at the end.
+        adam: the number of Adam steps that come first, whose learning rate falls from `rate` to a
+        hundredth of it along a cosine, or is one for each step. Ctrl-C ends it at the best point,
+        "interrupted"; so does an error, which is raised then.
         """
         m = self._minimiser
         reason = self._by_adam(args or self.loss.args, adam, rate)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import copyreg
 import functools
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, SupportsIndex
 
@@ -314,6 +315,13 @@ def declared_shape(x: Tensor) -> list[int]:
     return x.__dict__.get("_declared_shape") or list(x.shape)
 
 
+def _recorded(data: Any) -> bool:
+    """Whether nested lists have a tensor that stands for a node."""
+    if isinstance(data, (list, tuple)):
+        return any(map(_recorded, data))
+    return isinstance(data, Tensor) and data._traced
+
+
 _construct = Tensor.__init__
 
 
@@ -321,6 +329,13 @@ _construct = Tensor.__init__
 def _made(self: Tensor, *args: Any, **kwargs: Any) -> None:
     if "const_arg" in kwargs:
         set_const_arg(self, kwargs.pop("const_arg"))
+    if args and isinstance(args[0], (list, tuple)) and _core.in_trace() and _recorded(args[0]):
+        warnings.warn(
+            "Tensor of a list of tensors that are being recorded is a constant, through which no "
+            f"derivative goes; ops.stack or ops.concat join them{where()}",
+            RuntimeWarning,
+            stacklevel=2,
+        )
     _construct(self, *args, **kwargs)
     if "shape" in kwargs and not args and kwargs.get("input_data") is None and self.size == 0:
         self.__dict__["_declared_shape"] = _declared(kwargs["shape"])

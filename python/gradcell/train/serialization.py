@@ -70,13 +70,16 @@ def _named(save_obj: Any) -> list[tuple[str, Tensor]]:
     )
 
 
+_SAVED_FIRST = "; it is save_checkpoint(net, path)"
+
+
 def _path(name: Any, form: str, owner: str, folder: type[OSError | ValueError]) -> str:
     """The file's path, with the ending of the format. Raises TypeError for anything that is not a name,
     ValueError for an empty one and another format, `folder` for a folder's."""
     if not isinstance(name, (str, os.PathLike)):
         raise TypeError(
             f"For '{owner}', the 'ckpt_file_name' must be string, but got "
-            f"{type(name).__name__}{where()}"
+            f"{type(name).__name__}{_SAVED_FIRST * (owner == 'save_checkpoint')}{where()}"
         )
     if form not in ("ckpt", "safetensors"):
         raise ValueError(
@@ -369,10 +372,14 @@ def load_param_into_net(
     Raises TypeError for wrong types or dtypes, ValueError for another shape; then net is as it was.
     """
     if not isinstance(net, Cell):
-        raise TypeError(f"load_param_into_net: expected a Cell, got {type(net).__name__}{where()}")
+        raise TypeError(
+            f"load_param_into_net: expected a Cell, got {type(net).__name__}; it is "
+            f"load_param_into_net(net, parameters){where()}"
+        )
     if not isinstance(parameter_dict, dict):
         raise TypeError(
-            f"load_param_into_net: expected a dict, got {type(parameter_dict).__name__}{where()}"
+            f"load_param_into_net: expected a dict, got {type(parameter_dict).__name__}; "
+            f"load_checkpoint(path) reads one from a file{where()}"
         )
     arguments.boolean(strict_load, "load_param_into_net", "strict_load")
     own = {p.name: p for p in net.get_parameters()}

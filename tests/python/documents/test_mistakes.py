@@ -10,12 +10,22 @@ import numpy as np
 import pytest
 
 import gradcell as gc
-from gradcell import Tensor, nn, ops
+from gradcell import Tensor, dataset, nn, ops
 
 X, W = Tensor([1.0, 2.0]), Tensor([[1.0, 2.0], [3.0, 4.0]])
 NET = nn.Dense(3, 2)
+
+
+class Forward(nn.Cell):
+    """A layer by a hand from PyTorch."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x
+
+
 NAMES: dict[str, Any] = {
     "gc": gc, "np": np, "nn": nn, "ops": ops, "math": math, "Tensor": Tensor, "x": X, "W": W, "net": NET,
+    "Forward": Forward, "dataset": dataset,
     "opt": nn.Adam(NET.trainable_params()),
 }  # fmt: skip
 
@@ -55,6 +65,37 @@ MISTAKES: list[tuple[str, type[Exception], str, str]] = [
     ("x.reshape(3)", ValueError, "shape [2]", "cannot take shape [3]"),
     ("Tensor([1.0], 'float33')", TypeError, "no dtype is called float33", "did you mean float32"),
     ("gc.load_checkpoint('none.ckpt')", ValueError, "no file 'none.ckpt'", "load_checkpoint"),
+    ("gc.grad(ops.sin, net.trainable_params())", TypeError, "must be int or tuple", "grad(f, None, weights)"),
+    ("gc.grad(ops.sin, None, net)", TypeError, "got Dense", "net.trainable_params()"),
+    ("gc.grad(ops.sin, None, net.parameters_dict())", TypeError, "got OrderedDict", "list(d.values())"),
+    ("(*gc.value_and_grad(ops.sin),)", TypeError, "gives a function", "value_and_grad(f)(x)"),
+    ("gc.vmap(ops.sin, x)", TypeError, "'in_axes' must be", "vmap(f)(x)"),
+    ("gc.jit(ops.sin, x)", TypeError, "key must be a function, got Tensor", "jit(f)(x)"),
+    ("opt((x,))", ValueError, "1 gradients for 2 parameters", "optimizer.parameters"),
+    ("opt(x, x)", TypeError, "called with one argument", "a tuple of gradients"),
+    ("opt.minimize(x)", AttributeError, "no attribute 'minimize'", "optimizer(gradients)"),
+    ("net.to(gc.float64)", AttributeError, "no attribute 'to'", "to_float"),
+    ("net.save('a')", AttributeError, "no attribute 'save'", "save_checkpoint"),
+    ("net(Tensor([[1, 2, 3]]))", TypeError, "Int64.*the parameter 'weight'", "x.astype(gradcell.float32) ("),
+    ("nn.SequentialCell(net, nn.Tanh)", TypeError, "got the class Tanh", "Tanh()"),
+    ("nn.SequentialCell(net, ops.tanh)", TypeError, "got the function tanh", "nn.Cell"),
+    ("nn.Dense(2, 2, activation=nn.Tanh)", TypeError, "got the class Tanh", "Tanh()"),
+    ("nn.Dense(2, 2, activation='tahn')", KeyError, "got tahn", "did you mean tanh"),
+    ("nn.Dense(2, 2, weight_init='xavier')", ValueError, "'xavier'", "did you mean xavier"),
+    ("Forward()(x)", AttributeError, "'construct' is not defined", "rename its forward"),
+    ("nn.Dense(1, 4)(x)", ValueError, "in_channels 1, but got shape [2]", "x.reshape(-1, 1)"),
+    ("gc.load_param_into_net({}, net)", TypeError, "expected a Cell, got dict", "load_param_into_net(net, "),
+    ("gc.load_param_into_net(net, 'a.ckpt')", TypeError, "expected a dict, got str", "load_checkpoint"),
+    ("gc.save_checkpoint('a.ckpt', net)", TypeError, "got Dense", "save_checkpoint(net, "),
+    ("net.to_float('float46')", TypeError, "float46", "did you mean float64"),
+    ("gc.set_default_dtype('flaot64')", TypeError, "flaot64", "did you mean float64"),
+    ("ops.ones(2, 3)", TypeError, "3 is not a dtype", "ones((2, 3))"),
+    ("gc.pi", AttributeError, "no attribute 'pi'", "math.pi"),
+    ("ops.cross_entropy(W, Tensor([[0, 1], [1, 0]]))", ValueError, "needs a target of shape [2]", "floating"),
+    ("dataset.NumpySlicesDataset(np.ones((4, 2)), np.ones(4))", TypeError, "column names", "a tuple"),
+    ("dataset.DataLoader", AttributeError, "no attribute 'DataLoader'", "batch"),
+    ("gc.set_context(device_target='cuda')", ValueError, "got 'cuda'", "'GPU'"),
+    ("gc.set_context(devise_target='CPU')", ValueError, "'devise_target'", "did you mean device_target"),
 ]  # fmt: skip
 
 
@@ -84,3 +125,26 @@ def test_a_list_of_cells_is_answered() -> None:
 def test_shapes_of_a_loss_that_broadcast_are_answered() -> None:
     with pytest.warns(RuntimeWarning, match=r"\[4, 1\].*\[4\] broadcast to \[4, 4\]: reshape"):
         nn.MSELoss()(Tensor(np.ones((4, 1), "f")), Tensor(np.ones(4, "f")))
+
+
+def test_names_of_dtypes_are_taken_wherever_dtypes_are() -> None:
+    before = gc.get_default_dtype()
+    try:
+        for dtype in ("float64", np.float64, float):
+            gc.set_default_dtype(dtype)
+            assert gc.get_default_dtype() == gc.float64
+            gc.set_default_dtype(gc.float32)
+    finally:
+        gc.set_default_dtype(before)
+    assert nn.Dense(2, 1).to_float("float64")(Tensor(np.ones((3, 2)))).dtype == gc.float64
+
+
+def test_a_tensor_of_recorded_tensors_is_answered() -> None:
+    """Its elements are numbers, so that no derivative goes through it."""
+
+    def f(x: Tensor) -> Tensor:
+        return ops.sum(Tensor([x[0], 2 * x[1]]))
+
+    with pytest.warns(RuntimeWarning, match="constant.*ops.stack"):
+        gc.grad(f)(X)
+    assert gc.grad(lambda x: ops.sum(ops.stack([x[0], 2 * x[1]])))(X).asnumpy().tolist() == [1, 2]

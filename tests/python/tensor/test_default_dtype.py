@@ -127,7 +127,7 @@ def test_a_network_in_one_line(mode):
         context.set_context(mode=before)
 
 
-@pytest.mark.parametrize("wrong", [gc.int32, gc.bool_, gc.complex64, "float64", float, None])
+@pytest.mark.parametrize("wrong", [gc.int32, gc.bool_, gc.complex64, "int32", int, None])
 def test_refused(wrong):
     with pytest.raises(TypeError, match="set_default_dtype: a floating dtype is needed"):
         gc.set_default_dtype(wrong)

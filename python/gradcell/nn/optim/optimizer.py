@@ -426,7 +426,8 @@ class Optimizer(Cell):
         if len(gradients) != len(self.parameters):
             raise ValueError(
                 f"{self.cls_name}: got {len(gradients)} gradients for {len(self.parameters)} "
-                f"parameters{where()}"
+                "parameters; value_and_grad(f, None, optimizer.parameters) gives them all"
+                f"{where()}"
             )
         for k, (p, g) in enumerate(zip(self.parameters, gradients, strict=True)):
             if not isinstance(g, Tensor):
@@ -477,8 +478,13 @@ class Optimizer(Cell):
         """The present step's number as a 0-d float32 tensor, 1 at the first."""
         return _ops.cast(_ops.reshape(self.global_step + 1, []), _core.float32)
 
-    def construct(self, gradients: Any) -> tuple[bool, ...]:
+    def construct(self, gradients: Any, *more: Any) -> tuple[bool, ...]:
         """Updates the parameters by their gradients."""
+        if more:
+            raise TypeError(
+                f"{self.cls_name} is called with one argument, a tuple of gradients, but got "
+                f"{1 + len(more)}{where()}"
+            )
         gradients = self.prepare(gradients)
         lr = self.get_lr()
         rates = lr if isinstance(lr, tuple) else (lr,) * len(self.parameters)

@@ -54,9 +54,9 @@ def sparse_count(
     """How often each value comes in each row of a sparse tensor of one or two dimensions, each time with its
     weight, or 1 for values that come at all (binary_output): (places [row, value], counts, shape).
 
-    Values from maxlength on do not count; there are that many columns, else as many as the largest value
-    asks for and at least minlength. Reads the values, so a compiled function that calls it is retraced.
-    Raises ValueError for negative values and for shapes that do not fit.
+    Values from maxlength on do not count; there are that many columns, otherwise as many as the
+    largest value asks for and at least minlength. Reads the values, so a compiled function that
+    calls it is retraced. Raises ValueError for negative values and for shapes that do not fit.
     """
     at, found, given = (
         arguments.tensor(t, "SparseCountSparseOutput", name)

@@ -156,6 +156,11 @@ def _picked(rows: Tensor, at: Tensor) -> Tensor:
     return _ops.gather(_ops.reshape(rows, [count * classes]), _ops.add(at, first), 0)
 
 
+_PROBABILITIES = (
+    "; probabilities of each class are of a floating dtype: target.astype(gradcell.float32)"
+)
+
+
 def _nll(
     logp: Tensor, target: Tensor, weight: Any, ignore: int, reduction: str, smoothing: float,
     op: str, made: bool,
@@ -169,7 +174,7 @@ def _nll(
     if tuple(target.shape) != wanted:
         raise ValueError(
             f"{op}: input of shape {list(logp.shape)} needs a target of shape {list(wanted)}, got "
-            f"{list(target.shape)}{where()}"
+            f"{list(target.shape)}{_PROBABILITIES * (target.shape == logp.shape)}{where()}"
         )
     if target.dtype.is_floating or target.dtype == _core.bool:
         raise TypeError(f"{op}: the target must be of integers, got {target.dtype}{where()}")

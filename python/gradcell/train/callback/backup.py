@@ -26,9 +26,9 @@ def _make_directory(path: str, arg_name: str = "path") -> str:
 class BackupAndRestore(Callback):
     """Saves the training cell to backup_dir/backup.ckpt, and reads it before training if it is there.
 
-    save_freq: 'epoch', or every so many epochs. delete_checkpoint: whether the file is deleted when
-    training has ended. The number of the epoch is not saved: a run that continues counts from 1
-    again. backup_dir: a folder, which is made if it is missing.
+    save_freq: 'epoch', or the number of epochs between two saves. delete_checkpoint: whether the
+    file is deleted when training has ended. The number of the epoch is not saved: a run that
+    continues counts from 1 again. backup_dir: a folder, which is made if it is missing.
     """
 
     def __init__(

@@ -24,7 +24,8 @@ class ProgressBar(Callback):
     """Shows the progress of an epoch and its mean loss: a bar in a terminal or a notebook, one line
     for each epoch in a log file. The bar needs tqdm; without it there are lines.
 
-    every: the loss is read and shown every so many steps. file: where to write, by default stderr.
+    every: the number of steps after which the loss is read and shown. file: where to write, by
+    default stderr.
     """
 
     def __init__(self, every: int = 10, file: TextIO | None = None) -> None:

@@ -30,11 +30,12 @@ class SummaryCollector(Callback):
     """Writes the loss, the results of evaluations, histograms of parameters and a picture of the
     input into a file for TensorBoard.
 
-    collect_freq: every so many steps. collect_specified_data: a dict of what to collect:
-    collect_metric (the loss), collect_input_data (of 4 axes: the first image), histogram_regular (a
-    regular expression of parameters' names; by default the first five). keep_default_action:
-    whether what the dict does not name is collected. max_file_size: as in SummaryRecord.
-    summary_dir: the folder of the file. custom_lineage_data and collect_tensor_freq have no effect.
+    collect_freq: the number of steps between two collections. collect_specified_data: a dict of
+    what to collect: collect_metric (the loss), collect_input_data (of 4 axes: the first image),
+    histogram_regular (a regular expression of parameters' names; by default the first five).
+    keep_default_action: whether what the dict does not name is collected. max_file_size: as in
+    SummaryRecord. summary_dir: the folder of the file. custom_lineage_data and collect_tensor_freq
+    have no effect.
     """
 
     def __init__(

@@ -236,7 +236,7 @@ class Distribution(Cell):
         return self._parameters_of(args[:n], by_name), self._parameters_of(args[n:], rest)
 
     def sample(self, shape: Any = (), *args: Any, **kwargs: Any) -> Tensor:
-        """Values of shape + batch_shape, drawn anew at each call."""
+        """Values of shape + batch_shape, new ones at each call."""
         parameters = self._parameters_of(args, kwargs)
         batch = self._batch_of(parameters)
         sizes = [] if shape == () else arguments.integers(shape, type(self).__name__, "shape")

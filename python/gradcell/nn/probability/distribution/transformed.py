@@ -101,7 +101,7 @@ class TransformedDistribution(Distribution):
         return _ops.exp(self.log_prob(value, *args, **kwargs))
 
     def sample(self, shape: Any = (), *args: Any, **kwargs: Any) -> Tensor:
-        """Values of shape + batch_shape, drawn anew at each call."""
+        """Values of shape + batch_shape, new ones at each call."""
         return self._bijector.forward(self._distribution.sample(shape, *args, **kwargs))  # type: ignore[no-any-return]
 
     def mean(self, *args: Any, **kwargs: Any) -> Tensor:
