@@ -11,9 +11,19 @@ from gradcell.base.signposts import missing as _missing
 from gradcell.mint.nn import functional, layers as _layers, renamed as _renamed
 from gradcell.mint.nn.layers import *  # noqa: F403
 from gradcell.mint.nn.renamed import *  # noqa: F403
-from gradcell.nn.cell import Cell
 
-__all__ = [*_layers.__all__, *_renamed.__all__, "Cell", "functional"]
+from gradcell.nn import (  # isort: skip
+    AdaptiveMaxPool2d, Cell, ConstantPad1d, ConstantPad2d, ConstantPad3d, CosineEmbeddingLoss, MaxUnpool2d,
+    ReflectionPad1d, ReflectionPad2d, ReflectionPad3d, ReplicationPad1d, ReplicationPad2d,
+    ReplicationPad3d, SoftMarginLoss, Upsample, ZeroPad2d,
+)  # fmt: skip
+
+__all__ = [
+    *_layers.__all__, *_renamed.__all__, "AdaptiveMaxPool2d", "Cell", "ConstantPad1d", "ConstantPad2d",
+    "ConstantPad3d", "CosineEmbeddingLoss", "MaxUnpool2d", "ReflectionPad1d", "ReflectionPad2d",
+    "ReflectionPad3d", "ReplicationPad1d", "ReplicationPad2d", "ReplicationPad3d", "SoftMarginLoss",
+    "Upsample", "ZeroPad2d", "functional",
+]  # fmt: skip
 
 if not _typing.TYPE_CHECKING:  # a misspelt name is an error to a type checker
 

@@ -10,24 +10,27 @@ from gradcell._core import Tensor
 from gradcell.base import arguments
 from gradcell.base.location import where
 from gradcell.base.signposts import missing as _missing
-from gradcell.mint.functions import typed
+from gradcell.mint.functions import flatten, typed
 from gradcell.ops.elements.elementwise import written
 from gradcell.ops.networks import convolution, windows
 
 from gradcell.ops import (  # isort: skip
     hardsigmoid, hardswish, sigmoid, tanh, softshrink, softplus, prelu, mse_loss, l1_loss, cross_entropy,
+    cosine_embedding_loss, soft_margin_loss,
     layer_norm, adaptive_max_pool1d, adaptive_max_pool2d, interpolate, grid_sample, pixel_shuffle,
 )  # fmt: skip
 
 __all__ = [
     "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d",
-    "adaptive_max_pool2d", "avg_pool1d", "avg_pool2d", "avg_pool3d", "batch_norm", "binary_cross_entropy",
-    "binary_cross_entropy_with_logits", "conv1d", "conv2d", "conv3d", "conv_transpose2d", "cross_entropy",
-    "dropout", "elu", "embedding", "gelu", "glu", "grid_sample", "group_norm", "hardshrink",
-    "hardsigmoid", "hardswish", "hardtanh", "interpolate", "kl_div", "l1_loss", "layer_norm",
-    "leaky_relu", "linear", "log_softmax", "logsigmoid", "max_pool2d", "mish", "mse_loss", "nll_loss",
-    "normalize", "one_hot", "pad", "pixel_shuffle", "prelu", "relu", "relu6", "selu", "sigmoid", "silu",
-    "smooth_l1_loss", "softmax", "softplus", "softshrink", "tanh", "threshold",
+    "adaptive_max_pool2d", "avg_pool1d", "avg_pool2d", "avg_pool3d", "batch_norm",
+    "binary_cross_entropy", "binary_cross_entropy_with_logits", "conv1d", "conv2d", "conv3d",
+    "conv_transpose2d", "cosine_embedding_loss", "cross_entropy", "dropout", "elu", "elu_", "embedding",
+    "flatten", "gelu", "glu", "grid_sample", "group_norm", "hardshrink", "hardsigmoid", "hardswish",
+    "hardtanh", "hardtanh_", "interpolate", "kl_div", "l1_loss", "layer_norm", "leaky_relu", "linear",
+    "log_softmax", "logsigmoid", "max_pool2d", "mish", "mse_loss", "nll_loss", "normalize", "one_hot",
+    "pad", "pixel_shuffle", "prelu", "relu", "relu6", "relu_", "selu", "sigmoid", "sigmoid_", "silu",
+    "smooth_l1_loss", "soft_margin_loss", "softmax", "softplus", "softshrink", "tanh", "threshold",
+    "threshold_", "upsample",
 ]  # fmt: skip
 
 _ops = _core.ops
@@ -287,6 +290,45 @@ def batch_norm(
     """Mean 0 and variance 1 in each channel, times weight, plus bias: by its own moments if training, which
     running_mean and running_var then follow, else by those."""
     return ops.batch_norm(input, running_mean, running_var, weight, bias, training, momentum, eps)
+
+
+def relu_(input: Any) -> Tensor:
+    """max(input, 0), written to input, which is returned."""
+    return relu(input, True)
+
+
+def sigmoid_(input: Any) -> Tensor:
+    """The logistic function, written to input, which is returned."""
+    return written(input, ops.sigmoid(input), True, "sigmoid_")
+
+
+def elu_(input: Any, alpha: Any = 1.0) -> Tensor:
+    """As elu, written to input, which is returned.
+
+    alpha: what negative numbers tend to, with the sign changed.
+    """
+    return elu(input, alpha, True)
+
+
+def hardtanh_(input: Any, min_val: Any = -1, max_val: Any = 1) -> Tensor:
+    """As hardtanh, written to input, which is returned.
+
+    min_val, max_val: the ends of the interval.
+    """
+    return hardtanh(input, min_val, max_val, True)
+
+
+def threshold_(input: Any, threshold: Any, value: Any) -> Tensor:
+    """As threshold, written to input, which is returned."""
+    return written(input, ops.threshold(input, threshold, value), True, "threshold_")
+
+
+def upsample(
+    input: Any, size: Any = None, scale_factor: Any = None, mode: str = "nearest",
+    align_corners: bool | None = None,
+) -> Tensor:  # fmt: skip
+    """As interpolate."""
+    return interpolate(input, size, scale_factor, mode, align_corners)
 
 
 def dropout(input: Any, p: Any = 0.5, training: bool = True, inplace: bool = False) -> Tensor:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradcell import nn
+from gradcell import nn, ops
 from gradcell.base import notice
 from gradcell.base.location import where
 
@@ -16,6 +16,7 @@ __all__ = [
     "AdaptiveAvgPool1d",
     "AdaptiveAvgPool2d",
     "AdaptiveAvgPool3d",
+    "AvgPool1d",
     "AvgPool2d",
     "AvgPool3d",
     "BCELoss",
@@ -31,6 +32,7 @@ __all__ = [
     "Hardswish",
     "Hardtanh",
     "Identity",
+    "KLDivLoss",
     "L1Loss",
     "Linear",
     "LogSigmoid",
@@ -49,6 +51,8 @@ __all__ = [
     "Softshrink",
     "Tanh",
     "Threshold",
+    "ZeroPad1d",
+    "ZeroPad3d",
 ]  # fmt: skip
 
 
@@ -423,3 +427,52 @@ class PixelShuffle(nn.PixelShuffle):
 
     def __init__(self, upscale_factor: Any) -> None:
         super().__init__(upscale_factor)
+
+
+class AvgPool1d(nn.AvgPool1d):
+    """The mean over each window of kernel_size positions; stride None: kernel_size."""
+
+    def __init__(
+        self, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
+        count_include_pad: bool = True,
+    ) -> None:  # fmt: skip
+        super().__init__(
+            kernel_size,
+            kernel_size if stride is None else stride,
+            "pad",
+            padding,
+            ceil_mode,
+            count_include_pad,
+        )
+
+
+class KLDivLoss(nn.KLDivLoss):
+    """The Kullback-Leibler divergence of logarithms of probabilities from the target, probabilities or, with
+    log_target, their logarithms."""
+
+    def __init__(self, reduction: str = "mean", log_target: bool = False) -> None:
+        super().__init__(reduction)
+        self.log_target = log_target
+
+    def construct(self, input: Any, target: Any) -> Any:
+        return super().construct(input, ops.exp(target) if self.log_target else target)
+
+
+class ZeroPad1d(nn.ConstantPad1d):
+    """Zeros before and behind the last dimension.
+
+    padding: their number, or (before, behind).
+    """
+
+    def __init__(self, padding: Any) -> None:
+        super().__init__(padding, 0)
+
+
+class ZeroPad3d(nn.ConstantPad3d):
+    """Zeros around the last three dimensions.
+
+    padding: their number, or six, a pair for each dimension, the last one's first.
+    """
+
+    def __init__(self, padding: Any) -> None:
+        super().__init__(padding, 0)
