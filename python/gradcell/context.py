@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from gradcell import _core
 from gradcell.base import notice, structure
 from gradcell.base.convert import to_dtype
-from gradcell.base.location import where
+from gradcell.base.errors import bad_type
 from gradcell.base.signposts import nearest
 from gradcell.communication import engine
 from gradcell.communication.mode import ParallelMode
@@ -125,9 +125,8 @@ def set_default_dtype(dtype: _core.DType | str | type) -> None:
     if dtype is not None and not isinstance(dtype, _core.DType):
         dtype = to_dtype(dtype)
     if not isinstance(dtype, _core.DType):
-        raise TypeError(
-            "set_default_dtype: a floating dtype is needed, such as gradcell.float64, got "
-            f"{dtype!r}{where()}"
+        bad_type(
+            f"set_default_dtype: a floating dtype is needed, such as gradcell.float64, got {dtype!r}"
         )
     before = _core.default_dtype().name
     _core.set_default_dtype(dtype)

@@ -18,7 +18,7 @@ from typing import Any
 
 from gradcell import _core
 from gradcell.base import arguments
-from gradcell.base.location import where
+from gradcell.base.errors import bad_type, fail
 
 
 @dataclass
@@ -198,7 +198,7 @@ def profile(step: Callable[..., Any], *args: Any, repeat: int = 10, **kwargs: An
     below 1, RuntimeError with device_target='GPU', whose work is not measured.
     """
     if not callable(step):
-        raise TypeError(f"profile: the step must be a function, got {type(step).__name__}{where()}")
+        bad_type(f"profile: the step must be a function, got {type(step).__name__}")
     arguments.integer(repeat, "profile", "repeat", 1)
     _refuse_gpu("profile")
     _done(step(*args, **kwargs))
@@ -224,9 +224,9 @@ def _refuse_gpu(name: str) -> None:
     from gradcell.context import get_context
 
     if get_context("device_target") == "GPU":
-        raise RuntimeError(
-            f"{name}: the plans of a GPU do not measure themselves; see gradcell.cuda.inspect, or "
-            f"NVIDIA's profilers{where()}"
+        fail(
+            f"{name}: the plans of a GPU do not measure themselves; see gradcell.cuda.inspect, or NVIDIA's "
+            "profilers"
         )
 
 
@@ -246,7 +246,7 @@ class Profiler:
         self, start_profile: bool = True, output_path: str = "./data", **unused: Any
     ) -> None:
         if not isinstance(output_path, (str, os.PathLike)):
-            raise TypeError(f"Profiler: 'output_path' must be a string{where()}")
+            bad_type("Profiler: 'output_path' must be a string")
         self._folder = os.path.abspath(os.fspath(output_path))
         self._profile = cProfile.Profile()
         self._running = False
@@ -271,7 +271,7 @@ class Profiler:
     def start(self) -> None:
         """Begins, or goes on, measuring. Raises RuntimeError if it has begun."""
         if self._running:
-            raise RuntimeError(f"Profiler.start: it is measuring already{where()}")
+            fail("Profiler.start: it is measuring already")
         self._running, self._since = True, time.perf_counter()
         self._before = self._counts()
         _core.start_profile()
@@ -280,7 +280,7 @@ class Profiler:
     def stop(self) -> None:
         """Ends measuring. Raises RuntimeError if it has not begun."""
         if not self._running:
-            raise RuntimeError(f"Profiler.stop: it is not measuring{where()}")
+            fail("Profiler.stop: it is not measuring")
         self._profile.disable()
         self._ops += _core.stop_profile()
         self._running = False

@@ -17,7 +17,7 @@ from typing import Any
 from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import arguments, tree
-from gradcell.base.location import where as _where
+from gradcell.base.errors import bad_type
 from gradcell.nn.cell import Cell
 from gradcell.nn.wrap.scale_update import (
     FLOOR,
@@ -37,9 +37,7 @@ _HALF = ("float16", "bfloat16")
 def _times(t: Tensor, factor: Tensor) -> Tensor:
     """t * factor in t's dtype; half types multiply in float32, where the factor is exact."""
     if not t.dtype.is_floating:
-        raise TypeError(
-            f"loss scaling: a tensor of {t.dtype} can be neither scaled nor unscaled{_where()}"
-        )
+        bad_type(f"loss scaling: a tensor of {t.dtype} can be neither scaled nor unscaled")
     if t.dtype.name in _HALF:
         return _ops.cast(_ops.cast(t, _core.float32) * factor, t.dtype)
     return t * _ops.cast(factor, t.dtype)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from gradcell import _core, nn, ops
-from gradcell.base.location import where
+from gradcell.base.errors import bad_type, bad_value
 from gradcell.nn.cell import Cell, cast_floating
 from gradcell.ops.primitive import Primitive
 
@@ -101,10 +101,7 @@ def _automatic(network: Cell, dtype: _core.DType) -> None:
 
 def _check_dtype(dtype: Any) -> None:
     if dtype not in (_core.float16, _core.bfloat16):
-        raise ValueError(
-            "The dtype should be one of (mstype.float16, mstype.bfloat16), but got "
-            f"{dtype}.{where()}"
-        )
+        bad_value(f"The dtype should be one of (mstype.float16, mstype.bfloat16), but got {dtype}.")
 
 
 def auto_mixed_precision(
@@ -120,9 +117,9 @@ def auto_mixed_precision(
     Raises TypeError if network is not a Cell, ValueError for another level or dtype.
     """
     if not isinstance(network, Cell):
-        raise TypeError(f"For amp_level '{amp_level}', the network type should be Cell.{where()}")
+        bad_type(f"For amp_level '{amp_level}', the network type should be Cell.")
     if amp_level not in _LEVELS:
-        raise ValueError(f"The amp level {amp_level} is not supported{where()}")
+        bad_value(f"The amp level {amp_level} is not supported")
     if amp_level == "O0":
         return network
     _check_dtype(dtype)
@@ -138,10 +135,10 @@ def auto_mixed_precision(
 
 def _check_list(name: str, kinds: Any) -> None:
     if not isinstance(kinds, list):
-        raise TypeError(f"The type of {name} should be list, but got {type(kinds)}{where()}")
+        bad_type(f"The type of {name} should be list, but got {type(kinds)}")
     for kind in kinds:
         if not isinstance(kind, type):
-            raise TypeError(f"The element in {name} should be a class, but got {kind}{where()}")
+            bad_type(f"The element in {name} should be a class, but got {kind}")
 
 
 def custom_mixed_precision(
@@ -161,16 +158,13 @@ def custom_mixed_precision(
     of the lists or for another dtype.
     """
     if not isinstance(network, Cell):
-        raise TypeError(f"The network type should be Cell.{where()}")
+        bad_type("The network type should be Cell.")
     if white_list is None and black_list is None:
-        raise ValueError(
-            "For custom_mixed_precision, one of white_list and black_list must be provided."
-            f"{where()}"
-        )
+        bad_value("For custom_mixed_precision, one of white_list and black_list must be provided.")
     if white_list is not None and black_list is not None:
-        raise ValueError(
-            "For custom_mixed_precision, the white_list or black_list cannot be provided at the "
-            f"same time, please provide one or the other.{where()}"
+        bad_value(
+            "For custom_mixed_precision, the white_list or black_list cannot be provided at the same time, "
+            "please provide one or the other."
         )
     _check_dtype(dtype)
     if white_list is not None:

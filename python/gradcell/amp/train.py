@@ -9,7 +9,7 @@ from gradcell._core import Tensor
 from gradcell.amp.loss_scale import DynamicLossScaleManager, LossScaleManager
 from gradcell.amp.mixed_precision import auto_mixed_precision
 from gradcell.base import arguments, tree
-from gradcell.base.location import where
+from gradcell.base.errors import bad_type
 from gradcell.nn.cell import Cell
 
 _LEVELS = ("O0", "O1", "O2", "O3", "auto")
@@ -53,19 +53,16 @@ def build_train_network(
     keyword.
     """
     if not isinstance(network, Cell):
-        raise TypeError(
-            f"build_train_network: the network must be a Cell, got "
-            f"{type(network).__name__}{where()}"
-        )
+        bad_type(f"build_train_network: the network must be a Cell, got {type(network).__name__}")
     arguments.one_of(level, _LEVELS, "build_train_network", "level")
     unknown = set(kwargs) - {"keep_batchnorm_fp32", "loss_scale_manager", "cast_model_type"}
     if unknown:
-        raise TypeError(f"build_train_network: unknown argument {min(unknown)!r}{where()}")
+        bad_type(f"build_train_network: unknown argument {min(unknown)!r}")
     manager = kwargs.get("loss_scale_manager", DynamicLossScaleManager() if level == "O2" else None)
     if manager is not None and not isinstance(manager, LossScaleManager):
-        raise TypeError(
+        bad_type(
             "build_train_network: the loss_scale_manager must be a LossScaleManager, got "
-            f"{type(manager).__name__}{where()}"
+            f"{type(manager).__name__}"
         )
     dtype = kwargs.get("cast_model_type", _core.float16)
     effective = level

@@ -17,6 +17,7 @@ import numpy as np
 from gradcell import _core
 from gradcell._core import DType, Tensor
 from gradcell.base.convert import to_dtype
+from gradcell.base.errors import bad_type, bad_value
 from gradcell.base.location import where
 
 
@@ -70,9 +71,9 @@ def of_rank(x: Any, ranks: Sequence[int], owner: str) -> Tensor:
     """A tensor with one of some numbers of dimensions. Raises TypeError, ValueError."""
     tensor(x, owner)
     if x.ndim not in ranks:
-        raise ValueError(
-            f"For '{owner}', the input must have {' or '.join(map(str, ranks))} dimensions, but "
-            f"got shape {list(x.shape)}.{where()}"
+        bad_value(
+            f"For '{owner}', the input must have {' or '.join(map(str, ranks))} dimensions, but got shape "
+            f"{list(x.shape)}."
         )
     return x  # type: ignore[no-any-return]
 
@@ -88,9 +89,7 @@ def floating(x: Tensor) -> Tensor:
 def function(value: Any, owner: str, name: str = "fn") -> Any:
     """The value. Raises TypeError unless it can be called."""
     if not callable(value):
-        raise TypeError(
-            f"{owner}: The {name} should be callable, but got {type(value).__name__}{where()}"
-        )
+        bad_type(f"{owner}: The {name} should be callable, but got {type(value).__name__}")
     return value
 
 
@@ -240,9 +239,9 @@ def same_dtype(x: Tensor, weight: Tensor, owner: str) -> None:
             if x.dtype.is_floating
             else ""
         )
-        raise TypeError(
+        bad_type(
             f"For '{owner}', the type of 'x2' should be same as 'x1', but got 'x1' with type "
-            f"Tensor[{x.dtype}] and 'x2' with type Tensor[{weight.dtype}]"
-            f"{f', the parameter {name!r}' if name else ''}. Cast the input, as by "
-            f"x.astype(gradcell.{weight.dtype.name}){whole}{where()}"
+            f"Tensor[{x.dtype}] and 'x2' with type "
+            f"Tensor[{weight.dtype}]{f', the parameter {name!r}' if name else ''}. Cast the input, as by "
+            f"x.astype(gradcell.{weight.dtype.name}){whole}"
         )

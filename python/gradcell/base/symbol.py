@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gradcell.base import arguments
-from gradcell.base.location import where
+from gradcell.base.errors import bad_value
 
 
 class Symbol:
@@ -21,7 +21,5 @@ class Symbol:
         for name, value, least in (("max", max, 0), ("min", min, 1), ("divisor", divisor, 1)):
             arguments.integer(value, "Symbol", name, least)
         if not 0 <= arguments.integer(remainder, "Symbol", "remainder") < divisor:
-            raise ValueError(
-                f"Symbol: 'remainder' must be in [0, {divisor}), got {remainder}{where()}"
-            )
+            bad_value(f"Symbol: 'remainder' must be in [0, {divisor}), got {remainder}")
         arguments.boolean(unique, "Symbol", "unique")

@@ -9,6 +9,7 @@ from typing import Any
 from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import tree
+from gradcell.base.errors import bad_type, fail, unsupported
 from gradcell.base.location import where
 from gradcell.compilation.compiled import run_traced
 from gradcell.derivatives.own_derivatives import Pullback, Tensors, call, defined_at, filled, fitted
@@ -52,12 +53,12 @@ class _Function:
     @staticmethod
     def forward(ctx: Any, *args: Any, **kwargs: Any) -> Any:
         """The function: to be defined."""
-        raise NotImplementedError(f"forward function should be customized.{where()}")
+        unsupported("forward function should be customized.")
 
     @staticmethod
     def backward(ctx: Any, *grad_outputs: Any) -> Any:
         """The gradients of the arguments, given those of the outputs: to be defined."""
-        raise NotImplementedError(f"backward function should be customized.{where()}")
+        unsupported("backward function should be customized.")
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> Any:
@@ -68,9 +69,9 @@ class _Function:
         """Keeps tensors for backward, which finds them in saved_tensors. Raises TypeError for others."""
         for t in tensors:
             if t is not None and not isinstance(t, Tensor):
-                raise TypeError(
+                bad_type(
                     f"save_for_backward: expected tensors, got {type(t).__name__}: keep other things as "
-                    f"attributes of ctx{where()}"
+                    "attributes of ctx"
                 )
         self._saved = tensors
 
@@ -107,7 +108,7 @@ class _Function:
             bound.apply_defaults()
             args, kwargs = bound.args, bound.kwargs
         if kwargs:
-            raise TypeError(f"{cls.__name__}.apply() takes no keyword arguments{where()}")
+            bad_type(f"{cls.__name__}.apply() takes no keyword arguments")
         return run_traced(cls._record, args, {})
 
     @classmethod
@@ -175,9 +176,9 @@ class _Function:
         gradients = list(found) if isinstance(found, (tuple, list)) else [found]
         extra = gradients[len(places) :]
         if len(gradients) < len(places) or any(g is not None for g in extra):
-            raise RuntimeError(
+            fail(
                 f"Function backward returned a wrong number of gradients, expected: {len(places)} but: "
-                f"{len(gradients)} ({who}){where()}"
+                f"{len(gradients)} ({who})"
             )
         by_tensor = [g for g, there in zip(gradients, places, strict=False) if there]
         return [fitted(g, x, who, i) for i, (g, x) in enumerate(zip(by_tensor, xs, strict=True))]

@@ -15,7 +15,7 @@ from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import arguments
 from gradcell.base.cells import CellBase
-from gradcell.base.location import where
+from gradcell.base.errors import bad_type, bad_value
 from gradcell.base.symbol import Symbol as Symbol
 from gradcell.compilation.compiled import jit, run_traced
 
@@ -68,13 +68,10 @@ def jit_class(cls: type) -> type:
     cls: a class. Raises TypeError for anything that is not a class, or for a Cell.
     """
     if not isinstance(cls, type):
-        raise TypeError(
-            f"Decorator jit_class can only be used for class type, but got {cls}.{where()}"
-        )
+        bad_type(f"Decorator jit_class can only be used for class type, but got {cls}.")
     if issubclass(cls, CellBase):
-        raise TypeError(
-            f"Decorator jit_class is used for user-defined classes and cannot be used for nn.Cell: "
-            f"{cls}.{where()}"
+        bad_type(
+            f"Decorator jit_class is used for user-defined classes and cannot be used for nn.Cell: {cls}."
         )
     return cls
 
@@ -121,7 +118,7 @@ def lazy_inline(fn: Any = None, attrs: Any = None, policy: Any = None) -> Any:
     effect. Raises ValueError for others.
     """
     if policy not in (None, "front"):
-        raise ValueError(f"The 'policy' must be 'front', but got {policy!r}.{where()}")
+        bad_value(f"The 'policy' must be 'front', but got {policy!r}.")
     return fn if fn is not None else lambda function: function
 
 
@@ -133,7 +130,7 @@ def no_inline(fn: Any = None) -> Any:
     if fn is None:
         return lambda function: function
     if not callable(fn):
-        raise ValueError(f"Decorator no_inline can only be used for functions, got {fn!r}{where()}")
+        bad_value(f"Decorator no_inline can only be used for functions, got {fn!r}")
     return fn
 
 
@@ -187,14 +184,14 @@ def mutable(input_data: Any, dynamic_len: bool = False) -> Any:
         return input_data
     kind = next((k for k in _MUTABLE if type(input_data) in (k, _MUTABLE[k])), None)
     if kind is None:
-        raise TypeError(
-            "For 'mutable', the 'input_data' must be a tuple, list, dict, int, float or Tensor, but "
-            f"got {type(input_data).__name__}{where()}"
+        bad_type(
+            "For 'mutable', the 'input_data' must be a tuple, list, dict, int, float or Tensor, but got "
+            f"{type(input_data).__name__}"
         )
     if dynamic_len and kind not in (tuple, list):
-        raise ValueError(
-            "For mutable, when the variable_len is set to True, the first input should be list or "
-            f"tuple, but got: {input_data!r}{where()}"
+        bad_value(
+            "For mutable, when the variable_len is set to True, the first input should be list or tuple, "
+            f"but got: {input_data!r}"
         )
     out = _MUTABLE[kind](input_data)
     out.__ms_dynamic_len__ = dynamic_len
@@ -213,7 +210,7 @@ def enable_dynamic(**kwargs: Any) -> Callable[[Any], Any]:
         names = inspect.signature(function).parameters
         for name in kwargs:
             if name not in names:
-                raise ValueError(f"enable_dynamic: there is no argument {name!r}{where()}")
+                bad_value(f"enable_dynamic: there is no argument {name!r}")
         return function
 
     return declare
@@ -236,9 +233,7 @@ def data_sink(
         or sink_size < -1
         or sink_size == 0
     ):
-        raise ValueError(
-            f"The 'sink_size' must be -1 or positive, but got sink_size {sink_size}.{where()}"
-        )
+        bad_value(f"The 'sink_size' must be -1 or positive, but got sink_size {sink_size}.")
     step = fn if jit_config is None else jit(fn)
     batches: Any = None
 
@@ -253,7 +248,7 @@ def data_sink(
                 batches = dataset.create_tuple_iterator(num_epochs=1)
                 batch = next(batches, None)
             if batch is None:
-                raise ValueError(f"data_sink: the dataset has no batches{where()}")
+                bad_value("data_sink: the dataset has no batches")
             out = step(*batch, *args, **kwargs)
         return out
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from gradcell import _core
 from gradcell._core import Tensor
+from gradcell.base.errors import bad_type, bad_value, unsupported
 from gradcell.base.location import where
 from gradcell.base.seed import generator
 from gradcell.base.signposts import nearest
@@ -65,7 +66,7 @@ class Initializer:
 
     def _initialize(self, arr: np.ndarray) -> None:
         if type(self).draw is Initializer.draw:
-            raise NotImplementedError(f"{type(self).__name__} must be overridden!{where()}")
+            unsupported(f"{type(self).__name__} must be overridden!")
         arr[...] = self.draw(arr.shape)
 
     def __call__(self, arr: np.ndarray) -> None:
@@ -80,9 +81,7 @@ class Initializer:
 def _fans(owner: str, shape: tuple[int, ...]) -> tuple[int, int]:
     """(inputs, outputs) of one unit: the trailing dimensions are the receptive field."""
     if len(shape) < 2:
-        raise ValueError(
-            f"For '{owner}', the shape must have at least 2 dimensions, got {list(shape)}{where()}"
-        )
+        bad_value(f"For '{owner}', the shape must have at least 2 dimensions, got {list(shape)}")
     field = math.prod(shape[2:])
     return shape[1] * field, shape[0] * field
 
@@ -175,7 +174,7 @@ class TruncatedNormal(Initializer):
     ) -> None:
         super().__init__(sigma=sigma, mean=mean, a=a, b=b)
         if not a < b:
-            raise ValueError(f"For 'TruncatedNormal', a must be below b, got {a} and {b}{where()}")
+            bad_value(f"For 'TruncatedNormal', a must be below b, got {a} and {b}")
         self.sigma, self.mean, self.a, self.b = sigma, mean, a, b
 
     def draw(self, shape: tuple[int, ...]) -> np.ndarray:
@@ -247,7 +246,7 @@ def _gain(owner: str, nonlinearity: str, slope: float) -> float:
         return 5 / 3
     if nonlinearity == "sigmoid" or nonlinearity == "linear" or nonlinearity.startswith("conv"):
         return 1.0
-    raise ValueError(f"For '{owner}', nonlinearity {nonlinearity!r} is not supported{where()}")
+    bad_value(f"For '{owner}', nonlinearity {nonlinearity!r} is not supported")
 
 
 class _He(Initializer):
@@ -258,9 +257,8 @@ class _He(Initializer):
     ) -> None:
         super().__init__(negative_slope=negative_slope, mode=mode, nonlinearity=nonlinearity)
         if mode not in ("fan_in", "fan_out"):
-            raise ValueError(
+            bad_value(
                 f"For '{type(self).__name__}', mode must be 'fan_in' or 'fan_out', got {mode!r}"
-                f"{where()}"
             )
         self.negative_slope, self.mode, self.nonlinearity = negative_slope, mode, nonlinearity
 
@@ -311,13 +309,11 @@ class VarianceScaling(Initializer):
     ) -> None:
         super().__init__(scale=scale, mode=mode, distribution=distribution)
         if scale <= 0:
-            raise ValueError(f"For 'VarianceScaling', scale must be > 0, got {scale}{where()}")
+            bad_value(f"For 'VarianceScaling', scale must be > 0, got {scale}")
         if mode not in ("fan_in", "fan_out", "fan_avg"):
-            raise ValueError(f"For 'VarianceScaling', unknown mode {mode!r}{where()}")
+            bad_value(f"For 'VarianceScaling', unknown mode {mode!r}")
         if distribution not in ("uniform", "truncated_normal", "untruncated_normal"):
-            raise ValueError(
-                f"For 'VarianceScaling', unknown distribution {distribution!r}{where()}"
-            )
+            bad_value(f"For 'VarianceScaling', unknown distribution {distribution!r}")
         self.scale, self.mode, self.distribution = scale, mode, distribution
 
     def draw(self, shape: tuple[int, ...]) -> np.ndarray:
@@ -342,9 +338,7 @@ class Identity(Initializer):
 
     def draw(self, shape: tuple[int, ...]) -> np.ndarray:
         if len(shape) != 2:
-            raise ValueError(
-                f"For 'Identity', the shape must have 2 dimensions, got {list(shape)}{where()}"
-            )
+            bad_value(f"For 'Identity', the shape must have 2 dimensions, got {list(shape)}")
         return np.eye(*shape)
 
 
@@ -385,9 +379,7 @@ class Sparse(Initializer):
 
     def draw(self, shape: tuple[int, ...]) -> np.ndarray:
         if len(shape) != 2:
-            raise ValueError(
-                f"For 'Sparse', the shape must have 2 dimensions, got {list(shape)}{where()}"
-            )
+            bad_value(f"For 'Sparse', the shape must have 2 dimensions, got {list(shape)}")
         out = generator().normal(0, self.sigma, shape)
         zeros = math.ceil(self.sparsity * shape[0])
         for column in range(shape[1]):
@@ -411,9 +403,9 @@ class Dirac(Initializer):
 
     def draw(self, shape: tuple[int, ...]) -> np.ndarray:
         if len(shape) not in (3, 4, 5) or shape[0] % self.groups:
-            raise ValueError(
+            bad_value(
                 "For 'Dirac', the shape must have 3 to 5 dimensions, the first divisible by groups "
-                f"{self.groups}, got {list(shape)}{where()}"
+                f"{self.groups}, got {list(shape)}"
             )
         out = np.zeros(shape)
         centre = tuple(n // 2 for n in shape[2:])
@@ -435,7 +427,7 @@ def _calculate_fan_in_and_fan_out(shape: Sequence[int]) -> tuple[int, int]:
 def _calculate_correct_fan(shape: Sequence[int], mode: str) -> int:
     """Inputs or outputs of one unit, as mode says: 'fan_in' or 'fan_out'. Raises ValueError."""
     if mode.lower() not in ("fan_in", "fan_out"):
-        raise ValueError(f"'mode' {mode} not supported, please use fan_in or fan_out{where()}")
+        bad_value(f"'mode' {mode} not supported, please use fan_in or fan_out")
     return _fans("initializer", tuple(shape))[mode.lower() == "fan_out"]
 
 
@@ -488,10 +480,10 @@ def _shape(shape: Any) -> tuple[int, ...]:
     if isinstance(shape, int) and not isinstance(shape, bool):
         shape = (shape,)
     if not isinstance(shape, (tuple, list)):
-        raise TypeError(f"initializer: shape must be a tuple, got {shape!r}{where()}")
+        bad_type(f"initializer: shape must be a tuple, got {shape!r}")
     for n in shape:
         if not isinstance(n, int) or isinstance(n, bool) or n < 0:
-            raise ValueError(f"initializer: shape must hold sizes >= 0, got {shape!r}{where()}")
+            bad_value(f"initializer: shape must hold sizes >= 0, got {shape!r}")
     return tuple(shape)
 
 
@@ -503,13 +495,12 @@ def _rule(init: Any) -> Initializer:
     if isinstance(init, str):
         kind = _BY_NAME.get(init.lower())
         if kind is None:
-            raise ValueError(
-                f"initializer: {init!r} is not one of {sorted(_BY_NAME)}{nearest(init, _BY_NAME)}{where()}"
+            bad_value(
+                f"initializer: {init!r} is not one of {sorted(_BY_NAME)}{nearest(init, _BY_NAME)}"
             )
         return kind()
-    raise TypeError(
-        "initializer: init must be a name, a number, a Tensor or an Initializer, got "
-        f"{type(init).__name__}{where()}"
+    bad_type(
+        f"initializer: init must be a name, a number, a Tensor or an Initializer, got {type(init).__name__}"
     )
 
 
@@ -532,18 +523,16 @@ def initializer(
         dtype = _core.default_dtype()
     if isinstance(init, Tensor):
         if shape is not None and _shape(shape) != tuple(init.shape):
-            raise ValueError(
+            bad_value(
                 f"initializer: the tensor has shape {list(init.shape)}, not {list(_shape(shape))}"
-                f"{where()}"
             )
         return Tensor(init, dtype)
     if shape is None:
-        raise ValueError(f"initializer: shape is needed unless init is a Tensor{where()}")
+        bad_value("initializer: shape is needed unless init is a Tensor")
     dims = _shape(shape)
     if math.prod(dims) * 8 > sys.maxsize:
-        raise ValueError(
+        bad_value(
             f"initializer: a tensor of shape {list(dims)} has more elements than can be addressed"
-            f"{where()}"
         )
     try:
         return Tensor(_rule(init).draw(dims), dtype)

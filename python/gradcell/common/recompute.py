@@ -7,7 +7,7 @@ from typing import Any
 
 from gradcell import _core
 from gradcell.base import tree
-from gradcell.base.location import where
+from gradcell.base.errors import bad_type, bad_value
 
 __all__ = ["recompute"]
 
@@ -36,12 +36,10 @@ def recompute(
     Raises TypeError if block is not a function.
     """
     if not callable(block):
-        raise TypeError(
-            f"recompute: expected a Cell or a function, got {type(block).__name__}{where()}"
-        )
+        bad_type(f"recompute: expected a Cell or a function, got {type(block).__name__}")
     kwargs.pop("save_rng_state", None)
     if context_fn is not None and use_reentrant and not output_recompute:
-        raise ValueError(f"context_fn is only supported when use_reentrant=False.{where()}")
+        bad_value("context_fn is only supported when use_reentrant=False.")
     if not _core.in_trace():
         return block(*args, **kwargs)
     begin = _core.trace_size()

@@ -12,7 +12,7 @@ import numpy as np
 from gradcell import _core, ops
 from gradcell._core import Tensor
 from gradcell.base import arguments
-from gradcell.base.location import where
+from gradcell.base.errors import bad_value
 
 __all__ = ["COOTensor", "CSRTensor", "RowTensor", "SparseTensor"]
 
@@ -78,9 +78,9 @@ class COOTensor(_Sparse):
             self.values.size,
             len(self.shape),
         ):
-            raise ValueError(
-                f"For COOTensor, indices of shape {list(self.indices.shape)} do not fit "
-                f"{self.values.size} values and shape {list(self.shape)}{where()}"
+            bad_value(
+                f"For COOTensor, indices of shape {list(self.indices.shape)} do not fit {self.values.size} "
+                f"values and shape {list(self.shape)}"
             )
 
     def to_dense(self) -> Tensor:
@@ -102,7 +102,7 @@ class COOTensor(_Sparse):
     def to_csr(self) -> CSRTensor:
         """The same matrix by rows. Raises ValueError unless there are two dimensions."""
         if self.ndim != 2:
-            raise ValueError(f"to_csr: two dimensions are needed, got {list(self.shape)}{where()}")
+            bad_value(f"to_csr: two dimensions are needed, got {list(self.shape)}")
         places = self.indices.asnumpy()
         order = np.lexsort((places[:, 1], places[:, 0]))
         counts = np.bincount(places[:, 0], minlength=self.shape[0])
@@ -142,9 +142,9 @@ class CSRTensor(_Sparse):
             or self.indptr.size != self.shape[0] + 1
             or self.indices.size != self.values.size
         ):
-            raise ValueError(
-                f"For CSRTensor, indptr of {self.indptr.size} and indices of {self.indices.size} elements "
-                f"do not fit {self.values.size} values and shape {list(self.shape)}{where()}"
+            bad_value(
+                f"For CSRTensor, indptr of {self.indptr.size} and indices of {self.indices.size} elements do "
+                f"not fit {self.values.size} values and shape {list(self.shape)}"
             )
 
     def to_coo(self) -> COOTensor:
@@ -187,9 +187,9 @@ class RowTensor(_Sparse):
         super().__init__(values, shape)
         self.indices = arguments.tensor(indices, "RowTensor", "indices")
         if tuple(self.values.shape) != (self.indices.size, *self.shape[1:]):
-            raise ValueError(
-                f"For RowTensor, values of shape {list(self.values.shape)} do not fit "
-                f"{self.indices.size} indices and shape {list(self.shape)}{where()}"
+            bad_value(
+                f"For RowTensor, values of shape {list(self.values.shape)} do not fit {self.indices.size} "
+                f"indices and shape {list(self.shape)}"
             )
 
     def to_dense(self) -> Tensor:

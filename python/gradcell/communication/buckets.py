@@ -9,7 +9,7 @@ from typing import Any
 from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import arguments
-from gradcell.base.location import where
+from gradcell.base.errors import bad_value
 from gradcell.communication import collectives
 from gradcell.communication.comm_func import part_of
 from gradcell.communication.management import GlobalComm, member_of
@@ -28,9 +28,7 @@ def _bucket_bytes() -> int:
     if mode == "size":
         return arguments.integer(fusion.get("config"), "comm_fusion", "config", 1) << 20
     if mode not in ("auto", "index"):
-        raise ValueError(
-            f"comm_fusion: the mode must be auto, size or index, got {mode!r}{where()}"
-        )
+        bad_value(f"comm_fusion: the mode must be auto, size or index, got {mode!r}")
     return BUCKET_BYTES
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import arguments
-from gradcell.base.location import where
+from gradcell.base.errors import bad_type, bad_value, fail
 from gradcell.communication import collectives
 from gradcell.communication.collectives import REDUCTIONS
 from gradcell.communication.management import GlobalComm, member_of
@@ -37,7 +37,7 @@ class Handle:
 
 def _tensor(tensor: Any) -> Tensor:
     if not isinstance(tensor, Tensor):
-        raise TypeError(f"For collectives, the input must be Tensor, got {type(tensor)}{where()}")
+        bad_type(f"For collectives, the input must be Tensor, got {type(tensor)}")
     return tensor
 
 
@@ -53,7 +53,7 @@ def _rank(rank: Any, owner: str, name: str, group: str) -> int:
     """A process by its number in the group. Raises TypeError, ValueError."""
     size = member_of(group).size
     if arguments.integer(rank, owner, name, 0) >= size:
-        raise ValueError(f"{owner}: {name} is {rank}, but the group has {size} processes{where()}")
+        bad_value(f"{owner}: {name} is {rank}, but the group has {size} processes")
     return int(rank)
 
 
@@ -91,9 +91,9 @@ def scatter_tensor(tensor: Tensor, src: int = 0, group: str = _WORLD) -> Tensor:
     g = member_of(group)
     whole = broadcast(tensor, src, group)
     if not whole.ndim or whole.shape[0] % g.size:
-        raise ValueError(
+        bad_value(
             f"scatter_tensor: the first dimension of shape {list(whole.shape)} is not a multiple of "
-            f"{g.size}, the number of processes{where()}"
+            f"{g.size}, the number of processes"
         )
     return part_of(whole, g.size, g.rank)
 
@@ -152,15 +152,12 @@ def all_to_all_single_with_output_shape(
 def _sizes(given: Any, rows: int, size: int, owner: str, name: str) -> list[int]:
     if given is None:
         if rows % size:
-            raise ValueError(
-                f"{owner}: {rows} rows are not a multiple of {size} processes{where()}"
-            )
+            bad_value(f"{owner}: {rows} rows are not a multiple of {size} processes")
         return [rows // size] * size
     sizes = [arguments.integer(n, owner, name, 0) for n in given]
     if len(sizes) != size or sum(sizes) != rows:
-        raise ValueError(
-            f"{owner}: {name} {sizes} must be one number for each of {size} processes, {rows} rows "
-            f"in all{where()}"
+        bad_value(
+            f"{owner}: {name} {sizes} must be one number for each of {size} processes, {rows} rows in all"
         )
     return sizes
 
@@ -177,17 +174,15 @@ def _partner(owner: str, rank: Any, name: str, group: str) -> tuple[Any, int]:
     """(mpi4py's communicator, the process). Raises RuntimeError where there is nobody else."""
     g = member_of(group)
     if g.size == 1:
-        raise RuntimeError(
-            f"{owner}: there is only one process, no other process to talk to{where()}"
-        )
+        fail(f"{owner}: there is only one process, no other process to talk to")
     if _core.in_trace():
-        raise RuntimeError(
+        fail(
             f"{owner}: messages cannot be part of a graph; exchange in collectives, or outside of the "
-            f"function that is transformed{where()}"
+            "function that is transformed"
         )
     other = _rank(rank, owner, name, group)
     if other == g.rank:
-        raise ValueError(f"{owner}: {name} is this process itself{where()}")
+        bad_value(f"{owner}: {name} is this process itself")
     return g.comm[0], other
 
 

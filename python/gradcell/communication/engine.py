@@ -27,6 +27,7 @@ from types import TracebackType
 from typing import Any
 
 from gradcell import _core
+from gradcell.base.errors import fail, unsupported
 from gradcell.base.location import where
 
 _FUNCTIONS = (
@@ -151,15 +152,15 @@ def open_world() -> None:
     mpi = _import()
     world = mpi.COMM_WORLD.Dup()
     if world.size != expected and "SLURM_NTASKS" not in os.environ:
-        raise RuntimeError(
-            f"communication.init: {expected} processes were started, but mpi4py's MPI "
-            f"({_library(mpi)}) sees {world.size}: the launcher belongs to another MPI. Use the "
-            f"mpirun of mpi4py's, or `python -m gradcell msrun`{where()}"
+        fail(
+            f"communication.init: {expected} processes were started, but mpi4py's MPI ({_library(mpi)}) sees "
+            f"{world.size}: the launcher belongs to another MPI. Use the mpirun of mpi4py's, or `python -m "
+            "gradcell msrun`"
         )
     if mpi.Query_thread() < mpi.THREAD_SERIALIZED:
-        raise RuntimeError(
-            "communication.init: MPI was initialised for one thread alone (MPI_THREAD_SINGLE or "
-            f"FUNNELED); let mpi4py initialise it{where()}"
+        fail(
+            "communication.init: MPI was initialised for one thread alone (MPI_THREAD_SINGLE or FUNNELED); "
+            "let mpi4py initialise it"
         )
     reductions = (mpi.SUM, mpi.PROD, mpi.MAX, mpi.MIN)
     alarms = world.Dup()
@@ -281,9 +282,9 @@ def _compare(world: Any) -> None:
     for place, what in enumerate(("gradcell", "Python")):
         odd = [r for r, other in enumerate(found) if other[place] != found[0][place]]
         if odd:
-            raise RuntimeError(
+            fail(
                 f"communication.init: rank 0 runs {what} {found[0][place]}, rank {odd[0]} "
-                f"{found[odd[0]][place]}: all processes must run the same{where()}"
+                f"{found[odd[0]][place]}: all processes must run the same"
             )
     odd = [r for r, other in enumerate(found) if other[2] != found[0][2]]
     if odd and world.rank == 0:
@@ -310,9 +311,7 @@ def make_group(name: str, ranks: list[int]) -> Group:
     if len(ranks) == 1 or world.rank not in ranks:
         return Group(name, ranks, ranks.index(world.rank) if world.rank in ranks else -1)
     if world.comm is None:
-        raise NotImplementedError(
-            f"create_group: groups of some processes need MPI ({_INSTALL}){where()}"
-        )
+        unsupported(f"create_group: groups of some processes need MPI ({_INSTALL})")
     comm, _ = world.comm
     some = comm.group.Incl(ranks)
     made = comm.Create_group(some, zlib.crc32(name.encode()) % 32749 + 8)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradcell.base.location import where
+from gradcell.base.errors import bad_type, bad_value, fail
 from gradcell.communication import engine
 from gradcell.communication.engine import Group, processes
 
@@ -38,9 +38,9 @@ _groups: dict[str, Group] = {}
 
 def _check_group(group: Any) -> None:
     if not isinstance(group, str):
-        raise TypeError(f"The group must be str, but got {type(group).__name__}{where()}")
+        bad_type(f"The group must be str, but got {type(group).__name__}")
     if group not in _WORLDS and group not in _groups:
-        raise ValueError(f"There is no group {group!r}: create_group makes one{where()}")
+        bad_value(f"There is no group {group!r}: create_group makes one")
 
 
 def group_of(group: str) -> Group:
@@ -48,9 +48,7 @@ def group_of(group: str) -> Group:
     without init."""
     _check_group(group)
     if not GlobalComm.INITED and engine.announced() > 1:
-        raise RuntimeError(
-            f"This is one of {engine.announced()} processes: call communication.init() first{where()}"
-        )
+        fail(f"This is one of {engine.announced()} processes: call communication.init() first")
     return processes.world if group in _WORLDS else _groups[group]
 
 
@@ -63,9 +61,8 @@ def member_of(group: str) -> Group:
     """The same; ValueError if this process is not in the group."""
     found = group_of(group)
     if found.rank < 0:
-        raise ValueError(
-            f"rank {processes.world.rank} is not in the group {group!r}, which has the ranks "
-            f"{found.ranks}{where()}"
+        bad_value(
+            f"rank {processes.world.rank} is not in the group {group!r}, which has the ranks {found.ranks}"
         )
     return found
 
@@ -79,11 +76,11 @@ def init(backend_name: str | None = None, **kwargs: Any) -> None:
     of another MPI, or the processes run different versions.
     """
     if backend_name is not None and not isinstance(backend_name, str):
-        raise TypeError(f"Backend name must be a string, but got {type(backend_name)}{where()}")
+        bad_type(f"Backend name must be a string, but got {type(backend_name)}")
     if backend_name not in (None, "hccl", "nccl", "mccl"):
-        raise ValueError(
-            "For 'init', the argument 'backend_name' must be one of 'hccl', 'nccl' and 'mccl', but "
-            f"got {backend_name!r}{where()}"
+        bad_value(
+            "For 'init', the argument 'backend_name' must be one of 'hccl', 'nccl' and 'mccl', but got "
+            f"{backend_name!r}"
         )
     if not GlobalComm.INITED:
         engine.open_world()
@@ -143,9 +140,9 @@ def get_world_rank_from_group_rank(group: str, group_rank_id: int) -> int:
     """
     ranks = group_of(group).ranks
     if isinstance(group_rank_id, bool) or group_rank_id not in range(len(ranks)):
-        raise ValueError(
+        bad_value(
             f"group_rank_id must be from 0 to {len(ranks) - 1}, the last of {group!r}, but got "
-            f"{group_rank_id!r}{where()}"
+            f"{group_rank_id!r}"
         )
     return ranks[group_rank_id]
 
@@ -157,9 +154,8 @@ def get_group_rank_from_world_rank(world_rank_id: int, group: str) -> int:
     """
     ranks = group_of(group).ranks
     if isinstance(world_rank_id, bool) or world_rank_id not in ranks:
-        raise ValueError(
-            f"world_rank_id must be one of {ranks}, the processes of {group!r}, but got "
-            f"{world_rank_id!r}{where()}"
+        bad_value(
+            f"world_rank_id must be one of {ranks}, the processes of {group!r}, but got {world_rank_id!r}"
         )
     return ranks.index(world_rank_id)
 
@@ -172,17 +168,17 @@ def create_group(group: str, rank_ids: Any, options: Any = None) -> None:
     name or numbers, or a name that is taken.
     """
     if not isinstance(group, str):
-        raise TypeError(f"The group must be str, but got {type(group).__name__}{where()}")
+        bad_type(f"The group must be str, but got {type(group).__name__}")
     if not isinstance(rank_ids, (list, tuple, range)):
-        raise TypeError(f"create_group: rank_ids must be a list, got {rank_ids!r}{where()}")
+        bad_type(f"create_group: rank_ids must be a list, got {rank_ids!r}")
     ranks = list(rank_ids)
     size = group_of(GlobalComm.WORLD_COMM_GROUP).size
     whole = all(isinstance(r, int) and not isinstance(r, bool) for r in ranks)
     if not ranks or not whole or len(set(ranks)) < len(ranks) or not set(ranks) <= {*range(size)}:
         what = "there is one process, number 0" if size == 1 else f"there are {size} processes"
-        raise ValueError(f"create_group: {what}, but rank_ids is {rank_ids}{where()}")
+        bad_value(f"create_group: {what}, but rank_ids is {rank_ids}")
     if group in _WORLDS or group in _groups:
-        raise ValueError(f"create_group: there is a group {group!r} already{where()}")
+        bad_value(f"create_group: there is a group {group!r} already")
     _groups[group] = engine.make_group(group, ranks)
 
 
@@ -190,7 +186,7 @@ def destroy_group(group: str) -> None:
     """Removes a group that create_group made. Raises ValueError for one that does not exist."""
     _check_group(group)
     if group not in _groups:
-        raise ValueError(f"destroy_group: the group {group!r} of all processes stays{where()}")
+        bad_value(f"destroy_group: the group {group!r} of all processes stays")
     engine.drop_group(_groups.pop(group))
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from gradcell.base import notice
-from gradcell.base.location import where
+from gradcell.base.errors import bad_value
 from gradcell.communication.engine import announced
 from gradcell.communication.management import get_group_size, get_rank, is_initialized
 from gradcell.communication.mode import ParallelMode
@@ -66,19 +66,19 @@ _set: set[str] = set()  #: the options that a program has set
 
 def _check(name: str, value: Any) -> None:
     if name not in _DEFAULTS:
-        raise ValueError(f"Set context keyword {name} is not recognized!{where()}")
+        bad_value(f"Set context keyword {name} is not recognized!")
     if name == "parallel_mode" and value not in ParallelMode.MODE_LIST:
-        raise ValueError(
+        bad_value(
             "The context configuration parameter 'parallel_mode' only support "
-            f"{', '.join(repr(m) for m in ParallelMode.MODE_LIST)}, but got the value : {value}.{where()}"
+            f"{', '.join(repr(m) for m in ParallelMode.MODE_LIST)}, but got the value : {value}."
         )
     positive = name in ("device_num", "pipeline_stages", "grad_accumulation_step")
     if (positive or name == "global_rank") and (
         isinstance(value, bool) or not isinstance(value, int) or value < positive
     ):
-        raise ValueError(
-            f"The context configuration parameter '{name}' must be a positive integer, but got the "
-            f"value of {name} : {value!r}.{where()}"
+        bad_value(
+            f"The context configuration parameter '{name}' must be a positive integer, but got the value of "
+            f"{name} : {value!r}."
         )
 
 
@@ -118,7 +118,7 @@ def get_auto_parallel_context(attr_key: str) -> Any:
     """The value of an option that set_auto_parallel_context sets. Raises ValueError for an unknown
     one."""
     if attr_key not in _values:
-        raise ValueError(f"Get context keyword {attr_key} is not recognized!{where()}")
+        bad_value(f"Get context keyword {attr_key} is not recognized!")
     return _values[attr_key]
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from gradcell import _core
 from gradcell._core import Tensor
-from gradcell.base.location import where
+from gradcell.base.errors import fail
 from gradcell.communication import collectives
 from gradcell.communication.engine import processes
 from gradcell.communication.sharing import get_auto_parallel_context
@@ -46,8 +46,7 @@ def same_parameters(parameters: Iterable[Any]) -> None:
         differs = (all_of[rank] != all_of[0]).any(-1)
         if differs.any():
             name = own[int(differs.argmax())].name
-            raise RuntimeError(
-                f"rank {rank} begins with another {name!r} than rank 0: call set_seed with the same "
-                "number on all, or set_auto_parallel_context(parameter_broadcast=True)"
-                f"{where()}"
+            fail(
+                f"rank {rank} begins with another {name!r} than rank 0: call set_seed with the same number "
+                "on all, or set_auto_parallel_context(parameter_broadcast=True)"
             )

@@ -23,7 +23,7 @@ import numpy as np
 from gradcell import _core, context
 from gradcell._core import Tensor
 from gradcell.base import tree
-from gradcell.base.location import where
+from gradcell.base.errors import bad_type
 from gradcell.compilation.prints import Prints
 
 
@@ -455,23 +455,21 @@ def jit(function: Any = None, key: Callable[[], Any] | None = None, **options: A
     """
     unknown = sorted(set(options) - _OPTIONS)
     if unknown:
-        raise TypeError(
-            f"jit: there is no option {unknown[0]!r}; those of MindSpore are {', '.join(sorted(_OPTIONS))}"
-            f"{_STATIC * unknown[0].startswith('static')}{where()}"
+        bad_type(
+            f"jit: there is no option {unknown[0]!r}; those of MindSpore are "
+            f"{', '.join(sorted(_OPTIONS))}{_STATIC * unknown[0].startswith('static')}"
         )
     if function is None:
         return lambda fn: jit(fn, key, **options)
     if not callable(function):
-        raise TypeError(f"jit: expected a function, got {type(function).__name__}{where()}")
+        bad_type(f"jit: expected a function, got {type(function).__name__}")
     if key is not None:
         if not callable(key):
             called = isinstance(key, _core.Tensor)
             way_out = (
                 ": the function's arguments come in a second call, jit(f)(x)" if called else ""
             )
-            raise TypeError(
-                f"jit: key must be a function, got {type(key).__name__}{way_out}{where()}"
-            )
+            bad_type(f"jit: key must be a function, got {type(key).__name__}{way_out}")
         return _keyed(function, key)
     cache = CompiledCache(function_name(function))
 

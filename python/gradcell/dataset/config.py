@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gradcell.base import arguments
-from gradcell.base.location import where
+from gradcell.base.errors import bad_type, bad_value
 from gradcell.base.naming import with_names
 from gradcell.base.seed import data_seed, get_seed as _global_seed
 
@@ -30,9 +30,9 @@ def set_seed(seed: int) -> None:
     """
     global _seed
     if isinstance(seed, bool) or not isinstance(seed, int):
-        raise TypeError(f"config.set_seed: 'seed' must be an int, got {seed!r}{where()}")
+        bad_type(f"config.set_seed: 'seed' must be an int, got {seed!r}")
     if seed < 0:
-        raise ValueError(f"config.set_seed: 'seed' must be at least 0, got {seed}{where()}")
+        bad_value(f"config.set_seed: 'seed' must be at least 0, got {seed}")
     _seed = seed
 
 

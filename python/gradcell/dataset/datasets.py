@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from gradcell.base import arguments
-from gradcell.base.location import where
+from gradcell.base.errors import bad_type, bad_value, fail
 from gradcell.dataset.config import order_seed
 from gradcell.dataset.rows import Row, as_tensor, column_names, place
 
@@ -38,9 +38,7 @@ class Dataset:
     def __init__(self, *children: Dataset) -> None:
         for child in children:
             if not isinstance(child, Dataset):
-                raise TypeError(
-                    f"{type(self).__name__}: expected a dataset, got {type(child).__name__}{where()}"
-                )
+                bad_type(f"{type(self).__name__}: expected a dataset, got {type(child).__name__}")
         self.children = list(children)
         self._depth: int = 1 + max((child._depth for child in children), default=-1)
         self._epoch = 0
@@ -103,7 +101,7 @@ class Dataset:
     def _first(self) -> Row:
         for row in self._rows(0):
             return row
-        raise ValueError(f"the dataset has no rows{where()}")
+        bad_value("the dataset has no rows")
 
     def _entropy(self, epoch: int) -> list[int]:
         return [order_seed(), epoch, self._depth]
@@ -147,7 +145,7 @@ class Dataset:
         if per_batch_map is None:
             return made
         if not callable(per_batch_map):
-            raise TypeError(f"batch: 'per_batch_map' must be a function{where()}")
+            bad_type("batch: 'per_batch_map' must be a function")
         return self._steps["per_batch_map"](made, per_batch_map, input_columns, output_columns)
 
     def padded_batch(
@@ -235,10 +233,10 @@ class Dataset:
     def apply(self, apply_func: Callable[[Dataset], Dataset]) -> Dataset:
         """apply_func(this dataset). Raises TypeError unless the result is a dataset."""
         if not callable(apply_func):
-            raise TypeError(f"apply: expected a function{where()}")
+            bad_type("apply: expected a function")
         made = apply_func(self)
         if not isinstance(made, Dataset):
-            raise TypeError(f"apply: the function must return a dataset{where()}")
+            bad_type("apply: the function must return a dataset")
         return made
 
     def repeat(self, count: int | None = None) -> Dataset:
@@ -299,7 +297,7 @@ class Dataset:
         old = [input_columns] if isinstance(input_columns, str) else list(input_columns)
         new = [output_columns] if isinstance(output_columns, str) else list(output_columns)
         if len(old) != len(new):
-            raise ValueError(f"rename: {len(old)} columns and {len(new)} names{where()}")
+            bad_value(f"rename: {len(old)} columns and {len(new)} names")
         names = self.get_col_names()
         for a, b in zip(old, new, strict=True):
             names[place("rename", names, a)] = b
@@ -311,7 +309,7 @@ class Dataset:
         Raises ValueError for another file_type.
         """
         if file_type != "mindrecord":
-            raise ValueError(f"save: 'file_type' must be 'mindrecord', got {file_type!r}{where()}")
+            bad_value(f"save: 'file_type' must be 'mindrecord', got {file_type!r}")
         from gradcell.mindrecord import write_rows
 
         write_rows(file_name, num_files, self.get_col_names(), self._rows(0))
@@ -354,20 +352,19 @@ class Dataset:
 def _part_sizes(size: int, sizes: Sequence[int | float]) -> list[int]:
     """How many rows each part of a split has."""
     if not isinstance(sizes, (list, tuple)) or not sizes:
-        raise TypeError(f"split: 'sizes' must be a list of numbers{where()}")
+        bad_type("split: 'sizes' must be a list of numbers")
     if all(isinstance(n, int) and not isinstance(n, bool) for n in sizes):
         counts = [arguments.integer(n, "split", "sizes", 1) for n in sizes]
         if sum(counts) != size:
-            raise ValueError(f"split: {list(sizes)} do not sum up to the {size} rows{where()}")
+            bad_value(f"split: {list(sizes)} do not sum up to the {size} rows")
         return counts
     if not all(isinstance(n, float) and 0 < n <= 1 for n in sizes) or abs(sum(sizes) - 1) > 1e-9:
-        raise ValueError(
-            f"split: 'sizes' must be ints, or floats in (0, 1] that sum up to 1, got "
-            f"{list(sizes)}{where()}"
+        bad_value(
+            f"split: 'sizes' must be ints, or floats in (0, 1] that sum up to 1, got {list(sizes)}"
         )
     counts = [round(size * n) for n in sizes]
     if 0 in counts:
-        raise ValueError(f"split: {list(sizes)} of {size} rows leaves an empty part{where()}")
+        bad_value(f"split: {list(sizes)} of {size} rows leaves an empty part")
     rest = size - sum(counts)
     at = next(i for i, n in enumerate(counts) if n + rest > 0)
     counts[at] += rest
@@ -381,7 +378,7 @@ class Passes:
         self, owner: Dataset, source: Dataset, epochs: int, arrays: bool, names: list[str] | None
     ) -> None:
         if isinstance(epochs, bool) or not isinstance(epochs, int) or epochs == 0 or epochs < -1:
-            raise ValueError(f"'num_epochs' must be positive or -1, got {epochs}{where()}")
+            bad_value(f"'num_epochs' must be positive or -1, got {epochs}")
         self.owner, self.source, self.left = owner, source, epochs
         self.arrays, self.names = arrays, names
         self._running: Iterator[Any] | None = None
@@ -397,7 +394,7 @@ class Passes:
 
     def __iter__(self) -> Iterator[Any]:
         if self.left == 0:
-            raise RuntimeError(f"the dataset's iterator gave all its epochs already{where()}")
+            fail("the dataset's iterator gave all its epochs already")
         self.left -= self.left > 0
         epoch = self.owner._epoch
         self.owner._epoch += 1

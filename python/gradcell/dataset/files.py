@@ -16,7 +16,7 @@ from typing import Any, ClassVar, NoReturn
 import numpy as np
 
 from gradcell.base import arguments
-from gradcell.base.location import where
+from gradcell.base.errors import bad_type, bad_value, unsupported
 from gradcell.dataset.config import get_num_parallel_workers
 from gradcell.dataset.rows import Row, column_names
 from gradcell.dataset.sources import IndexedDataset
@@ -24,14 +24,14 @@ from gradcell.mindrecord import shards_of
 
 
 def _fail(owner: str, path: str, what: str) -> NoReturn:
-    raise ValueError(f"{owner}: {path}: {what}{where()}")
+    bad_value(f"{owner}: {path}: {what}")
 
 
 def _folder(owner: str, path: Any) -> str:
     if not isinstance(path, (str, os.PathLike)):
-        raise TypeError(f"{owner}: 'dataset_dir' must be a string{where()}")
+        bad_type(f"{owner}: 'dataset_dir' must be a string")
     if not os.path.isdir(path):
-        raise ValueError(f"{owner}: there is no folder {os.fspath(path)}{where()}")
+        bad_value(f"{owner}: there is no folder {os.fspath(path)}")
     return os.fspath(path)
 
 
@@ -246,7 +246,7 @@ class ImageFolderDataset(IndexedDataset):
         workers = num_parallel_workers or get_num_parallel_workers()
         super().__init__(sampler, shuffle, num_shards, shard_id, num_samples, workers)
         if decrypt is not None:
-            raise NotImplementedError(f"{owner}: 'decrypt' is not implemented{where()}")
+            unsupported(f"{owner}: 'decrypt' is not implemented")
         folder = _folder(owner, dataset_dir)
         endings = tuple(extensions or (".jpg", ".jpeg", ".png", ".bmp", ".JPG", ".JPEG", ".PNG"))
         found = sorted(d.name for d in os.scandir(folder) if d.is_dir())
@@ -326,9 +326,7 @@ class MindDataset(IndexedDataset):
         self.names = list(schema) if columns_list is None else column_names(owner, columns_list)
         for name in self.names:
             if name not in schema:
-                raise ValueError(
-                    f"{owner}: there is no column {name!r}; the columns are {list(schema)}{where()}"
-                )
+                bad_value(f"{owner}: there is no column {name!r}; the columns are {list(schema)}")
         self._types = [
             None if schema[n]["type"] in ("string", "bytes") else np.dtype(schema[n]["type"])
             for n in self.names
@@ -338,10 +336,10 @@ class MindDataset(IndexedDataset):
         padded = 0
         if padded_sample is not None or num_padded is not None:
             if not isinstance(padded_sample, dict) or num_padded is None:
-                raise ValueError(f"{owner}: 'padded_sample' and 'num_padded' go together{where()}")
+                bad_value(f"{owner}: 'padded_sample' and 'num_padded' go together")
             for name in self.names:
                 if name not in padded_sample:
-                    raise ValueError(f"{owner}: 'padded_sample' has no {name!r}{where()}")
+                    bad_value(f"{owner}: 'padded_sample' has no {name!r}")
             padded = arguments.integer(num_padded, owner, "num_padded", 0)
             self._padding = padded_sample
         self._count = int(self._ends[-1]) + padded

@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from gradcell.base import arguments
+from gradcell.base.errors import bad_value, unsupported
 from gradcell.base.location import where
 from gradcell.dataset.files import matching
 from gradcell.dataset.rows import Row, column_names
@@ -54,7 +55,7 @@ class Schema:
         """Adds a column; a shape has at most one unknown length, -1."""
         dtype = np.dtype(str) if de_type == "string" else numpy_dtype("Schema", de_type)
         if any(column["name"] == name for column in self.columns):
-            raise ValueError(f"Schema.add_column: there is a column {name!r} already{where()}")
+            bad_value(f"Schema.add_column: there is a column {name!r} already")
         dims = None if shape is None else [arguments.integer(n, "Schema", "shape") for n in shape]
         self.columns.append({"name": name, "type": dtype, "shape": dims})
 
@@ -85,7 +86,7 @@ class TFRecordDataset(IndexedDataset):
     ) -> None:
         owner = "TFRecordDataset"
         if compression_type is not None:
-            raise NotImplementedError(f"{owner}: packed files are not implemented{where()}")
+            unsupported(f"{owner}: packed files are not implemented")
         mixed = shuffle in (True, Shuffle.GLOBAL, Shuffle.INFILE)
         super().__init__(None, mixed, num_shards, shard_id, num_samples, num_parallel_workers)
         self.shuffled_files = shuffle == Shuffle.FILES and num_shards is None
@@ -104,7 +105,7 @@ class TFRecordDataset(IndexedDataset):
             self.names = [column["name"] for column in schema.columns]
         else:
             if not self._count:
-                raise ValueError(f"{owner}: there are no rows{where()}")
+                bad_value(f"{owner}: there are no rows")
             self.names = sorted(self._example(0))
 
     def _open(self, k: int, path: str) -> None:
@@ -129,7 +130,7 @@ class TFRecordDataset(IndexedDataset):
         k, a, b = self._places[i]
 
         def fail(what: str) -> NoReturn:
-            raise ValueError(f"TFRecordDataset: {self._paths[k]}: row at byte {a}: {what}{where()}")
+            bad_value(f"TFRecordDataset: {self._paths[k]}: row at byte {a}: {what}")
 
         if not intact(self._data[k], a, b):
             fail("corrupted: its checksum is another one")
@@ -148,9 +149,7 @@ class TFRecordDataset(IndexedDataset):
         row = []
         for name in self.names:
             if name not in found:
-                raise ValueError(
-                    f"TFRecordDataset: row {i} has no {name!r}, but {sorted(found)}{where()}"
-                )
+                bad_value(f"TFRecordDataset: row {i} has no {name!r}, but {sorted(found)}")
             values, about = found[name], self._about.get(name)
             if about is not None:
                 if about["type"].kind != "U" and values.dtype.kind != "S":

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from gradcell._core import Tensor
+from gradcell.base.errors import bad_type, bad_value
 from gradcell.base.location import where
 
 Row = tuple[np.ndarray, ...]
@@ -20,18 +21,18 @@ def column_names(owner: str, names: Any, count: int | None = None) -> list[str]:
     if not all(isinstance(n, str) and n for n in listed):
         arrays = any(isinstance(n, (np.ndarray, np.generic, Tensor)) for n in listed)
         hint = "; several arrays are given as a tuple, (x, y)" if arrays else ""
-        raise TypeError(f"{owner}: column names must be non-empty strings{hint}{where()}")
+        bad_type(f"{owner}: column names must be non-empty strings{hint}")
     if len(set(listed)) != len(listed):
-        raise ValueError(f"{owner}: a column name appears twice in {listed}{where()}")
+        bad_value(f"{owner}: a column name appears twice in {listed}")
     if count is not None and len(listed) != count:
-        raise ValueError(f"{owner}: {len(listed)} names for {count} columns{where()}")
+        bad_value(f"{owner}: {len(listed)} names for {count} columns")
     return listed
 
 
 def place(owner: str, names: list[str], name: Any) -> int:
     """Where a column is; raises ValueError if there is none of this name."""
     if name not in names:
-        raise ValueError(f"{owner}: there is no column {name!r}; the columns are {names}{where()}")
+        bad_value(f"{owner}: there is no column {name!r}; the columns are {names}")
     return names.index(name)
 
 
@@ -47,7 +48,7 @@ def as_array(value: Any) -> np.ndarray:
     except ValueError as error:
         raise TypeError(f"dataset: a value is not an array: {error}{where()}") from None
     if array.dtype == object:
-        raise TypeError(f"dataset: a value of type {type(value).__name__} is not an array{where()}")
+        bad_type(f"dataset: a value of type {type(value).__name__} is not an array")
     return array
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gradcell.base import arguments
-from gradcell.base.location import where
+from gradcell.base.errors import bad_index, bad_type, bad_value, fail, unsupported
 
 
 class Sampler:
@@ -27,7 +27,7 @@ class Sampler:
         self.child_sampler: Sampler | None = None
 
     def __iter__(self) -> Iterator[int]:
-        raise NotImplementedError(f"{type(self).__name__}: __iter__ is not defined{where()}")
+        unsupported(f"{type(self).__name__}: __iter__ is not defined")
 
     def get_num_samples(self) -> int | None:
         """At most this many rows, None: all."""
@@ -56,10 +56,10 @@ class Sampler:
         if chosen.size == 0:
             chosen = chosen.astype(np.int64)
         if chosen.dtype.kind not in "iu" or chosen.ndim != 1:
-            raise TypeError(f"{type(self).__name__}: the indices must be ints{where()}")
+            bad_type(f"{type(self).__name__}: the indices must be ints")
         if chosen.size and not 0 <= chosen.min() <= chosen.max() < size:
             bad = chosen.min() if chosen.min() < 0 else chosen.max()
-            raise IndexError(f"{type(self).__name__}: there is no row {bad} of {size}{where()}")
+            bad_index(f"{type(self).__name__}: there is no row {bad} of {size}")
         return chosen if rows is None else rows[chosen]
 
     def _choose(self, size: int, random: np.random.Generator, labels: Labels) -> Any:
@@ -91,7 +91,7 @@ class SequentialSampler(BuiltinSampler):
         super().__init__(num_samples)
         self.start_index = start_index or 0
         if self.start_index < 0:
-            raise ValueError(f"SequentialSampler: 'start_index' must be at least 0{where()}")
+            bad_value("SequentialSampler: 'start_index' must be at least 0")
 
     def _choose(self, size: int, random: np.random.Generator, labels: Labels) -> Any:
         return np.arange(self.start_index, size)
@@ -142,9 +142,7 @@ class WeightedRandomSampler(BuiltinSampler):
         super().__init__(num_samples)
         self.weights, self.replacement = np.asarray(weights, np.float64), replacement
         if self.weights.ndim != 1 or not (self.weights >= 0).all() or not self.weights.sum() > 0:
-            raise ValueError(
-                f"WeightedRandomSampler: the weights must be at least 0, not all 0{where()}"
-            )
+            bad_value("WeightedRandomSampler: the weights must be at least 0, not all 0")
 
     def _choose(self, size: int, random: np.random.Generator, labels: Labels) -> Any:
         count = len(self.weights)
@@ -171,7 +169,7 @@ class PKSampler(BuiltinSampler):
         super().__init__(num_samples)
         self.num_val = arguments.integer(num_val, "PKSampler", "num_val", 1)
         if num_class is not None:
-            raise NotImplementedError(f"PKSampler: 'num_class' is not implemented{where()}")
+            unsupported("PKSampler: 'num_class' is not implemented")
         self.shuffle, self.class_column = shuffle, class_column
 
     def _choose(self, size: int, random: np.random.Generator, labels: Labels) -> Any:
@@ -200,17 +198,15 @@ class DistributedSampler(BuiltinSampler):
         super().__init__(num_samples)
         self.num_shards = arguments.integer(num_shards, "DistributedSampler", "num_shards", 1)
         if isinstance(shard_id, bool) or not isinstance(shard_id, (int, np.integer)):
-            raise TypeError(f"DistributedSampler: 'shard_id' must be an int{where()}")
+            bad_type("DistributedSampler: 'shard_id' must be an int")
         if not 0 <= shard_id < num_shards:
-            raise ValueError(
+            bad_value(
                 f"DistributedSampler: 'shard_id' must be in [0, {num_shards}), got {shard_id}"
-                f"{where()}"
             )
         self.offset = arguments.integer(offset, "DistributedSampler", "offset", -1)
         if self.offset > self.num_shards:
-            raise RuntimeError(
+            fail(
                 f"DistributedSampler: 'offset' must be at most num_shards = {num_shards}, got {offset}"
-                f"{where()}"
             )
         self.shard_id, self.shuffle = int(shard_id), bool(shuffle)
 
@@ -228,17 +224,14 @@ def sampler_of(
 ) -> Sampler:
     """The sampler that a source's arguments say. Raises ValueError where they do not go together."""
     if (num_shards is None) != (shard_id is None):
-        raise ValueError(f"{owner}: 'num_shards' and 'shard_id' go together{where()}")
+        bad_value(f"{owner}: 'num_shards' and 'shard_id' go together")
     if sampler is not None:
         if num_shards is not None or shuffle is not None:
-            raise ValueError(
-                f"{owner}: 'sampler' cannot go with 'shuffle' or 'num_shards'{where()}"
-            )
+            bad_value(f"{owner}: 'sampler' cannot go with 'shuffle' or 'num_shards'")
         if not isinstance(sampler, Sampler):
             if not isinstance(sampler, Iterable):
-                raise TypeError(
-                    f"{owner}: 'sampler' must be a Sampler or indices, got "
-                    f"{type(sampler).__name__}{where()}"
+                bad_type(
+                    f"{owner}: 'sampler' must be a Sampler or indices, got {type(sampler).__name__}"
                 )
             sampler = IterSampler(sampler)
         if num_samples is not None:

@@ -12,6 +12,7 @@ import numpy as np
 
 from gradcell._core import DType
 from gradcell.base import arguments
+from gradcell.base.errors import bad_type, bad_value
 from gradcell.base.location import where
 from gradcell.dataset.config import get_seed
 from gradcell.dataset.datasets import Dataset
@@ -66,7 +67,7 @@ class IndexedDataset(Dataset):
     def _labels(self, column: str) -> np.ndarray:
         k = self.names.index(column) if column in self.names else None
         if k is None:
-            raise ValueError(f"{type(self).__name__}: there is no column {column!r}{where()}")
+            bad_value(f"{type(self).__name__}: there is no column {column!r}")
         return np.array([self._row(i)[k] for i in range(self._count)])
 
     def _indices(self, epoch: int) -> np.ndarray:
@@ -131,12 +132,12 @@ class NumpySlicesDataset(IndexedDataset):
         else:
             columns = [as_array(data)]
         if not columns or any(c.ndim == 0 for c in columns):
-            raise ValueError(f"{owner}: every column needs at least one axis{where()}")
+            bad_value(f"{owner}: every column needs at least one axis")
         lengths = [len(c) for c in columns]
         if len(set(lengths)) != 1:
-            raise ValueError(f"{owner}: the columns have different lengths: {lengths}{where()}")
+            bad_value(f"{owner}: the columns have different lengths: {lengths}")
         if lengths[0] == 0:
-            raise ValueError(f"{owner}: there are no rows{where()}")
+            bad_value(f"{owner}: there are no rows")
         super().__init__(sampler, shuffle, num_shards, shard_id, num_samples)
         self.columns, self._count = columns, lengths[0]
         self.names = _numbered(owner, column_names, len(columns))
@@ -191,30 +192,29 @@ class GeneratorDataset(IndexedDataset):
         owner = "GeneratorDataset"
         self.indexable = hasattr(source, "__getitem__") and hasattr(source, "__len__")
         if not self.indexable and not callable(source) and not isinstance(source, Iterable):
-            raise TypeError(
-                f"{owner}: the source must be iterable, callable or have __getitem__ and __len__, "
-                f"but is {type(source).__name__}{where()}"
+            bad_type(
+                f"{owner}: the source must be iterable, callable or have __getitem__ and __len__, but is "
+                f"{type(source).__name__}"
             )
         if shuffle and not self.indexable:
-            raise ValueError(
+            bad_value(
                 f"{owner}: a source without __getitem__ and __len__ cannot be shuffled here; use "
-                f".shuffle(buffer_size){where()}"
+                ".shuffle(buffer_size)"
             )
         if not self.indexable and (sampler is not None or num_shards is not None):
-            raise ValueError(
-                f"{owner}: 'sampler' and 'num_shards' need a source with __getitem__ and "
-                f"__len__{where()}"
+            bad_value(
+                f"{owner}: 'sampler' and 'num_shards' need a source with __getitem__ and __len__"
             )
         if column_names is None and schema is not None:
             column_names = [column["name"] for column in schema.columns]
         if column_names is None:
-            raise ValueError(f"{owner}: column_names is needed{where()}")
+            bad_value(f"{owner}: column_names is needed")
         super().__init__(sampler, shuffle, num_shards, shard_id, num_samples, num_parallel_workers)
         self.source, self.names = source, _numbered(owner, column_names, len(_listed(column_names)))
         self.types = _dtypes(owner, column_types, len(self.names))
         self.limit = num_samples
         if batch_sampler is not None and not self.indexable:
-            raise ValueError(f"{owner}: 'batch_sampler' needs a source with __getitem__{where()}")
+            bad_value(f"{owner}: 'batch_sampler' needs a source with __getitem__")
         self.batch_sampler, self.collate_fn = batch_sampler, collate_fn
         self._size: int | None = None
 
@@ -228,10 +228,7 @@ class GeneratorDataset(IndexedDataset):
     def _as_row(self, value: Any) -> Row:
         row = value if isinstance(value, (tuple, list)) else (value,)
         if len(row) != len(self.names):
-            raise ValueError(
-                f"GeneratorDataset: a row of {len(row)} values for the columns "
-                f"{self.names}{where()}"
-            )
+            bad_value(f"GeneratorDataset: a row of {len(row)} values for the columns {self.names}")
         arrays = tuple(as_array(v) for v in row)
         if self.types is None:
             return arrays
@@ -242,9 +239,9 @@ class GeneratorDataset(IndexedDataset):
         if array.dtype == self.types[k]:
             return array
         if hasattr(value, "dtype"):
-            raise TypeError(
-                f"GeneratorDataset: the column {self.names[k]!r} should be {self.types[k]}, a row "
-                f"has {array.dtype}{where()}"
+            bad_type(
+                f"GeneratorDataset: the column {self.names[k]!r} should be {self.types[k]}, a row has "
+                f"{array.dtype}"
             )
         return array.astype(self.types[k])
 
@@ -255,9 +252,9 @@ class GeneratorDataset(IndexedDataset):
             return super()._rows(epoch)
         made = self.source() if callable(self.source) else self.source
         if epoch > 0 and iter(made) is made and not callable(self.source):
-            raise ValueError(
-                "GeneratorDataset: the source is an iterator, which can be read only once; pass a "
-                f"function that makes it{where()}"
+            bad_value(
+                "GeneratorDataset: the source is an iterator, which can be read only once; pass a function "
+                "that makes it"
             )
         return map(self._as_row, itertools.islice(iter(made), self.limit))
 
@@ -282,9 +279,7 @@ class GeneratorDataset(IndexedDataset):
             elif callable(self.source):
                 size = sum(1 for _ in self.source())
             else:
-                raise ValueError(
-                    f"GeneratorDataset: the source has no length and can be read only once{where()}"
-                )
+                bad_value("GeneratorDataset: the source has no length and can be read only once")
             self._size = size if self.limit is None else min(size, self.limit)
         return self._size
 
@@ -298,7 +293,7 @@ def _dtypes(owner: str, types: Any, count: int) -> list[np.dtype[Any]] | None:
         return None
     listed = list(types) if isinstance(types, (list, tuple)) else [types]
     if len(listed) != count:
-        raise ValueError(f"{owner}: {len(listed)} column_types for {count} columns{where()}")
+        bad_value(f"{owner}: {len(listed)} column_types for {count} columns")
     return [np.dtype(t.name) if isinstance(t, DType) else np.dtype(t) for t in listed]
 
 
@@ -310,9 +305,9 @@ class PaddedDataset(GeneratorDataset):
 
     def __init__(self, padded_samples: list[dict[str, Any]]) -> None:
         if not isinstance(padded_samples, list) or not padded_samples:
-            raise TypeError(f"PaddedDataset: expected a list of dicts{where()}")
+            bad_type("PaddedDataset: expected a list of dicts")
         if not all(isinstance(row, dict) and row for row in padded_samples):
-            raise TypeError(f"PaddedDataset: every row must be a dict{where()}")
+            bad_type("PaddedDataset: every row must be a dict")
         names = list(padded_samples[0])
         rows = [tuple(row[name] for name in names) for row in padded_samples]
         super().__init__(rows, names, shuffle=False)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from gradcell.base import arguments
-from gradcell.base.location import where
+from gradcell.base.errors import bad_type, bad_value
 from gradcell.dataset.datasets import Dataset
 from gradcell.dataset.rows import Row, as_array, called, column_names, place
 from gradcell.dataset.workers import in_order
@@ -29,7 +29,7 @@ class ShuffleDataset(Dataset, step="shuffle"):
         super().__init__(child)
         self.buffer_size = arguments.integer(buffer_size, "shuffle", "buffer_size", 1)
         if self.buffer_size < 2:
-            raise ValueError(f"shuffle: 'buffer_size' must be at least 2{where()}")
+            bad_value("shuffle: 'buffer_size' must be at least 2")
 
     def _order(self, epoch: int) -> _Order | None:
         found = self.children[0]._order(epoch)
@@ -72,7 +72,7 @@ class MapDataset(Dataset, step="map"):
             list(operations) if isinstance(operations, (list, tuple)) else [operations]
         )
         if not self.operations or not all(callable(o) for o in self.operations):
-            raise TypeError(f"map: the operations must be functions{where()}")
+            bad_type("map: the operations must be functions")
         self.workers = (
             1 if workers is None else arguments.integer(workers, "map", "num_parallel_workers", 1)
         )
@@ -101,9 +101,7 @@ class MapDataset(Dataset, step="map"):
                     error.add_note(f"raised by the operation {name} of map")
                 raise
         if len(values) != self.made:
-            raise ValueError(
-                f"map: the operations gave {len(values)} values for {self.made} columns{where()}"
-            )
+            bad_value(f"map: the operations gave {len(values)} values for {self.made} columns")
         arrays = [as_array(v) for v in values]
         if self.in_place:
             new = list(row)
@@ -126,14 +124,14 @@ class FlatMapDataset(Dataset, step="flat_map"):
     def __init__(self, child: Dataset, function: Callable[..., Dataset]) -> None:
         super().__init__(child)
         if not callable(function):
-            raise TypeError(f"flat_map: expected a function{where()}")
+            bad_type("flat_map: expected a function")
         self.function = function
 
     def _datasets(self, epoch: int) -> Iterator[Dataset]:
         for row in self.children[0]._rows(epoch):
             made = self.function(*row)
             if not isinstance(made, Dataset):
-                raise TypeError(f"flat_map: the function must return a dataset{where()}")
+                bad_type("flat_map: the function must return a dataset")
             yield made
 
     def _rows(self, epoch: int) -> Iterator[Row]:
@@ -153,7 +151,7 @@ class FilterDataset(Dataset, step="filter"):
     def __init__(self, child: Dataset, predicate: Callable[..., Any], inputs: Any) -> None:
         super().__init__(child)
         if not callable(predicate):
-            raise TypeError(f"filter: 'predicate' must be a function{where()}")
+            bad_type("filter: 'predicate' must be a function")
         names = child.get_col_names()
         wanted = names if inputs is None else column_names("filter", inputs)
         self.places = [place("filter", names, c) for c in wanted]
@@ -257,7 +255,7 @@ class ConcatDataset(Dataset, step="concat"):
         super().__init__(*children)
         counts = [len(child.get_col_names()) for child in children]
         if len(set(counts)) > 1:
-            raise ValueError(f"concat: the datasets have {counts} columns{where()}")
+            bad_value(f"concat: the datasets have {counts} columns")
 
     def _rows(self, epoch: int) -> Iterator[Row]:
         return itertools.chain.from_iterable(child._rows(epoch) for child in self.children)
@@ -292,7 +290,7 @@ class _Padding:
 
     def __init__(self, owner: str, names: list[str], info: dict[str, Any]) -> None:
         if not isinstance(info, dict):
-            raise TypeError(f"{owner}: 'pad_info' must be a dict{where()}")
+            bad_type(f"{owner}: 'pad_info' must be a dict")
         self.owner, self.names = owner, names
         self.columns = {place(owner, names, name): pair for name, pair in info.items()}
 
@@ -302,9 +300,9 @@ class _Padding:
         shape, value = self.columns[k]
         wanted = list(shape) if shape is not None else [None] * values[0].ndim
         if len({v.ndim for v in values} | {len(wanted)}) > 1:
-            raise ValueError(
-                f"{self.owner}: the column {self.names[k]!r} cannot be padded to {wanted}: it has "
-                f"the shapes {sorted({v.shape for v in values})}{where()}"
+            bad_value(
+                f"{self.owner}: the column {self.names[k]!r} cannot be padded to {wanted}: it has the shapes "
+                f"{sorted({v.shape for v in values})}"
             )
         most = [max(n) for n in zip(*(v.shape for v in values), strict=True)]
         if longest is not None and most:
@@ -314,9 +312,9 @@ class _Padding:
 
     def _padded(self, k: int, array: np.ndarray, target: list[int], value: Any) -> np.ndarray:
         if any(n > t for n, t in zip(array.shape, target, strict=True)):
-            raise ValueError(
-                f"{self.owner}: a row of {self.names[k]!r} has the shape {array.shape}, which is "
-                f"more than {target}{where()}"
+            bad_value(
+                f"{self.owner}: a row of {self.names[k]!r} has the shape {array.shape}, which is more than "
+                f"{target}"
             )
         made = np.full(target, 0 if value is None else value, array.dtype)
         made[tuple(slice(n) for n in array.shape)] = array
@@ -326,10 +324,7 @@ class _Padding:
 def _stacked(names: list[str], k: int, values: list[np.ndarray]) -> np.ndarray:
     shapes = {v.shape for v in values}
     if len(shapes) > 1:
-        raise ValueError(
-            f"batch: the rows of column {names[k]!r} have different shapes: "
-            f"{sorted(shapes)}{where()}"
-        )
+        bad_value(f"batch: the rows of column {names[k]!r} have different shapes: {sorted(shapes)}")
     return np.stack(values)
 
 
@@ -361,7 +356,7 @@ class BatchDataset(Dataset, step="batch"):
             else arguments.integer(batch_size, "batch", "batch_size", 1)
         )
         if not isinstance(drop_remainder, bool):
-            raise TypeError(f"batch: 'drop_remainder' must be a bool{where()}")
+            bad_type("batch: 'drop_remainder' must be a bool")
         self.drop_remainder = drop_remainder
         names = child.get_col_names()
         self.pad = _Padding("batch", names, pad_info) if pad_info else None
@@ -443,9 +438,8 @@ class PerBatchMapDataset(Dataset, step="per_batch_map"):
             info = BatchInfo(epoch, number)
             out = called("batch", self.function, [*(columns[i] for i in self.places), info])
             if len(out) != self.made:
-                raise ValueError(
-                    f"batch: 'per_batch_map' gave {len(out)} columns where {self.made} are "
-                    f"expected{where()}"
+                bad_value(
+                    f"batch: 'per_batch_map' gave {len(out)} columns where {self.made} are expected"
                 )
             new = [[as_array(v) for v in values] for values in out]
             if self.in_place:
@@ -477,17 +471,17 @@ class BucketBatchByLengthDataset(Dataset, step="bucket_batch_by_length"):
         owner = "bucket_batch_by_length"
         self.bounds = [arguments.integer(b, owner, "bucket_boundaries", 1) for b in boundaries]
         if not self.bounds or sorted(set(self.bounds)) != self.bounds:
-            raise ValueError(f"{owner}: 'bucket_boundaries' must be increasing{where()}")
+            bad_value(f"{owner}: 'bucket_boundaries' must be increasing")
         self.sizes = [arguments.integer(n, owner, "bucket_batch_sizes", 1) for n in sizes]
         if len(self.sizes) != len(self.bounds) + 1:
-            raise ValueError(
-                f"{owner}: {len(self.bounds)} boundaries need {len(self.bounds) + 1} batch sizes, "
-                f"got {len(self.sizes)}{where()}"
+            bad_value(
+                f"{owner}: {len(self.bounds)} boundaries need {len(self.bounds) + 1} batch sizes, got "
+                f"{len(self.sizes)}"
             )
         names = child.get_col_names()
         self.places = [place(owner, names, c) for c in column_names(owner, columns)]
         if length is None and len(self.places) > 1:
-            raise ValueError(f"{owner}: several columns need 'element_length_function'{where()}")
+            bad_value(f"{owner}: several columns need 'element_length_function'")
         self.length, self.drop_remainder = length, drop_remainder
         info = dict.fromkeys(names, (None, None)) if pad_info is None else pad_info
         self.pad, self.pad_to_boundary = _Padding(owner, names, info), pad_to_boundary
@@ -515,9 +509,9 @@ class BucketBatchByLengthDataset(Dataset, step="bucket_batch_by_length"):
         longest = None
         if self.pad_to_boundary:
             if b == len(self.bounds):
-                raise ValueError(
+                bad_value(
                     "bucket_batch_by_length: a row is longer than the last boundary, so "
-                    f"'pad_to_bucket_boundary' cannot pad it{where()}"
+                    "'pad_to_bucket_boundary' cannot pad it"
                 )
             longest = self.bounds[b] - 1
         columns = [[row[k] for row in part] for k in range(len(names))]

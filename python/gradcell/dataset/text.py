@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from gradcell.base import arguments
+from gradcell.base.errors import bad_type, bad_value, unsupported
 from gradcell.base.location import where
 from gradcell.dataset.datasets import Dataset
 from gradcell.dataset.rows import as_array
@@ -55,7 +56,7 @@ class Vocab:
         listed = special + words if special_first else words + special
         twice = [word for word, count in Counter(listed).items() if count > 1]
         if twice:
-            raise ValueError(f"Vocab.from_list: {twice[0]!r} appears twice{where()}")
+            bad_value(f"Vocab.from_list: {twice[0]!r} appears twice")
         return cls({word: k for k, word in enumerate(listed)})
 
     @classmethod
@@ -129,11 +130,11 @@ class Lookup(TensorOperation):
         self, vocab: Vocab, unknown_token: str | None = None, data_type: Any = np.int32
     ) -> None:
         if not isinstance(vocab, Vocab):
-            raise TypeError(f"Lookup: expected a Vocab, got {type(vocab).__name__}{where()}")
+            bad_type(f"Lookup: expected a Vocab, got {type(vocab).__name__}")
         self.numbers, self.dtype = vocab.vocab(), numpy_dtype("Lookup", data_type)
         self.unknown = None if unknown_token is None else self.numbers.get(unknown_token)
         if unknown_token is not None and self.unknown is None:
-            raise ValueError(f"Lookup: {unknown_token!r} is not in the vocabulary{where()}")
+            bad_value(f"Lookup: {unknown_token!r} is not in the vocabulary")
 
     def _one(self, value: Any) -> np.ndarray:
         words = to_str(value)
@@ -205,7 +206,7 @@ class PythonTokenizer(_Tokenizer):
 
     def __init__(self, tokenizer: Callable[[str], list[str]]) -> None:
         if not callable(tokenizer):
-            raise TypeError(f"PythonTokenizer: expected a function{where()}")
+            bad_type("PythonTokenizer: expected a function")
         self.tokenizer = tokenizer
 
     def _tokens(self, text: str) -> list[str]:
@@ -331,7 +332,7 @@ class BertTokenizer(TensorOperation):
         with_offsets: bool = False,
     ) -> None:
         if with_offsets:
-            raise NotImplementedError(f"BertTokenizer: 'with_offsets' is not implemented{where()}")
+            unsupported("BertTokenizer: 'with_offsets' is not implemented")
         self.basic = BasicTokenizer(lower_case, keep_whitespace)
         self.pieces = WordpieceTokenizer(
             vocab, suffix_indicator, max_bytes_per_token, unknown_token

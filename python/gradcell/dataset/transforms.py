@@ -10,6 +10,7 @@ import numpy as np
 
 from gradcell._core import DType, Tensor
 from gradcell.base import arguments
+from gradcell.base.errors import bad_type, bad_value, unsupported
 from gradcell.base.location import where
 from gradcell.dataset.rows import as_array, called
 from gradcell.dataset.workers import generator
@@ -33,10 +34,10 @@ class TensorOperation:
         return made[0] if len(made) == 1 else made
 
     def _one(self, value: Any) -> Any:
-        raise NotImplementedError(f"{type(self).__name__}: _one is not defined{where()}")
+        unsupported(f"{type(self).__name__}: _one is not defined")
 
     def _fail(self, what: str) -> None:
-        raise ValueError(f"{type(self).__name__}: {what}{where()}")
+        bad_value(f"{type(self).__name__}: {what}")
 
 
 #: MindSpore's name of the transforms written in Python.
@@ -45,10 +46,10 @@ PyTensorOperation = TensorOperation
 
 def _functions(owner: str, transforms: Any) -> list[Callable[..., Any]]:
     if not isinstance(transforms, (list, tuple)) or not transforms:
-        raise TypeError(f"{owner}: expected a list of functions{where()}")
+        bad_type(f"{owner}: expected a list of functions")
     for function in transforms:
         if not callable(function):
-            raise TypeError(f"{owner}: {function!r} is not a function{where()}")
+            bad_type(f"{owner}: {function!r} is not a function")
     return list(transforms)
 
 
@@ -123,7 +124,7 @@ class OneHot(TensorOperation):
     def _one(self, value: Any) -> np.ndarray:
         labels = as_array(value)
         if labels.dtype.kind not in "iu":
-            raise TypeError(f"OneHot: labels must be integers, got {labels.dtype}{where()}")
+            bad_type(f"OneHot: labels must be integers, got {labels.dtype}")
         if labels.size and not 0 <= int(labels.min()) <= int(labels.max()) < self.count:
             self._fail(f"a label of {labels.max()} or {labels.min()} for {self.count} classes")
         made = (labels[..., None] == np.arange(self.count)).astype(labels.dtype)

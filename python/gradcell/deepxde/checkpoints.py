@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from gradcell.base.errors import bad_value
 from gradcell.base.location import where
 
 _STORAGES = {
@@ -38,7 +39,7 @@ def read(path: Any) -> Any:
         folder = name[: -len("data.pkl")]
         order = f"{folder}byteorder"
         if order in archive.namelist() and archive.read(order) != b"little":
-            raise ValueError(f"{path} was written on a machine of another byte order{where()}")
+            bad_value(f"{path} was written on a machine of another byte order")
         try:
             return _Reader(archive, folder, path).load()
         except (pickle.UnpicklingError, KeyError, EOFError, TypeError, IndexError) as error:
@@ -59,9 +60,9 @@ class _Reader(pickle.Unpickler):
             ("torch._utils", "_rebuild_parameter"): lambda data, *_: data,
         }
         if (module, name) not in known:
-            raise ValueError(
+            bad_value(
                 f"{self.path} has a {module}.{name}, but only numbers and tensors are read. With PyTorch: "
-                f'torch.save(model.state_dict(), "weights.pt"){where()}'
+                'torch.save(model.state_dict(), "weights.pt")'
             )
         return known[module, name]
 

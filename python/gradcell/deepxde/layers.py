@@ -9,6 +9,7 @@ import numpy as np
 
 from gradcell import mint, ops
 from gradcell._core import Tensor
+from gradcell.base.errors import bad_value, unsupported
 from gradcell.base.location import where
 from gradcell.deepxde.names import Names, default_float, halved, parameter, random
 from gradcell.tensors.parameter import Parameter
@@ -28,7 +29,7 @@ class Module:
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """What the module computes; subclasses say it."""
-        raise NotImplementedError(f"{type(self).__name__} has no forward{where()}")
+        unsupported(f"{type(self).__name__} has no forward")
 
     def _parts(self) -> _Named:
         """Its attributes that are Parameters or modules, by name."""
@@ -131,9 +132,9 @@ class Module:
                 continue
             value = np.asarray(state[name])
             if value.shape != tuple(p.shape):
-                raise ValueError(
+                bad_value(
                     f"load_state_dict: {name} has shape {list(p.shape)}, but the state has "
-                    f"{list(value.shape)}{where()}"
+                    f"{list(value.shape)}"
                 )
             p.set_data(Tensor(value, p.dtype))
 
@@ -288,9 +289,7 @@ _ACTIVATIONS = {
 
 def _fans(t: Tensor) -> tuple[float, float]:
     if t.ndim < 2:
-        raise ValueError(
-            f"an initialiser by fans needs a matrix, got shape {list(t.shape)}{where()}"
-        )
+        bad_value(f"an initialiser by fans needs a matrix, got shape {list(t.shape)}")
     field = t.size / (t.shape[0] * t.shape[1])
     return t.shape[1] * field, t.shape[0] * field
 

@@ -17,7 +17,7 @@ import numpy as np
 import gradcell as gc
 from gradcell import _core, ops
 from gradcell._core import Tensor
-from gradcell.base.location import where
+from gradcell.base.errors import bad_value
 from gradcell.deepxde.names import random
 from gradcell.deepxde.optimizers import Optimizer
 from gradcell.ops.control.loops import loop
@@ -52,9 +52,7 @@ class NNCG(Optimizer):
     ) -> None:
         super().__init__(params, lr)
         if line_search_fn not in (None, "armijo"):
-            raise ValueError(
-                f'NNCG: the line search is "armijo" or None, got {line_search_fn!r}{where()}'
-            )
+            bad_value(f'NNCG: the line search is "armijo" or None, got {line_search_fn!r}')
         size = sum(p.size for p in self.parameters)
         self.lr, self.mu, self.rank = lr, mu, min(rank, size)
         self.update_freq, self.verbose = update_freq, verbose
@@ -233,9 +231,7 @@ class NNCG(Optimizer):
         own = self.state_dict()
         fits = set(own) == set(state) and all(np.shape(own[n]) == np.shape(state[n]) for n in own)
         if not fits:
-            raise ValueError(
-                f"NNCG: the state is that of another optimizer, rank or network{where()}"
-            )
+            bad_value("NNCG: the state is that of another optimizer, rank or network")
         self.taken = int(state["taken"])
         self._direction, self._values, self._vectors = (
             np.asarray(state[n], np.float64) for n in ("direction", "values", "vectors")

@@ -11,6 +11,7 @@ import numpy as np
 
 from gradcell import ops
 from gradcell._core import Tensor
+from gradcell.base.errors import bad_value, unsupported
 from gradcell.base.location import where
 from gradcell.deepxde.names import Names
 from gradcell.tensors.parameter import Parameter
@@ -34,11 +35,9 @@ class Optimizer:
         self.param_groups = [{"lr": lr, **options, **g, "params": list(g["params"])} for g in given]
         self.parameters = [p for g in self.param_groups for p in g["params"]]
         if not self.parameters:
-            raise ValueError(f"{type(self).__name__}: there are no parameters to train{where()}")
+            bad_value(f"{type(self).__name__}: there are no parameters to train")
         if any(g["lr"] != lr for g in self.param_groups):
-            raise NotImplementedError(
-                f"{type(self).__name__}: groups of parameters have one learning rate here{where()}"
-            )
+            unsupported(f"{type(self).__name__}: groups of parameters have one learning rate here")
         self.state = {name: [_zeros(p, name) for p in self.parameters] for name in self.slots}
         self.rate = Parameter(Tensor(np.float64(lr)), name="learning_rate", requires_grad=False)
         self.steps = Parameter(Tensor(np.float64(0)), name="steps", requires_grad=False)
@@ -61,9 +60,9 @@ class Optimizer:
 
     def rule(self, p: Tensor, g: Tensor, slots: list[Parameter], group: dict[str, Any]) -> Tensor:
         """The parameter after a step; sets the slots."""
-        raise NotImplementedError(
+        unsupported(
             f"{type(self).__name__} takes no single steps: give model.compile its name "
-            f'("L-BFGS"), not the optimizer{where()}'
+            '("L-BFGS"), not the optimizer'
         )
 
     def zero_grad(self, set_to_none: bool = True) -> None:

@@ -17,7 +17,7 @@ import gradcell as gc
 from gradcell import ops
 from gradcell._core import Tensor
 from gradcell.base import tree
-from gradcell.base.location import where
+from gradcell.base.errors import unsupported
 from gradcell.compilation.compiled import Numbering, run_traced
 from gradcell.deepxde import names
 from gradcell.deepxde.newton import NNCG
@@ -105,8 +105,8 @@ class Program:
         if given is None:
             return 0.0
         if given[0] not in ("l1", "l2"):
-            raise NotImplementedError(
-                f"{given[0]} regularization is not among what DeepXDE's PyTorch backend has{where()}"
+            unsupported(
+                f"{given[0]} regularization is not among what DeepXDE's PyTorch backend has"
             )
         return given[1] if given[0] == kind else 0.0
 

@@ -18,7 +18,7 @@ from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import tree
 from gradcell.base.cells import CellBase
-from gradcell.base.location import where
+from gradcell.base.errors import bad_type, fail
 from gradcell.base.signposts import explains_arguments
 from gradcell.compilation.compiled import cache_for, function_name, run
 
@@ -73,14 +73,13 @@ def moved_axis(x: Tensor, start: int, end: int) -> Tensor:
 
 def _axis_of(axis: Any, rank: int, name: str) -> int:
     if isinstance(axis, (bool, np.bool_)) or not isinstance(axis, (int, np.integer)):
-        raise RuntimeError(
-            f"The axis in vmap's '{name}' can only be of type int or None, but got "
-            f"{type(axis).__name__} {axis!r}{where()}"
+        fail(
+            f"The axis in vmap's '{name}' can only be of type int or None, but got {type(axis).__name__} "
+            f"{axis!r}"
         )
     if not -rank <= axis < rank:
-        raise RuntimeError(
-            f"The axis: {axis} in '{name}' is out of bounds for array of dimension "
-            f"[{-rank},{rank}){where()}"
+        fail(
+            f"The axis: {axis} in '{name}' is out of bounds for array of dimension [{-rank},{rank})"
         )
     return int(axis) % rank
 
@@ -90,15 +89,13 @@ def _parts(x: Any, axes: Any, name: str) -> list[tuple[Any, Any]]:
     keys = list(x) if isinstance(x, dict) else range(len(x))
     if isinstance(axes, dict) and isinstance(x, dict):
         if set(axes) != set(keys):
-            raise RuntimeError(
-                f"vmap's '{name}' {axes} does not have the keys {sorted(keys)}{where()}"
-            )
+            fail(f"vmap's '{name}' {axes} does not have the keys {sorted(keys)}")
         return [(x[k], axes[k]) for k in keys]
     if isinstance(axes, (tuple, list, dict)):
         if isinstance(axes, dict) or isinstance(x, dict) or len(axes) != len(keys):
-            raise RuntimeError(
-                f"When vmap's '{name}' is a tuple or list, its size must be equal to the number of "
-                f"arguments or results of 'fn': {len(keys)}, but got {axes}{where()}"
+            fail(
+                f"When vmap's '{name}' is a tuple or list, its size must be equal to the number of arguments "
+                f"or results of 'fn': {len(keys)}, but got {axes}"
             )
         return [(x[k], a) for k, a in zip(keys, axes, strict=True)]
     return [(x[k], axes) for k in keys]
@@ -108,9 +105,7 @@ def _mapped(fn: Callable[[Any, Any], Any], x: Any, axes: Any, name: str) -> Any:
     """The tree x with fn(leaf, its axis) for each leaf."""
     if not isinstance(x, (tuple, list, dict)):
         if isinstance(axes, (tuple, list, dict)):
-            raise RuntimeError(
-                f"vmap's '{name}' {axes} does not fit a {type(x).__name__}: it needs one axis{where()}"
-            )
+            fail(f"vmap's '{name}' {axes} does not fit a {type(x).__name__}: it needs one axis")
         return fn(x, axes)
     items = [_mapped(fn, part, a, name) for part, a in _parts(x, axes, name)]
     if isinstance(x, dict):
@@ -133,14 +128,12 @@ class _Inputs:
         if isinstance(x, np.ndarray):
             x = Tensor(x)
         if not isinstance(x, Tensor):
-            raise RuntimeError(
+            fail(
                 f"vmap: only a Tensor has an axis {axis} to map over, but an argument is of type "
-                f"{type(x).__name__}; its axis in 'in_axes' must be None{where()}"
+                f"{type(x).__name__}; its axis in 'in_axes' must be None"
             )
         if x.ndim == 0:
-            raise RuntimeError(
-                f"The axis: {axis} in 'in_axes' is out of bounds: an argument has no dimensions{where()}"
-            )
+            fail(f"The axis: {axis} in 'in_axes' is out of bounds: an argument has no dimensions")
         self.batches.append(moved_axis(x, _axis_of(axis, x.ndim, "in_axes"), 0))
         return _Place(len(self.batches) - 1)
 
@@ -163,13 +156,11 @@ class _Place:
 def _size_of(batches: Sequence[Tensor]) -> int:
     sizes = {b.shape[0] for b in batches}
     if not sizes:
-        raise RuntimeError(
-            f"vmap: there is nothing to map over: every axis in 'in_axes' is None{where()}"
-        )
+        fail("vmap: there is nothing to map over: every axis in 'in_axes' is None")
     if len(sizes) > 1:
-        raise RuntimeError(
+        fail(
             "The 'axis_size' of each argument in the scope of 'vmap' should be equal, but got "
-            f"{' and '.join(map(str, sorted(sizes)))}{where()}"
+            f"{' and '.join(map(str, sorted(sizes)))}"
         )
     return int(sizes.pop())
 
@@ -178,9 +169,9 @@ def _result(over: Tensor | None, one: Tensor, size: int, axis: Any) -> Tensor:
     """An output over the batch, with the batch's dimension where it is to be."""
     if axis is None:
         if over is not None:
-            raise RuntimeError(
-                "vmap: an output that differs from example to example has None in 'out_axes'; only "
-                f"what is the same for all of them can{where()}"
+            fail(
+                "vmap: an output that differs from example to example has None in 'out_axes'; only what is "
+                "the same for all of them can"
             )
         return one
     place = _axis_of(axis, one.ndim + 1, "out_axes")
@@ -210,9 +201,8 @@ def vmap(fn: Any, in_axes: Any = 0, out_axes: Any = 0) -> Callable[..., Any]:
     """
     cells = _ensemble(fn)
     if not cells and not callable(fn):
-        raise RuntimeError(
+        fail(
             f"vmap: 'fn' must be a function, a Cell or a list of Cells, but got {type(fn).__name__}"
-            f"{where()}"
         )
     if isinstance(in_axes, Tensor):
         raise TypeError(
@@ -242,9 +232,7 @@ def vmap(fn: Any, in_axes: Any = 0, out_axes: Any = 0) -> Callable[..., Any]:
 
         over = over_examples(of_one, batches)
         if not outputs:
-            raise RuntimeError(
-                f"vmap: {function_name(fn)} returned no tensor, but {type(shape).__name__}{where()}"
-            )
+            fail(f"vmap: {function_name(fn)} returned no tensor, but {type(shape).__name__}")
         weights.assign(over[len(outputs) :])
         found = iter(over)
 
@@ -259,9 +247,7 @@ def vmap(fn: Any, in_axes: Any = 0, out_axes: Any = 0) -> Callable[..., Any]:
 
     def mapped(*args: Any, **kwargs: Any) -> Any:
         if kwargs:
-            raise TypeError(
-                f"vmap: arguments are given by position, but got {', '.join(kwargs)} by name{where()}"
-            )
+            bad_type(f"vmap: arguments are given by position, but got {', '.join(kwargs)} by name")
         return run(record, args, {}, cache)
 
     return functools.update_wrapper(mapped, one, updated=())
@@ -280,7 +266,7 @@ def _ensemble(fn: Any) -> list[Any]:
         return []
     cells = list(fn)  # type: ignore[arg-type]
     if not cells or not all(isinstance(c, CellBase) for c in cells):
-        raise RuntimeError(f"vmap: a list must hold Cells, at least one of them{where()}")
+        fail("vmap: a list must hold Cells, at least one of them")
     return cells
 
 
@@ -295,12 +281,12 @@ class _Weights:
         shapes = [[(tuple(p.shape), p.dtype) for p in found] for found in self.of_cells]
         for i, other in enumerate(shapes[1:], 1):
             if other != shapes[0] or type(cells[i]) is not type(cells[0]):
-                raise RuntimeError(
-                    "vmap: the cells of a list must have one structure; cell "
-                    f"{i} has other parameters than cell 0{where()}"
+                fail(
+                    f"vmap: the cells of a list must have one structure; cell {i} has other parameters than "
+                    "cell 0"
                 )
         if cells and not self.first:
-            raise RuntimeError(f"vmap: the cells of the list have no parameters{where()}")
+            fail("vmap: the cells of the list have no parameters")
         for same in zip(*self.of_cells, strict=True):
             parts = [_ops.reshape(p, [1, *p.shape]) for p in same]
             self.batches.append(_ops.concat(parts, 0))

@@ -10,6 +10,7 @@ from typing import Any
 from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import tree
+from gradcell.base.errors import bad_type, bad_value, fail
 from gradcell.base.location import where
 from gradcell.compilation.compiled import run_traced
 from gradcell.derivatives.own_derivatives import Pullback, Tensors, call, defined_at, filled, fitted
@@ -23,7 +24,7 @@ class _Rule:
     def __init__(self, fun: Callable[..., Any], nondiff_argnums: Sequence[int] = ()) -> None:
         kind = type(self).__name__
         if not callable(fun):
-            raise TypeError(f"{kind}: expected a function, got {type(fun).__name__}{where()}")
+            bad_type(f"{kind}: expected a function, got {type(fun).__name__}")
         if isinstance(nondiff_argnums, int):
             nondiff_argnums = (nondiff_argnums,)
         self.fun = fun
@@ -44,9 +45,8 @@ class _Rule:
             return list(args)
         bound.apply_defaults()
         if bound.kwargs:
-            raise TypeError(
-                f"{type(self).__name__} {defined_at(self.fun)}: arguments by keyword alone have no "
-                f"derivative{where()}"
+            bad_type(
+                f"{type(self).__name__} {defined_at(self.fun)}: arguments by keyword alone have no derivative"
             )
         return list(bound.args)
 
@@ -54,9 +54,9 @@ class _Rule:
         given = self._positional(args, kwargs)
         for i in self.nondiff:
             if not 0 <= i < len(given):
-                raise ValueError(
-                    f"{type(self).__name__}: nondiff_argnums {i} is not one of the {len(given)} arguments "
-                    f"of {defined_at(self.fun)}{where()}"
+                bad_value(
+                    f"{type(self).__name__}: nondiff_argnums {i} is not one of the {len(given)} arguments of "
+                    f"{defined_at(self.fun)}"
                 )
         differentiable = [x for i, x in enumerate(given) if i not in self.nondiff]
         inputs = [_core.record(x) for x in tree.leaves(differentiable)]  # it may write into them
@@ -65,9 +65,9 @@ class _Rule:
         name = f"{type(self).__name__} {defined_at(self.fun)}"
         rule = self._rule_of(out, given, name)  # (raises if there is none yet)
         if _core.differentiated(values, inputs):
-            raise ValueError(
-                f"{name} uses a tensor or Parameter that is being differentiated, but is not "
-                f"one of its arguments, so its rule gives no derivative: make it an argument{where()}"
+            bad_value(
+                f"{name} uses a tensor or Parameter that is being differentiated, but is not one of its "
+                "arguments, so its rule gives no derivative: make it an argument"
             )
         if not inputs or not values:
             return out
@@ -114,7 +114,7 @@ class custom_vjp(_Rule):
         """Sets the rule. Returns itself."""
         for f in (fwd, bwd):
             if not callable(f):
-                raise TypeError(f"defvjp: expected functions, got {type(f).__name__}{where()}")
+                bad_type(f"defvjp: expected functions, got {type(f).__name__}")
         self.fwd, self.bwd = fwd, bwd
         return self
 
@@ -130,14 +130,14 @@ class custom_vjp(_Rule):
         ) -> Tensors:
             made = fwd(*self._arranged(static, tree.refill(parts, inputs)))
             if not isinstance(made, tuple) or len(made) != 2:
-                raise TypeError(
+                bad_type(
                     f"{name}: {defined_at(fwd)} must give (output, residuals), a tuple of two, got "
-                    f"{type(made).__name__}{f' of {len(made)}' if isinstance(made, tuple) else ''}{where()}"
+                    f"{type(made).__name__}{f' of {len(made)}' if isinstance(made, tuple) else ''}"
                 )
             if not tree.same_structure(made[0], tree.refill(shape_out, outputs)):
-                raise TypeError(
-                    f"{name}: the output of {defined_at(fwd)} does not have the structure "
-                    f"of the function's output{where()}"
+                bad_type(
+                    f"{name}: the output of {defined_at(fwd)} does not have the structure of the function's "
+                    "output"
                 )
             dout = tree.refill(shape_out, filled(cotangents, outputs))
             found = bwd(*static, made[1], dout)
@@ -145,9 +145,9 @@ class custom_vjp(_Rule):
             if not isinstance(found, (tuple, list)):
                 found = (found,)
             if len(found) != count:
-                raise RuntimeError(
-                    f"{name}: {defined_at(bwd)} must give a gradient for each of {count} arguments, "
-                    f"got {len(found)}{where()}"
+                fail(
+                    f"{name}: {defined_at(bwd)} must give a gradient for each of {count} arguments, got "
+                    f"{len(found)}"
                 )
             return gradients_of(found, parts, inputs, f"{name}: {defined_at(bwd)}")
 
@@ -177,9 +177,7 @@ def _collect(wanted: Any, got: Any, who: str, made: list[Tensor | None]) -> None
         if got is None or not isinstance(got, (tuple, list)):
             got = [None] * len(parts) if not isinstance(got, Tensor) else [got]
         if len(got) != len(parts):
-            raise RuntimeError(
-                f"{who} gave {len(got)} gradients for {len(parts)} tensors of one argument{where()}"
-            )
+            fail(f"{who} gave {len(got)} gradients for {len(parts)} tensors of one argument")
         for w, g in zip(parts, got, strict=True):
             _collect(w, g, who, made)
 
@@ -215,7 +213,7 @@ class custom_jvp(_Rule):
     def defjvp(self, jvp: Callable[..., Any]) -> Callable[..., Any]:
         """Sets the rule. Returns it, so that it can be a decorator."""
         if not callable(jvp):
-            raise TypeError(f"defjvp: expected a function, got {type(jvp).__name__}{where()}")
+            bad_type(f"defjvp: expected a function, got {type(jvp).__name__}")
         self.jvp = jvp
         return jvp
 
@@ -227,9 +225,8 @@ class custom_jvp(_Rule):
             *before, primals, tangents = args
             out = self.fun(*self._arranged(before, primals))
             if len(terms) != len(primals):
-                raise RuntimeError(
-                    f"defjvps of {defined_at(self.fun)}: {len(terms)} terms for {len(primals)} "
-                    f"arguments{where()}"
+                fail(
+                    f"defjvps of {defined_at(self.fun)}: {len(terms)} terms for {len(primals)} arguments"
                 )
             total: Any = None
             for term, t in zip(terms, tangents, strict=True):
@@ -265,24 +262,23 @@ class _Pushforward(Pullback):
         moved = tuple(tree.refill(self.parts, filled(tangents, inputs)))
         made = self.jvp(*tree.refill(self.outline, kept), primals, moved)
         if not isinstance(made, tuple) or len(made) != 2:
-            raise TypeError(
+            bad_type(
                 f"{self.name}: {defined_at(self.jvp)} must give (output, tangent), a tuple of two, got "
-                f"{type(made).__name__}{where()}"
+                f"{type(made).__name__}"
             )
         found = (
             [made[1]] if isinstance(made[1], Tensor) or made[1] is None else tree.leaves(made[1])
         )
         if len(found) != self.count:
-            raise RuntimeError(
-                f"{self.name}: {defined_at(self.jvp)} gave {len(found)} tangents for "
-                f"{self.count} outputs{where()}"
+            fail(
+                f"{self.name}: {defined_at(self.jvp)} gave {len(found)} tangents for {self.count} outputs"
             )
         checked = []
         for k, (t, y) in enumerate(zip(found, outputs, strict=True)):
             if t is not None and list(t.shape) != list(y.shape):
-                raise RuntimeError(
-                    f"{self.name}: tangent {k} of {defined_at(self.jvp)} should be of shape "
-                    f"{list(y.shape)}, but got {list(t.shape)}{where()}"
+                fail(
+                    f"{self.name}: tangent {k} of {defined_at(self.jvp)} should be of shape {list(y.shape)}, "
+                    f"but got {list(t.shape)}"
                 )
             if t is not None and t.dtype != y.dtype:
                 t = _core.ops.cast(t, y.dtype)

@@ -11,6 +11,7 @@ import numpy as np
 
 from gradcell._core import Tensor
 from gradcell.base import tree
+from gradcell.base.errors import bad_type, bad_value
 from gradcell.base.location import where
 from gradcell.derivatives.own_derivatives import defined_at
 from gradcell.derivatives.transform import grad, jvp
@@ -71,19 +72,18 @@ def check_grads(
     arguments without derivatives, ValueError for other modes or an order below 1.
     """
     if not callable(fn):
-        raise TypeError(f"check_grads: expected a function, got {type(fn).__name__}{where()}")
+        bad_type(f"check_grads: expected a function, got {type(fn).__name__}")
     if order < 1 or not modes or any(m not in _ALONG for m in modes):
-        raise ValueError(
-            f"check_grads: order {order} must be at least 1, and modes {tuple(modes)} of 'rev' and "
-            f"'fwd'{where()}"
+        bad_value(
+            f"check_grads: order {order} must be at least 1, and modes {tuple(modes)} of 'rev' and 'fwd'"
         )
     given = args if isinstance(args, (tuple, list)) else (args,)
     xs = [x if isinstance(x, Tensor) else Tensor(np.asarray(x)) for x in given]
     for i, x in enumerate(xs):
         if not x.dtype.is_floating:
-            raise TypeError(
-                f"check_grads: cannot differentiate with respect to argument {i} of dtype {x.dtype}; "
-                f"cast it to a floating dtype{where()}"
+            bad_type(
+                f"check_grads: cannot differentiate with respect to argument {i} of dtype {x.dtype}; cast it "
+                "to a floating dtype"
             )
     size = min(x.dtype.itemsize for x in xs)
     h, most = step or _STEPS[size], tolerance or _TOLERANCES[size]
@@ -95,9 +95,7 @@ def check_grads(
 
     weights = [drawn(y) if y.dtype.is_floating else None for y in tree.leaves(fn(*xs))]
     if not any(w is not None for w in weights):
-        raise TypeError(
-            f"check_grads: {defined_at(fn)} gives no floating tensor to differentiate{where()}"
-        )
+        bad_type(f"check_grads: {defined_at(fn)} gives no floating tensor to differentiate")
     direction = [drawn(x) for x in xs]
 
     def scalar(*points: Tensor) -> Tensor:

@@ -10,6 +10,7 @@ from typing import Any
 
 from gradcell import _core
 from gradcell._core import Tensor
+from gradcell.base.errors import bad_type, bad_value, fail
 from gradcell.base.location import where
 from gradcell.derivatives.own_derivatives import Pullback, Tensors, defined_at
 
@@ -19,9 +20,7 @@ __all__ = ["HookHandle"]
 def check_hook(hook: Any) -> None:
     """Raises TypeError unless hook can be called."""
     if not callable(hook):
-        raise TypeError(
-            f"Expected a callable hook function, but got {type(hook).__name__}.{where()}"
-        )
+        bad_type(f"Expected a callable hook function, but got {type(hook).__name__}.")
 
 
 class HookHandle:
@@ -60,14 +59,14 @@ def hooked(gradient: Tensor, hooks: dict[int, Callable[..., Any]]) -> Tensor:
         if new is None:
             continue
         if not isinstance(new, Tensor):
-            raise RuntimeError(
+            fail(
                 f"A tensor hook should return a Tensor, but got type: {type(new).__name__}. "
-                f"({defined_at(hook)}){where()}"
+                f"({defined_at(hook)})"
             )
         if tuple(new.shape) != tuple(gradient.shape):
-            raise ValueError(
-                f"register_hook: {defined_at(hook)} got a gradient of shape {list(gradient.shape)} and "
-                f"must return one of that shape, or None, but it returned {list(new.shape)}{where()}"
+            bad_value(
+                f"register_hook: {defined_at(hook)} got a gradient of shape {list(gradient.shape)} and must "
+                f"return one of that shape, or None, but it returned {list(new.shape)}"
             )
         gradient = new if new.dtype == gradient.dtype else _core.ops.cast(new, gradient.dtype)
     return gradient
@@ -129,9 +128,9 @@ def requires_grad_(self: Tensor, requires_grad: bool = True) -> None:
     Raises RuntimeError for False on a tensor that a derivative passes through.
     """
     if not requires_grad and self._traced and self._requires_grad:
-        raise RuntimeError(
-            "You can only set requires_grad false to a leaf tensor! Use ops.stop_gradient for a tensor "
-            f"that is a constant of derivatives{where()}"
+        fail(
+            "You can only set requires_grad false to a leaf tensor! Use ops.stop_gradient for a tensor that "
+            "is a constant of derivatives"
         )
     self.__dict__["_asked"] = bool(requires_grad)
 
@@ -142,7 +141,7 @@ def retain_grad(self: Tensor) -> None:
     Raises RuntimeError if no derivative reaches it.
     """
     if not self._requires_grad:
-        raise RuntimeError(f"Can't retain grad, if tensor has requires=False{where()}")
+        fail("Can't retain grad, if tensor has requires=False")
     if self.__dict__.get("_retains_grad"):
         return
     self.__dict__["_retains_grad"] = True

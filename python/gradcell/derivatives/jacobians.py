@@ -13,7 +13,7 @@ from typing import Any
 from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import arguments, tree
-from gradcell.base.location import where
+from gradcell.base.errors import bad_type, bad_value
 from gradcell.base.signposts import explains_arguments
 from gradcell.compilation.compiled import cache_for, function_name, run
 from gradcell.derivatives.batching import in_vmap, moved_axis, over_examples
@@ -125,15 +125,15 @@ def _jacobian(
     def jacobian(*args: Any) -> Any:
         for p in positions:
             if p >= len(args):
-                raise ValueError(
-                    f"{name}: the element in grad_position must belong to [0, {len(args)}), the "
-                    f"number of arguments, but got {p}: grad_position {p} is too large{where()}"
+                bad_value(
+                    f"{name}: the element in grad_position must belong to [0, {len(args)}), the number of "
+                    f"arguments, but got {p}: grad_position {p} is too large"
                 )
             x = arguments.tensor(args[p], name, f"argument {p}")
             if not x.dtype.is_floating:
-                raise TypeError(
-                    f"{name}: cannot differentiate with respect to argument {p} of dtype {x.dtype}; "
-                    f"cast it to a floating dtype{where()}"
+                bad_type(
+                    f"{name}: cannot differentiate with respect to argument {p} of dtype {x.dtype}; cast it "
+                    "to a floating dtype"
                 )
         return run(record, args, {}, cache)
 
@@ -212,13 +212,11 @@ def hessian(fn: Any, grad_position: Any = 0, has_aux: bool = False) -> Callable[
 
 def _check_directions(name: str, xs: Sequence[Tensor], vs: Sequence[Tensor]) -> None:
     if len(xs) != len(vs):
-        raise ValueError(
-            f"{name}: v has invalid length: should be {len(xs)}, but got {len(vs)}{where()}"
-        )
+        bad_value(f"{name}: v has invalid length: should be {len(xs)}, but got {len(vs)}")
     if [(tuple(x.shape), x.dtype) for x in xs] != [(tuple(t.shape), t.dtype) for t in vs]:
-        raise ValueError(
-            f"{name}: inputs and v must have the same shapes and dtypes, got "
-            f"{[list(x.shape) for x in xs]} and {[list(t.shape) for t in vs]}{where()}"
+        bad_value(
+            f"{name}: inputs and v must have the same shapes and dtypes, got {[list(x.shape) for x in xs]} "
+            f"and {[list(t.shape) for t in vs]}"
         )
 
 

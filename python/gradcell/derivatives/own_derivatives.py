@@ -14,7 +14,7 @@ from typing import Any
 from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import tree
-from gradcell.base.location import where
+from gradcell.base.errors import fail
 
 _ops = _core.ops
 
@@ -50,10 +50,7 @@ def fitted(gradient: Any, x: Tensor, who: str, number: int) -> Tensor | None:
     if not isinstance(gradient, Tensor):
         if isinstance(gradient, (int, float)) and gradient == 0:
             return None
-        raise RuntimeError(
-            f"{who}: Gradient should be none or tensor, position: {number} type: {type(gradient)}"
-            f"{where()}"
-        )
+        fail(f"{who}: Gradient should be none or tensor, position: {number} type: {type(gradient)}")
     if gradient.dtype != x.dtype:
         gradient = _ops.cast(gradient, x.dtype)
     wanted, got = list(x.shape), list(gradient.shape)
@@ -64,9 +61,9 @@ def fitted(gradient: Any, x: Tensor, who: str, number: int) -> Tensor | None:
     if lead < 0 or any(
         got[i] != wanted[i - lead] for i in range(lead, len(got)) if i not in summed
     ):
-        raise RuntimeError(
-            f"{who}: the gradient with respect to input {number} should be of shape {wanted}, or "
-            f"one that this broadcasts to, but got {got}{where()}"
+        fail(
+            f"{who}: the gradient with respect to input {number} should be of shape {wanted}, or one that "
+            f"this broadcasts to, but got {got}"
         )
     return _ops.reshape(_ops.reduce_sum(gradient, summed), wanted)
 

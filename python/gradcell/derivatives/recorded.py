@@ -9,7 +9,7 @@ from typing import Any
 from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import tree
-from gradcell.base.location import where
+from gradcell.base.errors import bad_type, bad_value, fail
 from gradcell.derivatives.checks import check_outputs, check_real, refuse_in_no_grad
 from gradcell.derivatives.transform import _after_hooks
 from gradcell.tensors.parameter import Parameter
@@ -39,12 +39,12 @@ class watch:
         found = tree.leaves(tensors)
         for t in found:
             if not t.dtype.is_floating:
-                raise TypeError(
-                    f"watch: cannot differentiate with respect to a tensor of {t.dtype}; cast it "
-                    f"to a floating dtype{where()}"
+                bad_type(
+                    f"watch: cannot differentiate with respect to a tensor of {t.dtype}; cast it to a "
+                    "floating dtype"
                 )
         if not found:
-            raise TypeError(f"watch: expected tensors to differentiate with respect to{where()}")
+            bad_type("watch: expected tensors to differentiate with respect to")
         self._given = tensors
         self._aliases: list[Tensor] = []
         self._trace: _core.Trace | None = None
@@ -104,10 +104,10 @@ def gradients(ys: Any, xs: Any, cotangents: Any = None) -> Any:
     """
     refuse_in_no_grad()
     if not _core.in_trace():
-        raise RuntimeError(
-            "gradients: nothing is recorded here, so ys are only values. Compute them inside "
-            "`with gradcell.watch(x) as x:`, or in a function under gradcell.jit, or take "
-            f"gradcell.grad of a function{where()}"
+        fail(
+            "gradients: nothing is recorded here, so ys are only values. Compute them inside `with "
+            "gradcell.watch(x) as x:`, or in a function under gradcell.jit, or take gradcell.grad of a "
+            "function"
         )
     outputs, wrt = tree.leaves(ys), tree.leaves(xs)
     check_outputs("gradients: ys", outputs)
@@ -124,18 +124,18 @@ def gradients(ys: Any, xs: Any, cotangents: Any = None) -> Any:
 
 def _check_recorded(wrt: list[Tensor]) -> None:
     if not wrt:
-        raise TypeError(f"gradients: xs has no tensor to differentiate with respect to{where()}")
+        bad_type("gradients: xs has no tensor to differentiate with respect to")
     for x in wrt:
         if not x.dtype.is_floating:
-            raise TypeError(
-                f"gradients: cannot differentiate with respect to a tensor of {x.dtype} among xs; "
-                f"cast it to a floating dtype{where()}"
+            bad_type(
+                f"gradients: cannot differentiate with respect to a tensor of {x.dtype} among xs; cast it to "
+                "a floating dtype"
             )
         if not _core.apart(x):
-            raise ValueError(
+            bad_value(
                 f"gradients: a tensor of shape {list(x.shape)} among xs is not watched here: it was "
-                "computed, is a constant, or its scope has closed. Compute ys from what "
-                f"`with gradcell.watch(x) as x:` gives{where()}"
+                "computed, is a constant, or its scope has closed. Compute ys from what `with "
+                "gradcell.watch(x) as x:` gives"
             )
 
 
@@ -147,9 +147,7 @@ def _seeds(ys: Any, outputs: list[Tensor], cotangents: Any) -> list[Tensor | Non
         [cotangents] if isinstance(ys, Tensor) and not _is_tree(cotangents) else _items(cotangents)
     )
     if len(given) != len(outputs):
-        raise ValueError(
-            f"gradients: there are {len(outputs)} ys and {len(given)} cotangents{where()}"
-        )
+        bad_value(f"gradients: there are {len(outputs)} ys and {len(given)} cotangents")
     return [_seed(y, c) for y, c in zip(outputs, given, strict=True)]
 
 
@@ -171,13 +169,12 @@ def _seed(y: Tensor, cotangent: Any) -> Tensor | None:
     if isinstance(cotangent, (int, float)):
         return _core.ops.full(list(y.shape), float(cotangent), y.dtype)
     if not isinstance(cotangent, Tensor):
-        raise TypeError(
-            f"gradients: a cotangent must be a Tensor, a number or None, got "
-            f"{type(cotangent).__name__}{where()}"
+        bad_type(
+            f"gradients: a cotangent must be a Tensor, a number or None, got {type(cotangent).__name__}"
         )
     if tuple(cotangent.shape) != tuple(y.shape):
-        raise ValueError(
+        bad_value(
             f"gradients: a cotangent must have the shape of its y, {list(y.shape)}, but has "
-            f"{list(cotangent.shape)}{where()}"
+            f"{list(cotangent.shape)}"
         )
     return cotangent if cotangent.dtype == y.dtype else cotangent.astype(y.dtype)

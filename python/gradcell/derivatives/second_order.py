@@ -9,7 +9,7 @@ from typing import Any
 from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import arguments, tree
-from gradcell.base.location import where
+from gradcell.base.errors import bad_type, bad_value
 from gradcell.compilation.compiled import function_name, run
 from gradcell.derivatives.batching import vmap
 from gradcell.derivatives.checks import (
@@ -43,18 +43,14 @@ def gauss_newton_product(
     """
     arguments.function(fn, "gauss_newton_product")
     if (grad_position is None) == (weights is None):
-        raise ValueError(
-            f"gauss_newton_product: one of grad_position and weights must be given{where()}"
-        )
+        bad_value("gauss_newton_product: one of grad_position and weights must be given")
     positions = () if grad_position is None else check_positions(grad_position)
     parameters = [] if weights is None else check_weights(weights)
     single = isinstance(grad_position, int) or isinstance(weights, Tensor)
 
     def product(*args: Any) -> Any:
         if not args:
-            raise TypeError(
-                f"gauss_newton_product: the last argument is the vector, but there is none{where()}"
-            )
+            bad_type("gauss_newton_product: the last argument is the vector, but there is none")
         for p in positions:
             check_argument(function_name(fn), args[:-1], p)
         return run(record, args, {}, None)
@@ -85,9 +81,9 @@ def _check_vectors(vectors: list[Tensor], wrt: list[Tensor]) -> None:
     got = [(list(v.shape), v.dtype) for v in vectors]
     wanted = [(list(x.shape), x.dtype) for x in wrt]
     if got != wanted:
-        raise ValueError(
-            "gauss_newton_product: the vector must have the shapes and dtypes of the "
-            f"argument or Parameters, {[s for s, _ in wanted]}, but got {[s for s, _ in got]}{where()}"
+        bad_value(
+            "gauss_newton_product: the vector must have the shapes and dtypes of the argument or "
+            f"Parameters, {[s for s, _ in wanted]}, but got {[s for s, _ in got]}"
         )
 
 
@@ -97,9 +93,9 @@ def _curvature(loss: Callable[..., Tensor], outputs: list[Tensor], v: list[Tenso
     try:
         value = loss(*[_core.record(p) for p in points])
         if not isinstance(value, Tensor) or value.size != 1:
-            raise TypeError(
-                f"gauss_newton_product: loss must give one number of the outputs, got "
-                f"{list(value.shape) if isinstance(value, Tensor) else type(value).__name__}{where()}"
+            bad_type(
+                "gauss_newton_product: loss must give one number of the outputs, got "
+                f"{list(value.shape) if isinstance(value, Tensor) else type(value).__name__}"
             )
         slope = _core.adjoint([value], [None], points)
         return _core.tangent(slope, points, v)

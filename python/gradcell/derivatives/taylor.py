@@ -14,7 +14,7 @@ from typing import Any
 from gradcell import _core, dtype as dtypes
 from gradcell._core import Tensor
 from gradcell.base import arguments, tree
-from gradcell.base.location import where
+from gradcell.base.errors import bad_index, bad_type, bad_value
 from gradcell.compilation.compiled import cache_for, function_name, run
 from gradcell.derivatives.checks import check_argument, check_outputs, check_positions, check_real
 
@@ -55,16 +55,13 @@ _TYPES = "`mstype.int32, mstype.int64, mstype.float32, mstype.float64`"
 def _floating(name: str, what: str, x: Any, like: Any = None) -> Tensor:
     """A tensor of one of the dtypes that MindSpore takes, integers as float32."""
     if not isinstance(x, Tensor):
-        raise TypeError(
-            f"For 'F.{name}', the {what} must be Tensor, got {type(x).__name__}{where()}"
-        )
+        bad_type(f"For 'F.{name}', the {what} must be Tensor, got {type(x).__name__}")
     known = x.dtype in (dtypes.int32, dtypes.int64, dtypes.float32, dtypes.float64)
     if not known or (like is not None and x.dtype != like.dtype):
         one = "the elements' types of primals and series must be the same and"
-        raise TypeError(
-            f"For `F.{name}`, {one if name == 'jet' else 'the elements of primals must'} belong to "
-            f"{_TYPES}, but got {x.dtype}"
-            f"{'' if like is None else f' beside {like.dtype}'}{where()}"
+        bad_type(
+            f"For `F.{name}`, {one if name == 'jet' else 'the elements of primals must'} belong to {_TYPES}, "
+            f"but got {x.dtype}{'' if like is None else f' beside {like.dtype}'}"
         )
     return x if x.dtype.is_floating else x.astype(dtypes.float32)
 
@@ -76,9 +73,9 @@ def _series_of(primal: Any, series: Any) -> tuple[Tensor, Tensor]:
     if tuple(s.shape) == tuple(x.shape):
         s = _ops.reshape(s, [1, *x.shape])
     if tuple(s.shape[1:]) != tuple(x.shape) or s.ndim == 0:
-        raise ValueError(
-            "In series, the shape of each element must be the same as the primals. Got "
-            f"{list(series.shape)} for {list(x.shape)}{where()}"
+        bad_value(
+            f"In series, the shape of each element must be the same as the primals. Got {list(series.shape)} "
+            f"for {list(x.shape)}"
         )
     return x, s
 
@@ -149,20 +146,15 @@ def jet(fn: Callable[..., Any], primals: Any, series: Any) -> tuple[Any, Any]:
     if isinstance(primals, Tensor) and isinstance(series, Tensor):
         primals, series = (primals,), (series,)
     elif not (isinstance(primals, tuple) and isinstance(series, tuple)):
-        raise TypeError(
-            f"For 'F.jet', the 'primals' and `series` must be both Tensor or tuple.{where()}"
-        )
+        bad_type("For 'F.jet', the 'primals' and `series` must be both Tensor or tuple.")
     if len(primals) != len(series):
-        raise ValueError(
-            "The lengths of primals and series must be the same. Got "
-            f"{len(primals)} and {len(series)}{where()}"
+        bad_value(
+            f"The lengths of primals and series must be the same. Got {len(primals)} and {len(series)}"
         )
     pairs = [_series_of(x, s) for x, s in zip(primals, series, strict=True)]
     orders = {s.shape[0] for _, s in pairs}
     if len(orders) != 1:
-        raise ValueError(
-            f"jet: the series must have equally many orders, got {sorted(orders)}{where()}"
-        )
+        bad_value(f"jet: the series must have equally many orders, got {sorted(orders)}")
     order = orders.pop()
     xs, ss = [x for x, _ in pairs], [s for _, s in pairs]
     return _taylor("jet", fn, xs, ss, order, list(range(1, order + 1)))  # type: ignore[no-any-return]
@@ -179,14 +171,12 @@ def derivative(fn: Callable[..., Any], primals: Any, order: int) -> tuple[Any, A
     """
     arguments.function(fn, "derivative")
     if not isinstance(order, int) or isinstance(order, bool):
-        raise TypeError(f"For `F.derivative`, the type of order must be int.{where()}")
+        bad_type("For `F.derivative`, the type of order must be int.")
     if order < 1:
-        raise ValueError(
-            f"For `F.derivative`, value of order should not be less than 1, but got {order}.{where()}"
-        )
+        bad_value(f"For `F.derivative`, value of order should not be less than 1, but got {order}.")
     items = primals if isinstance(primals, tuple) else (primals,)
     if not items:
-        raise ValueError(f"For `F.derivative`, the primals must not be empty.{where()}")
+        bad_value("For `F.derivative`, the primals must not be empty.")
     xs = [_floating("derivative", "primals", x) for x in items]
     return _taylor("derivative", fn, xs, None, order, [order])  # type: ignore[no-any-return]
 
@@ -225,9 +215,9 @@ def _transformed(
             if not has_aux:
                 return out
             if not isinstance(out, (tuple, list)) or len(out) < 2:
-                raise ValueError(
-                    "When has_aux is True, origin fn requires more than one outputs."
-                    f" {function_name(fn)} returned one{where()}"
+                bad_value(
+                    f"When has_aux is True, origin fn requires more than one outputs. {function_name(fn)} "
+                    "returned one"
                 )
             aux[:] = out[1:]
             return out[0]
@@ -255,11 +245,10 @@ def _laplacian(name: str, fn: Any, grad_position: Any, has_aux: bool, twice: boo
         mixing = _core.first_mixing_rows(outputs, wrt, order, False) if _have_rows(wrt) else ""
         size = sum(x.size for x in wrt)
         if mixing and max(x.ndim for x in wrt) > 1 and size > MOST_DIRECTIONS:
-            raise ValueError(
-                f"{name}: {mixing} combines rows of arguments of shapes "
-                f"{[list(x.shape) for x in wrt]}, so that each row's result depends on all {size} "
-                "elements. Let the function treat rows one by one, or give it fewer at a time"
-                f"{where()}"
+            bad_value(
+                f"{name}: {mixing} combines rows of arguments of shapes {[list(x.shape) for x in wrt]}, so "
+                f"that each row's result depends on all {size} elements. Let the function treat rows one by "
+                "one, or give it fewer at a time"
             )
         return _core.laplacian(outputs, wrt, mixing is None, twice)
 
@@ -309,16 +298,16 @@ def _point_size(
     if not batched:
         return sum(x.size for x in wrt)
     if not _have_rows(wrt):
-        raise ValueError(
+        bad_value(
             f"{name}: the arguments must contain the same number of points along their first dimension, got "
-            f"shapes {[list(x.shape) for x in wrt]}{where()}"
+            f"shapes {[list(x.shape) for x in wrt]}"
         )
     mixing = _core.first_mixing_rows(outputs, wrt, order, in_place)
     if mixing:
-        raise ValueError(
-            f"{name}: {mixing} combines rows, or moves them, so that the function has no derivatives "
-            "by a row's coordinates alone. Let it treat rows one by one, or pass batched=False for a "
-            f"function of one point{where()}"
+        bad_value(
+            f"{name}: {mixing} combines rows, or moves them, so that the function has no derivatives by a "
+            "row's coordinates alone. Let it treat rows one by one, or pass batched=False for a function of "
+            "one point"
         )
     return sum(x.size for x in wrt) // max(1, wrt[0].shape[0])
 
@@ -357,9 +346,7 @@ def partials(
         for i in chosen:
             for coordinate in i:
                 if not 0 <= coordinate < size:
-                    raise IndexError(
-                        f"partials: there is no coordinate {coordinate}; a point has {size}{where()}"
-                    )
+                    bad_index(f"partials: there is no coordinate {coordinate}; a point has {size}")
         orders = [[i.count(c) for c in range(size)] for i in chosen if i]
         found = _core.partials(outputs, wrt, rows, orders)
         made = iter(zip(*found, strict=True))
@@ -373,7 +360,7 @@ def _index(index: Any) -> tuple[int, ...]:
     items = tuple(index) if isinstance(index, (tuple, list)) else (index,)
     for c in items:
         if not isinstance(c, int) or isinstance(c, bool):
-            raise TypeError(f"partials: an index must be a tuple of ints, got {index!r}{where()}")
+            bad_type(f"partials: an index must be a tuple of ints, got {index!r}")
     return tuple(sorted(items))
 
 
@@ -401,9 +388,9 @@ def divergence(
         count = x.size // size if size else 0
         for out in outputs:
             if tuple(out.shape) != tuple(x.shape):
-                raise ValueError(
-                    "divergence: a vector field has the shape of its argument, got "
-                    f"{list(out.shape)} for {list(x.shape)}{where()}"
+                bad_value(
+                    f"divergence: a vector field has the shape of its argument, got {list(out.shape)} for "
+                    f"{list(x.shape)}"
                 )
         units = [[int(i == c) for i in range(size)] for c in range(size)]
         found = _core.partials(outputs, wrt, rows, units)
@@ -418,5 +405,5 @@ def divergence(
         return result
 
     if not isinstance(grad_position, int):
-        raise TypeError(f"divergence: grad_position must be an int, got {grad_position!r}{where()}")
+        bad_type(f"divergence: grad_position must be an int, got {grad_position!r}")
     return _transformed("divergence", fn, grad_position, has_aux, batched, rule)

@@ -14,6 +14,7 @@ from typing import Any, Literal, NoReturn, ParamSpec, TypeVar, overload
 from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import arguments, tree
+from gradcell.base.errors import bad_type, bad_value, fail
 from gradcell.base.location import where
 from gradcell.base.signposts import explains_arguments
 from gradcell.compilation.compiled import MISSED, CompiledCache, cache_for, function_name, own, run
@@ -142,17 +143,15 @@ def _cotangents(name: str, target: Any, outputs: list[Tensor], sens: Any) -> lis
     if isinstance(sens, (int, float)) and len(outputs) == 1:
         given = [Tensor(float(sens), outputs[0].dtype)]
     if len(given) != len(outputs):
-        raise ValueError(
-            f"The given sens gradient's size should be same as out of network! {name} has "
-            f"{len(outputs)} outputs, sens has {len(given)}{where()}"
+        bad_value(
+            f"The given sens gradient's size should be same as out of network! {name} has {len(outputs)} "
+            f"outputs, sens has {len(given)}"
         )
     for out, s in zip(outputs, given, strict=True):
         if s.dtype != out.dtype:
-            raise TypeError(f"sens: The dtype should be {out.dtype}, but got {s.dtype}{where()}")
+            bad_type(f"sens: The dtype should be {out.dtype}, but got {s.dtype}")
         if tuple(s.shape) != tuple(out.shape) and s.size != 1:
-            raise ValueError(
-                f"sens: The shape should be {list(out.shape)}, but got {list(s.shape)}{where()}"
-            )
+            bad_value(f"sens: The shape should be {list(out.shape)}, but got {list(s.shape)}")
     return [
         _core.ops.broadcast_to(_core.ops.reshape(s, []), list(o.shape))
         if tuple(s.shape) != tuple(o.shape)
@@ -173,11 +172,9 @@ def _without_sens(
         *rest, sens = args
         args = tuple(rest)
     else:
-        raise ValueError(f"Grad with sens, but the sens is not provided.{where()}")
+        bad_value("Grad with sens, but the sens is not provided.")
     if not tree.leaves(sens) and not isinstance(sens, (int, float)):
-        raise TypeError(
-            f"sens must be a Tensor or a tuple of them, got {type(sens).__name__}{where()}"
-        )
+        bad_type(f"sens must be a Tensor or a tuple of them, got {type(sens).__name__}")
     return args, kwargs, sens
 
 
@@ -240,7 +237,7 @@ class _GradFunction:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if not callable(self.fn):
-            raise TypeError(f"The fn should be callable, but got {type(self.fn).__name__}{where()}")
+            bad_type(f"The fn should be callable, but got {type(self.fn).__name__}")
         refuse_in_no_grad()
         if self.cache is not None and (found := self.cache.known(args, kwargs)) is not MISSED:
             return found
@@ -465,7 +462,7 @@ class GradOperation:
     def __call__(self, fn: Any, weights: Any = None) -> Callable[..., Any]:
         """The gradient function of fn."""
         if not callable(fn):
-            raise TypeError(f"The fn should be callable, but got {type(fn).__name__}{where()}")
+            bad_type(f"The fn should be callable, but got {type(fn).__name__}")
         single = isinstance(weights, Tensor)
         parameters = check_weights(weights) if weights is not None and self.get_by_list else None
         key = (
@@ -492,9 +489,9 @@ class GradOperation:
                 by_place = "sens" not in kwargs
                 args, kwargs, sens = _without_sens(args, kwargs)
                 if by_place and not args and not kwargs and not self.get_by_list:
-                    raise TypeError(
-                        "GradOperation: with sens_param the last argument is the sens, and none "
-                        f"is left for {function_name(fn)}{where()}"
+                    bad_type(
+                        "GradOperation: with sens_param the last argument is the sens, and none is left for "
+                        f"{function_name(fn)}"
                     )
             positions = [
                 i
@@ -527,9 +524,8 @@ def get_grad(gradients: Any, identifier: Any) -> Tensor:
     Raises TypeError unless identifier is an int or a Parameter, RuntimeError if it is not there.
     """
     if not isinstance(identifier, (int, Parameter)):
-        raise TypeError(
-            "get_grad: the identifier must be an int or a Parameter, got "
-            f"{type(identifier).__name__}{where()}"
+        bad_type(
+            f"get_grad: the identifier must be an int or a Parameter, got {type(identifier).__name__}"
         )
     wanted = identifier.name if isinstance(identifier, Parameter) else identifier
 
@@ -546,7 +542,7 @@ def get_grad(gradients: Any, identifier: Any) -> Tensor:
 
     found = find(gradients)
     if found is None:
-        raise RuntimeError(f"Can not find the gradient for position or Parameter {wanted}{where()}")
+        fail(f"Can not find the gradient for position or Parameter {wanted}")
     return found
 
 
@@ -564,13 +560,11 @@ def jvp(fn: Callable[..., Any], inputs: Any, v: Any, has_aux: bool = False) -> t
     refuse_in_no_grad()
     xs, vs = tensors_of("jvp", "inputs", inputs), tensors_of("jvp", "v", v)
     if len(xs) != len(vs):
-        raise ValueError(
-            f"jvp: v has invalid length: should be {len(xs)}, but got {len(vs)}{where()}"
-        )
+        bad_value(f"jvp: v has invalid length: should be {len(xs)}, but got {len(vs)}")
     if [(tuple(x.shape), x.dtype) for x in xs] != [(tuple(t.shape), t.dtype) for t in vs]:
-        raise ValueError(
-            f"jvp: inputs and v must have the same shapes and dtypes, got "
-            f"{[list(x.shape) for x in xs]} and {[list(t.shape) for t in vs]}{where()}"
+        bad_value(
+            f"jvp: inputs and v must have the same shapes and dtypes, got {[list(x.shape) for x in xs]} and "
+            f"{[list(t.shape) for t in vs]}"
         )
 
     def record(*both: Tensor) -> Any:

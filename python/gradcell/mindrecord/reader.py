@@ -17,6 +17,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from gradcell.base.errors import bad_type, bad_value, unsupported
 from gradcell.base.location import where
 from gradcell.mindrecord.values import (
     ARRAYS,
@@ -190,12 +191,10 @@ def shards_of(owner: str, names: Any) -> list[RecordFile]:
     elif isinstance(names, (list, tuple)) and names:
         files = [RecordFile(os.fspath(name)) for name in names]
     else:
-        raise TypeError(f"{owner}: expected a file's name or a list of them{where()}")
+        bad_type(f"{owner}: expected a file's name or a list of them")
     for file in files[1:]:
         if file.schema != files[0].schema:
-            raise ValueError(
-                f"{owner}: {file.path} has another schema than {files[0].path}{where()}"
-            )
+            bad_value(f"{owner}: {file.path} has another schema than {files[0].path}")
     return files
 
 
@@ -215,15 +214,13 @@ class FileReader:
         operator: Any = None,
     ) -> None:
         if operator is not None:
-            raise NotImplementedError(f"FileReader: 'operator' is not implemented{where()}")
+            unsupported("FileReader: 'operator' is not implemented")
         self._files = shards_of("FileReader", file_name)
         schema = self._files[0].schema
         self._columns = list(schema) if columns is None else list(columns)
         for name in self._columns:
             if name not in schema:
-                raise ValueError(
-                    f"FileReader: there is no field {name!r}; the fields are {list(schema)}{where()}"
-                )
+                bad_value(f"FileReader: there is no field {name!r}; the fields are {list(schema)}")
 
     def get_next(self) -> Iterator[dict[str, Any]]:
         """The rows: numbers, strings, bytes and arrays by the fields' names."""

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from gradcell.base import arguments
+from gradcell.base.errors import bad_type, bad_value
 from gradcell.base.location import where
 from gradcell.mindrecord.reader import FileReader, check_schema
 from gradcell.mindrecord.values import Schema, is_blob, pack_blobs, pack_scalars
@@ -34,10 +35,10 @@ class FileWriter:
 
     def __init__(self, file_name: str, shard_num: int = 1, overwrite: bool = False) -> None:
         if not isinstance(file_name, (str, os.PathLike)):
-            raise TypeError(f"FileWriter: 'file_name' must be a string{where()}")
+            bad_type("FileWriter: 'file_name' must be a string")
         arguments.integer(shard_num, "FileWriter", "shard_num")
         if not 1 <= shard_num <= 1000:
-            raise ValueError(f"FileWriter: 'shard_num' must be in [1, 1000]{where()}")
+            bad_value("FileWriter: 'shard_num' must be in [1, 1000]")
         name = os.fspath(file_name)
         self._paths = [name] if shard_num == 1 else [f"{name}{i}" for i in range(shard_num)]
         self._overwrite = bool(overwrite)
@@ -67,7 +68,7 @@ class FileWriter:
         """
         wrong = check_schema(content)
         if wrong:
-            raise ValueError(f"FileWriter.add_schema: {wrong}{where()}")
+            bad_value(f"FileWriter.add_schema: {wrong}")
         self._schema = {name: dict(field) for name, field in sorted(content.items())}
         self._description = desc or ""
         return 0
@@ -77,16 +78,15 @@ class FileWriter:
         schema = self._need_schema()
         for name in index_fields:
             if name not in schema or is_blob(schema[name]):
-                raise ValueError(
+                bad_value(
                     f"FileWriter.add_index: {name!r} is not a field that holds a number or a string"
-                    f"{where()}"
                 )
         self._index = list(index_fields)
         return "SUCCESS"
 
     def _need_schema(self) -> Schema:
         if self._schema is None:
-            raise ValueError(f"FileWriter: add_schema comes first{where()}")
+            bad_value("FileWriter: add_schema comes first")
         return self._schema
 
     def write_raw_data(self, raw_data: list[dict[str, Any]], parallel_writer: bool = False) -> str:
@@ -143,9 +143,8 @@ class FileWriter:
         }
         text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
         if len(text) + 8 > self._header_size:
-            raise ValueError(
+            bad_value(
                 f"FileWriter: a header of {len(text)} bytes, more than set_header_size allows"
-                f"{where()}"
             )
         with open(path + ".tmp", "wb") as file:
             file.write(struct.pack("<Q", len(text)) + text)
@@ -159,27 +158,24 @@ class FileWriter:
 def _size(name: str, value: Any, least: int, most: int) -> int:
     arguments.integer(value, "FileWriter", name)
     if not least <= value <= most or value % 4:
-        raise ValueError(
-            f"FileWriter: '{name}' must be a multiple of 4 from {least} to {most}{where()}"
-        )
+        bad_value(f"FileWriter: '{name}' must be a multiple of 4 from {least} to {most}")
     return value
 
 
 def _checked(schema: Schema, i: int, row: Any) -> dict[str, Any]:
     owner = "FileWriter.write_raw_data"
     if not isinstance(row, dict):
-        raise TypeError(f"{owner}: row {i} must be a dict, got {type(row).__name__}{where()}")
+        bad_type(f"{owner}: row {i} must be a dict, got {type(row).__name__}")
     made: dict[str, Any] = {}
     for name, field in schema.items():
         if name not in row:
-            raise ValueError(f"{owner}: row {i} has no {name!r}{where()}")
+            bad_value(f"{owner}: row {i} has no {name!r}")
         kind, value = field["type"], row[name]
         if "shape" in field:
             array = np.asarray(value)
             if array.dtype != kind:
-                raise TypeError(
+                bad_type(
                     f"{owner}: {name!r} of row {i} must be an array of {kind}, got {array.dtype}"
-                    f"{where()}"
                 )
             try:
                 made[name] = array.reshape(field["shape"])
@@ -193,11 +189,9 @@ def _checked(schema: Schema, i: int, row: Any) -> dict[str, Any]:
         if kind.startswith("float"):
             kinds = (float, np.floating, int, np.integer)
         if not isinstance(value, kinds) or isinstance(value, bool):
-            raise TypeError(
-                f"{owner}: {name!r} of row {i} must be {kind}, got {type(value).__name__}{where()}"
-            )
+            bad_type(f"{owner}: {name!r} of row {i} must be {kind}, got {type(value).__name__}")
         if kind.startswith("int") and abs(2 * int(row[name]) + 1) >= 2 ** int(kind[3:]):
-            raise ValueError(f"{owner}: {name!r} of row {i} is {value}, no {kind}{where()}")
+            bad_value(f"{owner}: {name!r} of row {i} is {value}, no {kind}")
         made[name] = value
     return made
 
@@ -223,9 +217,9 @@ class _Pages:
         """Adds a row's two parts."""
         raw, blob = struct.pack("<Q", len(raw)) + raw, struct.pack("<Q", len(blob)) + blob
         if max(len(raw), len(blob)) > self.size:
-            raise ValueError(
+            bad_value(
                 f"FileWriter: a row of {max(len(raw), len(blob))} bytes does not fit into a page of "
-                f"{self.size}; see set_page_size{where()}"
+                f"{self.size}; see set_page_size"
             )
         last = self.groups[-1] if self.groups else None
         if (
@@ -325,7 +319,7 @@ def write_rows(
     """
     listed = list(rows)
     if not listed:
-        raise ValueError(f"save: the dataset has no rows{where()}")
+        bad_value("save: the dataset has no rows")
     schema: dict[str, Any] = {}
     for name, array in zip(names, listed[0], strict=True):
         kind = array.dtype.name
@@ -338,7 +332,7 @@ def write_rows(
         elif kind in _SQL:
             schema[name] = {"type": kind}
         else:
-            raise TypeError(f"save: MindRecord has no {kind}, as the column {name!r} is{where()}")
+            bad_type(f"save: MindRecord has no {kind}, as the column {name!r} is")
         if array.ndim and array.dtype.kind not in "US":
             schema[name]["shape"] = [-1, *array.shape[1:]]
     writer = FileWriter(file_name, num_files)

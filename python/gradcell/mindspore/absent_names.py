@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from gradcell.base import notice
+from gradcell.base.errors import unsupported
 from gradcell.base.location import where
 
 #: Why, and 'module: names', below `mindspore`; what there is no use for.
@@ -122,7 +123,7 @@ class _Refused(type):
     path: str
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-        raise NotImplementedError(f"{cls._text()}{where()}")
+        unsupported(f"{cls._text()}")
 
     def __getattr__(cls, name: str) -> Any:
         raise AttributeError(name if name.startswith("__") else f"{cls._text()}{where()}")

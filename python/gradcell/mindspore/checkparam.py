@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from gradcell.base.errors import bad_type, bad_value
 from gradcell.base.location import where
 
 EQ, NE, LT, LE, GT, GE = 1, 2, 3, 4, 5, 6
@@ -32,21 +33,19 @@ def _say(prim_name: Any, arg_name: Any) -> str:
 
 def _number(value: Any, kind: tuple[type, ...], word: str, arg_name: Any, prim_name: Any) -> Any:
     if isinstance(value, bool) or not isinstance(value, kind):
-        raise TypeError(
+        bad_type(
             f"{_say(prim_name, arg_name)} must be {word}, but got '{value}' with type "
-            f"'{type(value).__name__}'.{where()}"
+            f"'{type(value).__name__}'."
         )
     if isinstance(value, float) and not math.isfinite(value):
-        raise ValueError(f"{_say(prim_name, arg_name)} must be finite, but got {value}.{where()}")
+        bad_value(f"{_say(prim_name, arg_name)} must be finite, but got {value}.")
     return value
 
 
 def _related(value: Any, limit: Any, rel: int, arg_name: Any, prim_name: Any) -> Any:
     word, holds = _RELATIONS[rel]
     if not holds(value, limit):
-        raise ValueError(
-            f"{_say(prim_name, arg_name)} must be {word} {limit}, but got '{value}'.{where()}"
-        )
+        bad_value(f"{_say(prim_name, arg_name)} must be {word} {limit}, but got '{value}'.")
     return value
 
 
@@ -55,9 +54,7 @@ def _within(value: Any, low: Any, high: Any, rel: int, arg_name: Any, prim_name:
     right = rel in (INC_RIGHT, INC_BOTH)
     if not ((low <= value if left else low < value) and (value <= high if right else value < high)):
         ends = f"{'[' if left else '('}{low}, {high}{']' if right else ')'}"
-        raise ValueError(
-            f"{_say(prim_name, arg_name)} must be in range of {ends}, but got {value}.{where()}"
-        )
+        bad_value(f"{_say(prim_name, arg_name)} must be in range of {ends}, but got {value}.")
     return value
 
 
@@ -130,9 +127,7 @@ check_number_range = check_float_range
 def check_bool(arg_value: Any, arg_name: Any = None, prim_name: Any = None) -> bool:
     """A bool."""
     if not isinstance(arg_value, bool):
-        raise TypeError(
-            f"{_say(prim_name, arg_name)} must be a bool, but got {type(arg_value).__name__}.{where()}"
-        )
+        bad_type(f"{_say(prim_name, arg_name)} must be a bool, but got {type(arg_value).__name__}.")
     return arg_value
 
 
@@ -141,9 +136,8 @@ def check_string(
 ) -> str:
     """One of some words."""
     if not isinstance(arg_value, str) or arg_value not in valid_values:
-        raise ValueError(
-            f"{_say(prim_name, arg_name)} must be str and must be in '{valid_values}', but got "
-            f"'{arg_value}'.{where()}"
+        bad_value(
+            f"{_say(prim_name, arg_name)} must be str and must be in '{valid_values}', but got '{arg_value}'."
         )
     return arg_value
 
@@ -153,9 +147,8 @@ def check_value_type(arg_name: Any, arg_value: Any, valid_types: Any, prim_name:
     types = tuple(valid_types) if isinstance(valid_types, (list, tuple)) else (valid_types,)
     if not isinstance(arg_value, types) or (isinstance(arg_value, bool) and bool not in types):
         names = ", ".join(t.__name__ for t in types)
-        raise TypeError(
-            f"{_say(prim_name, arg_name)} must be one of '{names}', but got "
-            f"'{type(arg_value).__name__}'.{where()}"
+        bad_type(
+            f"{_say(prim_name, arg_name)} must be one of '{names}', but got '{type(arg_value).__name__}'."
         )
     return arg_value
 
@@ -163,9 +156,8 @@ def check_value_type(arg_name: Any, arg_value: Any, valid_types: Any, prim_name:
 def check_isinstance(arg_name: Any, arg_value: Any, classes: Any) -> Any:
     """A value of one of some classes. Raises ValueError for others."""
     if not isinstance(arg_value, classes):
-        raise ValueError(
-            f"The parameter '{arg_name}' must be isinstance of {classes}, but got "
-            f"{type(arg_value).__name__}.{where()}"
+        bad_value(
+            f"The parameter '{arg_name}' must be isinstance of {classes}, but got {type(arg_value).__name__}."
         )
     return arg_value
 
@@ -191,7 +183,7 @@ def check(
 def check_file_name_by_regular(target: Any, reg: Any = None, prim_name: Any = None) -> str:
     """The name of a file, of characters that file systems take."""
     if not isinstance(target, str) or not re.fullmatch(reg or r"[0-9a-zA-Z@\-_.:/\\ ]+", target):
-        raise ValueError(f"{_say(prim_name, 'file name')} is not valid: {target!r}.{where()}")
+        bad_value(f"{_say(prim_name, 'file name')} is not valid: {target!r}.")
     return target
 
 
@@ -212,9 +204,7 @@ def args_type_check(*types: Any, **types_by_name: Any) -> Callable[[Any], Any]:
             for name, value in {**given, **given.get("kwargs", {})}.items():
                 kind = expected.get(name)
                 if isinstance(kind, (type, tuple)) and not isinstance(value, (type(None), kind)):
-                    raise TypeError(
-                        f"The parameter '{name}' must be {kind}, but got {type(value)}{where()}"
-                    )
+                    bad_type(f"The parameter '{name}' must be {kind}, but got {type(value)}")
             return function(*args, **kwargs)
 
         return checked

@@ -9,7 +9,7 @@ from typing import Any
 from gradcell import _core, ops
 from gradcell._core import Tensor
 from gradcell.base import arguments
-from gradcell.base.location import where
+from gradcell.base.errors import bad_type, bad_value
 from gradcell.common.initializer import HeUniform, Uniform, XavierNormal, XavierUniform, initializer
 from gradcell.nn.activations import GELU, ReLU
 from gradcell.nn.basic import Dense, Dropout
@@ -84,9 +84,8 @@ class MultiheadAttention(Cell):
         self.kdim = e if kdim is None else arguments.integer(kdim, owner, "kdim", 1)
         self.vdim = e if vdim is None else arguments.integer(vdim, owner, "vdim", 1)
         if e % num_heads:
-            raise ValueError(
+            bad_value(
                 f"For '{owner}', the 'embed_dim' {e} must be divisible by 'num_heads' {num_heads}."
-                f"{where()}"
             )
         self.head_dim = e // num_heads
         self.dropout = arguments.number(dropout, owner, "dropout")
@@ -161,24 +160,23 @@ class MultiheadAttention(Cell):
         ):
             arguments.tensor(x, "MultiheadAttention", name)
             if x.ndim not in (2, 3) or x.ndim != query.ndim or x.shape[-1] != size:
-                raise ValueError(
-                    f"For 'MultiheadAttention', the '{name}' must have {query.ndim} dimensions (3, "
-                    f"or 2 without a batch), the last of size {size}, but got {list(x.shape)}."
-                    f"{where()}"
+                bad_value(
+                    f"For 'MultiheadAttention', the '{name}' must have {query.ndim} dimensions (3, or 2 "
+                    f"without a batch), the last of size {size}, but got {list(x.shape)}."
                 )
             weight = self.in_proj_weight if self._one_weight else self.q_proj_weight
             if x.dtype != weight.dtype:
-                raise TypeError(
+                bad_type(
                     f"For 'MultiheadAttention', the parameters are {weight.dtype} and the '{name}' "
-                    f"{x.dtype}; they must be of one type.{where()}"
+                    f"{x.dtype}; they must be of one type."
                 )
         batch = 0 if self.batch_first else 1
         if key.shape[:-1] != value.shape[:-1] or (
             query.ndim == 3 and query.shape[batch] != key.shape[batch]
         ):
-            raise ValueError(
+            bad_value(
                 f"For 'MultiheadAttention', query, key and value of shapes {list(query.shape)}, "
-                f"{list(key.shape)} and {list(value.shape)} do not fit.{where()}"
+                f"{list(key.shape)} and {list(value.shape)} do not fit."
             )
         return bool(query.ndim == 3)
 
@@ -210,18 +208,17 @@ class MultiheadAttention(Cell):
         for name, part, allowed in shapes:
             arguments.tensor(part, "MultiheadAttention", name)
             if list(part.shape) not in allowed:
-                raise ValueError(
+                bad_value(
                     f"For 'MultiheadAttention', the '{name}' must have shape "
-                    f"{' or '.join(map(str, allowed))}, but got {list(part.shape)}.{where()}"
+                    f"{' or '.join(map(str, allowed))}, but got {list(part.shape)}."
                 )
             if part.dtype.name == "uint8":
                 part = _ops.cast(part, _core.bool)
             if part.dtype == _core.bool:
                 part = _ops.where(part, -math.inf, _ops.full(list(part.shape), 0.0, q.dtype))
             elif not part.dtype.is_floating:
-                raise TypeError(
-                    f"For 'MultiheadAttention', the '{name}' must be bool or floating, but got "
-                    f"{part.dtype}.{where()}"
+                bad_type(
+                    f"For 'MultiheadAttention', the '{name}' must be bool or floating, but got {part.dtype}."
                 )
             part = _ops.cast(part, q.dtype)
             if name == "key_padding_mask":
@@ -321,9 +318,9 @@ class _Layer(Cell):
             activation is f for f in _ACTIVATIONS.values()
         ):
             return activation
-        raise ValueError(
-            f"For '{owner}', the 'activation' must be 'relu', 'gelu', ops.relu, ops.gelu, nn.ReLU() "
-            f"or nn.GELU(), but got {activation!r}.{where()}"
+        bad_value(
+            f"For '{owner}', the 'activation' must be 'relu', 'gelu', ops.relu, ops.gelu, nn.ReLU() or "
+            f"nn.GELU(), but got {activation!r}."
         )
 
     def _attended(
@@ -410,7 +407,7 @@ class _Stack(Cell):
         owner = type(self).__name__
         self.num_layers = arguments.integer(num_layers, owner, "num_layers", 1)
         if not isinstance(layer, Cell):
-            raise TypeError(f"For '{owner}', the layer must be a Cell, got {layer!r}{where()}")
+            bad_type(f"For '{owner}', the layer must be a Cell, got {layer!r}")
         self.layers = CellList([copy.deepcopy(layer) for _ in range(num_layers)])
         self.norm = norm
 
@@ -520,9 +517,9 @@ class Transformer(Cell):
         for name, x in (("src", src), ("tgt", tgt)):
             arguments.tensor(x, "Transformer", name)
             if x.ndim not in (2, 3) or x.shape[-1] != self.d_model:
-                raise ValueError(
-                    f"For 'Transformer', the last dimension of '{name}' must be d_model "
-                    f"{self.d_model}, but got shape {list(x.shape)}.{where()}"
+                bad_value(
+                    f"For 'Transformer', the last dimension of '{name}' must be d_model {self.d_model}, but "
+                    f"got shape {list(x.shape)}."
                 )
         memory = self.encoder(src, src_mask, src_key_padding_mask)
         return self.decoder(  # type: ignore[no-any-return]

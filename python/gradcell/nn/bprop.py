@@ -8,7 +8,7 @@ from typing import Any
 from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import tree
-from gradcell.base.location import where
+from gradcell.base.errors import bad_type, fail
 from gradcell.derivatives.custom_rules import gradients_of
 from gradcell.derivatives.own_derivatives import Pullback, Tensors, call, defined_at, filled, fitted
 from gradcell.tensors.parameter import Parameter
@@ -47,26 +47,23 @@ def construct_with_bprop(cell: Any, args: tuple[Any, ...], kwargs: dict[str, Any
         dout = tree.refill(out_outline, filled(cotangents, outputs))
         found = bprop(*given, tree.refill(out_outline, outputs), dout)
         if found is None:
-            raise TypeError(
-                f"{who} returned nothing: a gradient for each argument is needed{where()}"
-            )
+            bad_type(f"{who} returned nothing: a gradient for each argument is needed")
         by_parameter: dict[Any, Any] = {}
         if isinstance(found, tuple) and len(found) == 2 and isinstance(found[1], dict):
             found, by_parameter = found
         if not isinstance(found, (tuple, list)):
             found = (found,)
         if len(found) < len(given) or any(g is not None for g in found[len(given) :]):
-            raise RuntimeError(
-                f"{who} must give a gradient for each of the {len(given)} arguments of construct, "
-                f"got {len(found)}{where()}"
+            fail(
+                f"{who} must give a gradient for each of the {len(given)} arguments of construct, got "
+                f"{len(found)}"
             )
         gradients = gradients_of(found[: len(given)], in_outline, inputs[:count], who)
         for key in by_parameter:
             if not any(key is p for p in parameters):
-                raise RuntimeError(
-                    f"{who} gave a gradient with respect to {key!r}, which is not a trained "
-                    "parameter of the cell"
-                    f"{where()}"
+                fail(
+                    f"{who} gave a gradient with respect to {key!r}, which is not a trained parameter of the "
+                    "cell"
                 )
         named = {id(p): g for p, g in by_parameter.items()}
         for p, x in zip(parameters, inputs[count:], strict=True):

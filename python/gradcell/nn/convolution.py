@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from gradcell import _core
 from gradcell._core import Tensor, ops as _ops
 from gradcell.base import arguments
-from gradcell.base.location import where
+from gradcell.base.errors import bad_value
 from gradcell.common.initializer import HeUniform, Uniform, initializer
 from gradcell.nn.cell import Cell
 from gradcell.ops.networks import windows
@@ -59,10 +59,9 @@ class _Convolution(Cell):
         self.out_channels = arguments.integer(out_channels, owner, "out_channels", 1)
         self.group = arguments.integer(group, owner, "group", 1)
         if in_channels % group or out_channels % group:
-            raise ValueError(
-                "The argument 'group' should be divisible by 'in_channels' and 'out_channels', but "
-                f"got group:{group}, in_channels:{in_channels}, out_channels:{out_channels}."
-                f"{where()}"
+            bad_value(
+                "The argument 'group' should be divisible by 'in_channels' and 'out_channels', but got "
+                f"group:{group}, in_channels:{in_channels}, out_channels:{out_channels}."
             )
         for name, value in (
             ("kernel_size", kernel_size),
@@ -73,9 +72,9 @@ class _Convolution(Cell):
         self.pad_mode = arguments.one_of(pad_mode, ["valid", "same", "pad"], owner, "pad_mode")
         self._padding = self._margins(padding)
         if pad_mode != "pad" and any(map(any, self._padding)):
-            raise ValueError(
-                f"For '{owner}', the 'padding' must be zero when 'pad_mode' is not 'pad', but got "
-                f"'padding': {padding} and 'pad_mode': {pad_mode}.{where()}"
+            bad_value(
+                f"For '{owner}', the 'padding' must be zero when 'pad_mode' is not 'pad', but got 'padding': "
+                f"{padding} and 'pad_mode': {pad_mode}."
             )
         self.padding = padding
         if self.rank == 1:
@@ -114,9 +113,8 @@ class _Convolution(Cell):
     def _margins(self, padding: Any) -> list[tuple[int, int]]:
         owner, count = type(self).__name__, 2 * self.rank
         if isinstance(padding, (tuple, list)) and len(padding) != count:
-            raise ValueError(
+            bad_value(
                 f"For '{owner}', a tuple 'padding' must have {count} elements, but got {padding}."
-                f"{where()}"
             )
         found = windows.margins(padding, self.rank, owner)
         return [(0, 0), *found] if self.rank == 1 else found
@@ -125,9 +123,9 @@ class _Convolution(Cell):
         owner = type(self).__name__
         arguments.of_rank(x, [self.rank + 2], owner)
         if x.shape[1] != self.in_channels:
-            raise ValueError(
-                f"For '{owner}', the input must have in_channels {self.in_channels} channels, but "
-                f"got shape {list(x.shape)}.{where()}"
+            bad_value(
+                f"For '{owner}', the input must have in_channels {self.in_channels} channels, but got shape "
+                f"{list(x.shape)}."
             )
         weight, bias = self.weight, self.bias if self.has_bias else None
         arguments.same_dtype(x, weight, owner)
@@ -233,14 +231,14 @@ class _Transposed(_Convolution):
         self._added = windows.sizes(output_padding, self.rank, owner, "output_padding", 0)
         for n, s, d in zip(self._added, self.stride, self.dilation, strict=True):
             if n >= max(s, d):
-                raise ValueError(
-                    f"For '{owner}', 'output_padding' must be in range of [0, max(stride, "
-                    f"dilation)), but got {output_padding}.{where()}"
+                bad_value(
+                    f"For '{owner}', 'output_padding' must be in range of [0, max(stride, dilation)), but "
+                    f"got {output_padding}."
                 )
         if any(self._added) and self.pad_mode != "pad":
-            raise ValueError(
-                f"For '{owner}', when 'output_padding' is not zero, 'pad_mode' must be 'pad', but "
-                f"got {self.pad_mode!r}.{where()}"
+            bad_value(
+                f"For '{owner}', when 'output_padding' is not zero, 'pad_mode' must be 'pad', but got "
+                f"{self.pad_mode!r}."
             )
 
     def _axis(self, size: int, i: int) -> windows.Axis:
@@ -254,9 +252,9 @@ class _Transposed(_Convolution):
         else:
             length = (size - 1) * s + extent - before - after
         if length < 1:
-            raise ValueError(
-                f"For '{type(self).__name__}', an input of size {size} with kernel size {k}, "
-                f"stride {s}, dilation {d} and padding {before} and {after} has no output.{where()}"
+            bad_value(
+                f"For '{type(self).__name__}', an input of size {size} with kernel size {k}, stride {s}, "
+                f"dilation {d} and padding {before} and {after} has no output."
             )
         return super()._axis(length, i)._replace(number=size)
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gradcell.base import arguments
-from gradcell.base.location import where
+from gradcell.base.errors import bad_type, bad_value
 
 __all__ = [
     "cosine_decay_lr",
@@ -59,19 +59,15 @@ def piecewise_constant_lr(milestone: Any, learning_rates: Any) -> list[float]:
     """
     owner = "piecewise_constant_lr"
     if not isinstance(milestone, (list, tuple)) or not isinstance(learning_rates, (list, tuple)):
-        raise TypeError(f"{owner}: expected two lists{where()}")
+        bad_type(f"{owner}: expected two lists")
     if len(milestone) != len(learning_rates) or not milestone:
-        raise ValueError(
-            f"{owner}: {len(milestone)} milestones and {len(learning_rates)} rates{where()}"
-        )
+        bad_value(f"{owner}: {len(milestone)} milestones and {len(learning_rates)} rates")
     rates: list[float] = []
     for end, rate in zip(milestone, learning_rates, strict=True):
         arguments.integer(end, owner, "milestone", 1)
         arguments.number(rate, owner, "learning_rates", least=0)
         if end < len(rates) or (rates and end == len(rates)):
-            raise ValueError(
-                f"{owner}: the milestones must increase, got {list(milestone)}{where()}"
-            )
+            bad_value(f"{owner}: the milestones must increase, got {list(milestone)}")
         rates += [rate] * (end - len(rates))
     return rates
 
@@ -161,7 +157,7 @@ def cosine_decay_lr(
     arguments.number(min_lr, owner, "min_lr", least=0)
     arguments.number(max_lr, owner, "max_lr", above=0)
     if min_lr >= max_lr:
-        raise ValueError(f"{owner}: 'max_lr' must be greater than 'min_lr'{where()}")
+        bad_value(f"{owner}: 'max_lr' must be greater than 'min_lr'")
     arguments.integer(total_step, owner, "total_step", 1)
     arguments.integer(step_per_epoch, owner, "step_per_epoch", 1)
     arguments.integer(decay_epoch, owner, "decay_epoch", 1)

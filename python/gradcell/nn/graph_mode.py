@@ -8,6 +8,7 @@ from typing import Any
 from gradcell._core import Tensor
 from gradcell.base import notice
 from gradcell.base.cells import CellBase
+from gradcell.base.errors import bad_type, bad_value
 from gradcell.base.location import where
 from gradcell.tensors.tensor import declared_shape
 
@@ -54,7 +55,7 @@ class GraphMode(CellBase):
             names = self.construct.__code__.co_varnames[1:]  # type: ignore[attr-defined]
             for name in kwargs:
                 if name not in names:
-                    raise ValueError(f"set_inputs: construct has no argument {name!r}{where()}")
+                    bad_value(f"set_inputs: construct has no argument {name!r}")
             inputs = tuple(kwargs.get(name) for name in names[: max(map(names.index, kwargs)) + 1])
         object.__setattr__(self, "_declared", tuple(inputs))
 
@@ -79,7 +80,7 @@ class GraphMode(CellBase):
     def set_jit_config(self, jit_config: Any) -> None:
         """Keeps a JitConfig: cells are compiled the same way for every one. Raises TypeError for others."""
         if not hasattr(jit_config, "jit_config_dict"):
-            raise TypeError(f"set_jit_config: a JitConfig is needed, got {jit_config!r}{where()}")
+            bad_type(f"set_jit_config: a JitConfig is needed, got {jit_config!r}")
         object.__setattr__(self, "_jit_config", jit_config)
 
     @property
@@ -123,16 +124,15 @@ class GraphMode(CellBase):
         missing = [path for path in own if path not in state_dict]
         unexpected = [path for path in state_dict if path not in own]
         if strict and (missing or unexpected):
-            raise ValueError(
+            bad_value(
                 f"load_state_dict: parameters without a value: {missing}, values without a parameter: "
-                f"{unexpected}{where()}"
+                f"{unexpected}"
             )
         for path, p in own.items():
             value = state_dict.get(path)
             if value is not None and tuple(value.shape) != tuple(p.shape):
-                raise ValueError(
-                    f"load_state_dict: {path} has shape {list(p.shape)}, its value "
-                    f"{list(value.shape)}{where()}"
+                bad_value(
+                    f"load_state_dict: {path} has shape {list(p.shape)}, its value {list(value.shape)}"
                 )
         for path, p in own.items():
             if path in state_dict:

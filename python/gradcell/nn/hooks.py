@@ -10,7 +10,7 @@ from typing import Any
 from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import tree
-from gradcell.base.location import where
+from gradcell.base.errors import bad_type, bad_value, fail
 from gradcell.derivatives.hooks import HookHandle, check_hook
 from gradcell.derivatives.own_derivatives import Pullback, Tensors, call, defined_at, zeros_like
 
@@ -93,9 +93,9 @@ class CellHooks:
                 if new is None:
                     continue
                 if not isinstance(new, tuple) or len(new) != 2:
-                    raise RuntimeError(
+                    fail(
                         "forward pre hook with kwargs must return None or a tuple of (new_args, "
-                        f"new_kwargs), but {defined_at(hook)} gave {new}{where()}"
+                        f"new_kwargs), but {defined_at(hook)} gave {new}"
                     )
                 args, kwargs = new
             else:
@@ -119,22 +119,20 @@ def _checked(
         return old
     found = tuple(new) if isinstance(new, (tuple, list)) else (new,)
     if len(found) != len(old):
-        raise TypeError(
+        bad_type(
             f"The {kind} return value size is {len(found)} not equal to expect {what} size {len(old)}: "
-            f"{defined_at(hook)}{where()}"
+            f"{defined_at(hook)}"
         )
     for got, was in zip(found, old, strict=True):
         if got is not None and not isinstance(got, Tensor):
-            raise TypeError(
-                f"The {kind} {defined_at(hook)} must return tensors, got {type(got).__name__}{where()}"
-            )
+            bad_type(f"The {kind} {defined_at(hook)} must return tensors, got {type(got).__name__}")
         if got is None or was is None:
             continue
         if tuple(got.shape) != tuple(was.shape) or got.dtype != was.dtype:
-            raise ValueError(
-                f"The output type of function: {defined_at(hook)} is not consistent with the expected, "
-                f"it should be Tensor shape:{list(was.shape)} {was.dtype}, but got Tensor "
-                f"shape:{list(got.shape)} {got.dtype}{where()}"
+            bad_value(
+                f"The output type of function: {defined_at(hook)} is not consistent with the expected, it "
+                f"should be Tensor shape:{list(was.shape)} {was.dtype}, but got Tensor "
+                f"shape:{list(got.shape)} {got.dtype}"
             )
     return tuple(was if got is None else got for got, was in zip(found, old, strict=True))
 

@@ -10,7 +10,7 @@ import numpy as np
 from gradcell import _core
 from gradcell._core import Tensor, ops as _ops
 from gradcell.base import arguments
-from gradcell.base.location import where
+from gradcell.base.errors import bad_type, bad_value
 from gradcell.nn.cell import Cell
 from gradcell.nn.containers import CellList
 from gradcell.nn.convolution import Conv2d
@@ -29,14 +29,13 @@ def _pair(owner: str, img1: Any, img2: Any, max_val: float) -> tuple[Tensor, Ten
     for name, image in (("img1", img1), ("img2", img2)):
         arguments.tensor(image, owner, name)
         if image.ndim != 4:
-            raise ValueError(
-                f"For '{owner}', the '{name}' must be (N, C, H, W), but got shape "
-                f"{list(image.shape)}.{where()}"
+            bad_value(
+                f"For '{owner}', the '{name}' must be (N, C, H, W), but got shape {list(image.shape)}."
             )
     if img1.shape != img2.shape or img1.dtype != img2.dtype:
-        raise ValueError(
-            f"For '{owner}', the images must be of one shape and dtype, but got "
-            f"{list(img1.shape)} {img1.dtype} and {list(img2.shape)} {img2.dtype}.{where()}"
+        bad_value(
+            f"For '{owner}', the images must be of one shape and dtype, but got {list(img1.shape)} "
+            f"{img1.dtype} and {list(img2.shape)} {img2.dtype}."
         )
     scale = 1 / _largest(img1.dtype)
     if img1.dtype.itemsize < 4 or not img1.dtype.is_floating:
@@ -75,9 +74,9 @@ class _Structure(Cell):
         """(similarity, contrast and structure) of each channel, (N, C)."""
         n, channels, h, w = img1.shape
         if min(h, w) < self.filter_size:
-            raise ValueError(
+            bad_value(
                 f"For '{type(self).__name__}', the images must be at least of the filter's size "
-                f"{self.filter_size}, but got shape {list(img1.shape)}.{where()}"
+                f"{self.filter_size}, but got shape {list(img1.shape)}."
             )
         c1, c2 = (self.k1 * largest) ** 2, (self.k2 * largest) ** 2
         x, y = (_ops.reshape(image, [n * channels, 1, h, w]) for image in (img1, img2))
@@ -138,9 +137,8 @@ class MSSSIM(_Structure):
         super().__init__()
         self._read(max_val, filter_size, filter_sigma, k1, k2)
         if not isinstance(power_factors, (tuple, list)) or not power_factors:
-            raise TypeError(
+            bad_type(
                 f"For 'MSSSIM', the 'power_factors' must be numbers, but got {power_factors!r}"
-                f"{where()}"
             )
         self._powers = [float(p) for p in power_factors]
         self.multi_convs_list = CellList([self._window() for _ in self._powers])

@@ -11,7 +11,7 @@ from typing import Any
 from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import arguments
-from gradcell.base.location import where
+from gradcell.base.errors import bad_type, unsupported
 from gradcell.nn.cell import Cell
 from gradcell.ops.networks import losses as _functions
 
@@ -65,9 +65,7 @@ class LossBase(Cell):
 
     def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
         """To be defined by each loss."""
-        raise NotImplementedError(
-            f"For '{type(self).__name__}', the method 'construct' is not defined.{where()}"
-        )
+        unsupported(f"For '{type(self).__name__}', the method 'construct' is not defined.")
 
     def _check(self, **inputs: Any) -> None:
         for name, value in inputs.items():
@@ -219,9 +217,8 @@ class SoftmaxCrossEntropyWithLogits(LossBase):
         self._check(logits=logits, labels=labels)
         if self.sparse == labels.dtype.is_floating:
             wanted = "class indices, integers" if self.sparse else "probabilities, floating"
-            raise TypeError(
-                "For 'SoftmaxCrossEntropyWithLogits', the 'labels' must be "
-                f"{wanted}, but got {labels.dtype}.{where()}"
+            bad_type(
+                f"For 'SoftmaxCrossEntropyWithLogits', the 'labels' must be {wanted}, but got {labels.dtype}."
             )
         if self.sparse:
             return _functions.cross_entropy(logits, labels, reduction=self.reduction)

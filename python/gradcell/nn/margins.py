@@ -9,7 +9,7 @@ from typing import Any
 from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import arguments
-from gradcell.base.location import where
+from gradcell.base.errors import bad_type, bad_value
 from gradcell.nn.activations import activation_of
 from gradcell.nn.losses import LossBase, _optional
 from gradcell.ops.elements.activations import log_softmax
@@ -112,9 +112,8 @@ class TripletMarginWithDistanceLoss(LossBase):
         super().__init__(reduction)
         name = "TripletMarginWithDistanceLoss"
         if distance_function is not None and not callable(distance_function):
-            raise TypeError(
-                f"For '{name}', the 'distance_function' must be a function, but got "
-                f"{distance_function!r}{where()}"
+            bad_type(
+                f"For '{name}', the 'distance_function' must be a function, but got {distance_function!r}"
             )
         self.distance_function = distance_function or self._euclidean
         self.swap = arguments.boolean(swap, name, "swap")
@@ -280,9 +279,9 @@ class DiceLoss(LossBase):
     def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
         self._check(logits=logits, labels=labels)
         if logits.shape != labels.shape:
-            raise ValueError(
-                f"For 'DiceLoss', logits and labels must be of one shape, but got "
-                f"{list(logits.shape)} and {list(labels.shape)}.{where()}"
+            bad_value(
+                f"For 'DiceLoss', logits and labels must be of one shape, but got {list(logits.shape)} and "
+                f"{list(labels.shape)}."
             )
         shared = _ops.reduce_sum(_ops.mul(logits, labels))
         both = _ops.reduce_sum(_ops.add(_ops.square(logits), _ops.square(labels)))
@@ -307,9 +306,8 @@ class MultiClassDiceLoss(LossBase):
         self.binarydiceloss = DiceLoss()
         self.weights = _optional(name, "weights", weights)
         if weights is not None and weights.ndim != 2:
-            raise ValueError(
+            bad_value(
                 f"For '{name}', the dimension of 'weights' must be 2, but got {weights.ndim}."
-                f"{where()}"
             )
         if ignore_indiex is not None:
             arguments.integer(ignore_indiex, name, "ignore_indiex")
@@ -319,15 +317,15 @@ class MultiClassDiceLoss(LossBase):
     def construct(self, logits: Tensor, label: Tensor) -> Tensor:  # type: ignore[override]
         self._check(logits=logits, labels=label)
         if logits.shape != label.shape or label.ndim < 2:
-            raise ValueError(
-                "For 'MultiClassDiceLoss', logits and labels must be (N, C, ...) of one shape, but "
-                f"got {list(logits.shape)} and {list(label.shape)}.{where()}"
+            bad_value(
+                "For 'MultiClassDiceLoss', logits and labels must be (N, C, ...) of one shape, but got "
+                f"{list(logits.shape)} and {list(label.shape)}."
             )
         channels = label.shape[1]
         if self.weights is not None and self.weights.shape[0] != channels:
-            raise ValueError(
-                f"For 'MultiClassDiceLoss', there are {self.weights.shape[0]} weights for "
-                f"{channels} channels.{where()}"
+            bad_value(
+                f"For 'MultiClassDiceLoss', there are {self.weights.shape[0]} weights for {channels} "
+                "channels."
             )
         if self.activation is not None:
             logits = self.activation(logits)
@@ -362,9 +360,8 @@ class FocalLoss(LossBase):
         self.gamma = arguments.number(gamma, "FocalLoss", "gamma")
         self.weight = _optional("FocalLoss", "weight", weight)
         if weight is not None and weight.ndim != 1:
-            raise ValueError(
+            bad_value(
                 f"For 'FocalLoss', the dimension of 'weight' must be 1, but got {weight.ndim}."
-                f"{where()}"
             )
 
     @in_float32
@@ -373,9 +370,9 @@ class FocalLoss(LossBase):
         n, classes = logits.shape[:2] if logits.ndim > 1 else (0, 0)
         fits = labels.ndim == logits.ndim and logits.ndim > 1
         if not fits or labels.shape[1] not in (1, classes) or labels.shape[2:] != logits.shape[2:]:
-            raise ValueError(
-                f"For 'FocalLoss', logits (N, C, ...) and labels (N, 1 or C, ...) are needed, but "
-                f"got {list(logits.shape)} and {list(labels.shape)}.{where()}"
+            bad_value(
+                "For 'FocalLoss', logits (N, C, ...) and labels (N, 1 or C, ...) are needed, but got "
+                f"{list(logits.shape)} and {list(labels.shape)}."
             )
         logp = _ops.reshape(log_softmax(logits, 1), [n, classes, -1])
         shares = _ops.reshape(labels, [n, labels.shape[1], -1])

@@ -8,7 +8,7 @@ from typing import Any
 from gradcell import _core
 from gradcell._core import Tensor, ops as _ops
 from gradcell.base import arguments
-from gradcell.base.location import where
+from gradcell.base.errors import bad_type, bad_value
 from gradcell.common.initializer import initializer
 from gradcell.communication import collectives
 from gradcell.communication.management import (
@@ -90,13 +90,11 @@ class _BatchNorm(Cell):
         arguments.tensor(x, owner, "x")
         if x.ndim not in self.ranks:
             ranks = " or ".join(map(str, self.ranks))
-            raise ValueError(
-                f"For '{owner}', the in_shape must have {ranks} dims, but got {x.ndim}.{where()}"
-            )
+            bad_value(f"For '{owner}', the in_shape must have {ranks} dims, but got {x.ndim}.")
         if x.shape[1] != self.num_features:
-            raise ValueError(
-                f"For '{owner}', the input must have num_features {self.num_features} channels, "
-                f"but got shape {list(x.shape)}.{where()}"
+            bad_value(
+                f"For '{owner}', the input must have num_features {self.num_features} channels, but got "
+                f"shape {list(x.shape)}."
             )
 
     def construct(self, x: Tensor) -> Tensor:
@@ -275,7 +273,7 @@ def _group_of_mine(process_groups: Any) -> str | None:
     lists = [list(ranks) for ranks in process_groups]
     ranks = [r for listed in lists for r in listed]
     if len(set(ranks)) < len(ranks):
-        raise ValueError(f"SyncBatchNorm: a process is in two of the groups {lists}{where()}")
+        bad_value(f"SyncBatchNorm: a process is in two of the groups {lists}")
     for listed in lists:
         if get_rank() in listed:
             name = "sync_batch_norm_" + "_".join(map(str, listed))
@@ -356,12 +354,12 @@ class LayerNorm(Cell):
     ) -> None:
         super().__init__()
         if not isinstance(normalized_shape, (tuple, list)):
-            raise TypeError(
-                "For 'LayerNorm', the type of 'normalized_shape' must be tuple[int] or list[int], "
-                f"but got {normalized_shape} and the type is {type(normalized_shape)}.{where()}"
+            bad_type(
+                "For 'LayerNorm', the type of 'normalized_shape' must be tuple[int] or list[int], but got "
+                f"{normalized_shape} and the type is {type(normalized_shape)}."
             )
         if not normalized_shape:
-            raise ValueError(f"For 'LayerNorm', the 'normalized_shape' must not be empty.{where()}")
+            bad_value("For 'LayerNorm', the 'normalized_shape' must not be empty.")
         for n in normalized_shape:
             arguments.integer(n, "LayerNorm", "normalized_shape item", 1)
         self.normalized_shape = tuple(normalized_shape)
@@ -380,9 +378,9 @@ class LayerNorm(Cell):
         first = self._axis(input_x, "begin_norm_axis", self.begin_norm_axis)
         params = self._axis(input_x, "begin_params_axis", self.begin_params_axis)
         if tuple(input_x.shape[params:]) != self.normalized_shape:
-            raise ValueError(
+            bad_value(
                 "For 'LayerNorm', gamma or beta shape must match input shape, but got input shape: "
-                f"{list(input_x.shape)}, gamma shape: {list(self.normalized_shape)}.{where()}"
+                f"{list(input_x.shape)}, gamma shape: {list(self.normalized_shape)}."
             )
         _, centred, variance = _moments(_widened(input_x), list(range(first, input_x.ndim)))
         normal = _ops.mul(centred, _ops.rsqrt(_ops.add(variance, self.epsilon)))
@@ -391,9 +389,8 @@ class LayerNorm(Cell):
 
     def _axis(self, x: Tensor, name: str, axis: int) -> int:
         if not -x.ndim <= axis < x.ndim:
-            raise ValueError(
-                f"For 'LayerNorm', the '{name}' must be in range [{-x.ndim}, {x.ndim}), but got "
-                f"{axis}.{where()}"
+            bad_value(
+                f"For 'LayerNorm', the '{name}' must be in range [{-x.ndim}, {x.ndim}), but got {axis}."
             )
         return axis % x.ndim
 
@@ -430,9 +427,9 @@ class GroupNorm(Cell):
         self.num_groups = arguments.integer(num_groups, "GroupNorm", "num_groups", 1)
         self.num_channels = arguments.integer(num_channels, "GroupNorm", "num_channels", 1)
         if num_channels % num_groups:
-            raise ValueError(
+            bad_value(
                 "For 'GroupNorm', the 'num_channels' must be divided by 'num_groups', but got "
-                f"'num_channels': {num_channels}, 'num_groups': {num_groups}.{where()}"
+                f"'num_channels': {num_channels}, 'num_groups': {num_groups}."
             )
         self.eps = arguments.number(eps, "GroupNorm", "eps")
         self.affine = arguments.boolean(affine, "GroupNorm", "affine")
@@ -444,9 +441,9 @@ class GroupNorm(Cell):
     def construct(self, x: Tensor) -> Tensor:
         arguments.of_rank(x, range(2, 9), "GroupNorm")
         if x.shape[1] != self.num_channels:
-            raise ValueError(
-                f"For 'GroupNorm', the input must have num_channels {self.num_channels} channels, "
-                f"but got shape {list(x.shape)}.{where()}"
+            bad_value(
+                f"For 'GroupNorm', the input must have num_channels {self.num_channels} channels, but got "
+                f"shape {list(x.shape)}."
             )
         group = math.prod(x.shape[1:]) // self.num_groups
         grouped = _ops.reshape(_widened(x), [x.shape[0], self.num_groups, group])

@@ -9,7 +9,7 @@ import numpy as np
 from gradcell import _core, ops
 from gradcell._core import Tensor
 from gradcell.base import arguments
-from gradcell.base.location import where
+from gradcell.base.errors import bad_value
 from gradcell.nn.cell import Cell
 from gradcell.ops.one_plan import in_float32
 from gradcell.ops.reductions.reductions import length
@@ -164,7 +164,7 @@ class Range(Cell):
     def __init__(self, start: float, limit: float | None = None, delta: float = 1) -> None:
         super().__init__()
         if delta == 0:
-            raise ValueError(f"For 'Range', the 'delta' can not be zero.{where()}")
+            bad_value("For 'Range', the 'delta' can not be zero.")
         values = np.arange(start, delta) if limit is None else np.arange(start, limit, delta)
         kind = np.float32 if values.dtype == np.float64 else np.int32
         self.result_tensor = Tensor(values.astype(kind))
@@ -197,9 +197,9 @@ class Roll(Cell):
         self.shift = arguments.integers(shift, "Roll", "shift")
         self.axis = arguments.integers(axis, "Roll", "axis")
         if len(self.shift) != len(self.axis):
-            raise ValueError(
-                "For 'Roll', there must be as many of 'shift' as of 'axis', but got "
-                f"{len(self.shift)} and {len(self.axis)}.{where()}"
+            bad_value(
+                f"For 'Roll', there must be as many of 'shift' as of 'axis', but got {len(self.shift)} and "
+                f"{len(self.axis)}."
             )
 
     def construct(self, input_x: Tensor) -> Tensor:

@@ -9,7 +9,7 @@ import numpy as np
 
 from gradcell._core import Tensor, ops as _ops
 from gradcell.base import arguments
-from gradcell.base.location import where
+from gradcell.base.errors import bad_type, bad_value
 from gradcell.nn.cell import Cell
 from gradcell.ops.arrays import shaping
 from gradcell.ops.networks import windows
@@ -48,15 +48,14 @@ class Pad(Cell):
     def __init__(self, paddings: Any, mode: str = "CONSTANT") -> None:
         super().__init__()
         if not isinstance(paddings, tuple):
-            raise TypeError(
-                f"For 'Pad', the 'paddings' must be a tuple of pairs, but got "
-                f"{type(paddings).__name__}.{where()}"
+            bad_type(
+                f"For 'Pad', the 'paddings' must be a tuple of pairs, but got {type(paddings).__name__}."
             )
         for pair in paddings:
             if not isinstance(pair, (tuple, list)) or len(pair) != 2:
-                raise ValueError(
-                    "For 'Pad', the 'paddings' must hold (before, after) for each dimension, but "
-                    f"got {paddings}.{where()}"
+                bad_value(
+                    "For 'Pad', the 'paddings' must hold (before, after) for each dimension, but got "
+                    f"{paddings}."
                 )
             for n in pair:
                 arguments.integer(n, "Pad", "paddings", 0)
@@ -71,9 +70,8 @@ class Pad(Cell):
         for axis, (before, after) in enumerate(self.paddings):
             n = x.shape[axis]
             if max(before, after) > n:
-                raise ValueError(
-                    f"For 'Pad', {(before, after)} elements of an axis of size {n} cannot be "
-                    f"mirrored.{where()}"
+                bad_value(
+                    f"For 'Pad', {(before, after)} elements of an axis of size {n} cannot be mirrored."
                 )
             if before or after:
                 i = np.arange(-before, n + after)
@@ -97,14 +95,12 @@ class _Padding(Cell):
         if isinstance(padding, int) and not isinstance(padding, bool):
             padding = (padding,) * (2 * self.rank)
         if not isinstance(padding, (tuple, list)):
-            raise TypeError(
-                f"For '{owner}', the 'padding' must be an int or a tuple, but got "
-                f"{type(padding).__name__}.{where()}"
+            bad_type(
+                f"For '{owner}', the 'padding' must be an int or a tuple, but got {type(padding).__name__}."
             )
         if len(padding) % 2 or not 2 <= len(padding) <= 2 * self.rank:
-            raise ValueError(
-                f"For '{owner}', the 'padding' must be an int or {2 * self.rank} of them, but got "
-                f"{padding}.{where()}"
+            bad_value(
+                f"For '{owner}', the 'padding' must be an int or {2 * self.rank} of them, but got {padding}."
             )
         least = None if self.mode == "constant" else 0
         for n in padding:
@@ -117,17 +113,15 @@ class _Padding(Cell):
         if self.mode != "constant":
             arguments.of_rank(x, [self.rank + 1, self.rank + 2], owner)
         elif 2 * x.ndim < len(self.padding):
-            raise ValueError(
-                f"For '{owner}', the padding {self.padding} does not fit an input of shape "
-                f"{list(x.shape)}.{where()}"
+            bad_value(
+                f"For '{owner}', the padding {self.padding} does not fit an input of shape {list(x.shape)}."
             )
         for k in range(0, len(self.padding), 2):
             before, after = self.padding[k : k + 2]
             n = x.shape[x.ndim - 1 - k // 2]
             if n + before + after < 1 or -min(before, after) > n:
-                raise ValueError(
+                bad_value(
                     f"For '{owner}', nothing is left of size {n} with padding {(before, after)}."
-                    f"{where()}"
                 )
         return shaping.pad(x, self.padding, self.mode, self.value)
 
@@ -139,9 +133,8 @@ class _ConstantPad(_Padding):
     def __init__(self, padding: Any, value: Any) -> None:
         super().__init__(padding)
         if not isinstance(value, (int, float)) or isinstance(value, bool):
-            raise TypeError(
-                f"For '{type(self).__name__}', the 'value' must be a number, but got "
-                f"{type(value).__name__}.{where()}"
+            bad_type(
+                f"For '{type(self).__name__}', the 'value' must be a number, but got {type(value).__name__}."
             )
         self.value = value
 
@@ -264,7 +257,7 @@ class Upsample(Cell):
 
 def _divisible(owner: str, what: str, size: int, by: int) -> int:
     if size % by:
-        raise ValueError(f"For '{owner}', the {what} {size} must be divisible by {by}.{where()}")
+        bad_value(f"For '{owner}', the {what} {size} must be divisible by {by}.")
     return size // by
 
 
@@ -342,14 +335,12 @@ class Unfold(Cell):
         super().__init__()
         for name, value in (("ksizes", ksizes), ("strides", strides), ("rates", rates)):
             if not isinstance(value, (tuple, list)):
-                raise TypeError(
-                    f"For 'Unfold', the '{name}' must be a tuple or list, but got "
-                    f"{type(value).__name__}.{where()}"
+                bad_type(
+                    f"For 'Unfold', the '{name}' must be a tuple or list, but got {type(value).__name__}."
                 )
             if len(value) != 4 or value[0] != 1 or value[3] != 1:
-                raise ValueError(
+                bad_value(
                     f"For 'Unfold', the '{name}' must be [1, rows, columns, 1], but got {value}."
-                    f"{where()}"
                 )
             setattr(self, f"_{name}", windows.sizes(value[1:3], 2, "Unfold", name))
         lower = padding.lower() if isinstance(padding, str) else padding

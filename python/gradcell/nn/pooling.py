@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from gradcell import _core
 from gradcell._core import Tensor, ops as _ops
 from gradcell.base import arguments
-from gradcell.base.location import where
+from gradcell.base.errors import bad_value
 from gradcell.nn.cell import Cell
 from gradcell.ops.networks import pooling, windowed, windows
 
@@ -62,14 +62,14 @@ class _Windowed(Cell):
         self.pad_mode = arguments.one_of(mode, ["VALID", "SAME", "PAD"], owner, "pad_mode")
         self.ceil_mode = arguments.boolean(ceil_mode, owner, "ceil_mode")
         if mode != "PAD" and any(self._padding):
-            raise ValueError(
-                f"For '{owner}', the 'padding' must be zero when 'pad_mode' is not 'pad', but got "
-                f"'padding': {padding} and 'pad_mode': {pad_mode}.{where()}"
+            bad_value(
+                f"For '{owner}', the 'padding' must be zero when 'pad_mode' is not 'pad', but got 'padding': "
+                f"{padding} and 'pad_mode': {pad_mode}."
             )
         if any(2 * p > k for p, k in zip(self._padding, self._kernel, strict=True)):
-            raise ValueError(
-                f"For '{owner}', the 'padding' must be at most half of 'kernel_size', but got "
-                f"'padding': {padding} and 'kernel_size': {kernel_size}.{where()}"
+            bad_value(
+                f"For '{owner}', the 'padding' must be at most half of 'kernel_size', but got 'padding': "
+                f"{padding} and 'kernel_size': {kernel_size}."
             )
 
     def _sizes(self, name: str, value: Any, least: int = 1) -> tuple[int, ...]:
@@ -239,7 +239,7 @@ class _LPPool(_Windowed):
         self._set_windows(kernel_size, stride, ceil_mode=ceil_mode)
         self.norm_type = arguments.number(norm_type, type(self).__name__, "norm_type")
         if norm_type == 0:
-            raise ValueError(f"For '{type(self).__name__}', the 'norm_type' must not be 0{where()}")
+            bad_value(f"For '{type(self).__name__}', the 'norm_type' must not be 0")
 
     def construct(self, x: Tensor) -> Tensor:
         total = pooling.sum_pool(_ops.pow(x, float(self.norm_type)), self._axes(x))
@@ -277,9 +277,9 @@ class _Adaptive(Cell):
         if len(numbers) == 1:
             numbers = tuple(numbers) * self.rank
         if len(numbers) != self.rank:
-            raise ValueError(
-                f"For '{owner}', the 'output_size' must be an int or a tuple of {self.rank}, but "
-                f"got {output_size}.{where()}"
+            bad_value(
+                f"For '{owner}', the 'output_size' must be an int or a tuple of {self.rank}, but got "
+                f"{output_size}."
             )
         for n in numbers:
             if n is not None:
@@ -290,9 +290,8 @@ class _Adaptive(Cell):
         owner = type(self).__name__
         arguments.of_rank(x, [self.rank + 1, self.rank + 2], owner)
         if 0 in x.shape[-self.rank :]:
-            raise ValueError(
+            bad_value(
                 f"For '{owner}', the input has no element to pool: its shape is {list(x.shape)}."
-                f"{where()}"
             )
         return x  # type: ignore[no-any-return]
 

@@ -16,7 +16,7 @@ import numpy as np
 from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import arguments
-from gradcell.base.location import where
+from gradcell.base.errors import bad_type, bad_value
 from gradcell.common.initializer import Uniform, initializer
 from gradcell.nn.basic import Dropout
 from gradcell.nn.cell import Cell
@@ -77,31 +77,29 @@ def _given_states(owner: str, name: str, hx: Any, count: int) -> State:
         return (arguments.tensor(hx, owner, name),)
     if not isinstance(hx, (tuple, list)) or len(hx) != count:
         got = f"{len(hx)} values" if isinstance(hx, (tuple, list)) else type(hx).__name__
-        raise TypeError(
-            f"For '{owner}', the '{name}' must be a tuple (h, c), but got {got}{where()}"
-        )
+        bad_type(f"For '{owner}', the '{name}' must be a tuple (h, c), but got {got}")
     return tuple(arguments.tensor(part, owner, f"{name}[{k}]") for k, part in enumerate(hx))
 
 
 def _check_state(owner: str, x: Tensor, states: State, shape: list[int]) -> None:
     for state in states:
         if list(state.shape) != shape:
-            raise ValueError(
-                f"For '{owner}', an input of shape {list(x.shape)} takes states of shape {shape}, "
-                f"but got {list(state.shape)}.{where()}"
+            bad_value(
+                f"For '{owner}', an input of shape {list(x.shape)} takes states of shape {shape}, but got "
+                f"{list(state.shape)}."
             )
         if state.dtype != x.dtype:
-            raise TypeError(
-                f"For '{owner}', the input is {x.dtype} and the state {state.dtype}; they must be "
-                f"of one type.{where()}"
+            bad_type(
+                f"For '{owner}', the input is {x.dtype} and the state {state.dtype}; they must be of one "
+                "type."
             )
 
 
 def _check_features(owner: str, x: Tensor, size: int) -> None:
     if x.shape[-1] != size:
-        raise ValueError(
-            f"For '{owner}', the last dimension of the input must be input_size {size}, but got "
-            f"shape {list(x.shape)}.{where()}"
+        bad_value(
+            f"For '{owner}', the last dimension of the input must be input_size {size}, but got shape "
+            f"{list(x.shape)}."
         )
 
 
@@ -162,9 +160,9 @@ class _Recurrent(Cell):
         owner = type(self).__name__
         arguments.tensor(x, owner, "x")
         if x.ndim != 3 or 0 in x.shape:
-            raise ValueError(
-                f"For '{owner}', the input must have 3 dimensions, none of them of size 0, but got "
-                f"shape {list(x.shape)}.{where()}"
+            bad_value(
+                f"For '{owner}', the input must have 3 dimensions, none of them of size 0, but got shape "
+                f"{list(x.shape)}."
             )
         _check_features(owner, x, self.input_size)
         if self.batch_first:
@@ -200,14 +198,13 @@ class _Recurrent(Cell):
         owner, (time, batch, _) = type(self).__name__, x.shape
         arguments.tensor(seq_length, owner, "seq_length")
         if seq_length.dtype.name not in ("int32", "int64"):
-            raise TypeError(
-                f"For '{owner}', the 'seq_length' must be int32 or int64, but got "
-                f"{seq_length.dtype}.{where()}"
+            bad_type(
+                f"For '{owner}', the 'seq_length' must be int32 or int64, but got {seq_length.dtype}."
             )
         if tuple(seq_length.shape) != (batch,):
-            raise ValueError(
-                f"For '{owner}', batch size of x and seq_length must be equal, but got {batch} of x "
-                f"and seq_length of shape {list(seq_length.shape)}.{where()}"
+            bad_value(
+                f"For '{owner}', batch size of x and seq_length must be equal, but got {batch} of x and "
+                f"seq_length of shape {list(seq_length.shape)}."
             )
         # Looked up in a table, so that a length out of 1 ... time is an IndexError.
         outside = _ops.less(seq_length, 1)
@@ -355,9 +352,8 @@ class _Step(Cell):
         owner = type(self).__name__
         arguments.tensor(x, owner, "x")
         if x.ndim != 2:
-            raise ValueError(
-                f"For '{owner}', the input must be (batch, input_size), but got shape "
-                f"{list(x.shape)}.{where()}"
+            bad_value(
+                f"For '{owner}', the input must be (batch, input_size), but got shape {list(x.shape)}."
             )
         _check_features(owner, x, self.input_size)
         states = _given_states(owner, "hx", hx, self._rule.states)

@@ -13,7 +13,7 @@ from gradcell import _core, ops
 from gradcell._core import Tensor
 from gradcell.base import arguments
 from gradcell.base.convert import to_dtype
-from gradcell.base.location import where as _where
+from gradcell.base.errors import bad_type, bad_value
 from gradcell.numpy.conversion import (
     _plain,
     array,
@@ -246,7 +246,7 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> An
     the values of a function on a grid. edge_order: must be 1.
     """
     if edge_order != 1:
-        raise ValueError(f"gradient: edge_order must be 1, got {edge_order}{_where()}")
+        bad_value(f"gradient: edge_order must be 1, got {edge_order}")
     x = floating(f)
     axes = arguments.axes_of(axis, x.ndim, "gradient")
     steps = list(varargs) or [1.0]
@@ -255,7 +255,7 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> An
     for a, h in zip(axes, steps, strict=True):
         n = x.shape[a]
         if n < 2:
-            raise ValueError(f"gradient: axis {a} needs at least 2 elements, has {n}{_where()}")
+            bad_value(f"gradient: axis {a} needs at least 2 elements, has {n}")
         first = _ops.sub(ops.narrow(x, a, 1, 1), ops.narrow(x, a, 0, 1))
         last = _ops.sub(ops.narrow(x, a, n - 1, 1), ops.narrow(x, a, n - 2, 1))
         inner = _ops.mul(_ops.sub(ops.narrow(x, a, 2, n - 2), ops.narrow(x, a, 0, n - 2)), 0.5)
@@ -287,7 +287,7 @@ def convolve(a: Any, v: Any, mode: str = "full") -> Tensor:
     """
     x, k = tensor(a), tensor(v)
     if x.ndim != 1 or k.ndim != 1 or not x.size or not k.size:
-        raise ValueError(f"convolve: two vectors with elements are needed{_where()}")
+        bad_value("convolve: two vectors with elements are needed")
     x, k = (x, k) if x.size >= k.size else (k, x)
     full_size = x.size + k.size - 1
     # The matrix whose columns are k moved on by one each.
@@ -324,7 +324,7 @@ def _edges(x: Tensor, asked: Any, limits: Any) -> Tensor:
     if not isinstance(asked, (int, np.integer)):
         line = _ops.cast(_ops.stop_gradient(tensor(asked)), _core.float64)
         if _core.is_plain(line) and (np.diff(line.asnumpy()) < 0).any():
-            raise ValueError(f"histogram: the edges of bins must be in ascending order{_where()}")
+            bad_value("histogram: the edges of bins must be in ascending order")
         return line
     if limits is not None or not x.size:
         return Tensor(np.histogram_bin_edges(np.zeros(0), int(asked), limits))
@@ -342,7 +342,7 @@ def _histogram(
 ) -> tuple[Tensor, list[Tensor]]:
     """(counts of points by their coordinates, the edges of the bins along each), float32."""
     if builtins.any(c.dtype.is_complex for c in columns):
-        raise TypeError(f"histogram: needs real numbers, got {columns[0].dtype}{_where()}")
+        bad_type(f"histogram: needs real numbers, got {columns[0].dtype}")
     limits = [_plain(range)] * len(columns) if range is None else list(_plain(range))
     each = bins if isinstance(bins, (list, tuple)) else [bins] * len(columns)
     weight = None if weights is None else tensor(weights)

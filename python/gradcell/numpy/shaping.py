@@ -11,7 +11,7 @@ import numpy as np
 from gradcell import _core, ops
 from gradcell._core import Tensor
 from gradcell.base import arguments
-from gradcell.base.location import where as _where
+from gradcell.base.errors import bad_value, unsupported
 from gradcell.numpy.conversion import (
     _plain,
     array,
@@ -41,7 +41,7 @@ def _sections(x: Any, sections: Any, axis: int, equal: bool) -> tuple[Tensor, ..
         return tuple(ops.narrow(t, axis, a, m) for a, m in zip(starts, sizes, strict=True))
     count = arguments.integer(sections, "split", "indices_or_sections")
     if count <= 0 or (equal and n % count):
-        raise ValueError(f"split: {n} elements do not make {count} equal parts{_where()}")
+        bad_value(f"split: {n} elements do not make {count} equal parts")
     sizes = [n // count + (i < n % count) for i in builtins.range(count)]
     return tuple(ops.split(t, sizes, axis))
 
@@ -87,13 +87,13 @@ def pad(
     if mode in ("edge", "reflect", "symmetric", "wrap"):
         odd = reflect_type == "odd"
         if odd:
-            raise NotImplementedError(f"pad: reflect_type 'odd' is not supported{_where()}")
+            unsupported("pad: reflect_type 'odd' is not supported")
         for a, (before, after) in enumerate(widths):
             index = np.pad(np.arange(x.shape[a]), (int(before), int(after)), mode)
             x = _ops.gather(x, Tensor(index), a)
         return x
     if mode not in ("linear_ramp", "maximum", "mean", "minimum"):
-        raise ValueError(f"pad: unknown mode {mode!r}{_where()}")
+        bad_value(f"pad: unknown mode {mode!r}")
     reductions: dict[str, Any] = {"maximum": ops.amax, "minimum": ops.amin, "mean": ops.mean}
     reduce = reductions.get(mode)
     lengths = None if stat_length is None else np.broadcast_to(np.asarray(stat_length), (x.ndim, 2))
@@ -143,7 +143,7 @@ def choose(a: Any, choices: Any, mode: str = "clip") -> Tensor:
     at = _ops.reshape(index, [1, -1])
     n = len(parts)
     if mode == "raise" and builtins.bool(((index.asnumpy() < 0) | (index.asnumpy() >= n)).any()):
-        raise ValueError(f"choose: an index is not within {n} choices{_where()}")
+        bad_value(f"choose: an index is not within {n} choices")
     at = _ops.mod(at, n) if mode == "wrap" else _ops.maximum(_ops.minimum(at, n - 1), 0)
     return _ops.reshape(ops.gather_elements(flat, 0, at), list(stacked.shape[1:]))
 
@@ -205,9 +205,9 @@ def ravel_multi_index(multi_index: Any, dims: Any, mode: str = "clip", order: st
         )
     ]
     if len(rows) != len(sizes) or mode not in ("clip", "wrap", "raise") or order not in ("C", "F"):
-        raise ValueError(
-            f"ravel_multi_index: {len(rows)} coordinates, dims {sizes}, mode {mode!r} and order {order!r} "
-            f"do not fit{_where()}"
+        bad_value(
+            f"ravel_multi_index: {len(rows)} coordinates, dims {sizes}, mode {mode!r} and order {order!r} do "
+            "not fit"
         )
     strides = np.cumprod([1, *sizes[:-1]] if order == "F" else [1, *sizes[:0:-1]])
     strides = strides if order == "F" else strides[::-1]

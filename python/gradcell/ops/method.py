@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from gradcell._core import Tensor
 from gradcell.base import arguments
-from gradcell.base.location import where
+from gradcell.base.errors import bad_type, bad_value
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -61,9 +61,8 @@ def _in_place(name: str, function: Callable[..., Tensor]) -> Callable[..., Tenso
     def method(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         new = function(self, *args, **kwargs)
         if tuple(new.shape) != tuple(self.shape):
-            raise ValueError(
-                f"{name}: the result's shape {list(new.shape)} is not that of the tensor, "
-                f"{list(self.shape)}{where()}"
+            bad_value(
+                f"{name}: the result's shape {list(new.shape)} is not that of the tensor, {list(self.shape)}"
             )
         return self.assign_value(new)
 
@@ -80,9 +79,8 @@ def _spelled(function: Callable[..., Any], spellings: dict[str, str]) -> Callabl
         if kwargs:
             renamed = {spellings.get(k, k): v for k, v in kwargs.items()}
             if len(renamed) < len(kwargs):
-                raise TypeError(
-                    f"{function.__name__}: an argument is given under two names: "
-                    f"{', '.join(kwargs)}{where()}"
+                bad_type(
+                    f"{function.__name__}: an argument is given under two names: {', '.join(kwargs)}"
                 )
             kwargs = renamed
         return function(self, *args, **kwargs)

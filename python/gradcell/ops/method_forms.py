@@ -10,7 +10,7 @@ from gradcell import _core, ops
 from gradcell._core import Tensor
 from gradcell.base import arguments
 from gradcell.base.convert import has_numpy_dtype, to_dtype
-from gradcell.base.location import where as _where
+from gradcell.base.errors import bad_type
 from gradcell.ops.method import in_place, method
 
 
@@ -39,7 +39,7 @@ def view(self: Tensor, *shape: Any, dtype: Any = None) -> Tensor:
         return reshape(self, *shape)
     kind = to_dtype(shape[0] if dtype is None else dtype)
     if not (has_numpy_dtype(kind) and has_numpy_dtype(self.dtype)):
-        raise TypeError(f"Tensor.view: the bytes of bfloat16 are not read{_where()}")
+        bad_type("Tensor.view: the bytes of bfloat16 are not read")
     return Tensor(np.ascontiguousarray(self.asnumpy()).view(kind.numpy_code))
 
 

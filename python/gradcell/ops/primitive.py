@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from gradcell.base import arguments
-from gradcell.base.location import where
+from gradcell.base.errors import bad_type
 
 #: MindSpore's names of inputs, where they are not those of the op's function.
 _INPUTS = {
@@ -98,9 +98,8 @@ def apply(
     """
     for name in kwargs:
         if name not in inputs:
-            raise TypeError(
-                f"ops.{primitive.name}: there is no input {name!r}; the inputs are "
-                f"{', '.join(inputs)}{where()}"
+            bad_type(
+                f"ops.{primitive.name}: there is no input {name!r}; the inputs are {', '.join(inputs)}"
             )
     given = {inputs[name]: value for name, value in kwargs.items()}
     try:

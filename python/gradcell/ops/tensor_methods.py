@@ -11,7 +11,7 @@ from gradcell import _core, ops
 from gradcell._core import Tensor
 from gradcell.base import arguments
 from gradcell.base.convert import to_dtype
-from gradcell.base.location import where as _where
+from gradcell.base.errors import bad_index, bad_type, bad_value
 from gradcell.ops._index import IN_PLACE_LATER, METHODS_LATER
 from gradcell.ops.arrays import shaping
 from gradcell.ops.method import attach, imported_later, in_place, later, method
@@ -127,9 +127,7 @@ def assign_value(self: Tensor, value: Tensor) -> Tensor:
         ops.assign(self, value)
         return self
     if tuple(value.shape) != tuple(self.shape):
-        raise ValueError(
-            f"assign_value: shapes {list(self.shape)} and {list(value.shape)} differ{_where()}"
-        )
+        bad_value(f"assign_value: shapes {list(self.shape)} and {list(value.shape)} differ")
     _core.write(self, value)
     return self
 
@@ -156,9 +154,7 @@ def _scaled(self: Tensor, other: Any, alpha: Any, op: str) -> Any:
         return other
     y = arguments.operand(other, op, "other", self)
     if isinstance(alpha, float) and not (self.dtype.is_floating or y.dtype.is_floating):
-        raise TypeError(
-            f"{op}: alpha is a float, but the tensors are of {self.dtype} and {y.dtype}{_where()}"
-        )
+        bad_type(f"{op}: alpha is a float, but the tensors are of {self.dtype} and {y.dtype}")
     return _core.ops.mul(y, alpha)
 
 
@@ -166,9 +162,7 @@ def _scaled(self: Tensor, other: Any, alpha: Any, op: str) -> Any:
 def diag(self: Tensor, diagonal: int = 0) -> Tensor:
     """The elements on the diagonal of zeros, as ops.diag. Raises ValueError for another diagonal."""
     if diagonal != 0:
-        raise ValueError(
-            f"For 'Tensor.diag', the argument 'diagonal' should be '0', but got {diagonal}{_where()}"
-        )
+        bad_value(f"For 'Tensor.diag', the argument 'diagonal' should be '0', but got {diagonal}")
     return ops.diag(self)
 
 
@@ -177,13 +171,13 @@ def itemset(self: Tensor, *args: Any) -> Tensor:
     """A copy with one element replaced: itemset(place, value), place a number or coordinates; of one
     element, itemset(value). Raises IndexError for a place that is not there."""
     if len(args) not in (1, 2):
-        raise ValueError(
-            f"'Tensor.itemset()' must have at least one and at most 2 arguments, got {len(args)}{_where()}"
+        bad_value(
+            f"'Tensor.itemset()' must have at least one and at most 2 arguments, got {len(args)}"
         )
     if len(args) == 1 and tuple(self.shape) != (1,):
-        raise IndexError(
+        bad_index(
             "Only tensor which shape is (1,) support 1 arg that means omit index, but the tensor shape is "
-            f"{tuple(self.shape)}{_where()}"
+            f"{tuple(self.shape)}"
         )
     place, value = (0, *args)[-2:]
     at = (
@@ -198,7 +192,7 @@ def itemset(self: Tensor, *args: Any) -> Tensor:
 
 def _within(place: int, size: int) -> int:
     if not -size <= place < size:
-        raise IndexError(f"index {place} is out of bounds for axis 0 with size {size}{_where()}")
+        bad_index(f"index {place} is out of bounds for axis 0 with size {size}")
     return place % size
 
 
@@ -263,8 +257,8 @@ def sum_to_size(self: Tensor, *size: Any) -> Tensor:
         n in (1, m) for n, m in zip(dims, self.shape[max(extra, 0) :], strict=False)
     )
     if not fits:
-        raise ValueError(
-            f"sum_to_size: a tensor of shape {list(self.shape)} cannot be summed to shape {dims}{_where()}"
+        bad_value(
+            f"sum_to_size: a tensor of shape {list(self.shape)} cannot be summed to shape {dims}"
         )
     axes = [*range(extra), *(i + extra for i, n in enumerate(dims) if n == 1)]
     out = _core.ops.reduce_sum(self, axes, True) if axes else self

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gradcell.base import notice
-from gradcell.base.location import where
+from gradcell.base.errors import bad_value
 from gradcell.nn.cell import Cell
 
 _DEFAULTS: dict[str, Any] = {
@@ -29,7 +29,7 @@ def set_algo_parameters(**kwargs: Any) -> None:
     """
     for name in kwargs:
         if name not in _DEFAULTS:
-            raise ValueError(f"Set context keyword {name} is not recognized!{where()}")
+            bad_value(f"Set context keyword {name} is not recognized!")
     notice.once("set_algo_parameters", _WHY)
     _values.update(kwargs)
 
@@ -37,7 +37,7 @@ def set_algo_parameters(**kwargs: Any) -> None:
 def get_algo_parameters(attr_key: str) -> Any:
     """The value of an option that set_algo_parameters sets. Raises ValueError for an unknown one."""
     if attr_key not in _values:
-        raise ValueError(f"Get context keyword {attr_key} is not recognized!{where()}")
+        bad_value(f"Get context keyword {attr_key} is not recognized!")
     return _values[attr_key]
 
 
@@ -71,9 +71,8 @@ class Layout:
 
     def __init__(self, device_matrix: Any, alias_name: Any, rank_list: Any = None) -> None:
         if len(device_matrix) != len(alias_name):
-            raise ValueError(
+            bad_value(
                 f"Layout: device_matrix {device_matrix} and alias_name {alias_name} differ in length"
-                f"{where()}"
             )
         self.device_matrix, self.alias_name = tuple(device_matrix), tuple(alias_name)
         self.rank_list, self.tensor_map = rank_list, ()

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from gradcell.base.location import where
+from gradcell.base.errors import bad_value
 
 __all__ = ["Course"]
 
@@ -36,9 +36,9 @@ class Course:
     ) -> None:
         numbers = [x for x in (every, steps, seconds, target) if x is not None]
         if any(x < 0 for x in numbers) or (target is not None and error is None):
-            raise ValueError(
-                "Course: every, steps, seconds and target must not be negative, and a target needs an error, "
-                f"got {every}, {steps}, {seconds} and {target}{where()}"
+            bad_value(
+                "Course: every, steps, seconds and target must not be negative, and a target needs an "
+                f"error, got {every}, {steps}, {seconds} and {target}"
             )
         self.error, self.every, self.steps, self.most = error, every, steps, seconds
         self.target, self.progress = target, progress
@@ -81,7 +81,7 @@ class Course:
         """Draws loss and error over seconds into a file. Needs Matplotlib. Raises ValueError before the
         first step."""
         if not self.points:
-            raise ValueError(f"Course.plot: no step has been noted yet{where()}")
+            bad_value("Course.plot: no step has been noted yet")
         from matplotlib.figure import Figure
 
         figure = Figure(figsize=(6, 4), layout="constrained")

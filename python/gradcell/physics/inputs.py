@@ -10,7 +10,7 @@ import numpy as np
 
 from gradcell import ops
 from gradcell._core import Tensor
-from gradcell.base.location import where
+from gradcell.base.errors import bad_value
 
 __all__ = ["constrained", "fourier", "periodic", "vanishing"]
 
@@ -23,8 +23,8 @@ def periodic(x: Tensor, period: float, waves: int = 1) -> Tensor:
     period that is not positive or waves below 1.
     """
     if not 0 < period < math.inf or waves < 1:
-        raise ValueError(
-            f"periodic: period must be positive and waves at least 1, got {period} and {waves}{where()}"
+        bad_value(
+            f"periodic: period must be positive and waves at least 1, got {period} and {waves}"
         )
     angles = [x * (2 * math.pi * k / period) for k in range(1, waves + 1)]
     return ops.concat((*map(ops.cos, angles), *map(ops.sin, angles)), 1)
@@ -40,9 +40,8 @@ def fourier(x: Tensor, frequencies: Any) -> Tensor:
     """
     b = frequencies if isinstance(frequencies, Tensor) else Tensor(np.asarray(frequencies), x.dtype)
     if b.ndim != 2 or x.ndim != 2 or b.shape[0] != x.shape[1]:
-        raise ValueError(
-            f"fourier: expected x [n, d] and frequencies [d, m], got {list(x.shape)} and "
-            f"{list(b.shape)}{where()}"
+        bad_value(
+            f"fourier: expected x [n, d] and frequencies [d, m], got {list(x.shape)} and {list(b.shape)}"
         )
     angles = ops.matmul(x, b)
     return ops.concat((ops.cos(angles), ops.sin(angles)), 1)
@@ -69,10 +68,9 @@ def vanishing(
         and all(map(float.__lt__, map(float, low), map(float, high)))
     )
     if not fits or not chosen or any(not 0 <= k < d or e not in (0, 1) for k, e in chosen):
-        raise ValueError(
+        bad_value(
             f"vanishing: expected points [n, {d}], {d} ends on both sides, each low one below its high one, "
-            f"and sides as pairs of an axis and 0 or 1; got {list(x.shape)}, {low}, {high} and "
-            f"{sides}{where()}"
+            f"and sides as pairs of an axis and 0 or 1; got {list(x.shape)}, {low}, {high} and {sides}"
         )
     product: Any = None
     for k, end in chosen:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from gradcell.base.errors import bad_value
 from gradcell.base.location import where
 
 __all__ = ["ball", "box", "by_size", "faces", "sphere"]
@@ -53,9 +54,7 @@ def faces(
     a, b = _ends("faces", low, high)
     chosen = [(k, e) for k in range(a.size) for e in (0, 1)] if sides is None else list(sides)
     if not chosen or any(not 0 <= k < a.size or e not in (0, 1) for k, e in chosen):
-        raise ValueError(
-            f"faces: sides are pairs of an axis below {a.size} and 0 or 1, got {sides}{where()}"
-        )
+        bad_value(f"faces: sides are pairs of an axis below {a.size} and 0 or 1, got {sides}")
     areas = np.array([np.prod(np.delete(b - a, k)) for k, _ in chosen])
     bounds = np.rint(np.cumsum(areas) / areas.sum() * n).astype(int)
     points = a + _unit("faces", n, a.size, random, method) * (b - a)
@@ -97,14 +96,12 @@ def by_size(
     """
     points, sizes = np.asarray(candidates), np.abs(np.asarray(size, np.float64)).reshape(-1)
     if points.ndim != 2 or sizes.size != len(points) or not 0 < n <= len(points):
-        raise ValueError(
-            f"by_size: expected candidates [m, d], a size for each and n from 1 to m, got "
-            f"{list(points.shape)}, {list(np.shape(size))} and {n}{where()}"
+        bad_value(
+            "by_size: expected candidates [m, d], a size for each and n from 1 to m, got "
+            f"{list(points.shape)}, {list(np.shape(size))} and {n}"
         )
     if not np.isfinite(sizes).all() or not floor >= 0:
-        raise ValueError(
-            f"by_size: sizes must be finite, and floor not negative, got {floor}{where()}"
-        )
+        bad_value(f"by_size: sizes must be finite, and floor not negative, got {floor}")
     mean = sizes.mean()
     share = (sizes / mean if mean > 0 else np.zeros_like(sizes)) + max(floor, 1e-12)
     picked = np.random.default_rng(random).choice(
@@ -116,9 +113,8 @@ def by_size(
 def _unit(name: str, n: int, d: int, random: _Random, method: str) -> _Array:
     """n points in the unit cube."""
     if method not in _METHODS or n < 1:
-        raise ValueError(
-            f"{name}: n must be at least 1 and method one of {', '.join(_METHODS)}, got {n} and "
-            f"{method!r}{where()}"
+        bad_value(
+            f"{name}: n must be at least 1 and method one of {', '.join(_METHODS)}, got {n} and {method!r}"
         )
     generator = np.random.default_rng(random)
     if method == "uniform":
@@ -139,9 +135,9 @@ def _unit(name: str, n: int, d: int, random: _Random, method: str) -> _Array:
 def _ends(name: str, low: Any, high: Any) -> tuple[_Array, _Array]:
     a, b = np.asarray(low, np.float64), np.asarray(high, np.float64)
     if a.ndim != 1 or a.shape != b.shape or a.size == 0 or not np.all(a < b):
-        raise ValueError(
-            f"{name}: low and high must be as long as each other, and each low end below its high one, "
-            f"got {low} and {high}{where()}"
+        bad_value(
+            f"{name}: low and high must be as long as each other, and each low end below its high one, got "
+            f"{low} and {high}"
         )
     return a, b
 
@@ -149,9 +145,9 @@ def _ends(name: str, low: Any, high: Any) -> tuple[_Array, _Array]:
 def _center(name: str, center: Any, radius: float) -> _Array:
     middle = np.asarray(center, np.float64)
     if middle.ndim != 1 or middle.size == 0 or not 0 < radius < np.inf:
-        raise ValueError(
+        bad_value(
             f"{name}: center must be the coordinates of one point, and radius positive, got {center} and "
-            f"{radius}{where()}"
+            f"{radius}"
         )
     return middle
 

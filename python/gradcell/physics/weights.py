@@ -8,7 +8,7 @@ import numpy as np
 
 from gradcell import _core
 from gradcell._core import Tensor
-from gradcell.base.location import where
+from gradcell.base.errors import bad_value
 from gradcell.compilation.compiled import jit
 from gradcell.solvers.jacobian import Blocks
 
@@ -72,9 +72,9 @@ def weights_by_variance(residuals: Any, parameters: Any, *points: Any) -> list[f
 
 def _positive(name: str, found: Any) -> Any:
     if not np.isfinite(found).all() or not np.all(found > 0):
-        raise ValueError(
+        bad_value(
             f"{name}: each function's gradients must be finite and not all zero, but the functions' measures "
-            f"are {[float(f'{f:.3g}') for f in found]}{where()}"
+            f"are {[float(f'{f:.3g}') for f in found]}"
         )
     return found
 

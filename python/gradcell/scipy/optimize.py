@@ -9,7 +9,7 @@ import numpy as np
 
 from gradcell._core import Tensor
 from gradcell.base import arguments
-from gradcell.base.location import where
+from gradcell.base.errors import unsupported
 from gradcell.compilation.compiled import jit
 from gradcell.derivatives.transform import value_and_grad
 
@@ -85,10 +85,9 @@ def minimize(
         or bounds is not None
         or constraints
     ):
-        raise NotImplementedError(
-            f"minimize: method {method!r} with bounds {bounds} and constraints {constraints} is "
-            "not supported: "
-            f"'BFGS' without them is{where()}"
+        unsupported(
+            f"minimize: method {method!r} with bounds {bounds} and constraints {constraints} is not "
+            "supported: 'BFGS' without them is"
         )
     start = arguments.of_rank(x0, (1,), "minimize")
     settings = dict(options or {})

@@ -14,7 +14,7 @@ from typing import Any
 from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import tree
-from gradcell.base.location import where
+from gradcell.base.errors import bad_value, fail
 from gradcell.base.notebook import Drawing, Listing
 from gradcell.show import drawing
 from gradcell.tensors.parameter import Parameter, parameter_of
@@ -102,8 +102,8 @@ def draw_graph(fn: Callable[..., Any], *args: Any, path: str | Path) -> Path:
     """
     target = Drawing(path)
     if target.suffix not in (".html", ".dot", ".svg", ".png", ".pdf"):
-        raise ValueError(
-            f"draw_graph: 'path' ends in .html, .dot, .svg, .png or .pdf, but got {str(path)!r}{where()}"
+        bad_value(
+            f"draw_graph: 'path' ends in .html, .dot, .svg, .png or .pdf, but got {str(path)!r}"
         )
     if target.suffix == ".html":
         if _core.in_trace():
@@ -114,9 +114,9 @@ def draw_graph(fn: Callable[..., Any], *args: Any, path: str | Path) -> Path:
         return target
     program = shutil.which("dot")
     if target.suffix != ".dot" and program is None:
-        raise RuntimeError(
-            f"draw_graph: a {target.suffix} picture needs Graphviz's program `dot`, which is not "
-            f"installed; a path that ends in .html needs nothing{where()}"
+        fail(
+            f"draw_graph: a {target.suffix} picture needs Graphviz's program `dot`, which is not installed; "
+            "a path that ends in .html needs nothing"
         )
     text = _recorded(fn, args, lambda trace, out, names: trace.graph_dot(out, names))
     if program is None or target.suffix == ".dot":

@@ -8,7 +8,7 @@ from typing import Any
 
 from gradcell import _core
 from gradcell._core import Tensor
-from gradcell.base.location import where
+from gradcell.base.errors import bad_value
 from gradcell.compilation.compiled import jit
 from gradcell.derivatives.transform import value_and_grad
 from gradcell.tensors.parameter import Parameter
@@ -33,9 +33,9 @@ class AdamFirst:
 
         rates = _schedule(steps, rate)
         if steps < 0 or len(rates) != steps or not all(0 < r < math.inf for r in rates):
-            raise ValueError(
-                f"{name}: adam must not be negative, and rate positive, one number or one for each of "
-                f"Adam's steps, got {steps} and {rate}{where()}"
+            bad_value(
+                f"{name}: adam must not be negative, and rate positive, one number or one for each of Adam's "
+                f"steps, got {steps} and {rate}"
             )
         self.steps = steps
         if not steps:

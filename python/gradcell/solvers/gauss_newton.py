@@ -12,7 +12,7 @@ import numpy as np
 
 from gradcell import _core
 from gradcell._core import Tensor
-from gradcell.base.location import where
+from gradcell.base.errors import bad_value
 from gradcell.compilation.compiled import jit
 from gradcell.solvers.dense import DenseSystem, wide
 from gradcell.solvers.first import AdamFirst
@@ -123,16 +123,16 @@ class GaussNewton:
         self.blocks = Blocks("GaussNewton", residuals, parameters, weights)
         grid = [float(a) for a in steps]
         if not grid or not all(0 < a < np.inf for a in grid):
-            raise ValueError(f"GaussNewton: steps must be positive numbers, got {steps}{where()}")
+            bad_value(f"GaussNewton: steps must be positive numbers, got {steps}")
         if not 0 <= momentum < 1 or (damping is not None and not 0 < damping < np.inf):
-            raise ValueError(
+            bad_value(
                 "GaussNewton: momentum must be from 0 to less than 1, and damping positive or None, got "
-                f"{momentum} and {damping}{where()}"
+                f"{momentum} and {damping}"
             )
         if method not in ("dense", "cg") or rank < 1 or iterations < 1:
-            raise ValueError(
+            bad_value(
                 'GaussNewton: method must be "dense" or "cg", rank and iterations at least 1, got '
-                f"{method!r}, {rank} and {iterations}{where()}"
+                f"{method!r}, {rank} and {iterations}"
             )
         self.momentum, self._grid = momentum, grid
         self.method, self.iterations = method, iterations
@@ -288,8 +288,8 @@ class GaussNewton:
         "interrupted". progress: prints a line after this many steps, and one at the end.
         """
         if max_steps < 1 or every < 1:
-            raise ValueError(
-                f"GaussNewton: max_steps and every must be at least 1, got {max_steps} and {every}{where()}"
+            bad_value(
+                f"GaussNewton: max_steps and every must be at least 1, got {max_steps} and {every}"
             )
         first = AdamFirst("GaussNewton", self._mean_squares, self.blocks.parameters, adam, rate)
         begun, losses = time.perf_counter(), []
@@ -361,10 +361,10 @@ class GaussNewton:
         missing = {"damping", "steps", "failures", "direction"} - set(state)
         direction = np.asarray(state.get("direction"), np.float64)
         if missing or direction.shape != (self.blocks.size,):
-            raise ValueError(
-                f"GaussNewton: the state must have damping, steps, failures and a direction of "
+            bad_value(
+                "GaussNewton: the state must have damping, steps, failures and a direction of "
                 f"{self.blocks.size} elements, got {sorted(state)} and a direction of shape "
-                f"{list(direction.shape)}{where()}"
+                f"{list(direction.shape)}"
             )
         damping = state["damping"]
         self.damping = None if damping is None else float(damping)

@@ -16,6 +16,7 @@ import numpy as np
 from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import arguments
+from gradcell.base.errors import bad_value
 from gradcell.base.location import where
 from gradcell.compilation.compiled import function_name, jit
 from gradcell.derivatives.batching import over_examples
@@ -39,15 +40,15 @@ class Blocks:
         self.single = callable(residuals)
         self.functions: list[Residuals] = [residuals] if callable(residuals) else list(residuals)
         if not self.functions:
-            raise ValueError(f"{name}: there are no residual functions{where()}")
+            bad_value(f"{name}: there are no residual functions")
         for fn in self.functions:
             arguments.function(fn, name)
         self.parameters: list[Parameter] = check_weights(parameters)
         dtypes = {p.dtype.name.lower() for p in self.parameters}
         if len(dtypes) != 1 or not dtypes <= {"float32", "float64"}:
-            raise ValueError(
+            bad_value(
                 f"{name}: the parameters must all be float32 or all float64, but they are of "
-                f"{', '.join(sorted(dtypes)) or 'no dtype: there are none'}{where()}"
+                f"{', '.join(sorted(dtypes)) or 'no dtype: there are none'}"
             )
         self.dtype = self.parameters[0].dtype
         self.size = sum(p.size for p in self.parameters)
@@ -61,9 +62,9 @@ class Blocks:
         if self.single:
             points = (tuple(points),)
         if len(points) != len(self.functions):
-            raise ValueError(
-                f"{self.name}: there are {len(self.functions)} residual functions, and each wants its "
-                f"points (a tensor, or a tuple of arguments), but got {len(points)}{where()}"
+            bad_value(
+                f"{self.name}: there are {len(self.functions)} residual functions, and each wants its points "
+                f"(a tensor, or a tuple of arguments), but got {len(points)}"
             )
         return [
             tuple(map(self._tensor, p if isinstance(p, (tuple, list)) else (p,))) for p in points
@@ -71,10 +72,10 @@ class Blocks:
 
     def _tensor(self, x: Any) -> Any:
         if isinstance(x, (tuple, list)):
-            raise ValueError(
-                f"{self.name}: an argument of a residual function is a tensor, an array or a number, but "
-                f"one is a {type(x).__name__}: one function takes its arguments one by one, step(*points), "
-                f"a list of functions a tuple for each{where()}"
+            bad_value(
+                f"{self.name}: an argument of a residual function is a tensor, an array or a number, but one "
+                f"is a {type(x).__name__}: one function takes its arguments one by one, step(*points), a "
+                "list of functions a tuple for each"
             )
         return Tensor(x, self.dtype) if isinstance(x, np.ndarray) else x
 
@@ -92,18 +93,18 @@ class Blocks:
         batches = [x for x in points if _is_batch(x)]
         counts = {x.shape[0] for x in batches}
         if len(counts) > 1:
-            raise ValueError(
-                f"{self.name}: the arguments of {function_name(fn)} must contain the same number "
-                f"of points, but their shapes are {[list(x.shape) for x in batches]}; residuals at other "
-                f"points are a separate function: GaussNewton([inside, edge], ...){where()}"
+            bad_value(
+                f"{self.name}: the arguments of {function_name(fn)} must contain the same number of points, "
+                f"but their shapes are {[list(x.shape) for x in batches]}; residuals at other points are a "
+                "separate function: GaussNewton([inside, edge], ...)"
             )
         if not batches:
             return False
         count = counts.pop()
         if count == 0:
-            raise ValueError(
+            bad_value(
                 f"{self.name}: {function_name(fn)} has been given no points: shapes "
-                f"{[list(x.shape) for x in batches]}{where()}"
+                f"{[list(x.shape) for x in batches]}"
             )
         seen: list[int] = []
 
@@ -142,13 +143,13 @@ class Blocks:
             got = (
                 f"{out.dtype} {list(out.shape)}" if isinstance(out, Tensor) else type(out).__name__
             )
-            raise ValueError(
+            bad_value(
                 f"{self.name}: {function_name(fn)} must give a vector of residuals, one (or k) for each "
-                f"point, [N] or [N, k], of the parameters' dtype {self.dtype}, but it gave {got}. Give "
-                f"the residuals themselves, not the mean of their squares{where()}"
+                f"point, [N] or [N, k], of the parameters' dtype {self.dtype}, but it gave {got}. Give the "
+                "residuals themselves, not the mean of their squares"
             )
         if out.size == 0:
-            raise ValueError(f"{self.name}: {function_name(fn)} gave no residuals{where()}")
+            bad_value(f"{self.name}: {function_name(fn)} gave no residuals")
         return out
 
     # Values ---------------------------------------------------------------------------------------
@@ -246,9 +247,9 @@ class Blocks:
 def _checked(blocks: Blocks, weights: Any) -> list[float]:
     found = [float(w) for w in np.atleast_1d(np.asarray(weights, np.float64))]
     if len(found) != len(blocks.functions) or not all(0 < w < np.inf for w in found):
-        raise ValueError(
-            f"{blocks.name}: weights must be a positive number for each of the "
-            f"{len(blocks.functions)} residual functions, got {weights}{where()}"
+        bad_value(
+            f"{blocks.name}: weights must be a positive number for each of the {len(blocks.functions)} "
+            f"residual functions, got {weights}"
         )
     return found
 

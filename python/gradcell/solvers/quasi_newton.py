@@ -13,7 +13,7 @@ import numpy as np
 from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import arguments
-from gradcell.base.location import where
+from gradcell.base.errors import bad_type, bad_value
 from gradcell.compilation.compiled import jit
 from gradcell.derivatives.checks import check_weights
 from gradcell.derivatives.transform import value_and_grad
@@ -41,9 +41,9 @@ class FlatLoss:
         self.parameters: list[Parameter] = check_weights(parameters)
         dtypes = {p.dtype for p in self.parameters}
         if len(dtypes) != 1 or not next(iter(dtypes)).is_floating:
-            raise TypeError(
+            bad_type(
                 "FlatLoss: the parameters must have one floating dtype, but they are of "
-                f"{', '.join(sorted(d.name for d in dtypes)) or 'no dtype: there are none'}{where()}"
+                f"{', '.join(sorted(d.name for d in dtypes)) or 'no dtype: there are none'}"
             )
         self.dtype = dtypes.pop()
         self.loss, self.args = loss, args
@@ -53,9 +53,9 @@ class FlatLoss:
             _assign(self.parameters, vector)
             value, gradients = value_and_gradient(*given)
             if not isinstance(value, Tensor) or value.size != 1:
-                raise TypeError(
-                    f"FlatLoss: the loss must give one number, got "
-                    f"{list(value.shape) if isinstance(value, Tensor) else type(value).__name__}{where()}"
+                bad_type(
+                    "FlatLoss: the loss must give one number, got "
+                    f"{list(value.shape) if isinstance(value, Tensor) else type(value).__name__}"
                 )
             return value, _ops.concat([_ops.reshape(g, [g.size]) for g in gradients], 0)
 
@@ -80,9 +80,8 @@ class FlatLoss:
     def _checked(self, vector: Any) -> _Vector:
         found = np.asarray(vector, np.float64)
         if found.shape != (self.size,):
-            raise ValueError(
+            bad_value(
                 f"FlatLoss: expected a vector of {self.size} elements, got shape {list(found.shape)}"
-                f"{where()}"
             )
         return found
 
@@ -149,16 +148,14 @@ class _QuasiNewton:
     ) -> None:
         search, gradient_tolerance, value_tolerance = options
         if search < 1 or gradient_tolerance < 0 or value_tolerance < 0:
-            raise ValueError(
+            bad_value(
                 f"{self._name}: the tolerances must not be negative and search must be at least 1, got "
-                f"{gradient_tolerance}, {value_tolerance} and {search}{where()}"
+                f"{gradient_tolerance}, {value_tolerance} and {search}"
             )
         self.loss = FlatLoss(loss, parameters, *args)
         name = self.loss.dtype.name.lower()
         if name not in ("float32", "float64"):
-            raise ValueError(
-                f"{self._name}: the parameters must be float32 or float64, not {name}{where()}"
-            )
+            bad_value(f"{self._name}: the parameters must be float32 or float64, not {name}")
         self._numbers: Any = np.dtype(name)
         self._minimiser: Any = self._begun(self.loss.vector.astype(self._numbers), options)
 
@@ -257,10 +254,10 @@ class _QuasiNewton:
         another method or of other parameters."""
         missing = {"method", "point", "curvature", "steps"} - set(state)
         if missing or state["method"] != self._name or len(state["point"]) != self.loss.size:
-            raise ValueError(
+            bad_value(
                 f"{self._name}: the state must be one of {self._name} for {self.loss.size} elements, with "
                 f"method, point, curvature and steps; got {state.get('method')} with {sorted(state)}, "
-                f"{len(state.get('point', ()))} elements{where()}"
+                f"{len(state.get('point', ()))} elements"
             )
         self._minimiser.load(
             np.asarray(state["point"]), np.asarray(state["curvature"]), int(state["steps"])
@@ -295,7 +292,7 @@ class LBFGS(_QuasiNewton):
         search: int = 50,
     ) -> None:
         if history < 0:
-            raise ValueError(f"LBFGS: history must not be negative, got {history}{where()}")
+            bad_value(f"LBFGS: history must not be negative, got {history}")
         self._history = history
         super().__init__(loss, parameters, args, (search, gradient_tolerance, value_tolerance))
 
@@ -326,9 +323,9 @@ class BFGS(_QuasiNewton):
 
     def _begun(self, start: _Vector, options: tuple[int, float, float]) -> Any:
         if self._numbers != np.float64:
-            raise ValueError(
-                f"{self._name}: the parameters must be float64, not float32, whose rounding soon "
-                f"spoils the matrix; LBFGS takes both{where()}"
+            bad_value(
+                f"{self._name}: the parameters must be float64, not float32, whose rounding soon spoils the "
+                "matrix; LBFGS takes both"
             )
         return _core.DenseQuasiNewton(start, self._update, *options)
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from gradcell import _core
 from gradcell._core import Tensor, ops as _ops, views as _views
+from gradcell.base.errors import bad_index, bad_type, bad_value
 from gradcell.base.location import where as _where
 
 
@@ -23,7 +24,7 @@ def _as_tensor(key: Any) -> Tensor:
         if array.size == 0:
             array = array.astype(np.int64)
         else:
-            raise IndexError(f"an index must be of integers or bools, got {array.dtype}{_where()}")
+            bad_index(f"an index must be of integers or bools, got {array.dtype}")
     return Tensor(array)
 
 
@@ -58,12 +59,10 @@ def _expand(x: Tensor, key: Any) -> list[Any]:
         mask = isinstance(k, (Tensor, np.ndarray)) and str(k.dtype).lower() == "bool"
         used += max(k.ndim, 1) if mask else 1
     if used > x.ndim:
-        raise IndexError(
-            f"too many indices for a tensor of {x.ndim} dimensions: {used} were given{_where()}"
-        )
+        bad_index(f"too many indices for a tensor of {x.ndim} dimensions: {used} were given")
     ellipses = [i for i, k in enumerate(keys) if k is Ellipsis]
     if len(ellipses) > 1:
-        raise IndexError(f"an index can have only one Ellipsis{_where()}")
+        bad_index("an index can have only one Ellipsis")
     fill = [slice(None)] * (x.ndim - used)
     if ellipses:
         at = ellipses[0]
@@ -73,7 +72,7 @@ def _expand(x: Tensor, key: Any) -> list[Any]:
 
 def _normal_int(k: int, size: int) -> int:
     if not -size <= k < size:
-        raise IndexError(f"index {k} is out of bounds for dimension with size {size}{_where()}")
+        bad_index(f"index {k} is out of bounds for dimension with size {size}")
     return k + size if k < 0 else k
 
 
@@ -116,7 +115,7 @@ class _Basic:
             elif isinstance(k, slice):
                 parts = [None if p is None else int(p) for p in (k.start, k.stop, k.step)]
                 if parts[2] == 0:
-                    raise ValueError(f"slice step cannot be zero{_where()}")
+                    bad_value("slice step cannot be zero")
                 start, stop, step = slice(*parts).indices(n)
                 size = len(range(start, stop, step))
                 self._add(start if size else 0, size, step)
@@ -136,9 +135,9 @@ class _Basic:
                 axis += width
                 continue
             else:
-                raise IndexError(
-                    f"an index must be an integer, a slice, None, Ellipsis, a tensor, a list or a tuple, "
-                    f"got {type(k).__name__}{_where()}"
+                bad_index(
+                    "an index must be an integer, a slice, None, Ellipsis, a tensor, a list or a tuple, got "
+                    f"{type(k).__name__}"
                 )
             axis += 1
         if picks and picks[-1] - picks[0] >= len(picks):
@@ -156,9 +155,9 @@ def _mask_values(mask: Tensor, shape: tuple[int, ...]) -> np.ndarray[Any, np.dty
     """Asks for the mask's value. Raises IndexError unless it has the shape of what it indexes."""
     values = mask.asnumpy()
     if tuple(values.shape) != tuple(shape):
-        raise IndexError(
+        bad_index(
             f"a boolean index of shape {list(values.shape)} does not match the indexed dimensions "
-            f"{list(shape)}{_where()}"
+            f"{list(shape)}"
         )
     return values
 
@@ -190,7 +189,7 @@ def _flatten_advanced(
             axes.append(axis)
             if index.dtype not in (_core.int32, _core.int64):
                 if index.dtype.is_floating:
-                    raise IndexError(f"an index must be of integers, got {index.dtype}{_where()}")
+                    bad_index(f"an index must be of integers, got {index.dtype}")
                 index = _ops.cast(index, _core.int64)
             indices.append(index)
     return axes, indices
@@ -223,9 +222,7 @@ def _linear(y: Tensor, axes: list[int], indices: list[Tensor]) -> tuple[Tensor, 
             if high >= size or low < -size:
                 values = index.asnumpy()
                 bad = values[(values >= size) | (values < -size)].flat[0]
-                raise IndexError(
-                    f"index {bad} is out of bounds for dimension with size {size}{_where()}"
-                )
+                bad_index(f"index {bad} is out of bounds for dimension with size {size}")
         if len(sizes) == 1:
             return index, product
         if known:  # a few numbers are sooner added up than planned for
@@ -253,11 +250,11 @@ def get(x: Tensor, key: Any) -> Tensor:
         return view
     if x.ndim == 0 and not (key is None or key is Ellipsis or isinstance(key, tuple)):
         if not _is_truth(key):
-            raise TypeError(f"Cannot iterate over a scalar tensor.{_where()}")
+            bad_type("Cannot iterate over a scalar tensor.")
     basic = _Basic(x, _expand(x, key))
     if basic.empty:
         if basic.advanced:
-            raise IndexError(f"False cannot be an index beside index tensors{_where()}")
+            bad_index("False cannot be an index beside index tensors")
         return _ops.full(basic.shape, 0, x.dtype)
     y = _views.index(x, basic.start, basic.size, basic.step, basic.shape)
     if not basic.advanced:

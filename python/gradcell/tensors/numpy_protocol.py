@@ -13,7 +13,7 @@ import numpy as np
 
 from gradcell._core import Tensor
 from gradcell.base import tree
-from gradcell.base.location import where
+from gradcell.base.errors import bad_type
 
 #: A ufunc that is an operator: the names of the method of its left operand and of its right one.
 _OPERATORS: dict[Any, tuple[str, str]] = {
@@ -43,9 +43,9 @@ _SHAPES: dict[Any, str] = {np.shape: "shape", np.ndim: "ndim"}
 def _numbers(name: str, values: Any) -> Any:
     def array(t: Tensor) -> np.ndarray:
         if t._traced:
-            raise TypeError(
-                f"numpy.{name} cannot be differentiated: inside a transform its result would be a "
-                f"constant. Use gradcell.ops, or asnumpy() where a constant is meant{where()}"
+            bad_type(
+                f"numpy.{name} cannot be differentiated: inside a transform its result would be a constant. "
+                "Use gradcell.ops, or asnumpy() where a constant is meant"
             )
         return np.asarray(t)
 

@@ -12,6 +12,7 @@ from gradcell import _core
 from gradcell._core import ParameterBase, Tensor
 from gradcell.base import arguments, structure
 from gradcell.base.convert import to_dtype
+from gradcell.base.errors import bad_type, bad_value
 from gradcell.base.location import where
 from gradcell.tensors import printing
 
@@ -42,7 +43,7 @@ class Parameter(ParameterBase):
         **unused: Any,
     ) -> None:
         if name is not None and not isinstance(name, str):
-            raise ValueError(f"Parameter: the name must be a string, got {name!r}{where()}")
+            bad_value(f"Parameter: the name must be a string, got {name!r}")
         arguments.boolean(requires_grad, "Parameter", "requires_grad")
         value = default_input if isinstance(default_input, Tensor) else Tensor(default_input)
         super().__init__(value)
@@ -64,7 +65,7 @@ class Parameter(ParameterBase):
     @name.setter
     def name(self, name: str) -> None:
         if not isinstance(name, str) or not name:
-            raise ValueError(f"Parameter: the name must be a string, got {name!r}{where()}")
+            bad_value(f"Parameter: the name must be a string, got {name!r}")
         self._name = name
         self._named = True
 
@@ -108,13 +109,10 @@ class Parameter(ParameterBase):
         if isinstance(data, (int, float)) and not isinstance(data, bool):
             data = Tensor(data, self.dtype)
         if not isinstance(data, Tensor):
-            raise TypeError(
-                f"Parameter.set_data: expected a Tensor, got {type(data).__name__}{where()}"
-            )
+            bad_type(f"Parameter.set_data: expected a Tensor, got {type(data).__name__}")
         if tuple(data.shape) != tuple(self.shape):
-            raise ValueError(
-                f"Parameter.set_data: {self.name} has shape {list(self.shape)}, the data "
-                f"{list(data.shape)}{where()}"
+            bad_value(
+                f"Parameter.set_data: {self.name} has shape {list(self.shape)}, the data {list(data.shape)}"
             )
         if data.dtype == _core.float64 and self.dtype != data.dtype and not data._traced:
             warnings.warn(
@@ -147,7 +145,7 @@ class Parameter(ParameterBase):
             elif isinstance(fill, (int, float)):
                 value = _core.ops.full(list(self.shape), fill, self.dtype)
             else:
-                raise ValueError(f"Parameter.clone: unknown init {init!r}{where()}")
+                bad_value(f"Parameter.clone: unknown init {init!r}")
         copy = Parameter(value, self.name, self.requires_grad)
         copy._prefixed = self._prefixed
         return copy
@@ -206,13 +204,13 @@ class ParameterTuple(tuple[Parameter, ...]):
         names: set[str] = set()
         for p in items:
             if not isinstance(p, Parameter):
-                raise TypeError(
-                    f"ParameterTuple: every element must be a Parameter, got {type(p).__name__}{where()}"
+                bad_type(
+                    f"ParameterTuple: every element must be a Parameter, got {type(p).__name__}"
                 )
             if p.name in names:
-                raise ValueError(
-                    f"ParameterTuple: the name {p.name!r} appears twice; a Cell names its "
-                    f"parameters by their paths with update_parameters_name(){where()}"
+                bad_value(
+                    f"ParameterTuple: the name {p.name!r} appears twice; a Cell names its parameters by "
+                    "their paths with update_parameters_name()"
                 )
             names.add(p.name)
         return super().__new__(cls, items)

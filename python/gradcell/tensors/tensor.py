@@ -23,6 +23,7 @@ from gradcell.base.convert import (
     to_dtype,
     values_of,
 )
+from gradcell.base.errors import bad_type, bad_value, fail
 from gradcell.base.location import where
 from gradcell.base.symbol import Symbol
 from gradcell.tensors import indexing, numpy_protocol, printing as _printing
@@ -50,15 +51,13 @@ def tensor(
     """
     if input_data is not None:
         if shape is not None or init is not None:
-            raise ValueError(f"tensor: with 'input_data', 'shape' and 'init' must be None{where()}")
+            bad_value("tensor: with 'input_data', 'shape' and 'init' must be None")
         made = Tensor(input_data, None if dtype is None else to_dtype(dtype))
         return set_const_arg(made, const_arg)
     if shape is None and init is None:
-        raise TypeError(f"tensor: expected 'input_data', or 'shape', 'dtype' and 'init'{where()}")
+        bad_type("tensor: expected 'input_data', or 'shape', 'dtype' and 'init'")
     if shape is None or dtype is None or init is None:
-        raise ValueError(
-            f"tensor: init, dtype and shape must have values at the same time{where()}"
-        )
+        bad_value("tensor: init, dtype and shape must have values at the same time")
     return Tensor(shape=shape, dtype=dtype, init=init)
 
 
@@ -84,27 +83,26 @@ def _elements(self: Tensor) -> np.ndarray:
 def item(self: Tensor) -> Any:
     """The only element as a Python number. Raises ValueError if there is not exactly one."""
     if self.size != 1:
-        raise ValueError(
-            "The tensor should have only one element, but got "
-            f"{self.size}, more than one element is ambiguous.{where()}"
+        bad_value(
+            f"The tensor should have only one element, but got {self.size}, more than one element is "
+            "ambiguous."
         )
     return _elements(self).reshape(()).item()
 
 
 def _number(self: Tensor) -> Any:
     if self.size != 1:
-        raise ValueError(
-            f"Only one element tensors can be converted to Python scalars, got shape "
-            f"{list(self.shape)}{where()}"
+        bad_value(
+            f"Only one element tensors can be converted to Python scalars, got shape {list(self.shape)}"
         )
     return item(self)
 
 
 def _index(self: Tensor) -> int:
     if self.dtype.is_floating or self.size != 1:
-        raise TypeError(
+        bad_type(
             f"only an integer tensor of one element can be an index, got {self.dtype} of shape "
-            f"{list(self.shape)}{where()}"
+            f"{list(self.shape)}"
         )
     return int(item(self))
 
@@ -118,13 +116,13 @@ def _array(self: Tensor, dtype: Any = None, copy: bool | None = None) -> np.ndar
 
 def _len(self: Tensor) -> int:
     if self.ndim == 0:
-        raise TypeError(f"Not support len of a 0-D tensor{where()}")
+        bad_type("Not support len of a 0-D tensor")
     return int(self.shape[0])
 
 
 def _iter(self: Tensor) -> Iterator[Tensor]:
     if self.ndim == 0:
-        raise TypeError(f"Cannot iterate over a scalar tensor.{where()}")
+        bad_type("Cannot iterate over a scalar tensor.")
     return (self[i] for i in range(self.shape[0]))
 
 
@@ -175,7 +173,7 @@ def from_numpy(array: np.ndarray) -> Tensor:
     if hasattr(array, "__cuda_array_interface__") and not isinstance(array, Tensor):
         return from_gpu(array, True)
     if not isinstance(array, np.ndarray):
-        raise TypeError(f"from_numpy: expected a NumPy array, got {type(array).__name__}{where()}")
+        bad_type(f"from_numpy: expected a NumPy array, got {type(array).__name__}")
     dtype = dtype_of_numpy(array.dtype)
     native = array.astype(array.dtype.newbyteorder("="), copy=False)
     if native.flags.c_contiguous and native.flags.aligned:
@@ -205,7 +203,7 @@ def _dlpack(
     if wanted != here:
         raise BufferError(f"a tensor of DLPack's device {here} cannot go to {wanted}{where()}")
     if stream == 0:
-        raise ValueError(f"DLPack: 0 is not a stream{where()}")
+        bad_value("DLPack: 0 is not a stream")
     source = _duplicate(self) if copy else self
     # -1: the consumer needs no order; None: it works on the default stream, which is 1.
     return _core.to_dlpack(source, None if stream == -1 else 1 if stream is None else stream)
@@ -243,24 +241,23 @@ def from_dlpack(source: Any) -> Tensor:
     TypeError for an object that does not support DLPack.
     """
     if not hasattr(source, "__dlpack__") or not hasattr(source, "__dlpack_device__"):
-        raise TypeError(
-            "from_dlpack: expected an object of another library with __dlpack__ and "
-            f"__dlpack_device__, got {type(source).__name__}{where()}"
+        bad_type(
+            "from_dlpack: expected an object of another library with __dlpack__ and __dlpack_device__, got "
+            f"{type(source).__name__}"
         )
     kind, number = source.__dlpack_device__()
     if kind != _DLPACK_CUDA:
         return from_numpy(np.from_dlpack(source))
     used = _core.device_in_use()
     if used < 0:
-        raise RuntimeError(
+        fail(
             "from_dlpack: the array is on a GPU, but device_target is 'CPU'. Call "
-            f"set_context(device_target='GPU'), or copy it to the host first{where()}"
+            "set_context(device_target='GPU'), or copy it to the host first"
         )
     if number != used:
-        raise ValueError(
+        bad_value(
             f"from_dlpack: the array is on GPU {number}, but device_id is {used}: call "
             f"set_context(device_target='GPU', device_id={number}), or copy it to GPU {used}"
-            f"{where()}"
         )
     return _core.from_dlpack(source.__dlpack__(stream=_core.device_stream(used)))
 
@@ -272,7 +269,7 @@ def move_to(self: Tensor, to: str, blocking: bool = True) -> Tensor:
     Raises ValueError for other devices, RuntimeError for 'GPU' if device_target is 'CPU'.
     """
     if to not in ("CPU", "GPU"):
-        raise ValueError(f"move_to: expected 'CPU' or 'GPU', got {to!r}{where()}")
+        bad_value(f"move_to: expected 'CPU' or 'GPU', got {to!r}")
     return self if self._traced else _core.place(self, to == "GPU")
 
 
@@ -285,7 +282,7 @@ def shaped(shape: Any, dtype: Any, init: Any) -> Tensor:
     sizes = _declared(shape)
     if any(n < 0 for n in sizes):
         if init is not None:
-            raise ValueError(f"Tensor: a shape with None takes no init, got {shape}{where()}")
+            bad_value(f"Tensor: a shape with None takes no init, got {shape}")
         return _ops.full([max(n, 0) for n in sizes], 0, to_dtype(dtype))
     if init is None:
         return _ops.full(sizes, 0, to_dtype(dtype))
@@ -304,9 +301,7 @@ def _declared(shape: Any) -> list[int]:
     sizes = [shape] if isinstance(shape, int) else list(shape)
     for n in sizes:
         if not isinstance(n, (SupportsIndex, Symbol, type(None))):
-            raise TypeError(
-                f"Tensor: a shape is of integers, None and Symbols, got {shape!r}{where()}"
-            )
+            bad_type(f"Tensor: a shape is of integers, None and Symbols, got {shape!r}")
     return [int(n) if isinstance(n, SupportsIndex) else -1 for n in sizes]
 
 
@@ -382,7 +377,7 @@ _UPDATES = "add sub mul truediv floordiv mod"
 def set_const_arg(self: Tensor, const_arg: bool = True) -> Tensor:
     """Keeps whether MindSpore should take the tensor for a constant: const_arg. Returns itself."""
     if not isinstance(const_arg, bool):
-        raise TypeError(f"Tensor: const_arg must be a bool, got {const_arg!r}{where()}")
+        bad_type(f"Tensor: const_arg must be a bool, got {const_arg!r}")
     self.const_arg = const_arg  # type: ignore[attr-defined]
     return self
 

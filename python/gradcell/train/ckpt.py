@@ -23,7 +23,7 @@ import numpy as np
 from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base.convert import little_endian
-from gradcell.base.location import where
+from gradcell.base.errors import bad_value
 from gradcell.files.protobuf import WireError, field, fields, signed
 
 _METADATA = 1000  # the number of the field that holds gradcell's metadata
@@ -212,7 +212,7 @@ def read(path: str, data: bytes) -> tuple[dict[str, Tensor], dict[str, str], dic
     gradcell wrote every byte. Raises ValueError that says what is wrong and where."""
 
     def fail(what: str) -> NoReturn:
-        raise ValueError(f"load_checkpoint: {path}: {what}{where()}")
+        bad_value(f"load_checkpoint: {path}: {what}")
 
     message = memoryview(data)
     if data[-17:-10] == _TRAILER:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from gradcell._core import Tensor
+from gradcell.base.errors import bad_type
 from gradcell.base.location import where
 from gradcell.dataset.datasets import Dataset
 
@@ -28,7 +29,7 @@ def as_tensor(value: Any) -> Any:
     if isinstance(value, dict):
         return {k: as_tensor(v) for k, v in value.items()}
     if value is None or isinstance(value, (str, bytes)):
-        raise TypeError(f"a batch holds {type(value).__name__}, which is not an array{where()}")
+        bad_type(f"a batch holds {type(value).__name__}, which is not an array")
     if isinstance(value, (bool, int, float)) or hasattr(value, "__cuda_array_interface__"):
         return Tensor(value)
     return Tensor(np.asarray(value))
@@ -53,9 +54,8 @@ class Batches:
         if isinstance(data, (Tensor, np.ndarray, str, bytes)) or not (
             isinstance(data, Iterable) or callable(data)
         ):
-            raise TypeError(
-                f"{owner}: the data must be a dataset or an iterable of batches, got "
-                f"{type(data).__name__}{where()}"
+            bad_type(
+                f"{owner}: the data must be a dataset or an iterable of batches, got {type(data).__name__}"
             )
         self.owner, self.data = owner, data
         self._passes = 0

@@ -9,7 +9,7 @@ from typing import Any
 from gradcell import _core, amp, nn
 from gradcell._core import Tensor
 from gradcell.base import arguments, notice
-from gradcell.base.location import where
+from gradcell.base.errors import bad_type, bad_value, fail
 from gradcell.communication import collectives
 from gradcell.communication.sharing import _get_device_num, _get_parallel_mode, _shares_data
 from gradcell.nn.cell import Cell
@@ -21,9 +21,9 @@ from gradcell.train.serialization import load_checkpoint, load_param_into_net
 
 def _check_pair(owner: str, inputs: Any) -> None:
     if len(inputs) != 2:
-        raise ValueError(
-            f"{owner}: with loss_fn a batch must be data and label, but the data gave "
-            f"{len(inputs)} in a batch{where()}"
+        bad_value(
+            f"{owner}: with loss_fn a batch must be data and label, but the data gave {len(inputs)} in a "
+            "batch"
         )
 
 
@@ -58,24 +58,20 @@ class Model:
         **kwargs: Any,
     ) -> None:
         if not isinstance(network, Cell):
-            raise TypeError(
-                f"Model: the network must be a Cell, got {type(network).__name__}{where()}"
-            )
+            bad_type(f"Model: the network must be a Cell, got {type(network).__name__}")
         if loss_fn is not None and not callable(loss_fn):
-            raise TypeError(
-                f"Model: loss_fn must be callable, got {type(loss_fn).__name__}{where()}"
-            )
+            bad_type(f"Model: loss_fn must be callable, got {type(loss_fn).__name__}")
         unknown = set(kwargs) - {"loss_scale_manager", "keep_batchnorm_fp32"}
         if unknown:
-            raise TypeError(f"Model: unknown argument {min(unknown)!r}{where()}")
+            bad_type(f"Model: unknown argument {min(unknown)!r}")
         self._network, self._loss_fn, self._optimizer = network, loss_fn, optimizer
         self._metric_fns = get_metrics(metrics)
         if self._metric_fns and loss_fn is None and eval_network is None:
-            raise ValueError(f"Model: metrics need loss_fn or eval_network{where()}")
+            bad_value("Model: metrics need loss_fn or eval_network")
         if eval_indexes is not None and (eval_network is None or len(eval_indexes) != 3):
-            raise ValueError(
-                "Model: eval_indexes are the places of loss, prediction and label in what "
-                f"eval_network returns{where()}"
+            bad_value(
+                "Model: eval_indexes are the places of loss, prediction and label in what eval_network "
+                "returns"
             )
         self._eval_indexes = eval_indexes
         self._train_network = self._build_train_network(amp_level, kwargs)
@@ -147,7 +143,7 @@ class Model:
         """Trains, and evaluates on valid_dataset every valid_frequency epochs, or in the epochs of
         that list; callbacks find the results as eval_results, with 'eval_' before the names."""
         if valid_dataset is not None and not self._metric_fns:
-            raise ValueError(f"Model.fit: a valid_dataset needs metrics{where()}")
+            bad_value("Model.fit: a valid_dataset needs metrics")
         if not isinstance(valid_frequency, (list, tuple, set)):
             arguments.integer(valid_frequency, "Model", "valid_frequency", 1)
         _check_sink_size(dataset_sink_mode, sink_size)
@@ -172,7 +168,7 @@ class Model:
         arguments.integer(epochs, "Model", "epoch", 1)
         arguments.integer(initial_epoch, "Model", "initial_epoch", 0)
         if self._optimizer is None and self._loss_fn is not None:
-            raise ValueError(f"Model.train: there is no optimizer{where()}")
+            bad_value("Model.train: there is no optimizer")
         batches = Batches("Model.train", train_data)
         listed = _listed(callbacks)
         skip, steps_before = 0, 0
@@ -245,9 +241,9 @@ class Model:
         missing = [p.name for p in self._train_network.get_parameters() if p.name not in saved]
         missing += [n for n in ("epoch_num", "step_num", "step_in_epoch") if n not in saved]
         if missing:
-            raise ValueError(
-                f"Model.resume: {ckpt_file_name} has no {missing[0]!r}: it is not a checkpoint of "
-                f"this model's training{where()}"
+            bad_value(
+                f"Model.resume: {ckpt_file_name} has no {missing[0]!r}: it is not a checkpoint of this "
+                "model's training"
             )
         load_param_into_net(self._train_network, saved, strict_load=True)
         load_checkpoint(ckpt_file_name, random_state=True)
@@ -264,7 +260,7 @@ class Model:
     ) -> dict[str, Any]:
         """The metrics over a dataset, by name. Raises ValueError without metrics."""
         if not self._metric_fns:
-            raise ValueError(f"Model.eval: there are no metrics{where()}")
+            bad_value("Model.eval: there are no metrics")
         listed = _listed(callbacks)
         try:
             return self._evaluate(Batches("Model.eval", valid_dataset), listed)
@@ -344,16 +340,14 @@ def _listed(callbacks: Any) -> list[Callback]:
     listed = [listed] if isinstance(listed, Callback) else list(listed)
     for c in listed:
         if not isinstance(c, Callback):
-            raise TypeError(f"Model: {type(c).__name__} is not a Callback{where()}")
+            bad_type(f"Model: {type(c).__name__} is not a Callback")
     return listed
 
 
 def _check_sink_size(sink_mode: bool, sink_size: Any) -> None:
     arguments.integer(sink_size, "Model.train", "sink_size")
     if sink_size != -1 and sink_size < 1:
-        raise ValueError(
-            f"Model.train: 'sink_size' must be -1 or positive, but got {sink_size}{where()}"
-        )
+        bad_value(f"Model.train: 'sink_size' must be -1 or positive, but got {sink_size}")
     if sink_mode and sink_size != -1:
         notice.once(f"Model.train(sink_size={sink_size})", "an epoch is all of the data")
 
@@ -366,10 +360,9 @@ def _check_batches(count: int | None) -> None:
     counts = collectives.all_gather(mine).asnumpy().tolist()
     odd = [r for r, n in enumerate(counts) if n != counts[0]]
     if odd:
-        raise RuntimeError(
-            f"Model.train: rank {odd[0]} has {counts[odd[0]]} batches in an epoch, rank 0 "
-            f"{counts[0]}: all processes make the same steps. num_shards and shard_id of a dataset "
-            f"give parts of equal sizes{where()}"
+        fail(
+            f"Model.train: rank {odd[0]} has {counts[odd[0]]} batches in an epoch, rank 0 {counts[0]}: all "
+            "processes make the same steps. num_shards and shard_id of a dataset give parts of equal sizes"
         )
 
 

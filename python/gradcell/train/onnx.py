@@ -17,7 +17,7 @@ import numpy as np
 
 from gradcell._core import Tensor
 from gradcell.base import arguments
-from gradcell.base.location import where
+from gradcell.base.errors import bad_type, bad_value, unsupported
 from gradcell.nn.cell import Cell
 from gradcell.ops.networks.attention import composed
 from gradcell.show.inspect import recorded_nodes
@@ -204,9 +204,7 @@ class _Exporter:
         if kind in _RULES:
             return _RULES[kind](self, node)
         reason = _WITHOUT.get(kind, "there is no operator for it")
-        raise NotImplementedError(
-            f"export: ONNX has nothing for {kind}, made at {node['location']}: {reason}{where()}"
-        )
+        unsupported(f"export: ONNX has nothing for {kind}, made at {node['location']}: {reason}")
 
 
 def _const(e: _Exporter, n: Node) -> str:
@@ -680,13 +678,13 @@ def export(
     written.
     """
     if not isinstance(net, Cell):
-        raise TypeError(f"export: expected a Cell, got {type(net).__name__}{where()}")
+        bad_type(f"export: expected a Cell, got {type(net).__name__}")
     if not isinstance(file_name, (str, os.PathLike)):
-        raise TypeError(f"export: 'file_name' must be a string{where()}")
+        bad_type("export: 'file_name' must be a string")
     if file_format != "ONNX":
-        raise ValueError(
+        bad_value(
             f"export: 'file_format' must be 'ONNX', got {file_format!r}: gradcell writes no other; "
-            f"save_checkpoint keeps a network's parameters{where()}"
+            "save_checkpoint keeps a network's parameters"
         )
     modes = [(cell, cell.training) for cell in net._walk()]
     net.set_train(False)

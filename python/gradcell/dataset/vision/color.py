@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from gradcell.base import arguments
-from gradcell.base.location import where
+from gradcell.base.errors import bad_value
 from gradcell.dataset.transforms import TensorOperation
 from gradcell.dataset.vision.convert import gray, hsv_to_rgb, rgb_to_hsv
 from gradcell.dataset.vision.image import (
@@ -242,7 +242,7 @@ class Posterize(ImageOperation):
     def __init__(self, bits: int) -> None:
         self.bits = arguments.integer(bits, "Posterize", "bits", 0)
         if self.bits > 8:
-            raise ValueError(f"Posterize: 'bits' must be at most 8, got {bits}{where()}")
+            bad_value(f"Posterize: 'bits' must be at most 8, got {bits}")
 
     def _image(self, image: np.ndarray) -> np.ndarray:
         _bytes(self, image)
@@ -418,7 +418,7 @@ class GaussianBlur(ImageOperation):
         sizes = list(kernel_size) if isinstance(kernel_size, (list, tuple)) else [kernel_size] * 2
         self.sizes = [arguments.integer(n, "GaussianBlur", "kernel_size", 1) for n in sizes]
         if any(n % 2 == 0 for n in self.sizes):
-            raise ValueError(f"GaussianBlur: 'kernel_size' must be odd, got {kernel_size}{where()}")
+            bad_value(f"GaussianBlur: 'kernel_size' must be odd, got {kernel_size}")
         given = list(sigma) if isinstance(sigma, (list, tuple)) else [sigma] * 2
         usual = 0.3 * ((self.sizes[0] - 1) * 0.5 - 1) + 0.8
         self.sigmas = [

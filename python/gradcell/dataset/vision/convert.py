@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from gradcell.base import arguments
+from gradcell.base.errors import bad_type, bad_value
 from gradcell.base.location import where
 from gradcell.dataset.rows import as_array
 from gradcell.dataset.transforms import TensorOperation, numpy_dtype
@@ -44,9 +45,9 @@ class Decode(TensorOperation):
         if data.dtype.kind == "S":
             data = np.frombuffer(data.tobytes(), np.uint8)
         if data.dtype != np.uint8 or data.ndim != 1:
-            raise TypeError(
+            bad_type(
                 f"Decode: expected a file's bytes, uint8 of one axis, got {data.dtype} of shape "
-                f"{list(data.shape)}{where()}"
+                f"{list(data.shape)}"
             )
         return decoded(data, to_pil=self.to_pil)
 
@@ -129,9 +130,9 @@ class Normalize(TensorOperation):
         self.std = np.atleast_1d(np.asarray(std, np.float32))
         self.is_hwc = arguments.boolean(is_hwc, owner, "is_hwc")
         if self.mean.ndim != 1 or self.mean.shape != self.std.shape:
-            raise ValueError(f"{owner}: 'mean' and 'std' need as many numbers{where()}")
+            bad_value(f"{owner}: 'mean' and 'std' need as many numbers")
         if not (self.std > 0).all():
-            raise ValueError(f"{owner}: 'std' must be positive, got {std}{where()}")
+            bad_value(f"{owner}: 'std' must be positive, got {std}")
 
     def _one(self, value: Any) -> np.ndarray:
         image = np.asarray(value).astype(np.float32)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gradcell.base import arguments
-from gradcell.base.location import where
+from gradcell.base.errors import bad_type, bad_value
 from gradcell.dataset.vision.convert import Decode
 from gradcell.dataset.vision.image import (
     Border,
@@ -82,7 +82,7 @@ def _sides(owner: str, padding: Any) -> tuple[int, int, int, int]:
         return listed[0], listed[1], listed[0], listed[1]
     if len(listed) == 4:
         return tuple(listed)  # type: ignore[return-value]
-    raise ValueError(f"{owner}: 'padding' must be 1, 2 or 4 numbers, got {padding}{where()}")
+    bad_value(f"{owner}: 'padding' must be 1, 2 or 4 numbers, got {padding}")
 
 
 def padded(
@@ -161,7 +161,7 @@ class Crop(ImageOperation):
 
     def __init__(self, coordinates: Any, size: Any) -> None:
         if not isinstance(coordinates, (list, tuple)) or len(coordinates) != 2:
-            raise TypeError(f"Crop: 'coordinates' must be (top, left), got {coordinates}{where()}")
+            bad_type(f"Crop: 'coordinates' must be (top, left), got {coordinates}")
         self.corner = tuple(arguments.integer(n, "Crop", "coordinates", 0) for n in coordinates)
         self.size = pair("Crop", "size", size)
 
@@ -374,7 +374,7 @@ class RandomVerticalFlip(Sometimes):
 def _filter(how: Inter) -> Any:
     name = {Inter.NEAREST: "NEAREST", Inter.BILINEAR: "BILINEAR", Inter.BICUBIC: "BICUBIC"}
     if how not in name:
-        raise ValueError(f"a rotation cannot interpolate by {how!r}{where()}")
+        bad_value(f"a rotation cannot interpolate by {how!r}")
     return pillow().Resampling[name[how]]
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from gradcell.base import arguments
-from gradcell.base.location import where
+from gradcell.base.errors import bad_type, bad_value, unsupported
 from gradcell.dataset.rows import as_array
 from gradcell.dataset.transforms import TensorOperation
 from gradcell.dataset.workers import generator
@@ -77,15 +77,14 @@ class ImageOperation(TensorOperation):
             return pillow().fromarray(made)
         image = as_array(value)
         if image.ndim < 2 or image.dtype.kind not in "uifb":
-            raise TypeError(
-                f"{type(self).__name__}: an image must be an array of [height, width, channels] or "
-                f"[height, width], got {image.dtype} of shape {list(image.shape)}; see Decode"
-                f"{where()}"
+            bad_type(
+                f"{type(self).__name__}: an image must be an array of [height, width, channels] or [height, "
+                f"width], got {image.dtype} of shape {list(image.shape)}; see Decode"
             )
         return self._image(image)
 
     def _image(self, image: np.ndarray) -> Any:
-        raise NotImplementedError(f"{type(self).__name__}: _image is not defined{where()}")
+        unsupported(f"{type(self).__name__}: _image is not defined")
 
 
 class Sometimes(ImageOperation):
@@ -114,7 +113,7 @@ def pair(owner: str, name: str, value: Any) -> tuple[int, int]:
     """(height, width) of one number or two."""
     listed = list(value) if isinstance(value, (list, tuple, np.ndarray)) else [value, value]
     if len(listed) != 2:
-        raise ValueError(f"{owner}: '{name}' must be one number or two, got {value}{where()}")
+        bad_value(f"{owner}: '{name}' must be one number or two, got {value}")
     height, width = (arguments.integer(n, owner, name, 1) for n in listed)
     return height, width
 
@@ -122,12 +121,12 @@ def pair(owner: str, name: str, value: Any) -> tuple[int, int]:
 def interval(owner: str, name: str, value: Any, least: float | None = None) -> tuple[float, float]:
     """(lowest, highest) of two numbers in order."""
     if not isinstance(value, (list, tuple)) or len(value) != 2:
-        raise TypeError(f"{owner}: '{name}' must be two numbers, got {value!r}{where()}")
+        bad_type(f"{owner}: '{name}' must be two numbers, got {value!r}")
     low, high = (arguments.number(v, owner, name) for v in value)
     if low > high or (least is not None and low < least):
-        raise ValueError(
-            f"{owner}: '{name}' must be two numbers in order"
-            f"{'' if least is None else f', at least {least:g}'}, got {value}{where()}"
+        bad_value(
+            f"{owner}: '{name}' must be two numbers in "
+            f"order{'' if least is None else f', at least {least:g}'}, got {value}"
         )
     return low, high
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gradcell.base import arguments
-from gradcell.base.location import where
+from gradcell.base.errors import bad_type
 from gradcell.dataset.rows import as_array
 from gradcell.dataset.transforms import TensorOperation, _functions
 from gradcell.dataset.workers import generator
@@ -23,13 +23,11 @@ class RandomSelectSubpolicy:
 
     def __init__(self, policy: Any) -> None:
         if not isinstance(policy, (list, tuple)) or not policy:
-            raise TypeError(f"RandomSelectSubpolicy: expected a list of policies{where()}")
+            bad_type("RandomSelectSubpolicy: expected a list of policies")
         self.policy = []
         for one in policy:
             if not all(isinstance(p, (list, tuple)) and len(p) == 2 for p in one):
-                raise TypeError(
-                    f"RandomSelectSubpolicy: a policy is a list of (transform, probability){where()}"
-                )
+                bad_type("RandomSelectSubpolicy: a policy is a list of (transform, probability)")
             functions = _functions("RandomSelectSubpolicy", [p[0] for p in one])
             chances = [
                 arguments.number(p[1], "RandomSelectSubpolicy", "probability", least=0, most=1)

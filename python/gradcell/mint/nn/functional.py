@@ -8,7 +8,7 @@ from typing import Any
 from gradcell import _core, ops
 from gradcell._core import Tensor
 from gradcell.base import arguments
-from gradcell.base.location import where
+from gradcell.base.errors import bad_value
 from gradcell.base.signposts import missing as _missing
 from gradcell.mint.functions import flatten, typed
 from gradcell.ops.elements.elementwise import written
@@ -93,7 +93,7 @@ def group_norm(
     x = arguments.of_rank(input, range(2, 9), "group_norm")
     n, c = x.shape[:2]
     if c % arguments.integer(num_groups, "group_norm", "num_groups", 1):
-        raise ValueError(f"group_norm: {c} channels do not fall into {num_groups} groups{where()}")
+        bad_value(f"group_norm: {c} channels do not fall into {num_groups} groups")
     grouped = _ops.reshape(x, [n, num_groups, x.size // max(n * num_groups, 1)])
     y = _ops.reshape(ops.layer_norm(grouped, [grouped.shape[-1]], eps=eps), list(x.shape))
     row = [1, c] + [1] * (x.ndim - 2)
@@ -130,13 +130,11 @@ def transposed_sizes(
     around = windows.sizes(padding, 2, owner, "padding", 0)
     more = windows.sizes(output_padding, 2, owner, "output_padding", 0)
     if any(n >= max(s, d) for n, s, d in zip(more, steps, reach, strict=True)):
-        raise ValueError(
-            f"{owner}: output_padding {list(more)} must be less than stride or dilation{where()}"
-        )
+        bad_value(f"{owner}: output_padding {list(more)} must be less than stride or dilation")
     each = zip(x.shape[2:], kernel, steps, around, more, reach, strict=True)
     found = [(n - 1) * s - 2 * p + (k - 1) * d + m + 1 for n, k, s, p, m, d in each]
     if min(found) < 1:
-        raise ValueError(f"{owner}: an input of shape {list(x.shape)} has no output{where()}")
+        bad_value(f"{owner}: an input of shape {list(x.shape)} has no output")
     return found
 
 
@@ -152,9 +150,9 @@ def conv_transpose2d(
     owner = "conv_transpose2d"
     x, w = arguments.of_rank(input, [4], owner), arguments.of_rank(weight, [4], owner)
     if x.shape[1] != w.shape[0] or w.shape[0] % arguments.integer(groups, owner, "groups", 1):
-        raise ValueError(
-            f"{owner}: a weight of shape {list(w.shape)} does not fit an input of shape "
-            f"{list(x.shape)} in {groups} groups{where()}"
+        bad_value(
+            f"{owner}: a weight of shape {list(w.shape)} does not fit an input of shape {list(x.shape)} in "
+            f"{groups} groups"
         )
     kernel = w.shape[2:]
     sizes = transposed_sizes(x, kernel, stride, padding, output_padding, dilation)

@@ -11,7 +11,7 @@ import numpy as np
 from gradcell import _core, ops
 from gradcell._core import Tensor
 from gradcell.base import arguments
-from gradcell.base.location import where
+from gradcell.base.errors import bad_value, unsupported
 from gradcell.common.initializer import Uniform, initializer
 from gradcell.communication import GlobalComm, get_group_size
 from gradcell.mint.nn import functional
@@ -70,9 +70,9 @@ class _BatchNorm(Cell):
     def construct(self, input: Tensor) -> Tensor:
         x = arguments.of_rank(input, self.ranks, type(self).__name__)
         if x.shape[1] != self.num_features:
-            raise ValueError(
+            bad_value(
                 f"For '{type(self).__name__}', the input must have {self.num_features} channels, but got "
-                f"shape {list(x.shape)}{where()}"
+                f"shape {list(x.shape)}"
             )
         own = self.training or not self.track_running_stats
         share: Any = self.momentum
@@ -115,8 +115,8 @@ class SyncBatchNorm(_BatchNorm):
 
     def construct(self, input: Tensor) -> Tensor:
         if self.training and get_group_size(self.process_group) > 1:
-            raise NotImplementedError(
-                f"mint.nn.SyncBatchNorm works in one process; for several use nn.SyncBatchNorm{where()}"
+            unsupported(
+                "mint.nn.SyncBatchNorm works in one process; for several use nn.SyncBatchNorm"
             )
         return super().construct(input)
 
@@ -135,9 +135,9 @@ class GroupNorm(Cell):
         self.num_channels = arguments.integer(num_channels, "GroupNorm", "num_channels", 1)
         self.eps = arguments.number(eps, "GroupNorm", "eps")
         if num_channels % num_groups:
-            raise ValueError(
-                f"For 'GroupNorm', the 'num_channels' must be divided by 'num_groups', but got "
-                f"{num_channels} and {num_groups}{where()}"
+            bad_value(
+                "For 'GroupNorm', the 'num_channels' must be divided by 'num_groups', but got "
+                f"{num_channels} and {num_groups}"
             )
         _weights(self, (num_channels,), affine, True, dtype)
 
@@ -185,9 +185,9 @@ class Embedding(Cell):
         table = initializer("normal", (num_embeddings, embedding_dim), kind)
         if padding_idx is not None:
             if not -num_embeddings <= padding_idx < num_embeddings:
-                raise ValueError(
-                    f"For 'Embedding', padding_idx must be within [-{num_embeddings}, {num_embeddings}), "
-                    f"but got {padding_idx}{where()}"
+                bad_value(
+                    f"For 'Embedding', padding_idx must be within [-{num_embeddings}, {num_embeddings}), but "
+                    f"got {padding_idx}"
                 )
             table._numpy()[padding_idx] = 0
         self.padding_idx = padding_idx
@@ -209,14 +209,10 @@ class Conv1d(Cell):
     ) -> None:  # fmt: skip
         super().__init__()
         if padding_mode != "zeros":
-            raise NotImplementedError(
-                f"mint.nn: padding_mode {padding_mode!r} is not supported{where()}"
-            )
+            unsupported(f"mint.nn: padding_mode {padding_mode!r} is not supported")
         for size, name in ((in_channels, "in_channels"), (out_channels, "out_channels")):
             if arguments.integer(size, "Conv1d", name, 1) % groups:
-                raise ValueError(
-                    f"For 'Conv1d', {name} {size} do not fall into {groups} groups{where()}"
-                )
+                bad_value(f"For 'Conv1d', {name} {size} do not fall into {groups} groups")
         reach = arguments.integers(kernel_size, "Conv1d", "kernel_size")
         self.given = (stride, padding, dilation, groups)
         kind = _core.default_dtype() if dtype is None else dtype
@@ -251,9 +247,7 @@ class ConvTranspose2d(Cell):
             raise ValueError(f"ConvTranspose2d: padding_mode must be 'zeros', got {padding_mode!r}")
         for size, name in ((in_channels, "in_channels"), (out_channels, "out_channels")):
             if arguments.integer(size, "ConvTranspose2d", name, 1) % groups:
-                raise ValueError(
-                    f"For 'ConvTranspose2d', {name} {size} do not fall into {groups} groups{where()}"
-                )
+                bad_value(f"For 'ConvTranspose2d', {name} {size} do not fall into {groups} groups")
         self.reach = windows.sizes(kernel_size, 2, "ConvTranspose2d", "kernel_size")
         self.stride, self.padding, self.dilation = stride, padding, dilation
         self.output_padding, self.groups = output_padding, groups
@@ -274,9 +268,9 @@ class ConvTranspose2d(Cell):
             added = [n - m for n, m in zip(wanted, least, strict=True)]
             steps = windows.sizes(self.stride, 2, "ConvTranspose2d", "stride")
             if not all(0 <= n < s for n, s in zip(added, steps, strict=True)):
-                raise ValueError(
+                bad_value(
                     f"ConvTranspose2d: an output of size {wanted} is not within a stride, {list(steps)}, of "
-                    f"the least, {least}{where()}"
+                    f"the least, {least}"
                 )
         return functional.conv_transpose2d(
             input,

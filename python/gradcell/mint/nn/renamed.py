@@ -6,7 +6,7 @@ from typing import Any
 
 from gradcell import nn, ops
 from gradcell.base import notice
-from gradcell.base.location import where
+from gradcell.base.errors import unsupported
 
 __all__ = [
     "ELU",
@@ -70,9 +70,7 @@ def _new(inplace: bool) -> dict[str, Any]:
 def _padding(padding: Any, padding_mode: str) -> dict[str, Any]:
     """nn's pad_mode and padding for mint's: numbers, 'valid' or 'same'."""
     if padding_mode != "zeros":
-        raise NotImplementedError(
-            f"mint.nn: padding_mode {padding_mode!r} is not supported{where()}"
-        )
+        unsupported(f"mint.nn: padding_mode {padding_mode!r} is not supported")
     if isinstance(padding, str):
         return {"pad_mode": padding}
     if isinstance(padding, (tuple, list)):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from gradcell.base.errors import bad_type as _bad_type
 from gradcell.base.location import where as _where
 from gradcell.nn.metrics import classification, confusion, values
 from gradcell.nn.metrics.classification import *  # noqa: F403
@@ -61,17 +62,14 @@ def get_metrics(metrics: Any) -> dict[str, Metric]:
     if isinstance(metrics, dict):
         for name, metric in metrics.items():
             if not isinstance(name, str) or not isinstance(metric, Metric):
-                raise TypeError(
-                    f"Model: metrics must map names to Metrics, got {type(metric).__name__} for "
-                    f"{name!r}{_where()}"
+                _bad_type(
+                    f"Model: metrics must map names to Metrics, got {type(metric).__name__} for {name!r}"
                 )
         return dict(metrics)
     if isinstance(metrics, (set, list, tuple)):
         ordered = sorted(metrics) if isinstance(metrics, set) else metrics
         return {name: get_metric_fn(name) for name in ordered}
-    raise TypeError(
-        f"Model: metrics must be a dict or a set of names, got {type(metrics).__name__}{_where()}"
-    )
+    _bad_type(f"Model: metrics must be a dict or a set of names, got {type(metrics).__name__}")
 
 
 __all__ = [

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from gradcell.base import arguments
-from gradcell.base.location import where
+from gradcell.base.errors import bad_type, bad_value
 from gradcell.nn.metrics.metric import Mean, Metric, none_seen, pair, rearrange_inputs, same_shape
 
 __all__ = [
@@ -26,33 +26,28 @@ def _classes(owner: str, y_pred: np.ndarray, y: np.ndarray) -> tuple[np.ndarray,
     """(scores [samples, classes], class numbers [samples]) of predictions [N, C, ...] and labels
     [N, ...] or one-hot [N, C, ...]. Raises ValueError for wrong shapes and labels out of range."""
     if y_pred.ndim < 2:
-        raise ValueError(
-            f"{owner}: predictions must have shape [batch, classes], got {y_pred.shape}{where()}"
-        )
+        bad_value(f"{owner}: predictions must have shape [batch, classes], got {y_pred.shape}")
     if y.ndim > 1 and y.shape == y_pred.shape:
         if not (np.isin(y, (0, 1)).all() and (y.sum(axis=1) == 1).all()):
-            raise ValueError(f"{owner}: labels of the predictions' shape must be one-hot{where()}")
+            bad_value(f"{owner}: labels of the predictions' shape must be one-hot")
         y = y.argmax(axis=1)
     if y.shape != y_pred.shape[:1] + y_pred.shape[2:]:
-        raise ValueError(
-            f"{owner}: predictions of shape {y_pred.shape} and labels of shape {y.shape}{where()}"
-        )
+        bad_value(f"{owner}: predictions of shape {y_pred.shape} and labels of shape {y.shape}")
     classes = y_pred.shape[1]
     wrong = (y < 0) | (y >= classes)
     if wrong.any():
         at = tuple(int(i) for i in np.argwhere(wrong)[0])
-        raise ValueError(
-            f"{owner}: the label {y[at]} at {list(at)} is out of range: there are {classes} "
-            f"classes, 0 to {classes - 1}{where()}"
+        bad_value(
+            f"{owner}: the label {y[at]} at {list(at)} is out of range: there are {classes} classes, 0 to "
+            f"{classes - 1}"
         )
     return np.moveaxis(y_pred, 1, -1).reshape(-1, classes), y.reshape(-1).astype(np.int64)
 
 
 def _eval_type(value: Any) -> str:
     if value not in ("classification", "multilabel"):
-        raise TypeError(
-            "The argument 'eval_type' must be in ['classification', 'multilabel'], but got "
-            f"{value!r}{where()}"
+        bad_type(
+            f"The argument 'eval_type' must be in ['classification', 'multilabel'], but got {value!r}"
         )
     return value  # type: ignore[no-any-return]
 
@@ -61,9 +56,9 @@ def _labels(owner: str, y_pred: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, 
     """Both [N, C, ...] of 0 and 1 as [C, samples]. Raises ValueError for anything else."""
     same_shape(owner, y_pred, y)
     if y.ndim < 2 or not (np.isin(y_pred, (0, 1)).all() and np.isin(y, (0, 1)).all()):
-        raise ValueError(
-            f"{owner}: multilabel predictions and labels must be [batch, classes] of 0 and 1, got "
-            f"shape {y.shape}{where()}"
+        bad_value(
+            f"{owner}: multilabel predictions and labels must be [batch, classes] of 0 and 1, got shape "
+            f"{y.shape}"
         )
     classes = y.shape[1]
     return y_pred.swapaxes(1, 0).reshape(classes, -1), y.swapaxes(1, 0).reshape(classes, -1)
@@ -146,9 +141,7 @@ class _PerClass(Metric):
         y_pred, y = _classes(owner, *pair(owner, inputs))
         classes, guess = y_pred.shape[1], y_pred.argmax(axis=1)
         if self._class_num not in (0, classes):
-            raise ValueError(
-                f"{owner}: predictions of {classes} classes after ones of {self._class_num}{where()}"
-            )
+            bad_value(f"{owner}: predictions of {classes} classes after ones of {self._class_num}")
         self._class_num = classes
         self._right = self._right + np.bincount(y[guess == y], minlength=classes)
         self._predicted = self._predicted + np.bincount(guess, minlength=classes)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gradcell.base import arguments
-from gradcell.base.location import where
+from gradcell.base.errors import bad_type, bad_value, unsupported
 from gradcell.nn.metrics.metric import Metric, none_seen, pair, rearrange_inputs, same_shape
 
 __all__ = ["ROC", "ConfusionMatrix", "ConfusionMatrixMetric", "auc"]
@@ -51,9 +51,9 @@ class ConfusionMatrix(Metric):
         y_pred, y = y_pred.reshape(-1).astype(np.int64), y.reshape(-1).astype(np.int64)
         for values in (y_pred, y):
             if values.size and not (0 <= values.min() and values.max() < n):
-                raise ValueError(
-                    f"ConfusionMatrix: the classes must be in [0, {n}), but they go from "
-                    f"{values.min()} to {values.max()}{where()}"
+                bad_value(
+                    f"ConfusionMatrix: the classes must be in [0, {n}), but they go from {values.min()} to "
+                    f"{values.max()}"
                 )
         self.confusion_matrix += np.bincount(y * n + y_pred, minlength=n * n).reshape(n, n)
         self._is_update = True
@@ -155,12 +155,11 @@ class ConfusionMatrixMetric(Metric):
         self.calculation_method = arguments.boolean(calculation_method, owner, "calculation_method")
         self.decrease = arguments.one_of(decrease, _DECREASES, owner, "decrease")
         if not isinstance(metric_name, str):
-            raise TypeError(f"{owner}: metric_name must be a string, got {metric_name!r}{where()}")
+            bad_type(f"{owner}: metric_name must be a string, got {metric_name!r}")
         key = _SHORT.get(metric_name.lower().replace(" ", "_"))
         if key is None:
-            raise NotImplementedError(
+            unsupported(
                 f"{owner}: metric_name {metric_name!r} is not one of {', '.join(sorted(_SHORT))}"
-                f"{where()}"
             )
         self.metric_name, self._rate = metric_name, _RATES[key]
         self.clear()
@@ -176,9 +175,8 @@ class ConfusionMatrixMetric(Metric):
         y_pred, y = pair("ConfusionMatrixMetric", inputs)
         same_shape("ConfusionMatrixMetric", y_pred, y)
         if y.ndim < 2 or not np.isin(y, (0, 1)).all():
-            raise ValueError(
-                "ConfusionMatrixMetric: labels must be [batch, classes, ...] of 0 and 1, got shape "
-                f"{y.shape}{where()}"
+            bad_value(
+                f"ConfusionMatrixMetric: labels must be [batch, classes, ...] of 0 and 1, got shape {y.shape}"
             )
         if not self.skip_channel and y.shape[1] > 1:
             y_pred, y = y_pred[:, 1:], y[:, 1:]
@@ -199,9 +197,9 @@ class ConfusionMatrixMetric(Metric):
             self._total, self._number = self._total + rates.sum() * count, self._number + count
             return
         if self.decrease != "mean":
-            raise ValueError(
-                f"ConfusionMatrixMetric: decrease {self.decrease!r} gives several values; only "
-                f"'mean' and 'sum' give one{where()}"
+            bad_value(
+                f"ConfusionMatrixMetric: decrease {self.decrease!r} gives several values; only 'mean' and "
+                "'sum' give one"
             )
         each = valid.sum(axis=1)
         means = np.where(each > 0, rates.sum(axis=1) / np.maximum(each, 1), 0.0)
@@ -246,19 +244,17 @@ class ROC(Metric):
         if y_pred.ndim == y.ndim:
             same_shape("ROC", y_pred, y)
             if self.class_num not in (None, 1):
-                raise ValueError(
-                    "For 'ROC', when predictions and labels have the same shape, the 'class_num' "
-                    f"must be 1, but got {self.class_num}.{where()}"
+                bad_value(
+                    "For 'ROC', when predictions and labels have the same shape, the 'class_num' must be 1, "
+                    f"but got {self.class_num}."
                 )
             y_pred = y_pred.reshape(-1, 1)
         elif y_pred.ndim != 2 or y.ndim != 1 or len(y) != len(y_pred):
-            raise ValueError(
-                f"ROC: predictions of shape {y_pred.shape} and labels of shape {y.shape}{where()}"
-            )
+            bad_value(f"ROC: predictions of shape {y_pred.shape} and labels of shape {y.shape}")
         elif self.pos_label is not None or self.class_num != y_pred.shape[1]:
-            raise ValueError(
-                f"ROC: predictions of {y_pred.shape[1]} classes need class_num = {y_pred.shape[1]} "
-                f"and no pos_label, got {self.class_num} and {self.pos_label}{where()}"
+            bad_value(
+                f"ROC: predictions of {y_pred.shape[1]} classes need class_num = {y_pred.shape[1]} and no "
+                f"pos_label, got {self.class_num} and {self.pos_label}"
             )
         self._scores, self._labels = y_pred, y.reshape(-1)
 
@@ -276,7 +272,7 @@ class ROC(Metric):
 def _curve(scores: np.ndarray, positive: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     if positive.all() or not positive.any():
         kind = "negative" if positive.all() else "positive"
-        raise ValueError(f"For 'ROC.eval', there is no {kind} samples in true value.{where()}")
+        bad_value(f"For 'ROC.eval', there is no {kind} samples in true value.")
     order = np.argsort(-scores, kind="stable")
     scores, positive = scores[order], positive[order]
     ends = np.append(np.flatnonzero(np.diff(scores)), len(scores) - 1)
@@ -294,17 +290,15 @@ def auc(x: Any, y: Any, reorder: bool = False) -> Any:
     rises nor falls.
     """
     if not isinstance(x, np.ndarray) or not isinstance(y, np.ndarray):
-        raise TypeError(
-            "For 'auc', the argument 'x' and 'y' must all be np.ndarray, but got "
-            f"{type(x)}, {type(y)}{where()}"
+        bad_type(
+            f"For 'auc', the argument 'x' and 'y' must all be np.ndarray, but got {type(x)}, {type(y)}"
         )
     for part in (x, y):
         if part.ndim not in (1, 2) or part.size != len(part):
-            raise ValueError(f"For 'auc', the arrays must be flat, but got {part.shape}{where()}")
+            bad_value(f"For 'auc', the arrays must be flat, but got {part.shape}")
     if len(x) != len(y) or len(x) < 2:
-        raise ValueError(
-            f"For 'auc', the arrays must have one length of at least 2, but got {len(x)} and "
-            f"{len(y)}{where()}"
+        bad_value(
+            f"For 'auc', the arrays must have one length of at least 2, but got {len(x)} and {len(y)}"
         )
     x, y = x.ravel(), y.ravel()
     if reorder:
@@ -312,8 +306,8 @@ def auc(x: Any, y: Any, reorder: bool = False) -> Any:
         x, y = x[order], y[order]
     steps = np.diff(x)
     if (steps < 0).any() and not (steps <= 0).all():
-        raise ValueError(
-            f"For 'auc', 'x' must be increasing or decreasing throughout, or reorder is needed{where()}"
+        bad_value(
+            "For 'auc', 'x' must be increasing or decreasing throughout, or reorder is needed"
         )
     sign = -1 if (steps < 0).any() else 1
     return np.float64(sign * (steps * (y[1:] + y[:-1])).sum() / 2)

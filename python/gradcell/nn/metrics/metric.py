@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from gradcell._core import Tensor
+from gradcell.base.errors import bad_type, bad_value
 from gradcell.base.location import where
 
 
@@ -35,9 +36,8 @@ def array(value: Any) -> np.ndarray:
 def pair(owner: str, inputs: tuple[Any, ...]) -> tuple[np.ndarray, np.ndarray]:
     """The predictions and the labels. Raises ValueError unless there are two inputs."""
     if len(inputs) != 2:
-        raise ValueError(
-            f"{owner}.update: expected the predictions and the labels, got {len(inputs)} "
-            f"values{where()}"
+        bad_value(
+            f"{owner}.update: expected the predictions and the labels, got {len(inputs)} values"
         )
     return array(inputs[0]), array(inputs[1])
 
@@ -45,9 +45,7 @@ def pair(owner: str, inputs: tuple[Any, ...]) -> tuple[np.ndarray, np.ndarray]:
 def same_shape(owner: str, y_pred: np.ndarray, y: np.ndarray) -> None:
     """Raises ValueError for shapes that differ."""
     if y_pred.shape != y.shape:
-        raise ValueError(
-            f"{owner}: predictions of shape {y_pred.shape} and labels of shape {y.shape}{where()}"
-        )
+        bad_value(f"{owner}: predictions of shape {y_pred.shape} and labels of shape {y.shape}")
 
 
 class Metric(ABC):
@@ -62,9 +60,8 @@ class Metric(ABC):
     def set_indexes(self, indexes: list[int]) -> Metric:
         """Which of (loss, prediction, label, ...) update gets. Returns itself. Raises ValueError."""
         if not isinstance(indexes, list) or not all(isinstance(i, int) for i in indexes):
-            raise ValueError(
-                "For 'set_indexes', the argument 'indexes' must be a list of ints, but got "
-                f"{indexes!r}.{where()}"
+            bad_value(
+                f"For 'set_indexes', the argument 'indexes' must be a list of ints, but got {indexes!r}."
             )
         self._indexes = list(indexes)
         return self
@@ -77,9 +74,9 @@ class Metric(ABC):
     def _convert_data(self, data: Any) -> np.ndarray:
         """A tensor, list or array as an array. Raises TypeError for anything else."""
         if not isinstance(data, (Tensor, list, np.ndarray)):
-            raise TypeError(
+            bad_type(
                 "For 'Metric' and its derived classes, the input data type must be tensor, list or "
-                f"numpy.ndarray, but got {type(data)}.{where()}"
+                f"numpy.ndarray, but got {type(data)}."
             )
         return array(data)
 

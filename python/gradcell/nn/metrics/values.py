@@ -10,7 +10,7 @@ import numpy as np
 
 from gradcell._core import Tensor
 from gradcell.base import arguments
-from gradcell.base.location import where
+from gradcell.base.errors import bad_type, bad_value, fail
 from gradcell.nn.cell import Cell
 from gradcell.nn.metrics.metric import (
     Mean,
@@ -69,7 +69,7 @@ class Loss(Mean):
     def update(self, *inputs: Any) -> None:
         """Adds the loss of a batch."""
         if len(inputs) != 1:
-            raise ValueError(f"Loss.update: expected the loss, got {len(inputs)} values{where()}")
+            bad_value(f"Loss.update: expected the loss, got {len(inputs)} values")
         self._add(float(array(inputs[0]).astype(np.float64).mean()), 1)
 
 
@@ -118,9 +118,7 @@ class CosineSimilarity(Metric):
         """Adds a batch of rows."""
         rows = array(inputs[0])
         if rows.ndim != 2:
-            raise ValueError(
-                f"CosineSimilarity: expected [N, features], got shape {rows.shape}{where()}"
-            )
+            bad_value(f"CosineSimilarity: expected [N, features], got shape {rows.shape}")
         if self.similarity == "cosine":
             rows = rows / np.linalg.norm(rows, axis=1, keepdims=True)
         self.sqr_mtx_res = rows @ rows.T
@@ -161,7 +159,7 @@ class OcclusionSensitivity(Metric):
             ("b_box", b_box, (list, type(None))),
         ):
             if not isinstance(value, kind):
-                raise TypeError(f"{owner}: {name} cannot be {value!r}{where()}")
+                bad_type(f"{owner}: {name} cannot be {value!r}")
         self.pad_val, self.margin, self.b_box = pad_val, margin, b_box
         self.n_batch = arguments.integer(n_batch, owner, "n_batch", 1)
         self.clear()
@@ -175,15 +173,14 @@ class OcclusionSensitivity(Metric):
         if self.b_box is None:
             return np.zeros_like(shape), shape - 1
         if len(self.b_box) != 2 * len(shape):
-            raise ValueError(
-                f"OcclusionSensitivity: b_box needs {2 * len(shape)} numbers, got {self.b_box}{where()}"
+            bad_value(
+                f"OcclusionSensitivity: b_box needs {2 * len(shape)} numbers, got {self.b_box}"
             )
         first, last = np.array(self.b_box[::2]), np.array(self.b_box[1::2])
         first, last = np.where(first < 0, 0, first), np.where(last < 0, shape - 1, last)
         if (last >= shape).any() or (first > last).any():
-            raise ValueError(
-                f"OcclusionSensitivity: b_box {self.b_box} is not inside an image of shape "
-                f"{tuple(shape)}{where()}"
+            bad_value(
+                f"OcclusionSensitivity: b_box {self.b_box} is not inside an image of shape {tuple(shape)}"
             )
         return first, last
 
@@ -191,14 +188,12 @@ class OcclusionSensitivity(Metric):
     def update(self, *inputs: Any) -> None:
         """Takes in (a Cell that gives scores [N, classes], one image [1, ...], the number of its class)."""
         if len(inputs) != 3 or not isinstance(inputs[0], Cell):
-            raise ValueError(
-                f"OcclusionSensitivity.update: expected a Cell, an image and a label{where()}"
-            )
+            bad_value("OcclusionSensitivity.update: expected a Cell, an image and a label")
         model, image, label = inputs[0], array(inputs[1]), array(inputs[2])
         if image.shape[0] != 1 or label.size != 1:
-            raise RuntimeError(
+            fail(
                 f"OcclusionSensitivity: expected one image and one label, got {image.shape[0]} and "
-                f"{label.size}{where()}"
+                f"{label.size}"
             )
         shape, margin = np.array(image.shape[1:]), np.asarray(self.margin)
         first, last = self._box(shape)
@@ -244,9 +239,8 @@ class Perplexity(Mean):
         """Adds a batch of (predictions, labels)."""
         y_pred, y = pair("Perplexity", inputs)
         if y_pred.ndim == 0 or y.size * y_pred.shape[-1] != y_pred.size:
-            raise ValueError(
+            bad_value(
                 f"Perplexity: predictions of shape {y_pred.shape} and labels of shape {y.shape}"
-                f"{where()}"
             )
         rows, labels = y_pred.reshape(-1, y_pred.shape[-1]), y.reshape(-1).astype(np.int64)
         kept = (
@@ -254,7 +248,7 @@ class Perplexity(Mean):
         )
         rows, labels = rows[kept], labels[kept]
         if labels.size and not (0 <= labels.min() and labels.max() < rows.shape[1]):
-            raise ValueError(f"Perplexity: a label is out of [0, {rows.shape[1]}){where()}")
+            bad_value(f"Perplexity: a label is out of [0, {rows.shape[1]})")
         picked = rows[np.arange(len(labels)), labels].astype(np.float64)
         self._add(float(-np.log(np.maximum(picked, 1e-10)).sum()), len(labels))
 
@@ -281,7 +275,7 @@ class BleuScore(Metric):
         super().__init__()
         self.n_gram = arguments.integer(n_gram, "BleuScore", "n_gram", 1)
         if n_gram > 4:
-            raise ValueError(f"BleuScore: n_gram must be from 1 to 4, but got {n_gram}{where()}")
+            bad_value(f"BleuScore: n_gram must be from 1 to 4, but got {n_gram}")
         self.smooth = arguments.boolean(smooth, "BleuScore", "smooth")
         self.clear()
 
@@ -295,9 +289,7 @@ class BleuScore(Metric):
     def update(self, *inputs: Any) -> None:
         """Adds a batch of (candidates, references)."""
         if len(inputs) != 2 or len(inputs[0]) != len(inputs[1]):
-            raise ValueError(
-                f"BleuScore.update: expected candidates and as many lists of references{where()}"
-            )
+            bad_value("BleuScore.update: expected candidates and as many lists of references")
         for words, references in zip(*inputs, strict=True):
             self._candidates += len(words)
             self._references += min((len(r) for r in references), key=lambda n: abs(len(words) - n))

@@ -7,7 +7,7 @@ from typing import Any
 from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import arguments
-from gradcell.base.location import where
+from gradcell.base.errors import bad_type, bad_value
 from gradcell.nn.cell import Cell
 from gradcell.nn.optim.optimizer import Optimizer, assign
 from gradcell.tensors.parameter import Parameter, ParameterTuple
@@ -54,14 +54,14 @@ class AdaFactor(Optimizer):
         loss_scale: float = 1.0,
     ) -> None:
         if (learning_rate is None) != bool(relative_step) or (warmup_init and not relative_step):
-            raise ValueError(
-                "AdaFactor: a learning_rate or relative_step is needed, not both, and warmup_init "
-                f"only with relative_step{where()}"
+            bad_value(
+                "AdaFactor: a learning_rate or relative_step is needed, not both, and warmup_init only with "
+                "relative_step"
             )
         super().__init__(learning_rate or 0.0, params, weight_decay, loss_scale)
         owner = self.cls_name
         if not isinstance(eps, (tuple, list)) or len(eps) != 2:
-            raise TypeError(f"For 'AdaFactor', the 'eps' must be two numbers, got {eps!r}{where()}")
+            bad_type(f"For 'AdaFactor', the 'eps' must be two numbers, got {eps!r}")
         self.eps = tuple(arguments.number(e, owner, "eps", least=0) for e in eps)
         self.clip_threshold = arguments.number(clip_threshold, owner, "clip_threshold", least=0)
         self.decay_rate = arguments.number(decay_rate, owner, "decay_rate", above=0, below=1)

@@ -7,7 +7,7 @@ from typing import Any
 from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import arguments
-from gradcell.base.location import where
+from gradcell.base.errors import bad_value
 from gradcell.nn.optim.optimizer import Optimizer, assign
 
 _ops = _core.ops
@@ -40,10 +40,7 @@ class FTRL(Optimizer):
         super().__init__(learning_rate, params, weight_decay, loss_scale)
         owner = self.cls_name
         if self.dynamic_lr or self.is_group_lr:
-            raise ValueError(
-                "For 'FTRL', learning rates that change or differ by group are not supported"
-                f"{where()}"
-            )
+            bad_value("For 'FTRL', learning rates that change or differ by group are not supported")
         arguments.number(learning_rate, owner, "learning_rate", above=0)
         arguments.boolean(use_locking, owner, "use_locking")
         self.lr_power = arguments.number(lr_power, owner, "lr_power", most=0)

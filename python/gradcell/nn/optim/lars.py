@@ -8,7 +8,7 @@ from typing import Any
 from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import arguments
-from gradcell.base.location import where
+from gradcell.base.errors import bad_type
 from gradcell.nn.optim.optimizer import Optimizer, half_to_float
 from gradcell.tensors.parameter import Parameter
 
@@ -45,9 +45,8 @@ class LARS(Optimizer):
         ),
     ) -> None:
         if not isinstance(optimizer, Optimizer):
-            raise TypeError(
-                f"For 'LARS', the 'optimizer' must be an Optimizer, but got "
-                f"{type(optimizer).__name__}{where()}"
+            bad_type(
+                f"For 'LARS', the 'optimizer' must be an Optimizer, but got {type(optimizer).__name__}"
             )
         super(Optimizer, self).__init__(auto_prefix=False)
         arguments.boolean(use_clip, self.cls_name, "use_clip")

@@ -7,7 +7,7 @@ from typing import Any
 from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import arguments
-from gradcell.base.location import where
+from gradcell.base.errors import bad_type, bad_value
 from gradcell.nn.optim.optimizer import Optimizer, assign
 
 _ops = _core.ops
@@ -35,20 +35,17 @@ class Rprop(Optimizer):
         super().__init__(learning_rate, params, weight_decay)
         for name, value in (("etas", etas), ("step_sizes", step_sizes)):
             if not isinstance(value, tuple):
-                raise TypeError(
+                bad_type(
                     f"For 'Rprop', the '{name}' must be a tuple, but got {type(value).__name__}"
-                    f"{where()}"
                 )
             if len(value) != 2:
-                raise ValueError(f"For 'Rprop', the '{name}' must be two, but got {value}{where()}")
+                bad_value(f"For 'Rprop', the '{name}' must be two, but got {value}")
         self.etaminus = arguments.number(etas[0], "Rprop", "etas[0]", above=0, below=1)
         self.etaplus = arguments.number(etas[1], "Rprop", "etas[1]", above=1)
         self.step_size_min = arguments.number(step_sizes[0], "Rprop", "step_sizes[0]")
         self.step_size_max = arguments.number(step_sizes[1], "Rprop", "step_sizes[1]")
         if step_sizes[0] > step_sizes[1]:
-            raise ValueError(
-                f"For 'Rprop', the 'step_sizes' must increase, but got {step_sizes}{where()}"
-            )
+            bad_value(f"For 'Rprop', the 'step_sizes' must increase, but got {step_sizes}")
         self.prev = self.state("prev")
         self.step_size = self.state("step_size")
 

@@ -7,7 +7,7 @@ from typing import Any
 from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import arguments
-from gradcell.base.location import where
+from gradcell.base.errors import bad_value
 from gradcell.nn.optim.optimizer import Optimizer, assign
 from gradcell.tensors.parameter import Parameter
 
@@ -41,11 +41,11 @@ class SGD(Optimizer):
         self._momentum = arguments.number(momentum, self.cls_name, "momentum", least=0)
         self.dampening = arguments.number(dampening, self.cls_name, "dampening", least=0)
         if self.dampening > 1:
-            raise ValueError(f"For 'SGD', the 'dampening' must be in [0, 1]{where()}")
+            bad_value("For 'SGD', the 'dampening' must be in [0, 1]")
         if nesterov and (self._momentum <= 0 or self.dampening != 0):
-            raise ValueError(
-                "For 'SGD', nesterov requires a momentum greater than 0 and a dampening of 0, but "
-                f"got {momentum} and {dampening}{where()}"
+            bad_value(
+                "For 'SGD', nesterov requires a momentum greater than 0 and a dampening of 0, but got "
+                f"{momentum} and {dampening}"
             )
         self.nesterov = nesterov
         self.momentum = Parameter(Tensor(self._momentum, _core.float32), name="momentum")

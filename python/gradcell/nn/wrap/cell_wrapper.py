@@ -9,7 +9,7 @@ from typing import Any
 from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import arguments, tree
-from gradcell.base.location import where
+from gradcell.base.errors import bad_type, bad_value
 from gradcell.communication.sharing import (
     _get_device_num,
     _get_gradients_mean,
@@ -38,9 +38,9 @@ class WithLossCell(Cell):
     def __init__(self, backbone: Cell, loss_fn: Any) -> None:
         super().__init__(auto_prefix=False)
         if not isinstance(backbone, Cell) or not callable(loss_fn):
-            raise TypeError(
-                f"WithLossCell: expected a Cell and a loss function, got "
-                f"{type(backbone).__name__} and {type(loss_fn).__name__}{where()}"
+            bad_type(
+                f"WithLossCell: expected a Cell and a loss function, got {type(backbone).__name__} and "
+                f"{type(loss_fn).__name__}"
             )
         self._backbone = backbone
         self._loss_fn = loss_fn
@@ -76,9 +76,7 @@ class ParameterUpdate(Cell):
     def __init__(self, param: Parameter) -> None:
         super().__init__(auto_prefix=False)
         if not isinstance(param, Parameter):
-            raise TypeError(
-                f"For 'ParameterUpdate', 'param' must be 'Parameter', but got {type(param)}.{where()}"
-            )
+            bad_type(f"For 'ParameterUpdate', 'param' must be 'Parameter', but got {type(param)}.")
         self._param = param
 
     def construct(self, x: Tensor) -> Tensor:
@@ -153,12 +151,11 @@ class ForwardValueAndGrad(Cell):
     ) -> None:
         super().__init__(auto_prefix=False)
         if not callable(network):
-            raise TypeError(
-                f"ForwardValueAndGrad: the network must be callable, got "
-                f"{type(network).__name__}{where()}"
+            bad_type(
+                f"ForwardValueAndGrad: the network must be callable, got {type(network).__name__}"
             )
         if get_by_list and weights is None:
-            raise TypeError(f"ForwardValueAndGrad: get_by_list needs weights{where()}")
+            bad_type("ForwardValueAndGrad: get_by_list needs weights")
         if isinstance(network, Cell):
             network.set_grad()
         self.network = network
@@ -184,24 +181,20 @@ def _check_optimizer(owner: str, network: Any, optimizer: Any) -> None:
     """Raises TypeError for wrong types, ValueError if the optimiser's parameters are another
     net's."""
     if not isinstance(network, Cell):
-        raise TypeError(
-            f"For '{owner}', the 'network' must be a Cell, but got "
-            f"{type(network).__name__}{where()}"
-        )
+        bad_type(f"For '{owner}', the 'network' must be a Cell, but got {type(network).__name__}")
     if not isinstance(optimizer, Cell) or not hasattr(optimizer, "parameters"):
-        raise TypeError(
-            f"For '{owner}', the 'optimizer' must be an Optimizer, but got "
-            f"{type(optimizer).__name__}{where()}"
+        bad_type(
+            f"For '{owner}', the 'optimizer' must be an Optimizer, but got {type(optimizer).__name__}"
         )
     own = {id(p) for p in network.get_parameters()}
     strange = [p.name for p in optimizer.parameters if id(p) not in own]
     if not own or not strange:
         return
     if len(strange) == len(optimizer.parameters):
-        raise ValueError(
+        bad_value(
             f"For '{owner}', none of the optimizer's parameters belongs to the network: it holds "
-            f"{strange[0]!r}, the network {next(network.get_parameters()).name!r}. Was the "
-            f"optimizer made for another network?{where()}"
+            f"{strange[0]!r}, the network {next(network.get_parameters()).name!r}. Was the optimizer made "
+            "for another network?"
         )
     warnings.warn(
         f"{owner}: the optimizer's parameter {strange[0]!r} is not one of the network's",
@@ -278,9 +271,9 @@ class TrainOneStepCell(Cell):
         leaves = tree.leaves(out)
         if not leaves or not leaves[0].dtype.is_floating:
             got = leaves[0].dtype if leaves else type(out).__name__
-            raise TypeError(
-                f"For '{self.cls_name}', the network must return its loss, a floating Tensor, but "
-                f"returned {got}{where()}"
+            bad_type(
+                f"For '{self.cls_name}', the network must return its loss, a floating Tensor, but returned "
+                f"{got}"
             )
         if isinstance(out, Tensor) and out.size != 1 and not self._warned:
             object.__setattr__(self, "_warned", True)

@@ -6,7 +6,7 @@ from typing import Any
 
 from gradcell import _core, context
 from gradcell._core import Tensor
-from gradcell.base.location import where as _where
+from gradcell.base.errors import bad_type, bad_value
 from gradcell.communication import collectives
 from gradcell.derivatives.overflow import locate_overflow, values_of, warn_of
 from gradcell.nn.cell import Cell
@@ -66,17 +66,17 @@ class TrainOneStepWithLossScaleCell(TrainOneStepCell):
         elif isinstance(scale_sense, Tensor):
             value = self._checked(scale_sense)
         else:
-            raise TypeError(
-                f"For '{self.cls_name}', the 'scale_sense' must be Cell or Tensor, but got "
-                f"'scale_sense' type: {type(scale_sense)}.{_where()}"
+            bad_type(
+                f"For '{self.cls_name}', the 'scale_sense' must be Cell or Tensor, but got 'scale_sense' "
+                f"type: {type(scale_sense)}."
             )
         self.scale_sense = Parameter(value, name="scale_sense", requires_grad=False)
 
     def _checked(self, scale: Tensor) -> Tensor:
         if tuple(scale.shape) not in ((), (1,)):
-            raise ValueError(
+            bad_value(
                 f"For '{self.cls_name}', the shape of 'scale_sense' must be (1,) or (), but got "
-                f"{tuple(scale.shape)}{_where()}"
+                f"{tuple(scale.shape)}"
             )
         check_scale(self.cls_name, "scale_sense", float(scale.asnumpy().reshape(())))
         return _ops.cast(scale, _core.float32)
@@ -84,10 +84,7 @@ class TrainOneStepWithLossScaleCell(TrainOneStepCell):
     def set_sense_scale(self, sens: Tensor) -> None:
         """Sets the scale. Raises TypeError unless sens is a Tensor, ValueError for a bad scale."""
         if not isinstance(sens, Tensor):
-            raise TypeError(
-                f"For '{self.cls_name}', the input type must be Tensor, but got "
-                f"{type(sens)}{_where()}"
-            )
+            bad_type(f"For '{self.cls_name}', the input type must be Tensor, but got {type(sens)}")
         value = sens if _core.in_trace() else self._checked(sens)
         self.scale_sense.set_data(_ops.reshape(value, list(self.scale_sense.shape)))
 

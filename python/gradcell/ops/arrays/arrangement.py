@@ -11,6 +11,7 @@ from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import arguments
 from gradcell.base.convert import to_dtype
+from gradcell.base.errors import bad_value
 from gradcell.base.location import where
 from gradcell.ops.arrays import indexing, shaping
 from gradcell.ops.method import method
@@ -123,7 +124,7 @@ def tensor_split(input: Any, indices_or_sections: Any, axis: int = 0) -> tuple[T
     else:
         count = arguments.integer(indices_or_sections, "tensor_split", "indices_or_sections")
         if not 0 < count <= max(n, _MOST_PARTS):
-            raise ValueError(f"tensor_split: {count} parts of {n} elements{where()}")
+            bad_value(f"tensor_split: {count} parts of {n} elements")
         sizes = [n // count + (i < n % count) for i in range(count)]
         spans = list(zip(itertools.accumulate([0, *sizes[:-1]]), sizes, strict=True))
     return tuple(shaping._window(x, a, i, n, by=_core.views) for i, n in spans)

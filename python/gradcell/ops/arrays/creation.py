@@ -12,6 +12,7 @@ from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import arguments
 from gradcell.base.convert import to_dtype
+from gradcell.base.errors import bad_type, bad_value
 from gradcell.base.location import where
 from gradcell.ops.method import method
 from gradcell.ops.one_plan import one_plan
@@ -42,9 +43,7 @@ def full(size: Any, fill_value: Any, *, dtype: Any = None) -> Tensor:
     Raises TypeError unless size is a tuple or list of integers, ValueError for a negative one.
     """
     if not isinstance(size, (tuple, list)):
-        raise TypeError(
-            f"For 'ops.full', 'size' must be a tuple or list of ints, but got {type(size)}{where()}"
-        )
+        bad_type(f"For 'ops.full', 'size' must be a tuple or list of ints, but got {type(size)}")
     if dtype is None and isinstance(fill_value, float) and not fill_value.is_integer():
         warnings.warn(
             f"ops.full: {fill_value} loses its fraction, since without dtype the result is int64, as in "
@@ -65,7 +64,7 @@ def filled(size: Any, fill_value: Any, dtype: Any = None) -> Tensor:
         value = Tensor(fill_value, arguments.dtype_or(dtype, _core.complex128))
         return _ops.broadcast_to(value, dims)
     if not isinstance(fill_value, (bool, int, float, np.generic)):
-        raise TypeError(f"full: fill_value must be a number, got {fill_value!r}{where()}")
+        bad_type(f"full: fill_value must be a number, got {fill_value!r}")
     return _ops.full(dims, fill_value, arguments.dtype_or(dtype, _number_dtype(fill_value)))
 
 
@@ -107,7 +106,7 @@ def eye(n: Any, m: Any = None, dtype: Any = None) -> Tensor:
     rows = arguments.integer(n, "eye", "n")
     dims = [rows, rows if m is None else arguments.integer(m, "eye", "m")]
     if min(dims) < 0:
-        raise ValueError(f"eye: a shape cannot be negative, got {dims}{where()}")
+        bad_value(f"eye: a shape cannot be negative, got {dims}")
     if min(dims) == 0:
         return _ops.full(dims, 0, arguments.dtype_or(dtype, _core.default_dtype()))
     ones = _ops.full([min(dims)], 1, arguments.dtype_or(dtype, _core.default_dtype()))
@@ -125,12 +124,12 @@ def arange(start: Any = 0, end: Any = None, step: Any = 1, *, dtype: Any = None)
     first, last, by = (_plain(v) for v in ((0, start, step) if end is None else (start, end, step)))
     for v in (first, last, by):
         if isinstance(v, bool) or not isinstance(v, (int, float, np.number)):
-            raise TypeError(f"arange: start, end and step must be numbers, got {v!r}{where()}")
+            bad_type(f"arange: start, end and step must be numbers, got {v!r}")
     if by == 0:
-        raise ValueError(f"arange: step must not be zero{where()}")
+        bad_value("arange: step must not be zero")
     count = math.ceil((last - first) / by)
     if count < 0:
-        raise ValueError(f"arange: with a step of {by}, {first} does not lead to {last}{where()}")
+        bad_value(f"arange: with a step of {by}, {first} does not lead to {last}")
     wanted = arguments.dtype_or(dtype, _number_dtype(first, last, by))
     if all(isinstance(v, (int, np.integer)) for v in (first, last, by)):
         numbers = _ops.iota([count], _core.int64, 0)
@@ -144,7 +143,7 @@ def range(start: Any, end: Any, step: Any, maxlen: int = 1000000) -> Tensor:
     more than maxlen numbers."""
     out = arange(start, end, step)
     if out.size > maxlen:
-        raise ValueError(f"range: {out.size} numbers are more than maxlen {maxlen}{where()}")
+        bad_value(f"range: {out.size} numbers are more than maxlen {maxlen}")
     return out
 
 
@@ -158,7 +157,7 @@ def linspace(start: Any, end: Any, steps: Any) -> Tensor:
     """`steps` numbers, evenly spaced from start to end, both included; float32 for numbers."""
     count = arguments.integer(steps, "linspace", "steps")
     if count < 0:
-        raise ValueError(f"linspace: steps must not be negative, got {count}{where()}")
+        bad_value(f"linspace: steps must not be negative, got {count}")
     if not isinstance(start, Tensor) and not isinstance(end, Tensor):
         if count < 2:
             return _ops.full([count], start, _core.default_dtype())

@@ -10,7 +10,7 @@ import numpy as np
 from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import arguments
-from gradcell.base.location import where as _where
+from gradcell.base.errors import bad_index, bad_type, bad_value
 from gradcell.ops.method import in_place, method
 from gradcell.ops.one_plan import one_plan
 from gradcell.tensors.indexing import replaced
@@ -34,7 +34,7 @@ def select(condition: Any, input: Any, other: Any) -> Tensor:
     """input where condition is true, else other; TypeError unless condition is a bool tensor."""
     c = arguments.tensor(condition, "Select", "condition")
     if c.dtype != _core.bool:
-        raise TypeError(f"Select: condition must be bool, got {c.dtype}{_where()}")
+        bad_type(f"Select: condition must be bool, got {c.dtype}")
     return _ops.where(condition, input, other)
 
 
@@ -46,7 +46,7 @@ def _indices(value: Any, op: str, name: str = "indices") -> Tensor:
     if index.dtype in (_core.int32, _core.int64):
         return index
     if index.dtype.is_floating or index.dtype == _core.bool:
-        raise TypeError(f"{op}: {name} must be of integers, got {index.dtype}{_where()}")
+        bad_type(f"{op}: {name} must be of integers, got {index.dtype}")
     return _ops.cast(index, _core.int64)
 
 
@@ -65,9 +65,7 @@ def _check_known(index: Tensor, sizes: list[int]) -> bool:
     if wrong.any():
         at = tuple(np.argwhere(wrong)[0])
         size = np.broadcast_to(bounds, values.shape)[at]
-        raise IndexError(
-            f"index {values[at]} is out of bounds for dimension with size {size}{_where()}"
-        )
+        bad_index(f"index {values[at]} is out of bounds for dimension with size {size}")
     return False
 
 
@@ -94,16 +92,16 @@ def gather(input_params: Any, input_indices: Any, axis: Any, batch_dims: int = 0
     x = arguments.tensor(input_params, "Gather", "input_params")
     index = _indices(input_indices, "Gather", "input_indices")
     if x.ndim == 0:
-        raise ValueError(f"Gather: a tensor without dimensions has no axis{_where()}")
+        bad_value("Gather: a tensor without dimensions has no axis")
     a = arguments.axis_of(axis, x.ndim, "Gather")
     if batch_dims == 0:
         return _ops.gather(x, index, a)
     b = batch_dims + (index.ndim if batch_dims < 0 else 0)
     batch = list(x.shape[:b])
     if not 0 <= b <= min(a, index.ndim) or batch != list(index.shape[:b]):
-        raise ValueError(
-            f"Gather: batch_dims {batch_dims} does not fit shapes {list(x.shape)} and "
-            f"{list(index.shape)} with axis {axis}{_where()}"
+        bad_value(
+            f"Gather: batch_dims {batch_dims} does not fit shapes {list(x.shape)} and {list(index.shape)} "
+            f"with axis {axis}"
         )
     n, groups = x.shape[a], math.prod(batch)
     _check_known(index, [n])
@@ -166,9 +164,8 @@ def _from_rows(rows: Tensor, shape: list[int], axis: int) -> Tensor:
 def _fits_along(x: Tensor, index: Tensor, axis: int, op: str) -> bool:
     """Raises ValueError or IndexError unless index can be one along axis; as _check_known."""
     if index.ndim != x.ndim or any(index.shape[i] > x.shape[i] for i in range(x.ndim) if i != axis):
-        raise ValueError(
-            f"{op}: an index of shape {list(index.shape)} does not fit a tensor of shape "
-            f"{list(x.shape)}{_where()}"
+        bad_value(
+            f"{op}: an index of shape {list(index.shape)} does not fit a tensor of shape {list(x.shape)}"
         )
     return _check_known(index, [x.shape[axis]])
 
@@ -212,9 +209,7 @@ def _coordinates(indices: Tensor, shape: tuple[int, ...], op: str) -> tuple[Tens
     """Rows of coordinates over the first dimensions of shape as positions: (them, their number)."""
     k = indices.shape[-1] if indices.ndim else 0
     if indices.ndim == 0 or k > len(shape):
-        raise ValueError(
-            f"{op}: indices of shape {list(indices.shape)} do not fit shape {list(shape)}{_where()}"
-        )
+        bad_value(f"{op}: indices of shape {list(indices.shape)} do not fit shape {list(shape)}")
     known = _check_known(indices, list(shape[:k]))
     total, lead = math.prod(shape[:k]), list(indices.shape[:-1])
     place = _ops.full(lead, 0, _core.int64)
@@ -242,9 +237,7 @@ def index_select(input: Any, axis: Any, index: Any) -> Tensor:
     """The slices of input along axis at index, a vector of integers."""
     at = _indices(index, "index_select", "index")
     if at.ndim > 1:
-        raise ValueError(
-            f"index_select: index must be a vector, got shape {list(at.shape)}{_where()}"
-        )
+        bad_value(f"index_select: index must be a vector, got shape {list(at.shape)}")
     return gather(input, at if at.ndim else _ops.reshape(at, [1]), axis)
 
 
@@ -287,7 +280,7 @@ def ordered(value: Any, op: str, name: str = "input") -> Tensor:
     """The tensor. Raises TypeError for complex numbers."""
     x = arguments.tensor(value, op, name)
     if x.dtype.is_complex:
-        raise TypeError(f"{op}: complex numbers have no order, got {x.dtype}{_where()}")
+        bad_type(f"{op}: complex numbers have no order, got {x.dtype}")
     return x
 
 
@@ -295,7 +288,7 @@ def sortable(value: Any, op: str, name: str = "input") -> Tensor:
     """As ordered; raises TypeError for uint64 too, which does not compare."""
     x = ordered(value, op, name)
     if x.dtype == _core.uint64:
-        raise TypeError(f"{op}: not defined for uint64: cast it first{_where()}")
+        bad_type(f"{op}: not defined for uint64: cast it first")
     return x
 
 
@@ -372,9 +365,8 @@ def topk(
     a = arguments.axis_of(-1 if dim is None else dim, x.ndim, "topk", "dim")
     count = arguments.integer(k, "topk", "k")
     if x.ndim == 0 or not 0 <= count <= x.shape[a]:
-        raise ValueError(
-            f"topk: there are no {count} elements along dimension {a} of shape "
-            f"{list(x.shape)}{_where()}"
+        bad_value(
+            f"topk: there are no {count} elements along dimension {a} of shape {list(x.shape)}"
         )
     return _first(x, a, count, bool(largest), bool(sorted))
 
@@ -398,9 +390,9 @@ def _scatter(place: Tensor, updates: Tensor, total: int, tail: list[int]) -> Ten
 def _updates_shape(at: Tensor, updates: Tensor, shape: tuple[int, ...], op: str) -> list[int]:
     tail = list(shape[at.shape[-1] :])
     if list(updates.shape) != list(at.shape[:-1]) + tail:
-        raise ValueError(
-            f"{op}: updates of shape {list(updates.shape)} do not fit indices of shape "
-            f"{list(at.shape)} into shape {list(shape)}{_where()}"
+        bad_value(
+            f"{op}: updates of shape {list(updates.shape)} do not fit indices of shape {list(at.shape)} into "
+            f"shape {list(shape)}"
         )
     return tail
 
@@ -463,9 +455,9 @@ def tensor_scatter_elements(
     at = _indices(indices, "tensor_scatter_elements")
     new = _ops.cast(arguments.tensor(updates, "tensor_scatter_elements", "updates"), x.dtype)
     if list(new.shape) != list(at.shape):
-        raise ValueError(
+        bad_value(
             f"tensor_scatter_elements: updates of shape {list(new.shape)} for indices of shape "
-            f"{list(at.shape)}{_where()}"
+            f"{list(at.shape)}"
         )
     a = arguments.axis_of(axis, x.ndim, "tensor_scatter_elements")
     covers = at.ndim == x.ndim and all(at.shape[i] == n for i, n in enumerate(x.shape) if i != a)
@@ -523,7 +515,7 @@ def one_hot(
     index = _indices(indices, "OneHot")
     size = arguments.integer(depth, "OneHot", "depth")
     if size < 0:
-        raise ValueError(f"OneHot: depth must not be negative, got {size}{_where()}")
+        bad_value(f"OneHot: depth must not be negative, got {size}")
     a = arguments.axis_of(axis, index.ndim + 1, "OneHot")
     dims = list(index.shape)
     standard = type(on_value) is int and type(off_value) is int and (on_value, off_value) == (1, 0)
@@ -558,7 +550,7 @@ def masked_fill(input_x: Any, mask: Any, value: Any) -> Tensor:
     x = arguments.tensor(input_x, "masked_fill", "input_x")
     m = arguments.tensor(mask, "masked_fill", "mask")
     if m.dtype != _core.bool:
-        raise TypeError(f"masked_fill: the mask must be bool, got {m.dtype}{_where()}")
+        bad_type(f"masked_fill: the mask must be bool, got {m.dtype}")
     number = isinstance(value, (bool, int, float, np.generic))
     new = _ops.full([], value, x.dtype) if number else _ops.cast(value, x.dtype)
     return _ops.where(m, new, x)
@@ -571,7 +563,7 @@ def masked_select(input: Any, mask: Any) -> Tensor:
     function that calls it is retraced."""
     x, m = arguments.tensor(input, "masked_select"), arguments.tensor(mask, "masked_select", "mask")
     if m.dtype != _core.bool:
-        raise TypeError(f"masked_select: the mask must be bool, got {m.dtype}{_where()}")
+        bad_type(f"masked_select: the mask must be bool, got {m.dtype}")
     dims = list(x.shape)
     if x.shape != m.shape:
         dims = list(_ops.logical_or(_ops.cast(x, _core.bool), m).shape)
@@ -590,7 +582,7 @@ def clamp(input: Any, min: Any = None, max: Any = None) -> Tensor:
     The derivative is 1 at the bounds, 0 beyond. Raises ValueError if both are None.
     """
     if min is None and max is None:
-        raise ValueError(f"clamp: at least one of min and max must be given{_where()}")
+        bad_value("clamp: at least one of min and max must be given")
     if isinstance(input, (tuple, list)):
         return type(input)(clamp(x, min, max) for x in input)  # type: ignore[return-value]
     x = arguments.tensor(input, "clamp")
@@ -623,7 +615,7 @@ def clip_by_value(x: Any, clip_value_min: Any = None, clip_value_max: Any = None
     The derivative at a bound is 1/2 by x and 1/2 by the bound. Raises ValueError if both are None.
     """
     if clip_value_min is None and clip_value_max is None:
-        raise ValueError(f"clip_by_value: at least one bound must be given{_where()}")
+        bad_value("clip_by_value: at least one bound must be given")
     if isinstance(x, (tuple, list)):
         return type(x)(clip_by_value(t, clip_value_min, clip_value_max) for t in x)
     y = arguments.tensor(x, "clip_by_value", "x")

@@ -12,7 +12,7 @@ from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import arguments, tree
 from gradcell.base.convert import to_dtype
-from gradcell.base.location import where
+from gradcell.base.errors import bad_type
 
 __all__ = [
     "add_flags", "list_len", "make_list", "make_range", "make_tuple", "mixed_precision_cast",
@@ -28,7 +28,7 @@ _ops = _core.ops
 def tuple_to_array(input_x: Any) -> Tensor:
     """A tuple of numbers as a vector: int32, or float32 if the first is a float."""
     if not isinstance(input_x, (tuple, list)) or not input_x:
-        raise TypeError(f"tuple_to_array: a tuple of numbers is needed, got {input_x!r}{where()}")
+        bad_type(f"tuple_to_array: a tuple of numbers is needed, got {input_x!r}")
     dtype = _core.default_dtype() if isinstance(input_x[0], float) else _core.int32
     return Tensor(list(input_x), dtype)
 

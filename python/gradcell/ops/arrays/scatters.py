@@ -11,7 +11,7 @@ from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import arguments
 from gradcell.base.convert import limits
-from gradcell.base.location import where
+from gradcell.base.errors import bad_index, bad_type, bad_value
 from gradcell.derivatives.own_derivatives import Pushforward, call
 from gradcell.ops.arrays import indexing, shaping
 from gradcell.ops.control import composition
@@ -188,7 +188,7 @@ def _scatter_rows(kind: str) -> Any:
     def function(input_x: Any, indices: Any, updates: Any) -> Tensor:
         at, new = composition._rows(owner, input_x, indices, updates)
         if new.dtype.is_complex and kind in ("max", "min"):
-            raise TypeError(f"{owner}: complex numbers have no order, got {new.dtype}{where()}")
+            bad_type(f"{owner}: complex numbers have no order, got {new.dtype}")
         place, rows = indexing._coordinates(_ops.reshape(at, [at.size, 1]), input_x.shape, owner)
         held = _ops.reshape(input_x, [rows, *input_x.shape[1:]])
         return composition.assign(input_x, _combined(kind, held, place, new))
@@ -246,9 +246,7 @@ def select_scatter(input: Any, src: Any, axis: int, index: int) -> Tensor:
     a = arguments.axis_of(axis, t.ndim, "select_scatter")
     n, at = t.shape[a], arguments.integer(index, "select_scatter", "index")
     if not -n <= at < n:
-        raise IndexError(
-            f"select_scatter: index {at} is out of range for an axis of size {n}{where()}"
-        )
+        bad_index(f"select_scatter: index {at} is out of range for an axis of size {n}")
     at %= n
     part = shaping.expand_dims(arguments.tensor(src, "select_scatter", "src"), a)
     pieces = [
@@ -270,9 +268,7 @@ def slice_scatter(
     places = np.arange(t.shape[a])[slice(start, end, step)]
     new = arguments.tensor(src, "slice_scatter", "src")
     if new.shape[a] != len(places):
-        raise ValueError(
-            f"slice_scatter: src of shape {list(new.shape)} is not for {len(places)} slices{where()}"
-        )
+        bad_value(f"slice_scatter: src of shape {list(new.shape)} is not for {len(places)} slices")
     if not len(places):
         return t
     if step == 1:
@@ -295,9 +291,9 @@ def diagonal_scatter(input: Any, src: Any, offset: int = 0, dim1: int = 0, dim2:
     diagonal = shaping.diagonal(out, offset, dim1, dim2)
     new = arguments.tensor(src, "diagonal_scatter", "src")
     if list(new.shape) != list(diagonal.shape):
-        raise ValueError(
+        bad_value(
             f"diagonal_scatter: src of shape {list(new.shape)} is not for a diagonal of shape "
-            f"{list(diagonal.shape)}{where()}"
+            f"{list(diagonal.shape)}"
         )
     _core.write(diagonal, new)
     return out
@@ -348,7 +344,7 @@ def _segment_extremum(name: str, largest: bool) -> Any:
     def op(x: Any, segment_ids: Any, num_segments: Any) -> Tensor:
         t = indexing.ordered(x, name, "x")
         if t.dtype == _core.bool:
-            raise TypeError(f"{name}: not defined for bool{where()}")
+            bad_type(f"{name}: not defined for bool")
         ids = arguments.tensor(segment_ids, name, "segment_ids")
         return best(t, ids, arguments.integer(num_segments, name, "num_segments"))
 

@@ -13,7 +13,7 @@ from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import arguments
 from gradcell.base.convert import to_dtype
-from gradcell.base.location import where
+from gradcell.base.errors import bad_type, bad_value
 from gradcell.ops.method import method
 from gradcell.ops.one_plan import one_plan
 
@@ -153,7 +153,7 @@ def t(input: Any) -> Tensor:
     dimensions."""
     x = arguments.tensor(input, "t")
     if x.ndim > 2:
-        raise ValueError(f"t: at most two dimensions, got shape {list(x.shape)}{where()}")
+        bad_value(f"t: at most two dimensions, got shape {list(x.shape)}")
     return _views.transpose(x, list(range(x.ndim))[::-1])
 
 
@@ -166,7 +166,7 @@ def movedim(x: Any, source: Any, destination: Any) -> Tensor:
     from_ = arguments.axes_of(source, x.ndim, "movedim", "source")
     to = arguments.axes_of(destination, x.ndim, "movedim", "destination")
     if len(from_) != len(to):
-        raise ValueError(f"movedim: {source} and {destination} have different lengths{where()}")
+        bad_value(f"movedim: {source} and {destination} have different lengths")
     perm = [i for i in range(x.ndim) if i not in from_]
     for d, s in sorted(zip(to, from_, strict=True)):
         perm.insert(d, s)
@@ -191,7 +191,7 @@ def flattened(input: Any, order: str, start_dim: int, end_dim: int) -> Tensor:
     first = arguments.axis_of(start_dim, x.ndim, "flatten", "start_dim")
     last = arguments.axis_of(end_dim, x.ndim, "flatten", "end_dim")
     if first > last:
-        raise ValueError(f"flatten: start_dim {start_dim} comes after end_dim {end_dim}{where()}")
+        bad_value(f"flatten: start_dim {start_dim} comes after end_dim {end_dim}")
     dims = list(x.shape)
     if order == "F":
         joined = list(range(first, last + 1))[::-1]
@@ -218,10 +218,10 @@ def tile(input: Any, dims: Any) -> Tensor:
     """
     x = arguments.tensor(input, "Tile")
     if not isinstance(dims, (tuple, list, Tensor)):
-        raise TypeError(f"Tile: dims must be a tuple of integers, got {dims!r}{where()}")
+        bad_type(f"Tile: dims must be a tuple of integers, got {dims!r}")
     counts = arguments.integers(dims, "Tile", "dims")
     if any(c < 0 for c in counts):
-        raise ValueError(f"Tile: a count of {dims} is negative{where()}")
+        bad_value(f"Tile: a count of {dims} is negative")
     rank = max(len(counts), x.ndim)
     counts = [1] * (rank - len(counts)) + counts
     sizes = [1] * (rank - x.ndim) + list(x.shape)
@@ -247,10 +247,10 @@ def repeat_interleave(
     a = arguments.axis_of(axis, x.ndim, "repeat_interleave")
     counts = arguments.integers(repeats, "repeat_interleave", "repeats")
     if any(c < 0 for c in counts):
-        raise ValueError(f"repeat_interleave: a count of {counts} is negative{where()}")
+        bad_value(f"repeat_interleave: a count of {counts} is negative")
     size = sum(counts) if len(counts) > 1 else counts[0] * x.shape[a]
     if output_size not in (None, size):
-        raise ValueError(f"repeat_interleave: output_size is {output_size}, not {size}{where()}")
+        bad_value(f"repeat_interleave: output_size is {output_size}, not {size}")
     if len(counts) == 1:
         dims = list(x.shape)
         apart = [*dims[: a + 1], 1, *dims[a + 1 :]]
@@ -258,9 +258,7 @@ def repeat_interleave(
         joined = [*dims[:a], dims[a] * counts[0], *dims[a + 1 :]]
         return _ops.reshape(_ops.broadcast_to(_ops.reshape(x, apart), spread), joined)
     if len(counts) != x.shape[a]:
-        raise ValueError(
-            f"repeat_interleave: {len(counts)} counts for a dimension of size {x.shape[a]}{where()}"
-        )
+        bad_value(f"repeat_interleave: {len(counts)} counts for a dimension of size {x.shape[a]}")
     return _ops.gather(x, Tensor(np.repeat(np.arange(x.shape[a]), counts)), a)
 
 
@@ -284,9 +282,8 @@ def narrow(input: Any, axis: Any, start: Any, length: Any) -> Tensor:
     count = arguments.integer(length, "narrow", "length")
     first += x.shape[a] if first < 0 else 0
     if first < 0 or count < 0 or first + count > x.shape[a]:
-        raise ValueError(
-            f"narrow: {length} elements from {start} on are not within a dimension of size "
-            f"{x.shape[a]}{where()}"
+        bad_value(
+            f"narrow: {length} elements from {start} on are not within a dimension of size {x.shape[a]}"
         )
     return _window(x, a, first, count, by=_views)
 
@@ -303,16 +300,11 @@ def slice(input_x: Any, begin: Any, size: Any) -> Tensor:
         arguments.integers(size, "Slice", "size"),
     )
     if not len(first) == len(count) == x.ndim:
-        raise ValueError(
-            f"Slice: begin {first} and size {count} do not fit shape {list(x.shape)}{where()}"
-        )
+        bad_value(f"Slice: begin {first} and size {count} do not fit shape {list(x.shape)}")
     count = [n - b if c == -1 else c for n, b, c in zip(x.shape, first, count, strict=True)]
     for n, b, c in zip(x.shape, first, count, strict=True):
         if b < 0 or c < 0 or b + c > n:
-            raise ValueError(
-                f"Slice: begin {first} and size {count} are not within shape "
-                f"{list(x.shape)}{where()}"
-            )
+            bad_value(f"Slice: begin {first} and size {count} are not within shape {list(x.shape)}")
     return _views.slice(x, first, count, [1] * x.ndim)
 
 
@@ -340,7 +332,7 @@ def roll(input: Any, shifts: Any, dims: Any = None) -> Tensor:
     amounts = arguments.integers(shifts, "roll", "shifts")
     axes = [arguments.axis_of(d, x.ndim, "roll") for d in arguments.integers(dims, "roll", "dims")]
     if len(amounts) != len(axes):
-        raise ValueError(f"roll: {len(amounts)} shifts for {len(axes)} dims{where()}")
+        bad_value(f"roll: {len(amounts)} shifts for {len(axes)} dims")
     for amount, a in zip(amounts, axes, strict=True):
         n = x.shape[a]
         cut = amount % n if n else 0
@@ -375,10 +367,10 @@ def stack(tensors: Any, axis: Any = 0) -> Tensor:
     """
     xs = arguments.tensors(tensors, "Stack")
     if not xs:
-        raise ValueError(f"Stack: needs at least one tensor{where()}")
+        bad_value("Stack: needs at least one tensor")
     if any(x.shape != xs[0].shape for x in xs):
         shapes = ", ".join(str(list(x.shape)) for x in xs)
-        raise ValueError(f"Stack: all shapes must be the same, got {shapes}{where()}")
+        bad_value(f"Stack: all shapes must be the same, got {shapes}")
     a = arguments.axis_of(axis, xs[0].ndim + 1, "Stack")
     return _ops.concat([expand_dims(x, a) for x in xs], a)
 
@@ -412,18 +404,16 @@ def split(tensor: Any, split_size_or_sections: Any, axis: Any = 0) -> tuple[Tens
     x = arguments.tensor(tensor, "split", "tensor")
     a = arguments.axis_of(axis, x.ndim, "split")
     if x.ndim == 0:
-        raise ValueError(f"split: a tensor without dimensions cannot be split{where()}")
+        bad_value("split: a tensor without dimensions cannot be split")
     n = x.shape[a]
     if isinstance(split_size_or_sections, (tuple, list)):
         sizes = arguments.integers(split_size_or_sections, "split", "split_size_or_sections")
         if any(s < 0 for s in sizes) or sum(sizes) != n:
-            raise ValueError(
-                f"split: sections {sizes} do not add up to the dimension's size {n}{where()}"
-            )
+            bad_value(f"split: sections {sizes} do not add up to the dimension's size {n}")
         return _cut(x, a, sizes)
     step = arguments.integer(split_size_or_sections, "split", "split_size_or_sections")
     if step <= 0:
-        raise ValueError(f"split: the size must be positive, got {step}{where()}")
+        bad_value(f"split: the size must be positive, got {step}")
     return _cut(x, a, [min(step, n - i) for i in range(0, n, step)] or [0])
 
 
@@ -433,7 +423,7 @@ def chunk(input: Any, chunks: Any, axis: Any = 0) -> tuple[Tensor, ...]:
     x = arguments.tensor(input, "chunk")
     count = arguments.integer(chunks, "chunk", "chunks")
     if count <= 0:
-        raise ValueError(f"chunk: the number of chunks must be positive, got {count}{where()}")
+        bad_value(f"chunk: the number of chunks must be positive, got {count}")
     n = x.shape[arguments.axis_of(axis, x.ndim, "chunk")]
     return split(x, max(-(-n // count), 1), axis)
 
@@ -443,7 +433,7 @@ def unstack(input_x: Any, axis: Any = 0) -> tuple[Tensor, ...]:
     x = arguments.tensor(input_x, "Unstack")
     a = arguments.axis_of(axis, x.ndim, "Unstack")
     if x.ndim == 0:
-        raise ValueError(f"Unstack: a tensor without dimensions cannot be unstacked{where()}")
+        bad_value("Unstack: a tensor without dimensions cannot be unstacked")
     return _views.unstack(x, a)
 
 
@@ -483,7 +473,7 @@ def _offsets(dims: list[int]) -> Tensor:
 
 def _triangle(x: Tensor, op: str) -> Tensor:
     if x.ndim < 2:
-        raise ValueError(f"{op}: at least two dimensions are needed, got {list(x.shape)}{where()}")
+        bad_value(f"{op}: at least two dimensions are needed, got {list(x.shape)}")
     return _offsets(list(x.shape))
 
 
@@ -511,9 +501,7 @@ def diag(input: Any) -> Tensor:
     """
     x = arguments.tensor(input, "diag")
     if x.ndim == 0:
-        raise ValueError(
-            f"For primitive[Diag], the input rank must be at least 1, but got 0{where()}"
-        )
+        bad_value("For primitive[Diag], the input rank must be at least 1, but got 0")
     return _ops.reshape(diagonal_or_matrix(_ops.reshape(x, [x.size]), 0), [*x.shape, *x.shape])
 
 
@@ -523,7 +511,7 @@ def diagonal_or_matrix(input: Any, diagonal: int = 0) -> Tensor:
     if x.ndim == 2:
         return _core.copy(_views.diagonal(x, diagonal, 0, 1))
     if x.ndim != 1:
-        raise ValueError(f"diag: a vector or a matrix is needed, got {list(x.shape)}{where()}")
+        bad_value(f"diag: a vector or a matrix is needed, got {list(x.shape)}")
     n = x.size + abs(diagonal)
     first = diagonal if diagonal >= 0 else -diagonal * n
     return _ops.reshape(_ops.slice_scatter(x, [n * n], [first], [n + 1]), [n, n])
@@ -581,9 +569,7 @@ def pad(input_x: Any, padding: Any, mode: str = "constant", value: Any = None) -
     arguments.one_of(mode, ("constant", "reflect", "replicate", "circular"), "pad", "mode")
     amounts = arguments.integers(padding, "pad", "padding")
     if len(amounts) % 2 or len(amounts) > 2 * x.ndim:
-        raise ValueError(
-            f"pad: padding {amounts} does not fit a tensor of shape {list(x.shape)}{where()}"
-        )
+        bad_value(f"pad: padding {amounts} does not fit a tensor of shape {list(x.shape)}")
     for k in range(0, len(amounts), 2):
         a, before, after = x.ndim - 1 - k // 2, amounts[k], amounts[k + 1]
         if before < 0 or after < 0:
@@ -596,7 +582,7 @@ def pad(input_x: Any, padding: Any, mode: str = "constant", value: Any = None) -
             x = _pad_constant(x, a, before, after, 0 if value is None else value)
             continue
         if n == 0 or (mode == "reflect" and max(before, after) >= n):
-            raise ValueError(f"pad: {mode} padding {amounts} is too large for size {n}{where()}")
+            bad_value(f"pad: {mode} padding {amounts} is too large for size {n}")
         x = _ops.gather(x, Tensor(_pad_index(mode, n, before, after)), a)
     return x
 
@@ -617,9 +603,9 @@ def strided_slice(
         for v, n in ((begin, "begin"), (end, "end"), (strides, "strides"))
     )
     if not len(first) == len(last) == len(steps):
-        raise ValueError(
-            "StridedSlice: begin, end and strides must have one length, got "
-            f"{len(first)}, {len(last)} and {len(steps)}{where()}"
+        bad_value(
+            f"StridedSlice: begin, end and strides must have one length, got {len(first)}, {len(last)} and "
+            f"{len(steps)}"
         )
     key: list[Any] = []
     for i in range(len(first)):

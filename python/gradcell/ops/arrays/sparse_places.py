@@ -11,7 +11,7 @@ import numpy as np
 from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import arguments
-from gradcell.base.location import where
+from gradcell.base.errors import bad_value
 from gradcell.ops.arrays import scatters
 
 _ops = _core.ops
@@ -32,11 +32,11 @@ def sparse_reshape(indices: Any, shape: Any, new_shape: Any) -> tuple[Tensor, Te
     if new.count(-1) == 1 and rest:
         new[new.index(-1)] = size // rest
     if math.prod(new) != size or min(new, default=0) < 0:
-        raise ValueError(f"SparseReshape: {old} cannot become {new}{where()}")
+        bad_value(f"SparseReshape: {old} cannot become {new}")
     if at.ndim != 2 or at.shape[1] != len(old):
-        raise ValueError(
+        bad_value(
             f"SparseReshape: places in shape {old} need {len(old)} columns, got indices of shape "
-            f"{list(at.shape)}{where()}"
+            f"{list(at.shape)}"
         )
     flat = _ops.reduce_sum(_ops.mul(_ops.cast(at, _core.int64), _strides(old)), [1], True)
     sizes = Tensor(np.array(new, np.int64))
@@ -64,13 +64,13 @@ def sparse_count(
     )
     dims = [int(n) for n in arguments.tensor(dense_shape, "SparseCountSparseOutput").asnumpy()]
     if len(dims) not in (1, 2) or at.shape != (found.size, len(dims)) or given.shape != found.shape:
-        raise ValueError(
+        bad_value(
             f"SparseCountSparseOutput: indices {list(at.shape)}, values {list(found.shape)}, weights "
-            f"{list(given.shape)} and dense_shape {dims} do not fit{where()}"
+            f"{list(given.shape)} and dense_shape {dims} do not fit"
         )
     numbers = found.asnumpy().astype(np.int64)
     if (numbers < 0).any():
-        raise ValueError(f"SparseCountSparseOutput: values must not be negative{where()}")
+        bad_value("SparseCountSparseOutput: values must not be negative")
     row = at.asnumpy()[:, 0] if len(dims) == 2 else np.zeros_like(numbers)
     counts = np.flatnonzero(numbers < maxlength) if maxlength >= 0 else np.arange(numbers.size)
     pairs = np.stack([row.astype(np.int64), numbers], 1)[counts]

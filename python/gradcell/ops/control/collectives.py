@@ -6,7 +6,7 @@ from typing import Any
 
 from gradcell._core import Tensor, ops as _ops
 from gradcell.base import arguments
-from gradcell.base.location import where
+from gradcell.base.errors import bad_value
 from gradcell.communication import collectives
 from gradcell.communication.management import GlobalComm, _check_group, member_of
 from gradcell.ops.primitive import Primitive
@@ -87,9 +87,8 @@ class _Rooted(_Collective):
         owner = type(self).__name__
         size = member_of(group).size
         if not 0 <= arguments.integer(root, owner, name) < size:
-            raise ValueError(
-                f"{owner}: {name} must be from 0 to {size - 1}, the last of {size} processes, but "
-                f"got {root}{where()}"
+            bad_value(
+                f"{owner}: {name} must be from 0 to {size - 1}, the last of {size} processes, but got {root}"
             )
         super().__init__(group, **{name: root}, **attributes)
         self.root = root
@@ -130,9 +129,8 @@ class AlltoAll(_Collective):
     ) -> None:
         size = member_of(group).size
         if arguments.integer(split_count, "AlltoAll", "split_count") != size:
-            raise ValueError(
-                f"AlltoAll: split_count must be {size}, the number of processes, but got "
-                f"{split_count}{where()}"
+            bad_value(
+                f"AlltoAll: split_count must be {size}, the number of processes, but got {split_count}"
             )
         super().__init__(group, split_count=split_count, split_dim=split_dim, concat_dim=concat_dim)
         self.split_count = split_count
@@ -145,9 +143,9 @@ class AlltoAll(_Collective):
         if self.split_count == 1:
             return collectives.all_to_all(x, self.group)
         if x.shape[split] % self.split_count:
-            raise ValueError(
+            bad_value(
                 f"AlltoAll: dimension {split} of shape {list(x.shape)} is not a multiple of "
-                f"{self.split_count}, the number of processes{where()}"
+                f"{self.split_count}, the number of processes"
             )
         parts = _ops.concat(_pieces(x, self.split_count, split), 0)
         back = collectives.all_to_all(parts, self.group)

@@ -11,7 +11,7 @@ import numpy as np
 from gradcell import _core
 from gradcell._core import ParameterBase, Tensor
 from gradcell.base import arguments
-from gradcell.base.location import where
+from gradcell.base.errors import bad_type, bad_value, fail
 from gradcell.compilation import prints
 from gradcell.ops.one_plan import one_plan
 from gradcell.ops.reductions.reductions import norm
@@ -33,15 +33,13 @@ _ops = _core.ops
 def _assign(op: str, variable: Any, value: Any, combine: Any) -> Tensor:
     variable = parameter_behind(variable)
     if not isinstance(variable, Tensor):
-        raise TypeError(
-            f"For '{op}', 'variable' must be a Parameter, got {type(variable).__name__}{where()}"
-        )
+        bad_type(f"For '{op}', 'variable' must be a Parameter, got {type(variable).__name__}")
     new = value if isinstance(value, (Tensor, int, float)) else arguments.tensor(value, op, "value")
     shape = list(new.shape) if isinstance(new, Tensor) else []
     if shape != list(variable.shape) and (combine is None or isinstance(new, Tensor)):
-        raise ValueError(
-            f"For '{op}','value' must have the same shape as 'variable'. But got 'value' shape: "
-            f"{shape}, 'variable' shape: {list(variable.shape)}.{where()}"
+        bad_value(
+            f"For '{op}','value' must have the same shape as 'variable'. But got 'value' shape: {shape}, "
+            f"'variable' shape: {list(variable.shape)}."
         )
     if combine is not None:
         new = combine(variable, new)
@@ -79,14 +77,12 @@ def assign_sub(variable: Tensor, value: Any) -> Tensor:
 def _rows(op: str, x: Any, indices: Any, updates: Any) -> tuple[Tensor, Tensor]:
     """Indices as a vector, and their updates [indices.size, ...] in x's dtype."""
     if not isinstance(x, ParameterBase):
-        raise TypeError(
-            f"For '{op}', 'input_x' must be a Parameter, got {type(x).__name__}{where()}"
-        )
+        bad_type(f"For '{op}', 'input_x' must be a Parameter, got {type(x).__name__}")
     at, new = arguments.tensor(indices, op, "indices"), arguments.tensor(updates, op, "updates")
     if x.ndim == 0 or list(new.shape) != list(at.shape) + list(x.shape[1:]):
-        raise ValueError(
-            f"{op}: updates of shape {list(new.shape)} do not fit indices of shape "
-            f"{list(at.shape)} into shape {list(x.shape)}{where()}"
+        bad_value(
+            f"{op}: updates of shape {list(new.shape)} do not fit indices of shape {list(at.shape)} into "
+            f"shape {list(x.shape)}"
         )
     flat = _ops.reshape(_ops.cast(new, x.dtype), [at.size, *x.shape[1:]])
     return _ops.reshape(at, [at.size]), flat
@@ -158,7 +154,7 @@ def addn(x: Any) -> Tensor:
     """
     xs = arguments.tensors(x, "AddN", "x")
     if not xs:
-        raise ValueError(f"AddN: needs at least one tensor{where()}")
+        bad_value("AddN: needs at least one tensor")
     return functools.reduce(_ops.add, xs[1:], _core.copy(xs[0]))
 
 
@@ -168,7 +164,7 @@ def partial(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Callable[..., 
     fn: a function. args, kwargs: its first arguments. Raises TypeError unless fn can be called.
     """
     if not callable(fn):
-        raise TypeError(f"partial: a function is needed, got {type(fn).__name__}{where()}")
+        bad_type(f"partial: a function is needed, got {type(fn).__name__}")
     return functools.partial(fn, *args, **kwargs)
 
 
@@ -182,30 +178,27 @@ class _Mapping:
 
     def __init__(self, ops: Callable[..., Any] | None = None, reverse: bool = False) -> None:
         if ops is not None and not callable(ops):
-            raise TypeError(
-                f"{self._name}: a function is needed, got {type(ops).__name__}{where()}"
-            )
+            bad_type(f"{self._name}: a function is needed, got {type(ops).__name__}")
         arguments.boolean(reverse, self._name, "reverse")
         self.ops, self.reverse = ops, reverse
 
     def __call__(self, *args: Any) -> Any:
         if self.ops is None:
             if not args or not callable(args[0]):
-                raise TypeError(f"{self._name}: the first argument must be a function{where()}")
+                bad_type(f"{self._name}: the first argument must be a function")
             fn, args = args[0], args[1:]
         else:
             fn = self.ops
         if not args:
-            raise TypeError(f"{self._name}: needs at least one sequence{where()}")
+            bad_type(f"{self._name}: needs at least one sequence")
         return _run_mapping(self._apply, fn, args)
 
     def _zip(self, args: tuple[Any, ...]) -> list[tuple[Any, ...]]:
         lengths = {len(a) for a in args if isinstance(a, (tuple, list))}
         if len(lengths) != 1 or not all(isinstance(a, (tuple, list)) for a in args):
-            raise ValueError(
+            bad_value(
                 f"{self._name}: the arguments must be tuples or lists of one length, got "
                 f"{[len(a) if isinstance(a, (tuple, list)) else type(a).__name__ for a in args]}"
-                f"{where()}"
             )
         rows = list(zip(*args, strict=True))
         return rows[::-1] if self.reverse else rows
@@ -328,9 +321,9 @@ class MultitypeFuncGraph:
         scored = [(s, key) for key in self.entries if (s := self._score(key, names)) is not None]
         if not scored:
             known = ", ".join(f"({', '.join(k)})" for k in self.entries)
-            raise TypeError(
-                f"The '{self.name}' operation does not support the type "
-                f"[{', '.join(n[0] for n in names)}]; it is defined for {known or 'none'}{where()}"
+            bad_type(
+                f"The '{self.name}' operation does not support the type [{', '.join(n[0] for n in names)}]; "
+                f"it is defined for {known or 'none'}"
             )
         return self.entries[min(scored)[1]](*args)
 
@@ -404,7 +397,7 @@ def clip_by_norm(
     norms = [_length(_ops.reshape(_single(v), [v.size]), norm_type) for v in xs]
     total = _length(_ops.concat([_ops.reshape(n, [1]) for n in norms], 0), norm_type)
     if error_if_nonfinite and not bool(_ops.isfinite(total)):
-        raise RuntimeError(f"clip_by_norm: the norm of order {norm_type} is not finite{where()}")
+        fail(f"clip_by_norm: the norm of order {norm_type} is not finite")
     scale = _ops.minimum(_ops.div(max_norm, _ops.add(total, 1e-6)), 1.0)
     out = [_ops.cast(_ops.mul(_single(v), scale), v.dtype) for v in xs]
     return out[0] if isinstance(x, Tensor) else tuple(out)

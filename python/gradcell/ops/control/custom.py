@@ -13,7 +13,7 @@ import numpy as np
 from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import tree
-from gradcell.base.location import where
+from gradcell.base.errors import fail, unsupported
 from gradcell.derivatives.custom_rules import gradients_of
 from gradcell.derivatives.own_derivatives import Pullback, Tensors, call, defined_at, filled
 from gradcell.ops.primitive import Primitive
@@ -40,9 +40,9 @@ class Custom(Primitive):
         bprop: Any = None, reg_info: Any = None,
     ) -> None:  # fmt: skip
         if func_type != "pyfunc" or not callable(func):
-            raise NotImplementedError(
-                f"ops.Custom: func_type {func_type!r} is a kernel for MindSpore's own compilers; write "
-                f"the function in gradcell.ops, or as func_type 'pyfunc' in NumPy{where()}"
+            unsupported(
+                f"ops.Custom: func_type {func_type!r} is a kernel for MindSpore's own compilers; write the "
+                "function in gradcell.ops, or as func_type 'pyfunc' in NumPy"
             )
         super().__init__("Custom", func_type=func_type)
         self.func, self.bprop = func, bprop
@@ -63,9 +63,9 @@ class Custom(Primitive):
 
         def pull(xs: list[Tensor], outputs: list[Tensor], cotangents: Tensors, _: Any) -> Tensors:
             if bprop is None:
-                raise RuntimeError(
-                    f"Illegal primitive Custom's bprop not defined: {name} is a function on arrays, "
-                    f"which has no derivative without one{where()}"
+                fail(
+                    f"Illegal primitive Custom's bprop not defined: {name} is a function on arrays, which "
+                    "has no derivative without one"
                 )
             dout = filled(cotangents, outputs)
             found = bprop(
@@ -76,9 +76,9 @@ class Custom(Primitive):
             if not isinstance(found, (tuple, list)):
                 found = (found,)
             if len(found) != len(outline):
-                raise RuntimeError(
+                fail(
                     f"{defined_at(bprop)} must give a gradient for each of the {len(outline)} inputs of "
-                    f"{name}, got {len(found)}{where()}"
+                    f"{name}, got {len(found)}"
                 )
             return gradients_of(found, outline, xs, defined_at(bprop))
 
@@ -89,10 +89,9 @@ class CustomOpBuilder:
     """A compiler of C++ extensions. Raises NotImplementedError: they are made for MindSpore's core."""
 
     def __init__(self, name: str, sources: Any, backend: Any = None, **kwargs: Any) -> None:
-        raise NotImplementedError(
-            f"ops.CustomOpBuilder: {name!r} is an extension of MindSpore's own core, which "
-            "gradcell does not have"
-            f"{where()}"
+        unsupported(
+            f"ops.CustomOpBuilder: {name!r} is an extension of MindSpore's own core, which gradcell does not "
+            "have"
         )
 
 
@@ -202,9 +201,7 @@ class _Unregistered(Primitive):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Raises RuntimeError."""
-        raise RuntimeError(
-            f"The kernel {self.name} is for Ascend alone, which gradcell does not have{where()}"
-        )
+        fail(f"The kernel {self.name} is for Ascend alone, which gradcell does not have")
 
 
 def unregistered(name: str) -> type[Primitive]:

@@ -8,7 +8,7 @@ from typing import Any
 from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import tree
-from gradcell.base.location import where
+from gradcell.base.errors import bad_type, bad_value
 from gradcell.derivatives.hooks import check_hook
 from gradcell.derivatives.own_derivatives import Pullback, Tensors, call, defined_at, filled
 from gradcell.ops.primitive import Primitive
@@ -62,7 +62,7 @@ class HookBackward(Primitive):
         """The input, or the tuple of several."""
         for x in inputs:
             if not isinstance(x, Tensor):
-                raise TypeError(f"HookBackward: expected tensors, got {type(x).__name__}{where()}")
+                bad_type(f"HookBackward: expected tensors, got {type(x).__name__}")
         made: list[Tensor] = list(inputs)
         hook = self.hook_fn
         if _core.in_trace() and inputs:
@@ -85,23 +85,19 @@ def _fitted(f: Any, new: Any, given: list[Tensor], name: str, casts: bool) -> li
     )
     if found is None or len(found) != len(given):
         count = type(new).__name__ if found is None else len(found)
-        raise TypeError(
-            f"{name}: {defined_at(f)} must return {len(given)} gradients, got {count}{where()}"
-        )
+        bad_type(f"{name}: {defined_at(f)} must return {len(given)} gradients, got {count}")
     checked: list[Tensor | None] = []
     for got, was in zip(found, given, strict=True):
         if got is None or not was.dtype.is_floating:
             checked.append(was if was.dtype.is_floating else None)
             continue
         if not isinstance(got, Tensor):
-            raise TypeError(
-                f"{name}: {defined_at(f)} must return tensors, got {type(got).__name__}{where()}"
-            )
+            bad_type(f"{name}: {defined_at(f)} must return tensors, got {type(got).__name__}")
         if tuple(got.shape) != tuple(was.shape) or (got.dtype != was.dtype and not casts):
-            raise ValueError(
+            bad_value(
                 f"The output type of function: {defined_at(f)} is not consistent with the expected, it "
                 f"should be Tensor shape:{list(was.shape)} {was.dtype}, but got Tensor "
-                f"shape:{list(got.shape)} {got.dtype}{where()}"
+                f"shape:{list(got.shape)} {got.dtype}"
             )
         checked.append(got if got.dtype == was.dtype else _core.ops.cast(got, was.dtype))
     return checked

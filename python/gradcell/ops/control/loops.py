@@ -15,7 +15,7 @@ import numpy as np
 from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import arguments, tree
-from gradcell.base.location import where
+from gradcell.base.errors import bad_type, bad_value
 from gradcell.compilation.compiled import run_traced
 from gradcell.ops.primitive import Primitive
 
@@ -52,9 +52,9 @@ def loop(
         try:
             after, kept = step([_core.record(s) for s in states], [_core.record(x) for x in slices])
             if _core.assigned_nodes() != before:
-                raise ValueError(
-                    "a step of a loop is recorded once, for all steps: it cannot assign parameters or "
-                    f"draw random numbers. Return the values, and draw outside the loop{where()}"
+                bad_value(
+                    "a step of a loop is recorded once, for all steps: it cannot assign parameters or draw "
+                    "random numbers. Return the values, and draw outside the loop"
                 )
             last, all_steps = _core.loop(states, first, after, slices, sliced, kept, steps, reverse)
         finally:
@@ -69,9 +69,7 @@ def loop(
 
 def _check_function(fn: Any, owner: str, name: str) -> None:
     if not callable(fn):
-        raise TypeError(
-            f"For '{owner}', the '{name}' must be a function, but got {type(fn).__name__}{where()}"
-        )
+        bad_type(f"For '{owner}', the '{name}' must be a function, but got {type(fn).__name__}")
 
 
 @contextmanager
@@ -138,9 +136,8 @@ class Scan(Primitive):
             steps = arguments.integer(length, "Scan", "length", 0)
             xs = [None] * steps
         elif not isinstance(xs, (list, tuple)):
-            raise TypeError(
+            bad_type(
                 f"For 'Scan', the 'xs' must be a list, a tuple or None, but got {type(xs).__name__}"
-                f"{where()}"
             )
         if not xs:
             return init, []

@@ -9,7 +9,7 @@ import numpy as np
 
 from gradcell._core import Tensor
 from gradcell.base import arguments
-from gradcell.base.location import where
+from gradcell.base.errors import bad_type
 
 #: The last value of each (plugin, name), kept while a SummaryRecord is open.
 _waiting: dict[tuple[str, str], np.ndarray] = {}
@@ -36,7 +36,7 @@ def _summary(plugin: str, title: str) -> Callable[[Any, Any], Tensor]:
 
     def summary(name: Any, value: Any) -> Tensor:
         if not isinstance(name, str) or not name:
-            raise TypeError(f"For '{owner}', the 'name' must be str, but got {name!r}{where()}")
+            bad_type(f"For '{owner}', the 'name' must be str, but got {name!r}")
         tensor = arguments.tensor(value, owner, "value")
         if _open:
             _waiting[plugin, name] = tensor.asnumpy()

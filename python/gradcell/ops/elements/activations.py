@@ -13,7 +13,7 @@ from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import arguments
 from gradcell.base.convert import to_dtype
-from gradcell.base.location import where
+from gradcell.base.errors import bad_value
 from gradcell.ops.method import method
 from gradcell.ops.one_plan import in_float32, one_plan
 
@@ -172,9 +172,8 @@ def prelu(input: Any, weight: Any) -> Tensor:
     else:
         channel = 1 if x.ndim > 1 else 0
         if w.ndim != 1 or x.ndim == 0 or w.size != x.shape[channel]:
-            raise ValueError(
-                f"PReLU: a weight of shape {list(w.shape)} does not fit an input of shape "
-                f"{list(x.shape)}{where()}"
+            bad_value(
+                f"PReLU: a weight of shape {list(w.shape)} does not fit an input of shape {list(x.shape)}"
             )
         w = _ops.reshape(w, [w.size] + [1] * (x.ndim - 1 - channel))
     return _ops.where(_ops.greater(x, 0), x, _ops.mul(x, w))
@@ -254,9 +253,7 @@ def glu(x: Any, axis: int = -1) -> Tensor:
     x = _float(x, "glu")
     a = arguments.axis_of(axis, x.ndim, "glu")
     if x.ndim == 0 or x.shape[a] % 2:
-        raise ValueError(
-            f"glu: dimension {axis} of shape {list(x.shape)} cannot be halved{where()}"
-        )
+        bad_value(f"glu: dimension {axis} of shape {list(x.shape)} cannot be halved")
     size, start = list(x.shape), [0] * x.ndim
     size[a] //= 2
     first = _ops.slice(x, start, size, [1] * x.ndim)

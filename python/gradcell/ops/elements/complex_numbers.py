@@ -10,7 +10,7 @@ from typing import Any
 from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import arguments
-from gradcell.base.location import where
+from gradcell.base.errors import bad_type
 from gradcell.ops.arrays import shaping
 from gradcell.ops.method import method
 from gradcell.ops.one_plan import one_plan
@@ -102,7 +102,7 @@ def complex_abs(x: Any) -> Tensor:
     """The absolute value of complex numbers as real ones; its derivative at zero is zero."""
     z = arguments.tensor(x, "ComplexAbs", "x")
     if not z.dtype.is_complex:
-        raise TypeError(f"ComplexAbs: needs a complex tensor, got {z.dtype}{where()}")
+        bad_type(f"ComplexAbs: needs a complex tensor, got {z.dtype}")
     return real(_ops.abs(z))
 
 
@@ -113,8 +113,8 @@ def complex_of(real: Any, imag: Any) -> Tensor:
     """
     x, y = arguments.tensor(real, "Complex", "real"), arguments.tensor(imag, "Complex", "imag")
     if x.dtype != y.dtype or x.dtype.name not in ("float32", "float64"):
-        raise TypeError(
-            f"Complex: needs two tensors of float32 or of float64, got {x.dtype} and {y.dtype}{where()}"
+        bad_type(
+            f"Complex: needs two tensors of float32 or of float64, got {x.dtype} and {y.dtype}"
         )
     return _joined(x, y)
 
@@ -140,7 +140,5 @@ def view_as_real(input: Any) -> Tensor:
     """
     x = arguments.tensor(input, "view_as_real")
     if not x.dtype.is_complex:
-        raise TypeError(
-            f"For view_as_real, the dtype of input Tensor must be complex, got {x.dtype}{where()}"
-        )
+        bad_type(f"For view_as_real, the dtype of input Tensor must be complex, got {x.dtype}")
     return _ops.view_as_real(x)

@@ -14,7 +14,7 @@ import numpy as np
 from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import arguments
-from gradcell.base.location import where as _where
+from gradcell.base.errors import bad_type
 from gradcell.base.naming import with_names
 from gradcell.ops.elements.row_texts import text_of
 from gradcell.ops.method import method
@@ -173,7 +173,7 @@ def invert(x: Any) -> Tensor:
     """Each bit of integers inverted; of bools, not x. Raises TypeError for floats."""
     bits = arguments.tensor(x, "invert", "x")
     if bits.dtype.is_floating:
-        raise TypeError(f"invert: x must be of integers or bools, got {bits.dtype}{_where()}")
+        bad_type(f"invert: x must be of integers or bools, got {bits.dtype}")
     return _ops.logical_not(bits) if bits.dtype == _core.bool else _ops.sub(-1, bits)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import arguments
-from gradcell.base.location import where
+from gradcell.base.errors import bad_value
 from gradcell.ops.control.loops import ForiLoop
 from gradcell.ops.elements import special
 from gradcell.ops.method import method
@@ -105,7 +105,7 @@ def polygamma(n: Any, input: Any) -> Tensor:
     """
     order = int(n)
     if order < 0:
-        raise ValueError(f"polygamma: n must not be negative, got {order}{where()}")
+        bad_value(f"polygamma: n must not be negative, got {order}")
     x = arguments.floating(arguments.tensor(input, "polygamma"))
     if order == 0:
         return special.digamma(x)

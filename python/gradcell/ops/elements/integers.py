@@ -9,7 +9,7 @@ import numpy as np
 from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import arguments
-from gradcell.base.location import where
+from gradcell.base.errors import bad_type
 from gradcell.ops.method import method
 from gradcell.ops.one_plan import one_plan
 
@@ -48,11 +48,11 @@ def _integers(name: str, text: str, logical: Any = None) -> Any:
         a, b = (v if isinstance(v, Tensor) else Tensor(v) for v in (input, other))
         for x in (a, b):
             if x.dtype.is_floating:
-                raise TypeError(f"{name}: integers are needed, got {x.dtype}{where()}")
+                bad_type(f"{name}: integers are needed, got {x.dtype}")
         dtype = _integer_dtype(a, b, isinstance(input, Tensor), isinstance(other, Tensor))
         if dtype == _core.bool:
             if logical is None:
-                raise TypeError(f"{name}: not defined for bool{where()}")
+                bad_type(f"{name}: not defined for bool")
             return logical(a, b)  # type: ignore[no-any-return]
         return _of_integers(function, _ops.cast(a, dtype), _ops.cast(b, dtype))
 

@@ -17,7 +17,7 @@ import numpy as np
 from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import arguments
-from gradcell.base.location import where
+from gradcell.base.errors import bad_value, unsupported
 from gradcell.derivatives.own_derivatives import Pullback, call, fitted
 from gradcell.ops.arrays import shaping
 from gradcell.ops.elements import complex_numbers
@@ -35,7 +35,7 @@ _ops = _core.ops
 def _square(value: Any, op: str, name: str = "input") -> Tensor:
     x = arguments.floating(arguments.tensor(value, op, name))
     if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
-        raise ValueError(f"{op}: square matrices are needed, got shape {list(x.shape)}{where()}")
+        bad_value(f"{op}: square matrices are needed, got shape {list(x.shape)}")
     return x
 
 
@@ -162,9 +162,8 @@ def matrix_solve(matrix: Any, rhs: Any, adjoint: bool = False) -> Tensor:
     if b.ndim == 1 and b.size == n:
         return _ops.reshape(matrix_solve(a, _ops.reshape(b, [n, 1]), adjoint), [n])
     if b.ndim < 2 or b.shape[-2] != n:
-        raise ValueError(
-            f"matrix_solve: a rhs of shape {list(b.shape)} does not fit matrices of shape "
-            f"{list(a.shape)}{where()}"
+        bad_value(
+            f"matrix_solve: a rhs of shape {list(b.shape)} does not fit matrices of shape {list(a.shape)}"
         )
     a, b = _both(a, b)
     return _solution(a, b, adjoint, _factors(a))
@@ -213,7 +212,7 @@ def pinv(x: Any, *, atol: Any = None, rtol: Any = None, hermitian: bool = False)
     """
     t = arguments.floating(arguments.tensor(x, "pinv", "x"))
     if t.ndim < 2:
-        raise ValueError(f"pinv: matrices are needed, got shape {list(t.shape)}{where()}")
+        bad_value(f"pinv: matrices are needed, got shape {list(t.shape)}")
     left, values, right = _singular(_ops.stop_gradient(t), False)
     values = complex_numbers.real(values)
     if atol is None and rtol is None:
@@ -416,9 +415,8 @@ def cholesky_solve(input: Any, input2: Any, upper: bool = False) -> Tensor:
     x = _square(input2, "cholesky_solve", "input2")
     b = arguments.floating(arguments.tensor(input, "cholesky_solve", "input"))
     if b.ndim < 2 or b.shape[-2] != x.shape[-1]:
-        raise ValueError(
-            f"cholesky_solve: an input of shape {list(b.shape)} does not fit factors of shape "
-            f"{list(x.shape)}{where()}"
+        bad_value(
+            f"cholesky_solve: an input of shape {list(b.shape)} does not fit factors of shape {list(x.shape)}"
         )
     b, x = _both(b, x)
     return _factor_solution(b, shaping.tril(_transposed(x) if upper else x))
@@ -454,7 +452,7 @@ def qr(input: Any, mode: str = "reduced") -> tuple[Tensor, Tensor]:
     x = arguments.floating(arguments.tensor(input, "qr"))
     arguments.one_of(mode, ("reduced", "complete"), "qr", "mode")
     if x.ndim < 2:
-        raise ValueError(f"qr: matrices are needed, got shape {list(x.shape)}{where()}")
+        bad_value(f"qr: matrices are needed, got shape {list(x.shape)}")
     m, n = x.shape[-2:]
     if x._traced and m < n:  # the first columns say what Q is
         head = shaping._window(x, x.ndim - 1, 0, m)
@@ -470,9 +468,9 @@ def qr(input: Any, mode: str = "reduced") -> tuple[Tensor, Tensor]:
 
     def adjoint(xs: Any, outputs: Any, cotangents: Any) -> list[Tensor]:
         if columns > n:
-            raise NotImplementedError(
-                f"qr: mode 'complete' has no derivative for matrices of more rows than columns, got "
-                f"{list(x.shape)}; use mode 'reduced'{where()}"
+            unsupported(
+                "qr: mode 'complete' has no derivative for matrices of more rows than columns, got "
+                f"{list(x.shape)}; use mode 'reduced'"
             )
         (q, r), (dq, dr) = outputs, cotangents
         inner = _ops.neg(_ops.matmul(_transposed(dq), q)) if dq is not None else None
@@ -501,7 +499,7 @@ def svd(input: Any, full_matrices: bool = False, compute_uv: bool = True) -> Any
     """
     x = arguments.floating(arguments.tensor(input, "svd"))
     if x.ndim < 2:
-        raise ValueError(f"svd: matrices are needed, got shape {list(x.shape)}{where()}")
+        bad_value(f"svd: matrices are needed, got shape {list(x.shape)}")
     if not compute_uv:
         return _singular_values(x)
     left, values, right = _singular(x, bool(full_matrices))
@@ -544,7 +542,7 @@ def _singular(x: Tensor, full: bool) -> tuple[Tensor, Tensor, Tensor]:
             return [_ops.matmul(scaled, _transposed(v))]
         if x.dtype.is_complex or (full and m != n):
             what = "complex matrices" if x.dtype.is_complex else "full_matrices=True"
-            raise NotImplementedError(f"svd: vectors of {what} have no derivative{where()}")
+            unsupported(f"svd: vectors of {what} have no derivative")
         return [_singular_adjoint(u, s, v, du, ds, dv)]
 
     u, values, v = _differentiable("svd", parts, [x], adjoint)
@@ -601,9 +599,7 @@ def eigh(input: Any) -> tuple[Tensor, Tensor]:
         turned, inner = _transposed(vectors), None
         if dv is not None:
             if x.dtype.is_complex:
-                raise NotImplementedError(
-                    f"eigh: vectors of complex matrices have no derivative{where()}"
-                )
+                unsupported("eigh: vectors of complex matrices have no derivative")
             eye = _identity(vectors)
             gaps = _ops.sub(_row(values), _ops.reshape(values, [*values.shape, 1]))
             inner = _ops.mul(_ops.matmul(turned, dv), _ops.sub(1.0, eye))

@@ -18,7 +18,7 @@ from gradcell import _core
 from gradcell._core import DType, Tensor
 from gradcell.base import arguments
 from gradcell.base.convert import has_numpy_dtype, to_dtype
-from gradcell.base.location import where
+from gradcell.base.errors import bad_type, bad_value
 from gradcell.ops.arrays import shaping
 from gradcell.ops.elements.complex_numbers import part
 from gradcell.ops.one_plan import one_plan
@@ -40,7 +40,7 @@ def _pairs(x: Tensor, owner: str) -> Tensor:
     if x.dtype.is_complex:
         return _ops.view_as_real(x)
     if x.dtype.name == "bool" or not has_numpy_dtype(x.dtype):
-        raise TypeError(f"For '{owner}', the input must not be {x.dtype}{where()}")
+        bad_type(f"For '{owner}', the input must not be {x.dtype}")
     wide = x.dtype if x.dtype == _core.float64 else _core.float32
     column = _ops.reshape(_ops.cast(x, wide), [*x.shape, 1])
     return _ops.concat([column, _ops.full([*x.shape, 1], 0, wide)], x.ndim)
@@ -119,7 +119,7 @@ def _transform(
 def _checked(x: Any, norm: Any, owner: str) -> tuple[Tensor, str]:
     t = arguments.tensor(x, owner)
     if t.ndim == 0:
-        raise ValueError(f"For '{owner}', the input must have a dimension{where()}")
+        bad_value(f"For '{owner}', the input must have a dimension")
     return t, "backward" if norm is None else arguments.one_of(norm, _NORMS, owner, "norm")
 
 
@@ -144,9 +144,7 @@ def _along(kind: str) -> Callable[..., Tensor]:
 
 def _positive(size: int, owner: str) -> int:
     if size < 1:
-        raise ValueError(
-            f"For '{owner}', there is nothing to transform: a length is {size}{where()}"
-        )
+        bad_value(f"For '{owner}', there is nothing to transform: a length is {size}")
     return size
 
 
@@ -159,9 +157,7 @@ def _over(kind: str, name: str, dims: tuple[int, ...] | None) -> Callable[..., T
             dim = tuple(range(-len(given), 0))
         axes = arguments.axes_of(dim, x.ndim, name, "dim")
         if given is not None and len(given) != len(axes):
-            raise ValueError(
-                f"For '{name}', s and dim must be equally long, got {given} and {list(axes)}{where()}"
-            )
+            bad_value(f"For '{name}', s and dim must be equally long, got {given} and {list(axes)}")
         real = [kind] * len(axes) if kind in ("fft", "ifft") else ["fft"] * (len(axes) - 1) + [kind]
         sizes = [
             _positive(_size(x, a, None if given is None else given[i], real[i]), name)
@@ -274,12 +270,12 @@ def with_size(
     t, rule = _checked(x, norm, owner)
     rank = arguments.integer(signal_ndim, owner, "signal_ndim", 1)
     if rank > 3 or rank > t.ndim:
-        raise ValueError(
-            f"For '{owner}', signal_ndim must be 1, 2 or 3 and at most the number of dimensions of x, "
-            f"got {rank} for shape {list(t.shape)}{where()}"
+        bad_value(
+            f"For '{owner}', signal_ndim must be 1, 2 or 3 and at most the number of dimensions of x, got "
+            f"{rank} for shape {list(t.shape)}"
         )
     if t.dtype.is_complex == (real and not inverse):
-        raise TypeError(f"For '{owner}', inverse={inverse}, real={real}: x is {t.dtype}{where()}")
+        bad_type(f"For '{owner}', inverse={inverse}, real={real}: x is {t.dtype}")
     axes = list(range(t.ndim - rank, t.ndim))
     sizes = [t.shape[a] for a in axes]
     if not (real and onesided):
@@ -292,9 +288,7 @@ def with_size(
     if given and (
         given[:-1] != sizes[:-1] or len(given) != rank or given[-1] // 2 + 1 != t.shape[-1]
     ):
-        raise ValueError(
-            f"For '{owner}', signal_sizes {given} do not fit x of shape {list(t.shape)}{where()}"
-        )
+        bad_value(f"For '{owner}', signal_sizes {given} do not fit x of shape {list(t.shape)}")
     return _transform(t, axes, sizes, rule, "irfft", owner)
 
 
@@ -318,9 +312,7 @@ def stft(
     """
     t = arguments.tensor(x, "stft", "x")
     if t.ndim not in (1, 2):
-        raise ValueError(
-            f"stft: a signal has 1 or 2 dimensions, got shape {list(t.shape)}{where()}"
-        )
+        bad_value(f"stft: a signal has 1 or 2 dimensions, got shape {list(t.shape)}")
     n = arguments.integer(n_fft, "stft", "n_fft", 1)
     hop = n // 4 if hop_length is None else arguments.integer(hop_length, "stft", "hop_length", 1)
     width = n if win_length is None else arguments.integer(win_length, "stft", "win_length", 1)
@@ -328,17 +320,14 @@ def stft(
     whole = t.dtype.is_complex
     half = not whole if onesided is None else bool(onesided)
     if half and whole:
-        raise ValueError(f"stft: onesided=True needs a real signal{where()}")
+        bad_value("stft: onesided=True needs a real signal")
     margin, length = (n // 2 if center else 0), t.shape[-1]
     if n > length + 2 * margin or hop < 1 or width > n:
-        raise ValueError(
-            f"stft: n_fft {n}, hop_length {hop} and win_length {width} do not fit a signal of "
-            f"{length}{where()}"
+        bad_value(
+            f"stft: n_fft {n}, hop_length {hop} and win_length {width} do not fit a signal of {length}"
         )
     if margin >= length:
-        raise ValueError(
-            f"stft: a signal of {length} is too short for margins of {margin}{where()}"
-        )
+        bad_value(f"stft: a signal of {length} is too short for margins of {margin}")
     place = np.arange(-margin, length + margin)
     inside = (place >= 0) & (place < length)
     at = np.where(place < 0, -place, np.where(inside, place, 2 * (length - 1) - place))
@@ -350,9 +339,7 @@ def stft(
     if window is not None:
         w = arguments.tensor(window, "stft", "window")
         if list(w.shape) != [width]:
-            raise ValueError(
-                f"stft: the window must have {width} values, got shape {list(w.shape)}{where()}"
-            )
+            bad_value(f"stft: the window must have {width} values, got shape {list(w.shape)}")
         factor = _ops.slice_scatter(w, [n], [(n - width) // 2], [1])
     frames = _ops.mul(frames, factor)
     if pad_mode.upper() == "CONSTANT":

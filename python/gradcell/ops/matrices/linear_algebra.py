@@ -11,7 +11,7 @@ from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import arguments
 from gradcell.base.convert import to_dtype
-from gradcell.base.location import where
+from gradcell.base.errors import bad_value
 from gradcell.ops.arrays import shaping
 from gradcell.ops.elements import complex_numbers
 from gradcell.ops.matrices import products
@@ -32,9 +32,7 @@ def mv(mat: Any, vec: Any) -> Tensor:
     """The product of a matrix [m, n] and a vector [n]."""
     a, v = arguments.tensor(mat, "mv", "mat"), arguments.tensor(vec, "mv", "vec")
     if a.ndim != 2 or v.ndim != 1:
-        raise ValueError(
-            f"mv: a matrix and a vector are needed, got {list(a.shape)} and {list(v.shape)}{where()}"
-        )
+        bad_value(f"mv: a matrix and a vector are needed, got {list(a.shape)} and {list(v.shape)}")
     return _ops.reshape(_ops.matmul(a, _ops.reshape(v, [v.size, 1])), [a.shape[0]])
 
 
@@ -101,7 +99,7 @@ def cross(input: Any, other: Any, dim: Any = None) -> Tensor:
         dim = dims.index(3)
     axis = arguments.axis_of(dim, len(dims), "cross", "dim") if dim is not None else 0
     if not dims or dims[axis] != 3:
-        raise ValueError(f"cross: dim {dim} of shape {list(dims)} is not of size 3{where()}")
+        bad_value(f"cross: dim {dim} of shape {list(dims)} is not of size 3")
     a, b = _ops.broadcast_to(a, list(dims)), _ops.broadcast_to(b, list(dims))
     first = _ops.mul(shaping.roll(a, -1, axis), shaping.roll(b, -2, axis))
     second = _ops.mul(shaping.roll(a, -2, axis), shaping.roll(b, -1, axis))
@@ -128,9 +126,7 @@ def _letters(equation: str, ranks: list[int]) -> tuple[list[str], str]:
     left, arrow, right = equation.replace(" ", "").partition("->")
     terms = left.split(",")
     if len(terms) != len(ranks):
-        raise ValueError(
-            f"einsum: {equation!r} is for {len(terms)} operands, not {len(ranks)}{where()}"
-        )
+        bad_value(f"einsum: {equation!r} is for {len(terms)} operands, not {len(ranks)}")
     used = set(left + right)
     spare = [c for c in string.ascii_letters if c not in used]
     hidden = [
@@ -141,9 +137,7 @@ def _letters(equation: str, ranks: list[int]) -> tuple[list[str], str]:
     full = [t.replace("...", widest[len(widest) - h :]) for t, h in zip(terms, hidden, strict=True)]
     for term, rank in zip(full, ranks, strict=True):
         if len(term) != rank or not term.isalpha() * (rank > 0) + (rank == 0):
-            raise ValueError(
-                f"einsum: {equation!r} does not fit an operand of {rank} dimensions{where()}"
-            )
+            bad_value(f"einsum: {equation!r} does not fit an operand of {rank} dimensions")
     if not arrow:
         together = "".join(full)
         right = "..." * bool(widest) + "".join(
@@ -210,8 +204,8 @@ def einsum(equation: str, *operands: Any) -> Tensor:
     xs = [arguments.tensor(x, "einsum", f"operands[{i}]") for i, x in enumerate(operands)]
     terms, result = _letters(equation, [x.ndim for x in xs])
     if len(set(result)) != len(result) or not set(result) <= set("".join(terms)):
-        raise ValueError(
-            f"einsum: {equation!r} has letters after the arrow that repeat, or that no operand has{where()}"
+        bad_value(
+            f"einsum: {equation!r} has letters after the arrow that repeat, or that no operand has"
         )
     pairs = [_diagonal(x, t) for x, t in zip(xs, terms, strict=True)]
     x, letters = pairs[0]
@@ -237,7 +231,7 @@ def block_diag(*inputs: Any) -> Tensor:
     for x in arguments.tensors(inputs, "block_diag", "inputs"):
         blocks.append(x if x.ndim == 2 else _ops.reshape(x, [1, x.size]))
     if not blocks:
-        raise ValueError(f"block_diag: needs at least one matrix{where()}")
+        bad_value("block_diag: needs at least one matrix")
     columns, at, bands = sum(b.shape[1] for b in blocks), 0, []
     for b in blocks:
         bands.append(_ops.slice_scatter(b, [b.shape[0], columns], [0, at], [1, 1]))
@@ -287,9 +281,9 @@ def matrix_diag(
     for d in range(low, high + 1):
         count = min(rows + min(d, 0), cols - max(d, 0))
         if count > longest or count <= 0 or t.shape[-2] != high - low + 1:
-            raise ValueError(
-                f"matrix_diag: diagonals of shape {list(t.shape)} do not fit {rows} by {cols} matrices "
-                f"and k {k}{where()}"
+            bad_value(
+                f"matrix_diag: diagonals of shape {list(t.shape)} do not fit {rows} by {cols} matrices and k "
+                f"{k}"
             )
         side = align.split("_")[0 if d >= 0 else 1]
         start = longest - count if side == "RIGHT" else 0
@@ -344,9 +338,7 @@ def batch_dot(x1: Any, x2: Any, axes: Any = None) -> Tensor:
         or a.shape[i] != b.shape[j]
         or a.shape[0] != b.shape[0]
     ):
-        raise ValueError(
-            f"batch_dot: axes {axes} do not fit shapes {list(a.shape)} and {list(b.shape)}{where()}"
-        )
+        bad_value(f"batch_dot: axes {axes} do not fit shapes {list(a.shape)} and {list(b.shape)}")
     left, right = shaping.movedim(a, i, -1), shaping.movedim(b, j, 1)
     n, k = left.shape[0], left.shape[-1]
     rest_a, rest_b = list(left.shape[1:-1]), list(right.shape[2:])
@@ -363,7 +355,7 @@ def cdist(x1: Any, x2: Any, p: float = 2.0) -> Tensor:
     )
     order = arguments.number(p, "cdist", "p")
     if order < 0:
-        raise ValueError(f"For 'cdist', the 'p' must not be negative, but got {p}{where()}")
+        bad_value(f"For 'cdist', the 'p' must not be negative, but got {p}")
     differences = _ops.sub(shaping.expand_dims(a, -2), shaping.expand_dims(b, -3))
     return vector_norm(differences, order, -1, False)
 
@@ -396,9 +388,7 @@ def matrix_exp(input: Any) -> Tensor:
     (Moler and Van Loan 2003, Nineteen dubious ways, section 3), in float64; for norms up to 4,096."""
     x = arguments.floating(arguments.tensor(input, "matrix_exp"))
     if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
-        raise ValueError(
-            f"matrix_exp: square matrices are needed, got shape {list(x.shape)}{where()}"
-        )
+        bad_value(f"matrix_exp: square matrices are needed, got shape {list(x.shape)}")
     wide = x if x.dtype.is_complex else _ops.cast(x, _core.float64)
     part = _ops.mul(wide, 0.5**_HALVINGS)
     one = _ops.cast(Tensor(np.eye(x.shape[-1])), wide.dtype)

@@ -7,7 +7,7 @@ from typing import Any
 from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import arguments
-from gradcell.base.location import where
+from gradcell.base.errors import bad_value
 from gradcell.ops.method import method
 from gradcell.ops.one_plan import one_plan
 
@@ -32,9 +32,7 @@ def mm(input: Any, mat2: Any) -> Tensor:
     """The product of two matrices, [M, K] by [K, N]. Raises ValueError for other ranks."""
     a, b = arguments.tensor(input, "mm"), arguments.tensor(mat2, "mm", "mat2")
     if a.ndim != 2 or b.ndim != 2:
-        raise ValueError(
-            f"mm: two matrices are needed, got shapes {list(a.shape)} and {list(b.shape)}{where()}"
-        )
+        bad_value(f"mm: two matrices are needed, got shapes {list(a.shape)} and {list(b.shape)}")
     return _ops.matmul(a, b)
 
 
@@ -46,9 +44,9 @@ def bmm(input_x: Any, mat2: Any) -> Tensor:
     """
     a, b = arguments.tensor(input_x, "BatchMatMul"), arguments.tensor(mat2, "BatchMatMul", "mat2")
     if a.ndim < 2 or b.ndim < 2:
-        raise ValueError(
-            "BatchMatMul: inputs of at least two dimensions are needed, got shapes "
-            f"{list(a.shape)} and {list(b.shape)}{where()}"
+        bad_value(
+            f"BatchMatMul: inputs of at least two dimensions are needed, got shapes {list(a.shape)} and "
+            f"{list(b.shape)}"
         )
     return _ops.matmul(a, b)
 
@@ -76,9 +74,9 @@ def tensor_dot(x1: Any, x2: Any, axes: Any) -> Tensor:
     a, b = arguments.tensor(x1, "tensor_dot", "x1"), arguments.tensor(x2, "tensor_dot", "x2")
     if isinstance(axes, int):
         if not 0 <= axes <= min(a.ndim, b.ndim):
-            raise ValueError(
-                f"tensor_dot: axes must be from 0 to {min(a.ndim, b.ndim)} for shapes {list(a.shape)} "
-                f"and {list(b.shape)}, got {axes}{where()}"
+            bad_value(
+                f"tensor_dot: axes must be from 0 to {min(a.ndim, b.ndim)} for shapes {list(a.shape)} and "
+                f"{list(b.shape)}, got {axes}"
             )
         left, right = list(range(a.ndim - axes, a.ndim)), list(range(axes))
     else:
@@ -86,9 +84,9 @@ def tensor_dot(x1: Any, x2: Any, axes: Any) -> Tensor:
         right = arguments.axes_of(axes[1], b.ndim, "tensor_dot")
     sizes = [a.shape[i] for i in left]
     if sizes != [b.shape[i] for i in right]:
-        raise ValueError(
-            f"tensor_dot: dimensions {left} of shape {list(a.shape)} and {right} of shape "
-            f"{list(b.shape)} have different sizes{where()}"
+        bad_value(
+            f"tensor_dot: dimensions {left} of shape {list(a.shape)} and {right} of shape {list(b.shape)} "
+            "have different sizes"
         )
     rest_a = [i for i in range(a.ndim) if i not in left]
     rest_b = [i for i in range(b.ndim) if i not in right]

@@ -18,6 +18,7 @@ import numpy as np
 from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import arguments
+from gradcell.base.errors import bad_type
 from gradcell.base.location import where
 from gradcell.context import get_context
 from gradcell.ops.one_plan import one_plan
@@ -179,9 +180,7 @@ def _hiding(mask: Any, shape: list[int]) -> Tensor:
     """A mask of bools in 4 dimensions."""
     arguments.tensor(mask, _OWNER, "attn_mask")
     if mask.dtype.name not in ("bool", "uint8"):
-        raise TypeError(
-            f"For '{_OWNER}', the 'attn_mask' must be bool or uint8, but got {mask.dtype}.{where()}"
-        )
+        bad_type(f"For '{_OWNER}', the 'attn_mask' must be bool or uint8, but got {mask.dtype}.")
     b, n, length, size = shape
     allowed = [[b, n, length, size], [b, 1, length, size], [length, size]]
     if list(mask.shape) not in allowed:
@@ -308,9 +307,9 @@ def flash_attention_score(
     for name, x in (("query", query), ("key", key), ("value", value)):
         arguments.tensor(x, _OWNER, name)
         if not x.dtype.is_floating or x.dtype != query.dtype:
-            raise TypeError(
-                f"For '{_OWNER}', query, key and value must be floating and of one dtype, but the "
-                f"'{name}' is {x.dtype}.{where()}"
+            bad_type(
+                f"For '{_OWNER}', query, key and value must be floating and of one dtype, but the '{name}' "
+                f"is {x.dtype}."
             )
     layout = arguments.one_of(input_layout, _LAYOUTS, _OWNER, "input_layout") or input_layout
     heads = arguments.integer(head_num, _OWNER, "head_num", 1)

@@ -14,7 +14,7 @@ import numpy as np
 from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import arguments
-from gradcell.base.location import where
+from gradcell.base.errors import bad_value
 from gradcell.ops.arrays import shaping
 from gradcell.ops.one_plan import in_float32, one_plan
 
@@ -29,8 +29,8 @@ _ops = _core.ops
 def _boxes(value: Any, owner: str, name: str, columns: int = 4) -> Tensor:
     x = arguments.tensor(value, owner, name)
     if x.ndim != 2 or x.shape[1] != columns:
-        raise ValueError(
-            f"For '{owner}', the '{name}' must have shape [n, {columns}], but got {list(x.shape)}{where()}"
+        bad_value(
+            f"For '{owner}', the '{name}' must have shape [n, {columns}], but got {list(x.shape)}"
         )
     return x
 
@@ -76,9 +76,7 @@ def _centre(x: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
 def _four(values: Any, owner: str, name: str) -> list[float]:
     found = [float(v) for v in (values if isinstance(values, (tuple, list)) else [values] * 4)]
     if len(found) != 4:
-        raise ValueError(
-            f"For '{owner}', the '{name}' must have 4 numbers, but got {values}{where()}"
-        )
+        bad_value(f"For '{owner}', the '{name}' must have 4 numbers, but got {values}")
     return found
 
 
@@ -345,9 +343,9 @@ def grid_sample(
     arguments.one_of(mode, ("bilinear", "nearest"), owner, "mode")
     arguments.one_of(padding_mode, ("zeros", "border", "reflection"), owner, "padding_mode")
     if places.shape[0] != x.shape[0] or places.shape[3] != 2:
-        raise ValueError(
+        bad_value(
             f"For '{owner}', a grid of shape {list(places.shape)} does not fit an input of shape "
-            f"{list(x.shape)}{where()}"
+            f"{list(x.shape)}"
         )
     n, c, h, w = x.shape
     at = []
@@ -410,9 +408,7 @@ def depth_to_space(x: Any, block_size: int) -> Tensor:
     t, b = arguments.of_rank(x, (4,), "DepthToSpace"), block_size
     n, c, h, w = t.shape
     if b < 2 or c % (b * b):
-        raise ValueError(
-            f"For 'DepthToSpace', {c} channels do not make blocks of {b} x {b}{where()}"
-        )
+        bad_value(f"For 'DepthToSpace', {c} channels do not make blocks of {b} x {b}")
     apart = _ops.reshape(t, [n, b, b, c // (b * b), h, w])
     return _ops.reshape(_ops.transpose(apart, [0, 3, 4, 1, 5, 2]), [n, c // (b * b), h * b, w * b])
 
@@ -423,9 +419,7 @@ def space_to_depth(x: Any, block_size: int) -> Tensor:
     t, b = arguments.of_rank(x, (4,), "SpaceToDepth"), block_size
     n, c, h, w = t.shape
     if b < 2 or h % b or w % b:
-        raise ValueError(
-            f"For 'SpaceToDepth', {h} x {w} pixels do not make blocks of {b} x {b}{where()}"
-        )
+        bad_value(f"For 'SpaceToDepth', {h} x {w} pixels do not make blocks of {b} x {b}")
     apart = _ops.reshape(t, [n, c, h // b, b, w // b, b])
     return _ops.reshape(_ops.transpose(apart, [0, 3, 5, 1, 2, 4]), [n, c * b * b, h // b, w // b])
 
@@ -437,9 +431,7 @@ def pixel_shuffle(input: Any, upscale_factor: int) -> Tensor:
     r = arguments.integer(upscale_factor, "pixel_shuffle", "upscale_factor", 1)
     *outer, c, h, w = t.shape
     if t.ndim < 3 or c % (r * r):
-        raise ValueError(
-            f"For 'pixel_shuffle', shape {list(t.shape)} does not fit factor {r}{where()}"
-        )
+        bad_value(f"For 'pixel_shuffle', shape {list(t.shape)} does not fit factor {r}")
     k = len(outer)
     apart = _ops.reshape(t, [*outer, c // (r * r), r, r, h, w])
     order = [*range(k), k, k + 3, k + 1, k + 4, k + 2]
@@ -453,9 +445,7 @@ def pixel_unshuffle(input: Any, downscale_factor: int) -> Tensor:
     r = arguments.integer(downscale_factor, "pixel_unshuffle", "downscale_factor", 1)
     *outer, c, h, w = t.shape
     if t.ndim < 3 or h % r or w % r:
-        raise ValueError(
-            f"For 'pixel_unshuffle', shape {list(t.shape)} does not fit factor {r}{where()}"
-        )
+        bad_value(f"For 'pixel_unshuffle', shape {list(t.shape)} does not fit factor {r}")
     k = len(outer)
     apart = _ops.reshape(t, [*outer, c, h // r, r, w // r, r])
     order = [*range(k), k, k + 2, k + 4, k + 1, k + 3]

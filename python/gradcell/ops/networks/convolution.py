@@ -8,7 +8,7 @@ from typing import Any
 from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import arguments
-from gradcell.base.location import where
+from gradcell.base.errors import bad_type, bad_value
 from gradcell.ops.networks import windows
 from gradcell.ops.one_plan import one_plan
 
@@ -48,24 +48,23 @@ def _check(owner: str, x: Any, weight: Any, rank: int, groups: int) -> None:
     for name, value in (("input", x), ("weight", weight)):
         arguments.tensor(value, owner, name)
         if value.ndim != rank + 2:
-            raise ValueError(
+            bad_value(
                 f"For '{owner}', the {name} must have {rank + 2} dimensions, but got shape "
-                f"{list(value.shape)}.{where()}"
+                f"{list(value.shape)}."
             )
     if arguments.integer(groups, owner, "groups") < 1 or weight.shape[0] % groups:
-        raise ValueError(
-            f"For '{owner}', 'groups' must be positive and divide the output channels "
-            f"{weight.shape[0]}, but got {groups}.{where()}"
+        bad_value(
+            f"For '{owner}', 'groups' must be positive and divide the output channels {weight.shape[0]}, but "
+            f"got {groups}."
         )
     if x.shape[1] != weight.shape[1] * groups:
-        raise ValueError(
-            f"For '{owner}', the input has {x.shape[1]} channels, but a weight of shape "
-            f"{list(weight.shape)} and {groups} groups take {weight.shape[1] * groups}.{where()}"
+        bad_value(
+            f"For '{owner}', the input has {x.shape[1]} channels, but a weight of shape {list(weight.shape)} "
+            f"and {groups} groups take {weight.shape[1] * groups}."
         )
     if x.dtype != weight.dtype:
-        raise TypeError(
-            f"For '{owner}', the input is {x.dtype} and the weight {weight.dtype}; they must be of "
-            f"one type.{where()}"
+        bad_type(
+            f"For '{owner}', the input is {x.dtype} and the weight {weight.dtype}; they must be of one type."
         )
 
 
@@ -87,9 +86,8 @@ def _function(rank: int) -> Any:
         arguments.one_of(pad_mode, ("valid", "same", "pad"), owner, "pad_mode")
         around = windows.margins(padding, rank, owner)
         if pad_mode != "pad" and any(map(any, around)):
-            raise ValueError(
-                f"For '{owner}', 'padding' must be 0 when 'pad_mode' is {pad_mode!r}, but got "
-                f"{padding}.{where()}"
+            bad_value(
+                f"For '{owner}', 'padding' must be 0 when 'pad_mode' is {pad_mode!r}, but got {padding}."
             )
         steps = zip(
             input.shape[2:],

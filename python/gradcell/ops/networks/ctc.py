@@ -8,7 +8,7 @@ from typing import Any
 from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import arguments
-from gradcell.base.location import where
+from gradcell.base.errors import bad_value
 from gradcell.ops.control.loops import loop
 from gradcell.ops.networks.losses import _pair, _reduced
 from gradcell.ops.one_plan import in_float32, one_plan
@@ -54,9 +54,7 @@ def _lengths(value: Any, n: int, op: str, name: str) -> Tensor:
         value = Tensor(list(value), _core.int64)
     length = _ops.cast(arguments.tensor(value, op, name), _core.int64)
     if list(length.shape) not in ([n], []):
-        raise ValueError(
-            f"For '{op}', the '{name}' must have shape [{n}], but got {list(length.shape)}.{where()}"
-        )
+        bad_value(f"For '{op}', the '{name}' must have shape [{n}], but got {list(length.shape)}.")
     return _ops.reshape(_ops.broadcast_to(length, [n]), [n, 1])
 
 
@@ -82,14 +80,14 @@ def ctc_loss(
     op = "ctc_loss"
     x, t = _pair(log_probs, targets, op, reduction)
     if x.ndim != 3 or t.ndim != 2 or t.shape[0] != x.shape[1] or 0 in x.shape:
-        raise ValueError(
-            f"For '{op}', log_probs must be [T, N, C] and targets [N, S], but got {list(x.shape)} "
-            f"and {list(t.shape)}.{where()}"
+        bad_value(
+            f"For '{op}', log_probs must be [T, N, C] and targets [N, S], but got {list(x.shape)} and "
+            f"{list(t.shape)}."
         )
     time, n, classes = x.shape
     blank = arguments.integer(blank, op, "blank", 0)
     if blank >= classes:
-        raise ValueError(f"For '{op}', blank {blank} is not one of {classes} classes{where()}")
+        bad_value(f"For '{op}', blank {blank} is not one of {classes} classes")
     steps = _lengths(input_lengths, n, op, "input_lengths")
     count = _lengths(target_lengths, n, op, "target_lengths")
     s = t.shape[1]

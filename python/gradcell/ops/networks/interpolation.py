@@ -11,7 +11,7 @@ import numpy as np
 from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import arguments
-from gradcell.base.location import where
+from gradcell.base.errors import bad_value
 from gradcell.ops.networks import pooling
 from gradcell.ops.one_plan import one_plan
 
@@ -161,15 +161,12 @@ _MODES: dict[str, tuple[str, tuple[int, ...]]] = {
 def _each(value: Any, rank: int, name: str) -> list[Any]:
     values = list(value) if isinstance(value, (tuple, list)) else [value] * rank
     if len(values) != rank:
-        raise ValueError(
+        bad_value(
             f"For 'interpolate', the '{name}' must be a number or {rank} of them, but got {value}."
-            f"{where()}"
         )
     for v in values:
         if isinstance(v, bool) or not isinstance(v, (int, float, np.number)) or not v > 0:
-            raise ValueError(
-                f"For 'interpolate', the '{name}' must be positive, but got {value}.{where()}"
-            )
+            bad_value(f"For 'interpolate', the '{name}' must be positive, but got {value}.")
     return values
 
 
@@ -198,37 +195,29 @@ def interpolate(
     arguments.one_of(mode, list(_MODES), "interpolate", "mode")
     kind, ranks = _MODES[mode]
     if x.ndim not in ranks:
-        raise ValueError(
-            f"For 'interpolate', mode {mode!r} takes inputs of {' or '.join(map(str, ranks))} "
-            f"dimensions, but got shape {list(x.shape)}.{where()}"
+        bad_value(
+            f"For 'interpolate', mode {mode!r} takes inputs of {' or '.join(map(str, ranks))} dimensions, "
+            f"but got shape {list(x.shape)}."
         )
     if (size is None) == (scale_factor is None):
-        raise ValueError(
-            f"For 'interpolate', exactly one of 'size' and 'scale_factor' is needed.{where()}"
-        )
+        bad_value("For 'interpolate', exactly one of 'size' and 'scale_factor' is needed.")
     if align_corners is not None and kind not in ("linear", "cubic"):
-        raise ValueError(
-            f"For 'interpolate', 'align_corners' is not for mode {mode!r}: it must be None.{where()}"
-        )
+        bad_value(f"For 'interpolate', 'align_corners' is not for mode {mode!r}: it must be None.")
     if 0 in x.shape[2:]:
-        raise ValueError(
-            f"For 'interpolate', the input has no element: its shape is {list(x.shape)}.{where()}"
-        )
+        bad_value(f"For 'interpolate', the input has no element: its shape is {list(x.shape)}.")
     steps = None
     if size is not None:
         if recompute_scale_factor is not None:
-            raise ValueError(
-                "For 'interpolate', 'recompute_scale_factor' is for a 'scale_factor', not for a "
-                f"'size'.{where()}"
+            bad_value(
+                "For 'interpolate', 'recompute_scale_factor' is for a 'scale_factor', not for a 'size'."
             )
         sizes = [int(n) for n in _each(size, x.ndim - 2, "size")]
     else:
         factors = _each(scale_factor, x.ndim - 2, "scale_factor")
         sizes = [math.floor(n * f) for n, f in zip(x.shape[2:], factors, strict=True)]
         if min(sizes) < 1:
-            raise ValueError(
-                f"For 'interpolate', an input of shape {list(x.shape)} times {scale_factor} has no "
-                f"element.{where()}"
+            bad_value(
+                f"For 'interpolate', an input of shape {list(x.shape)} times {scale_factor} has no element."
             )
         if not recompute_scale_factor:
             steps = [1 / f for f in factors]

@@ -11,7 +11,7 @@ from typing import Any
 from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import arguments
-from gradcell.base.location import where
+from gradcell.base.errors import bad_value
 from gradcell.ops.elements.activations import _softplus
 from gradcell.ops.networks.losses import _pair, _reduced
 from gradcell.ops.one_plan import in_float32, one_plan
@@ -31,7 +31,7 @@ def _shapes(op: str, names: str, *values: Tensor) -> None:
     """Raises ValueError for shapes that differ."""
     if any(v.shape != values[0].shape for v in values):
         found = " and ".join(str(list(v.shape)) for v in values)
-        raise ValueError(f"For '{op}', {names} must be of one shape, but got {found}.{where()}")
+        bad_value(f"For '{op}', {names} must be of one shape, but got {found}.")
 
 
 def _norm(x: Tensor, p: float, eps: float) -> Tensor:
@@ -60,9 +60,9 @@ def cosine_embedding_loss(
     _shapes(op, "the inputs", x, y)
     margin = arguments.number(margin, op, "margin", least=-1, most=1)
     if x.ndim != 2 or list(t.shape) != [x.shape[0]]:
-        raise ValueError(
-            f"For '{op}', the inputs must be (N, features) and the target (N,), but got "
-            f"{list(x.shape)} and {list(t.shape)}.{where()}"
+        bad_value(
+            f"For '{op}', the inputs must be (N, features) and the target (N,), but got {list(x.shape)} and "
+            f"{list(t.shape)}."
         )
     lengths = _ops.mul(_ops.reduce_sum(_ops.square(x), 1), _ops.reduce_sum(_ops.square(y), 1))
     cosine = _ops.mul(_ops.reduce_sum(_ops.mul(x, y), 1), _ops.rsqrt(lengths))
@@ -111,7 +111,7 @@ def triplet_margin_loss(
         for n, v in (("anchor", anchor), ("positive", positive), ("negative", negative))
     ]
     if min(x.ndim for x in parts) == 0:
-        raise ValueError(f"For '{op}', the inputs must have a dimension.{where()}")
+        bad_value(f"For '{op}', the inputs must have a dimension.")
     order = arguments.number(p, op, "p", above=0)
     eps, margin = arguments.number(eps, op, "eps"), arguments.number(margin, op, "margin")
     a, b, c = parts
@@ -169,9 +169,9 @@ def multi_margin_loss(
     op = "multi_margin_loss"
     x, t = _pair(input, target, op, reduction)
     if x.ndim != 2 or list(t.shape) != [x.shape[0]]:
-        raise ValueError(
-            f"For '{op}', the input must be (N, C) and the target (N,), but got {list(x.shape)} "
-            f"and {list(t.shape)}.{where()}"
+        bad_value(
+            f"For '{op}', the input must be (N, C) and the target (N,), but got {list(x.shape)} and "
+            f"{list(t.shape)}."
         )
     arguments.one_of(p, (1, 2), op, "p")
     margin = arguments.number(margin, op, "margin")
@@ -201,9 +201,7 @@ def multilabel_margin_loss(input: Any, target: Any, reduction: str = "mean") -> 
     x, t = _pair(input, target, op, reduction)
     _shapes(op, "input and target", x, t)
     if x.ndim not in (1, 2):
-        raise ValueError(
-            f"For '{op}', the input must be (N, C) or (C,), got {list(x.shape)}{where()}"
-        )
+        bad_value(f"For '{op}', the input must be (N, C) or (C,), got {list(x.shape)}")
     single = x.ndim == 1
     x, t = (_ops.reshape(v, [1, -1]) if single else v for v in (x, t))
     n, classes = x.shape

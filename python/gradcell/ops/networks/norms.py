@@ -10,7 +10,7 @@ import numpy as np
 from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import arguments
-from gradcell.base.location import where
+from gradcell.base.errors import bad_value
 from gradcell.ops.control import composition
 from gradcell.ops.one_plan import in_float32, one_plan
 
@@ -47,9 +47,8 @@ def layer_norm(
     x = arguments.floating(arguments.tensor(input, "LayerNorm"))
     dims = arguments.integers(normalized_shape, "LayerNorm", "normalized_shape")
     if not dims or list(x.shape[-len(dims) :]) != dims:
-        raise ValueError(
-            f"LayerNorm: normalized_shape {dims} is not the end of the input's shape "
-            f"{list(x.shape)}{where()}"
+        bad_value(
+            f"LayerNorm: normalized_shape {dims} is not the end of the input's shape {list(x.shape)}"
         )
     y = _normalized(x, list(range(x.ndim - len(dims), x.ndim)), eps)[0]
     y = y if weight is None else _ops.mul(y, weight)
@@ -59,9 +58,9 @@ def layer_norm(
 def _along_channels(v: Any, x: Tensor, owner: str, name: str) -> Tensor:
     t = arguments.tensor(v, owner, name)
     if t.ndim != 1 or x.ndim < 2 or t.size != x.shape[1]:
-        raise ValueError(
+        bad_value(
             f"For '{owner}', the '{name}' of shape {list(t.shape)} does not fit the channels of shape "
-            f"{list(x.shape)}{where()}"
+            f"{list(x.shape)}"
         )
     return _ops.reshape(_single(t), [t.size] + [1] * (x.ndim - 2))
 

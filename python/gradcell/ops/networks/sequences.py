@@ -9,7 +9,7 @@ import numpy as np
 from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import arguments
-from gradcell.base.location import where
+from gradcell.base.errors import unsupported
 from gradcell.derivatives.transform import value_and_grad
 from gradcell.ops.elements import activations
 from gradcell.ops.networks import ctc
@@ -27,9 +27,9 @@ def sparse_ctc_loss(
     sequence_length [N]. Raises NotImplementedError for the first flag set or the second not set.
     """
     if preprocess_collapse_repeated or not ctc_merge_repeated:
-        raise NotImplementedError(
+        unsupported(
             "ops.CTCLoss: preprocess_collapse_repeated and ctc_merge_repeated=False are not supported; "
-            f"leave them as they are by default{where()}"
+            "leave them as they are by default"
         )
     scores = arguments.of_rank(x, (3,), "CTCLoss")
     _, n, classes = scores.shape

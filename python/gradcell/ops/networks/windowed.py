@@ -9,7 +9,7 @@ from typing import Any
 from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import arguments
-from gradcell.base.location import where
+from gradcell.base.errors import bad_type, bad_value
 from gradcell.ops.networks import convolution, interpolation, pooling, windows
 from gradcell.ops.one_plan import one_plan
 
@@ -95,9 +95,9 @@ def convolved(
     w = _channels(weight, owner, (rank + 2,), data_format)
     sizes = windows.sizes(kernel_size, rank, owner, "kernel_size")
     if list(w.shape[2:]) != list(sizes) or w.shape[0] != out_channel:
-        raise ValueError(
+        bad_value(
             f"For '{owner}', the weight must have {out_channel} output channels and a kernel of "
-            f"{list(sizes)}, but got shape {list(w.shape)}{where()}"
+            f"{list(sizes)}, but got shape {list(w.shape)}"
         )
     function: Any = (convolution.conv1d, convolution.conv2d, convolution.conv3d)[rank - 1]
     steps = [_last(v, rank, owner, n) for v, n in ((stride, "stride"), (dilation, "dilation"))]
@@ -123,9 +123,8 @@ def convolved_back(
     target = _ops.full(sizes, 0, t.dtype)
     axes = axes_of(target, owner, tuple(w.shape[2:]), stride, pad_mode, pad_list or pad, dilation)
     if [a.number for a in axes] != list(t.shape[2:]):
-        raise ValueError(
-            f"For '{owner}', an input of shape {sizes} does not give an output of shape "
-            f"{list(t.shape)}{where()}"
+        bad_value(
+            f"For '{owner}', an input of shape {sizes} does not give an output of shape {list(t.shape)}"
         )
     return _back(convolution.convolve_back(t, w, None, axes, group), data_format)
 
@@ -241,14 +240,12 @@ def unpooled(
     t = arguments.of_rank(x, (rank + 1, rank + 2), owner)
     at = arguments.of_rank(indices, (t.ndim,), owner)
     if list(at.shape) != list(t.shape):
-        raise ValueError(
+        bad_value(
             f"For '{owner}', the indices must have the input's shape {list(t.shape)}, but got "
-            f"{list(at.shape)}.{where()}"
+            f"{list(at.shape)}."
         )
     if at.dtype.is_floating or at.dtype == _core.bool:
-        raise TypeError(
-            f"For '{owner}', the indices must be integers, but got {at.dtype}.{where()}"
-        )
+        bad_type(f"For '{owner}', the indices must be integers, but got {at.dtype}.")
     kernel = windows.sizes(kernel_size, rank, owner, "kernel_size")
     steps = windows.sizes(stride, rank, owner, "stride") if stride else kernel
     pads = windows.sizes(padding, rank, owner, "padding", 0)
@@ -294,9 +291,9 @@ def convolved_up(
     more = [output_padding] * 3 if isinstance(output_padding, int) else list(output_padding)[-3:]
     mode_of = pad_mode.lower()
     if any(more) and (mode_of != "pad" or any(m >= s for m, s in zip(more, steps, strict=True))):
-        raise ValueError(
+        bad_value(
             f"For '{owner}', 'output_padding' must be below the stride, with pad_mode 'pad', but got "
-            f"{output_padding} with {pad_mode!r} and a stride of {steps}{where()}"
+            f"{output_padding} with {pad_mode!r} and a stride of {steps}"
         )
     sizes = []
     for n, k, s, d, m, p in zip(

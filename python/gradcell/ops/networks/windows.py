@@ -16,7 +16,7 @@ import numpy as np
 
 from gradcell._core import Tensor, ops as _ops
 from gradcell.base import arguments
-from gradcell.base.location import where
+from gradcell.base.errors import bad_type, bad_value
 
 #: How docstrings name the last dimensions, by their number.
 DIMENSIONS = {1: "dimension", 2: "two dimensions", 3: "three dimensions"}
@@ -72,10 +72,10 @@ def axis(
     before, after = padding if pad_mode == "pad" else (0, 0)
     room = size + before + after - extent
     if room < 0:
-        raise ValueError(
+        bad_value(
             f"For '{owner}', input shape's h and w after padding must be greater than or equal to "
-            f"kernel_size's h and w respectively, but got size {size}, padding {before} and "
-            f"{after}, and a kernel that reaches over {extent}.{where()}"
+            f"kernel_size's h and w respectively, but got size {size}, padding {before} and {after}, and a "
+            f"kernel that reaches over {extent}."
         )
     count = room // stride + 1
     if ceil_mode and room % stride and count * stride < size + before:
@@ -122,14 +122,13 @@ def sizes(value: Any, rank: int, owner: str, name: str, least: int = 1) -> tuple
     if isinstance(value, int) and not isinstance(value, bool):
         value = (value,) * rank
     if not isinstance(value, (tuple, list)):
-        raise TypeError(
-            f"For '{owner}', the type of '{name}' should be one of '['int', 'tuple']', but got "
-            f"type '{type(value).__name__}'.{where()}"
+        bad_type(
+            f"For '{owner}', the type of '{name}' should be one of '['int', 'tuple']', but got type "
+            f"'{type(value).__name__}'."
         )
     if len(value) != rank:
-        raise ValueError(
+        bad_value(
             f"For '{owner}', the '{name}' must be an int or a tuple of {rank}, but got {value}."
-            f"{where()}"
         )
     return tuple(arguments.integer(item, owner, f"{name} item", least) for item in value)
 
@@ -140,16 +139,14 @@ def margins(padding: Any, rank: int, owner: str) -> list[tuple[int, int]]:
     if isinstance(padding, int) and not isinstance(padding, bool):
         padding = (padding,) * (2 * rank)
     if not isinstance(padding, (tuple, list)):
-        raise TypeError(
-            f"For '{owner}', the type of 'padding' must be int or tuple, but got "
-            f"{type(padding).__name__}.{where()}"
+        bad_type(
+            f"For '{owner}', the type of 'padding' must be int or tuple, but got {type(padding).__name__}."
         )
     if len(padding) == rank:
         padding = [n for n in padding for _ in range(2)]
     if len(padding) != 2 * rank:
-        raise ValueError(
+        bad_value(
             f"For '{owner}', a tuple 'padding' must have {2 * rank} elements, but got {padding}."
-            f"{where()}"
         )
     found = [arguments.integer(item, owner, "padding item", 0) for item in padding]
     return list(zip(found[::2], found[1::2], strict=True))

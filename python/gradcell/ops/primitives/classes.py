@@ -13,6 +13,7 @@ from typing import Any
 from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import arguments
+from gradcell.base.errors import bad_value
 from gradcell.base.location import where
 from gradcell.ops.arrays import creation, indexing, shaping
 from gradcell.ops.control import composition, summaries
@@ -40,7 +41,7 @@ def _check(name: str, attribute: str, value: Any, default: Any) -> None:
         arguments.boolean(value, name, attribute)
     elif isinstance(default, Axis) and isinstance(value, tuple):
         if not value:
-            raise ValueError(f"For '{name}', the '{attribute}' must not be empty{where()}")
+            bad_value(f"For '{name}', the '{attribute}' must not be empty")
         arguments.integers(value, name, attribute)
     elif isinstance(default, int):
         arguments.integer(value, name, attribute)
@@ -97,9 +98,9 @@ def _matmul(x: Any, y: Any, *, transpose_a: bool, transpose_b: bool) -> Tensor:
     """The product of two matrices, each transposed first if its flag is set. Raises ValueError."""
     a, b = arguments.tensor(x, "MatMul", "x"), arguments.tensor(y, "MatMul", "y")
     if a.ndim != 2 or b.ndim != 2:
-        raise ValueError(
-            "MatMul inputs should have the same dimension size and equal to 2. Got shapes "
-            f"{list(a.shape)} and {list(b.shape)}{where()}"
+        bad_value(
+            f"MatMul inputs should have the same dimension size and equal to 2. Got shapes {list(a.shape)} "
+            f"and {list(b.shape)}"
         )
     return _ops.matmul(a, b, transpose_a, transpose_b)
 
@@ -108,9 +109,8 @@ def _batch_matmul(x: Any, y: Any, *, transpose_a: bool, transpose_b: bool) -> Te
     """The products of two batches, [..., M, K] by [..., K, N]; leading dimensions broadcast."""
     a, b = arguments.tensor(x, "BatchMatMul", "x"), arguments.tensor(y, "BatchMatMul", "y")
     if a.ndim < 2 or b.ndim < 2:
-        raise ValueError(
+        bad_value(
             f"BatchMatMul: matrices are needed, got shapes {list(a.shape)} and {list(b.shape)}"
-            f"{where()}"
         )
     return _ops.matmul(a, b, transpose_a, transpose_b)
 
@@ -241,9 +241,9 @@ def _split(x: Any, *, axis: int, output_num: int) -> tuple[Tensor, ...]:
     t = arguments.tensor(x, "Split", "x")
     a = arguments.axis_of(axis, t.ndim, "Split")
     if output_num < 1 or t.ndim == 0 or t.shape[a] % output_num:
-        raise ValueError(
-            f"For 'Split', x_shape[{axis}] must be divisible by output_num = {output_num}, but got "
-            f"shape {list(t.shape)}{where()}"
+        bad_value(
+            f"For 'Split', x_shape[{axis}] must be divisible by output_num = {output_num}, but got shape "
+            f"{list(t.shape)}"
         )
     return shaping._cut(t, a, [t.shape[a] // output_num] * output_num)
 
@@ -405,9 +405,7 @@ def _bias_add(x: Any, bias: Any, *, data_format: str) -> Tensor:
     arguments.one_of(data_format, ("NCHW", "NHWC", "NCDHW"), "BiasAdd", "data_format")
     channel = t.ndim - 1 if data_format == "NHWC" else 1
     if t.ndim < 2 or b.ndim != 1 or b.size != t.shape[channel]:
-        raise ValueError(
-            f"BiasAdd: a bias of shape {list(b.shape)} does not fit shape {list(t.shape)}{where()}"
-        )
+        bad_value(f"BiasAdd: a bias of shape {list(b.shape)} does not fit shape {list(t.shape)}")
     return _ops.add(t, _ops.reshape(b, [b.size] + [1] * (t.ndim - 1 - channel)))
 
 

@@ -10,7 +10,7 @@ from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import arguments
 from gradcell.base.convert import to_dtype
-from gradcell.base.location import where
+from gradcell.base.errors import bad_value
 from gradcell.ops.arrays import indexing
 from gradcell.ops.method import method
 from gradcell.ops.one_plan import one_plan
@@ -44,7 +44,7 @@ def multinomial(input: Any, num_samples: int, replacement: bool = True, seed: An
     count = arguments.integer(num_samples, "multinomial", "num_samples", 1)
     n = x.shape[-1]
     if not replacement and count > n:
-        raise ValueError(f"multinomial: {count} of {n} without replacement are too many{where()}")
+        bad_value(f"multinomial: {count} of {n} without replacement are too many")
     if replacement:
         rows = _ops.reshape(_ops.cast(x, _core.float32), [-1, n])
         drawn = _ops.draw_by_weights(rows, functions._draw([rows.shape[0], count], _seed(seed), 0))
@@ -101,7 +101,7 @@ def randperm_padded(n: Any, *, max_length: int, pad: Any, dtype: Any) -> Tensor:
     """The numbers from 0 on below n in a random order, filled up with pad to max_length."""
     count = arguments.integers(n, "Randperm", "n")[0]
     if count > max_length:
-        raise ValueError(f"Randperm: n {count} is more than max_length {max_length}{where()}")
+        bad_value(f"Randperm: n {count} is more than max_length {max_length}")
     order = indexing.argsort(functions._draw([count], 0, 0), 0)
     rest = _ops.full([max_length - count], pad, to_dtype(dtype))
     return _ops.concat([_ops.cast(order, to_dtype(dtype)), rest], 0)

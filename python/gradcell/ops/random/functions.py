@@ -17,7 +17,7 @@ from gradcell import _core
 from gradcell._core import ParameterBase, Tensor
 from gradcell.base import arguments
 from gradcell.base.convert import to_dtype
-from gradcell.base.location import where
+from gradcell.base.errors import bad_type, bad_value
 from gradcell.base.seed import get_seed, on_set_seed
 from gradcell.ops.one_plan import one_plan
 
@@ -56,7 +56,7 @@ def _stream(seed: Any, seed2: Any = 0) -> ParameterBase:
         return _global
     key = (arguments.integer(seed, "random", "seed"), arguments.integer(seed2, "random", "seed2"))
     if min(key) < 0:
-        raise ValueError(f"random: a seed must not be negative, got {min(key)}{where()}")
+        bad_value(f"random: a seed must not be negative, got {min(key)}")
     if key not in _streams:
         _streams[key] = ParameterBase(_stream_start(key))
     return _streams[key]
@@ -65,7 +65,7 @@ def _stream(seed: Any, seed2: Any = 0) -> ParameterBase:
 def _draw(shape: list[int], seed: Any = None, seed2: Any = 0) -> Tensor:
     """float32 numbers in [0, 1), multiples of 2^-24; the stream moves on."""
     if any(n < 0 for n in shape):
-        raise ValueError(f"random: a shape cannot be negative, got {shape}{where()}")
+        bad_value(f"random: a shape cannot be negative, got {shape}")
     state = _stream(seed, seed2)
     out = _ops.random_uniform(state, shape)
     blocks = -(-math.prod(shape) // 4)  # four numbers for each count of the offset
@@ -179,7 +179,7 @@ def randint(low: Any, high: Any, size: Any, seed: Any = None, *, dtype: Any = No
         arguments.integer(high, "randint", "high"),
     )
     if first >= end:
-        raise ValueError(f"randint: low must be less than high, got {first} and {end}{where()}")
+        bad_value(f"randint: low must be less than high, got {first} and {end}")
     u = _draw(arguments.integers(size, "randint", "size"), seed)
     # 24 random bits; for wide ranges twice as many, so that every integer can appear.
     wide = _ops.cast(u, _core.float64)
@@ -240,7 +240,7 @@ def dropout(input: Any, p: Any = 0.5, training: bool = True, seed: Any = None) -
     x = arguments.tensor(input, "Dropout")
     p = arguments.number(p, "Dropout", "p", least=0, most=1)
     if not x.dtype.is_floating:
-        raise TypeError(f"Dropout: the input must be floating, got {x.dtype}{where()}")
+        bad_type(f"Dropout: the input must be floating, got {x.dtype}")
     if not training or p == 0:
         return x
     return _dropout(x, 1.0 - p, seed)[0]

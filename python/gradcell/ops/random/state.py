@@ -11,6 +11,7 @@ import numpy as np
 from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import seed as _seed
+from gradcell.base.errors import bad_type
 from gradcell.base.location import where
 from gradcell.ops.random import functions
 
@@ -70,7 +71,7 @@ def set_rng_state(state: Tensor) -> None:
     """
     if not isinstance(state, Tensor) or state.dtype != _core.uint8:
         got = state.dtype if isinstance(state, Tensor) else type(state).__name__
-        raise TypeError(f"set_rng_state: expected a Tensor of uint8, got {got}{where()}")
+        bad_type(f"set_rng_state: expected a Tensor of uint8, got {got}")
     text = state.asnumpy().tobytes()
     before = random_state()
     try:

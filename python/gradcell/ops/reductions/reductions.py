@@ -16,7 +16,7 @@ from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import arguments
 from gradcell.base.convert import to_dtype
-from gradcell.base.location import where as _where
+from gradcell.base.errors import bad_value
 from gradcell.ops.arrays import indexing
 from gradcell.ops.method import method
 from gradcell.ops.one_plan import in_float32, one_plan
@@ -147,12 +147,10 @@ def _extremum(
     name = "Max" if largest else "Min"
     if mask is not None:
         if initial is None:
-            raise ValueError(f"{name.lower()}: `where` needs a value for `initial`{_where()}")
+            bad_value(f"{name.lower()}: `where` needs a value for `initial`")
         x = _ops.where(mask, x, initial)
     if initial is None and _reduced_count(x, axis, f"Reduce{name}") == 0:
-        raise ValueError(
-            f"{name} cannot deal with empty input: shape {list(x.shape)} has no element{_where()}"
-        )
+        bad_value(f"{name} cannot deal with empty input: shape {list(x.shape)} has no element")
     if x.dtype == _core.bool:
         return _ops.cast(
             _extremum(largest, _ops.cast(x, _core.int32), axis, keepdims, initial, None), _core.bool
@@ -199,16 +197,15 @@ def _with_index(
     a = arguments.axis_of(axis, x.ndim, name)
     if mask is not None or initial is not None:
         if initial is None:
-            raise ValueError(f"{name}: `where` needs a value for `initial`{_where()}")
+            bad_value(f"{name}: `where` needs a value for `initial`")
         x = (
             (_ops.maximum if largest else _ops.minimum)(x, initial)
             if mask is None
             else _ops.where(mask, x, initial)
         )
     if x.shape[a] == 0:
-        raise ValueError(
-            f"{name.capitalize()} cannot deal with empty input: shape {list(x.shape)} has no "
-            f"element{_where()}"
+        bad_value(
+            f"{name.capitalize()} cannot deal with empty input: shape {list(x.shape)} has no element"
         )
     kept = _argument(largest, x, a, True)
     value = indexing.gather_elements(x, a, kept)
@@ -350,7 +347,7 @@ def _matrix_norm(x: Tensor, order: Any, axes: list[int], keepdim: bool) -> Tenso
         return _spectral_norm(x, order, axes, keepdim)
     along = {1: axes[0], -1: axes[0], math.inf: axes[1], -math.inf: axes[1]}.get(order)
     if along is None:
-        raise ValueError(f"norm: order {order!r} of a matrix is not supported{_where()}")
+        bad_value(f"norm: order {order!r} of a matrix is not supported")
     if x.dtype.is_complex:
         return _ops.cast(_matrix_norm(_size(x), order, axes, keepdim), x.dtype)
     sums = _ops.reduce_sum(_ops.abs(x), [along], True)
@@ -393,9 +390,7 @@ def norm(
         x = _ops.cast(x, to_dtype(dtype))
     if dim is None and (ord is None or x.ndim not in (1, 2)):
         if ord not in (None, 2):
-            raise ValueError(
-                f"norm: ord {ord!r} needs dim for a tensor of {x.ndim} dimensions{_where()}"
-            )
+            bad_value(f"norm: ord {ord!r} needs dim for a tensor of {x.ndim} dimensions")
         return _vector_norm(x, 2, list(range(x.ndim)), keepdim)
     axes = arguments.axes_of(dim, x.ndim, "norm", "dim")
     if ord is None:
@@ -403,9 +398,7 @@ def norm(
     if len(axes) == 2:
         return _matrix_norm(x, ord, axes, keepdim)
     if isinstance(ord, str) or len(axes) > 2:
-        raise ValueError(
-            f"norm: ord {ord!r} is not supported over {len(axes)} dimensions{_where()}"
-        )
+        bad_value(f"norm: ord {ord!r} is not supported over {len(axes)} dimensions")
     return _vector_norm(x, ord, axes, keepdim)
 
 

@@ -11,7 +11,7 @@ from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import arguments
 from gradcell.base.convert import to_dtype
-from gradcell.base.location import where
+from gradcell.base.errors import bad_value
 from gradcell.derivatives.own_derivatives import Pushforward, call
 from gradcell.ops.arrays import indexing, shaping
 from gradcell.ops.elements import special
@@ -120,9 +120,7 @@ def diff(x: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
     parts = [p for p in (prepend, t, append) if p is not None]
     t = t if len(parts) == 1 else _ops.concat(parts, a)
     if t.ndim == 0 or arguments.integer(n, "diff", "n") < 0:
-        raise ValueError(
-            f"diff: needs a dimension and n >= 0, got {list(t.shape)} and {n}{where()}"
-        )
+        bad_value(f"diff: needs a dimension and n >= 0, got {list(t.shape)} and {n}")
     for _ in range(min(n, t.shape[a])):
         count = t.shape[a] - 1
         late, early = (shaping._window(t, a, i, max(count, 0)) for i in (1, 0))

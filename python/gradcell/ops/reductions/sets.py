@@ -12,7 +12,7 @@ import numpy as np
 from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import arguments
-from gradcell.base.location import where
+from gradcell.base.errors import bad_value
 from gradcell.ops.arrays import indexing
 from gradcell.ops.method import method
 from gradcell.ops.one_plan import one_plan
@@ -115,7 +115,7 @@ def searchsorted(
     """
     line = indexing.sortable(sorted_sequence, "searchsorted", "sorted_sequence")
     if line.ndim == 0:
-        raise ValueError(f"searchsorted: a sequence is needed, got a number{where()}")
+        bad_value("searchsorted: a sequence is needed, got a number")
     if sorter is not None:
         line = indexing.gather_elements(line, -1, sorter)
     dtype = _core.int32 if out_int32 else _core.int64

@@ -10,7 +10,7 @@ from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import arguments
 from gradcell.base.convert import has_numpy_dtype, to_dtype
-from gradcell.base.location import where
+from gradcell.base.errors import bad_value
 from gradcell.ops.arrays import indexing, shaping
 from gradcell.ops.elements import complex_numbers
 from gradcell.ops.method import method
@@ -83,12 +83,12 @@ def _quantile(input: Any, q: Any, axis: Any, keepdims: bool, name: str, skip: bo
     x = arguments.floating(arguments.tensor(input, name))
     share = q.asnumpy() if isinstance(q, Tensor) else np.asarray(q, np.float64)
     if share.ndim > 1 or ((share < 0) | (share > 1)).any():
-        raise ValueError(f"{name}: q must be a number or a vector within 0 and 1, got {q}{where()}")
+        bad_value(f"{name}: q must be a number or a vector within 0 and 1, got {q}")
     flat = axis is None
     t = _ops.reshape(x, [x.size]) if flat else x
     a = 0 if flat else arguments.axis_of(axis, x.ndim, name)
     if t.shape[a] == 0:
-        raise ValueError(f"{name}: axis {a} of shape {tuple(t.shape)} has no elements{where()}")
+        bad_value(f"{name}: axis {a} of shape {tuple(t.shape)} has no elements")
     found = _quantiles(t, tuple(float(s) for s in np.atleast_1d(share)), a, skip)
     dims = list(found[0].shape)
     if flat:
@@ -133,7 +133,7 @@ def _median(input: Any, axis: Any, keepdims: bool, name: str, skip: bool) -> tup
     if x.ndim == 0:
         return _ops.reshape(x, []), _ops.full([], 0, _core.int64)
     if x.shape[a] == 0:
-        raise ValueError(f"{name}: axis {a} of shape {tuple(x.shape)} has no elements{where()}")
+        bad_value(f"{name}: axis {a} of shape {tuple(x.shape)} has no elements")
     return _middle(x, a, bool(keepdims), skip)
 
 
@@ -188,7 +188,7 @@ def cov(input: Any, *, correction: int = 1, fweights: Any = None, aweights: Any 
     """
     x = arguments.floating(arguments.tensor(input, "cov"))
     if x.ndim > 2:
-        raise ValueError(f"cov: at most two dimensions, got shape {list(x.shape)}{where()}")
+        bad_value(f"cov: at most two dimensions, got shape {list(x.shape)}")
     x = x if x.ndim == 2 else _ops.reshape(x, [1, x.size])
     weight = _ops.full([x.shape[1]], 1, x.dtype)
     for w in (fweights, aweights):
@@ -231,7 +231,7 @@ def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Tensor:
     numbers = x if not whole or x.dtype == _core.int32 else _ops.cast(x, _core.int64)
     low, high = _core.bounds(numbers) if whole and x.ndim == 1 else (-1, -1)
     if low < 0:
-        raise ValueError(f"bincount: a vector of numbers not below 0 is needed, got {x}{where()}")
+        bad_value(f"bincount: a vector of numbers not below 0 is needed, got {x}")
     length = max(high + 1, minlength)
     if weights is None:
         return _core.counts_of(numbers, length)
@@ -247,7 +247,7 @@ def histc(input: Any, bins: int = 100, min: float = 0.0, max: float = 0.0) -> Te
     x = indexing.ordered(input, "histc")
     count = arguments.integer(bins, "histc", "bins", 1)
     if max < min:
-        raise ValueError(f"histc: max must be larger than min, got {min} and {max}{where()}")
+        bad_value(f"histc: max must be larger than min, got {min} and {max}")
     return _counted(x, count, float(min), float(max))
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from gradcell._core import Tensor
 from gradcell.base import arguments
-from gradcell.base.location import where
+from gradcell.base.errors import bad_type, bad_value
 from gradcell.tensors.parameter import Parameter
 from gradcell.train.callback.base import Callback, CallbackParameters, RunContext, loss_of
 
@@ -19,9 +19,8 @@ def _rates(optimizer: Any) -> list[Parameter]:
     found: dict[int, Parameter] = {}
     for rate in getattr(optimizer, "_rates", ()) or (optimizer.learning_rate,):
         if not isinstance(rate, Parameter):
-            raise ValueError(
-                "a callback can change the learning rate only where it is a number, not a "
-                f"schedule{where()}"
+            bad_value(
+                "a callback can change the learning rate only where it is a number, not a schedule"
             )
         found[id(rate)] = rate
     return list(found.values())
@@ -36,7 +35,7 @@ class LearningRateScheduler(Callback):
 
     def __init__(self, learning_rate_function: Callable[[float, int], float]) -> None:
         if not callable(learning_rate_function):
-            raise TypeError(f"LearningRateScheduler: expected a function{where()}")
+            bad_type("LearningRateScheduler: expected a function")
         self.learning_rate_function = learning_rate_function
 
     def on_train_step_end(self, run_context: RunContext) -> None:
@@ -55,7 +54,7 @@ class _Watch(Callback):
         self, owner: str, monitor: str, min_delta: float, patience: int, mode: str
     ) -> None:
         if not isinstance(monitor, str):
-            raise TypeError(f"{owner}: 'monitor' must be a string{where()}")
+            bad_type(f"{owner}: 'monitor' must be a string")
         arguments.one_of(mode, ("auto", "min", "max"), owner, "mode")
         self.monitor = monitor
         self.min_delta = arguments.number(min_delta, owner, "min_delta", least=0)
@@ -85,9 +84,9 @@ class _Watch(Callback):
         short = self.monitor.removeprefix("eval_")
         if short in results:
             return float(results[short])
-        raise ValueError(
+        bad_value(
             f"{self.owner}: there is no {self.monitor!r} among the results of the evaluation: "
-            f"{', '.join(results)}{where()}"
+            f"{', '.join(results)}"
         )
 
     def better(self, value: float) -> bool:

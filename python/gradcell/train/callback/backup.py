@@ -8,7 +8,7 @@ import signal
 from typing import Any
 
 from gradcell.base import arguments, notice
-from gradcell.base.location import where
+from gradcell.base.errors import bad_type, bad_value
 from gradcell.communication.management import get_rank
 from gradcell.train.callback.base import Callback, RunContext
 from gradcell.train.serialization import load_checkpoint, save_checkpoint
@@ -17,7 +17,7 @@ from gradcell.train.serialization import load_checkpoint, save_checkpoint
 def _make_directory(path: str, arg_name: str = "path") -> str:
     """The real path of a directory, made if it does not exist. Raises TypeError unless it is a path."""
     if not isinstance(path, (str, os.PathLike)) or not os.fspath(path):
-        raise TypeError(f"the {arg_name} must be a path, got {path!r}{where()}")
+        bad_type(f"the {arg_name} must be a path, got {path!r}")
     found = os.path.realpath(path)
     os.makedirs(found, exist_ok=True)
     return found
@@ -80,7 +80,7 @@ class OnRequestExit(Callback):
             notice.once("OnRequestExit's save_mindir", "MindIR is not written; export writes ONNX")
         self.sig = arguments.integer(sig, owner, "sig")
         if self.sig == getattr(signal, "SIGKILL", None):
-            raise ValueError(f"Not support send exit request by signal SIGKILL.{where()}")
+            bad_value("Not support send exit request by signal SIGKILL.")
         self.exit = False
         self.remote_config_file = config_file
         self._handled_before: Any = None

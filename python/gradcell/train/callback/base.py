@@ -9,7 +9,7 @@ import numpy as np
 from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import tree
-from gradcell.base.location import where
+from gradcell.base.errors import bad_type
 
 
 class CallbackParameters(dict):  # type: ignore[type-arg]
@@ -151,7 +151,7 @@ class CallbackManager(Callback):
         self.callbacks = [listed] if isinstance(listed, Callback) else list(listed)
         for callback in self.callbacks:
             if not isinstance(callback, Callback):
-                raise TypeError(f"{type(callback).__name__} is not a Callback{where()}")
+                bad_type(f"{type(callback).__name__} is not a Callback")
 
     def __enter__(self) -> CallbackManager:
         for callback in self.callbacks:

@@ -10,7 +10,7 @@ from typing import Any
 from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import arguments
-from gradcell.base.location import where
+from gradcell.base.errors import bad_type, bad_value
 from gradcell.communication import collectives
 from gradcell.communication.management import get_rank
 from gradcell.communication.sharing import _shares_data
@@ -57,9 +57,9 @@ class CheckpointConfig:
             keep_checkpoint_max, owner, "keep_checkpoint_max", 0
         )
         if not self.save_checkpoint_steps and not self.save_checkpoint_seconds:
-            raise ValueError(f"{owner}: with these settings it would never save{where()}")
+            bad_value(f"{owner}: with these settings it would never save")
         if saved_network is not None and not isinstance(saved_network, Cell):
-            raise TypeError(f"{owner}: 'saved_network' must be a Cell{where()}")
+            bad_type(f"{owner}: 'saved_network' must be a Cell")
         self.saved_network = saved_network
         self.append_info = list(append_info or ())
 
@@ -80,11 +80,9 @@ class ModelCheckpoint(Callback):
         config: CheckpointConfig | None = None,
     ) -> None:
         if not isinstance(prefix, str) or not prefix or "/" in prefix:
-            raise ValueError(
-                f"ModelCheckpoint: 'prefix' must be a plain name, got {prefix!r}{where()}"
-            )
+            bad_value(f"ModelCheckpoint: 'prefix' must be a plain name, got {prefix!r}")
         if config is not None and not isinstance(config, CheckpointConfig):
-            raise TypeError(f"ModelCheckpoint: 'config' must be a CheckpointConfig{where()}")
+            bad_type("ModelCheckpoint: 'config' must be a CheckpointConfig")
         self._prefix = prefix
         self._directory = os.path.abspath(os.fspath(directory or "."))
         self._config = config or CheckpointConfig()

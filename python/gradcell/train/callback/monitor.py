@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gradcell.base import arguments
-from gradcell.base.location import where
+from gradcell.base.errors import bad_value
 from gradcell.communication.engine import say
 from gradcell.train.callback.base import Callback, RunContext, loss_of, overflowed, step_in_epoch
 
@@ -32,9 +32,9 @@ class LossMonitor(Callback):
             return
         step = step_in_epoch(p)
         if not math.isfinite(loss) and not overflowed(p.net_outputs):
-            raise ValueError(
-                f"In epoch: {p.cur_epoch_num} step: {step}, loss is {loss}, training process "
-                f"cannot continue, terminating training.{where()}"
+            bad_value(
+                f"In epoch: {p.cur_epoch_num} step: {step}, loss is {loss}, training process cannot "
+                "continue, terminating training."
             )
         if self._per_print_times and p.cur_step_num % self._per_print_times == 0:
             say(f"epoch: {p.cur_epoch_num} step: {step}, loss is {loss}")

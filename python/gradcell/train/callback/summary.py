@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from gradcell.base import arguments, tree
+from gradcell.base.errors import bad_type, bad_value
 from gradcell.base.location import where
 from gradcell.nn.cell import Cell
 from gradcell.train.callback.base import Callback, CallbackParameters, RunContext, loss_of
@@ -55,15 +56,13 @@ class SummaryCollector(Callback):
         self._freq = arguments.integer(collect_freq, owner, "collect_freq", 1)
         given = {} if collect_specified_data is None else collect_specified_data
         if not isinstance(given, dict):
-            raise TypeError(f"{owner}: 'collect_specified_data' must be a dict{where()}")
+            bad_type(f"{owner}: 'collect_specified_data' must be a dict")
         for name, value in given.items():
             if name in _WITHOUT:
                 if value:
                     warnings.warn(f"{owner}: {name} has no effect here{where()}", stacklevel=2)
             elif name not in _DEFAULTS:
-                raise ValueError(
-                    f"{owner}: there is no {name!r} to collect, but {', '.join(_DEFAULTS)}{where()}"
-                )
+                bad_value(f"{owner}: there is no {name!r} to collect, but {', '.join(_DEFAULTS)}")
         keep = arguments.boolean(keep_default_action, owner, "keep_default_action")
         if keep:
             self._what = {**_DEFAULTS, **given}

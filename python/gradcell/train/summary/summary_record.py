@@ -13,6 +13,7 @@ import numpy as np
 
 from gradcell._core import Tensor
 from gradcell.base import arguments
+from gradcell.base.errors import bad_type, bad_value, fail
 from gradcell.base.location import where
 from gradcell.ops.control import summaries
 from gradcell.train.summary import events
@@ -51,10 +52,10 @@ class SummaryRecord:
         global _number
         owner = "SummaryRecord"
         if not isinstance(log_dir, (str, os.PathLike)):
-            raise TypeError(f"{owner}: 'log_dir' must be a string{where()}")
+            bad_type(f"{owner}: 'log_dir' must be a string")
         for name, text in (("file_prefix", file_prefix), ("file_suffix", file_suffix)):
             if not isinstance(text, str) or "/" in text:
-                raise ValueError(f"{owner}: '{name}' must be a plain name, got {text!r}{where()}")
+                bad_value(f"{owner}: '{name}' must be a plain name, got {text!r}")
         self._limit = (
             None
             if max_file_size is None
@@ -100,19 +101,15 @@ class SummaryRecord:
         owner = "SummaryRecord.add_value"
         arguments.one_of(plugin, tuple(_MESSAGES), owner, "plugin")
         if not isinstance(name, str) or not name:
-            raise TypeError(f"{owner}: 'name' must be a string{where()}")
+            bad_type(f"{owner}: 'name' must be a string")
         if isinstance(value, Tensor):
             value = value.asnumpy()
         if not isinstance(value, (np.ndarray, np.generic, int, float)):
-            raise TypeError(
-                f"{owner}: 'value' must be a Tensor or a number, got {type(value).__name__}{where()}"
-            )
+            bad_type(f"{owner}: 'value' must be a Tensor or a number, got {type(value).__name__}")
         if self._raise and not np.isfinite(np.asarray(value, np.float64)).all():
-            raise RuntimeError(f"{owner}: {name!r} holds nan or inf{where()}")
+            fail(f"{owner}: {name!r} holds nan or inf")
         if plugin == "scalar" and np.size(value) != 1:
-            raise ValueError(
-                f"{owner}: the scalar {name!r} has the shape {list(np.shape(value))}{where()}"
-            )
+            bad_value(f"{owner}: the scalar {name!r} has the shape {list(np.shape(value))}")
         try:
             message = _MESSAGES[plugin](value)
         except ValueError as error:
@@ -128,7 +125,7 @@ class SummaryRecord:
         """
         number = arguments.integer(step, "SummaryRecord.record", "step", 0)
         if self._file is None:
-            raise ValueError(f"SummaryRecord.record: {self._path} is closed{where()}")
+            bad_value(f"SummaryRecord.record: {self._path} is closed")
         for (plugin, name), value in summaries.take().items():
             self.add_value(plugin, name, value)
         values, self._waiting = self._waiting, []

@@ -9,6 +9,7 @@ from typing import Any
 
 from gradcell import _core
 from gradcell._core import Tensor
+from gradcell.base.errors import bad_value
 from gradcell.base.location import where
 from gradcell.nn.probability.distribution.distribution import Distribution, within
 from gradcell.ops.elements.activations import _softplus
@@ -371,8 +372,8 @@ class Uniform(Distribution):
         super().__init__(seed, dtype, name, {"low": low, "high": high})
         low, high = self._own["low"], self._own["high"]
         if low is not None and high is not None and not (low.asnumpy() < high.asnumpy()).all():
-            raise ValueError(
-                f"For 'Uniform', the 'low' must be below the 'high', but got {low} and {high}{where()}"
+            bad_value(
+                f"For 'Uniform', the 'low' must be below the 'high', but got {low} and {high}"
             )
 
     @property

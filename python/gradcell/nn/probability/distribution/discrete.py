@@ -12,7 +12,7 @@ import numpy as np
 
 from gradcell import _core
 from gradcell._core import Tensor
-from gradcell.base.location import where
+from gradcell.base.errors import bad_value
 from gradcell.nn.probability.distribution.distribution import Distribution
 from gradcell.ops.random.functions import _draw
 
@@ -149,12 +149,10 @@ class Categorical(_OfProbabilities):
         if self.probs is None:
             return
         if self.probs.ndim < 1:
-            raise ValueError(f"For 'Categorical', the 'probs' must have a dimension.{where()}")
+            bad_value("For 'Categorical', the 'probs' must have a dimension.")
         sums = self.probs.asnumpy().sum(-1)
         if not np.allclose(sums, 1, atol=1e-4):
-            raise ValueError(
-                f"For 'Categorical', the 'probs' must sum to 1, but they sum to {sums}.{where()}"
-            )
+            bad_value(f"For 'Categorical', the 'probs' must sum to 1, but they sum to {sums}.")
 
     @property
     def batch_shape(self) -> Any:

@@ -14,6 +14,7 @@ import numpy as np
 from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import arguments
+from gradcell.base.errors import bad_type, bad_value
 from gradcell.base.location import where
 from gradcell.nn.cell import Cell
 
@@ -50,7 +51,7 @@ class Distribution(Cell):
         super().__init__()
         owner = type(self).__name__
         if not isinstance(name, str):
-            raise TypeError(f"For '{owner}', the 'name' must be a string, got {name!r}{where()}")
+            bad_type(f"For '{owner}', the 'name' must be a string, got {name!r}")
         self._name = name or owner
         self._seed = arguments.integer(seed or 0, owner, "seed", 0) or None
         self._dtype = dtype
@@ -75,8 +76,8 @@ class Distribution(Cell):
         numbers = value.asnumpy()
         inside = numbers > 0 if need == "positive" else (numbers >= 0) & (numbers <= 1)
         if not inside.all():
-            raise ValueError(
-                f"For '{type(self).__name__}', the '{name}' must be {need}, but got {numbers}.{where()}"
+            bad_value(
+                f"For '{type(self).__name__}', the '{name}' must be {need}, but got {numbers}."
             )
         return value  # type: ignore[no-any-return]
 
@@ -130,7 +131,7 @@ class Distribution(Cell):
     def _parameters_of(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Tensor]:
         owner, names = type(self).__name__, list(self._own)
         if len(args) > len(names) or any(k not in names for k in kwargs):
-            raise TypeError(f"{owner}: the parameters are {', '.join(names)}{where()}")
+            bad_type(f"{owner}: the parameters are {', '.join(names)}")
         given = {**dict(zip(names, args, strict=False)), **kwargs}
         found = []
         for name in names:
@@ -140,7 +141,7 @@ class Distribution(Cell):
             else:
                 value = self._own[name]
             if value is None:
-                raise ValueError(f"For '{owner}', the '{name}' is needed.{where()}")
+                bad_value(f"For '{owner}', the '{name}' is needed.")
             found.append(value)
         return found
 
@@ -221,18 +222,16 @@ class Distribution(Cell):
         self, dist: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[list[Tensor], list[Tensor]]:
         if dist != type(self).__name__:
-            raise TypeError(
-                f"For '{type(self).__name__}', the divergence is to a distribution of the same "
-                f"kind, but got {dist!r}{where()}"
+            bad_type(
+                f"For '{type(self).__name__}', the divergence is to a distribution of the same kind, but got "
+                f"{dist!r}"
             )
         n = len(self._own)
         by_name = {k[:-2]: v for k, v in kwargs.items() if k.endswith("_b")}
         rest = {k: v for k, v in kwargs.items() if not k.endswith("_b")}
         missing = [k for k in list(self._own)[len(args) :] if k not in by_name]
         if missing:
-            raise ValueError(
-                f"For '{type(self).__name__}', the '{missing[0]}_b' is needed.{where()}"
-            )
+            bad_value(f"For '{type(self).__name__}', the '{missing[0]}_b' is needed.")
         return self._parameters_of(args[:n], by_name), self._parameters_of(args[n:], rest)
 
     def sample(self, shape: Any = (), *args: Any, **kwargs: Any) -> Tensor:

@@ -10,7 +10,7 @@ import numpy as np
 
 from gradcell import _core
 from gradcell._core import Tensor
-from gradcell.base.location import where
+from gradcell.base.errors import bad_type, bad_value
 from gradcell.nn.probability.distribution.distribution import Distribution
 
 _ops = _core.ops
@@ -37,9 +37,9 @@ class TransformedDistribution(Distribution):
             ("distribution", distribution, isinstance(distribution, Distribution)),
         ):
             if not known:
-                raise TypeError(
+                bad_type(
                     f"For 'TransformedDistribution', the '{what}' must be a {what.title()}, but got "
-                    f"{type(value).__name__}.{where()}"
+                    f"{type(value).__name__}."
                 )
         super().__init__(seed, distribution.dtype, name)
         self.parameter_type = distribution.parameter_type
@@ -107,9 +107,7 @@ class TransformedDistribution(Distribution):
     def mean(self, *args: Any, **kwargs: Any) -> Tensor:
         """The expected value. Raises ValueError unless the bijector is linear."""
         if not self.is_linear_transformation:
-            raise ValueError(
-                f"mean function must be implemented for non-linear transformation{where()}"
-            )
+            bad_value("mean function must be implemented for non-linear transformation")
         return self._bijector.forward(self._distribution.mean(*args, **kwargs))  # type: ignore[no-any-return]
 
     def extend_repr(self) -> str:
