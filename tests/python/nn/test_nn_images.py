@@ -9,6 +9,7 @@ import itertools
 import numpy as np
 import pytest
 from check_grads import check_grads
+from image_references import halved, ssim
 from nn_checks import check_gradients
 
 import gradcell as gc
@@ -199,23 +200,6 @@ def test_unfold(mode):
 # Comparisons ----------------------------------------------------------------------------------------
 
 
-def ssim(x, y, size, sigma, largest=1.0, k1=0.01, k2=0.03):
-    """(similarity, contrast and structure), means over one channel, window by window."""
-    at = np.arange(size) - (size - 1) / 2 if size % 2 else np.arange(-size // 2 + 1, size // 2 + 1)
-    bell = np.exp(-(at**2) / (2 * sigma**2))
-    window = np.outer(bell, bell) / np.outer(bell, bell).sum()
-    c1, c2 = (k1 * largest) ** 2, (k2 * largest) ** 2
-    found = []
-    for i, j in itertools.product(range(x.shape[0] - size + 1), range(x.shape[1] - size + 1)):
-        a, b = x[i : i + size, j : j + size], y[i : i + size, j : j + size]
-        ma, mb = (window * a).sum(), (window * b).sum()
-        va, vb = (window * (a - ma) ** 2).sum(), (window * (b - mb) ** 2).sum()
-        cov = (window * (a - ma) * (b - mb)).sum()
-        cs = (2 * cov + c2) / (va + vb + c2)
-        found.append((cs * (2 * ma * mb + c1) / (ma**2 + mb**2 + c1), cs))
-    return np.mean(found, axis=0)
-
-
 def test_structural_similarity(mode):
     x, y = RNG.uniform(size=(2, 3, 9, 8)), RNG.uniform(size=(2, 3, 9, 8))
     for size in (5, 4):
@@ -240,8 +224,8 @@ def test_structural_similarity(mode):
 def test_similarity_of_scales(mode):
     x = RNG.uniform(size=(1, 1, 12, 12))
     y = np.clip(x + 0.1 * normal(*x.shape), 0, 1)
-    half = lambda v: v[0, 0].reshape(6, 2, 6, 2).mean((1, 3))  # noqa: E731
-    expected = ssim(x[0, 0], y[0, 0], 3, 1.5)[1] ** 0.3 * ssim(half(x), half(y), 3, 1.5)[0] ** 0.7
+    small = ssim(halved(x[0, 0]), halved(y[0, 0]), 3, 1.5)[0]
+    expected = ssim(x[0, 0], y[0, 0], 3, 1.5)[1] ** 0.3 * small**0.7
     cell = nn.MSSSIM(power_factors=(0.3, 0.7), filter_size=3)
     found = cell(Tensor(x.astype(np.float32)), Tensor(y.astype(np.float32))).asnumpy()
     np.testing.assert_allclose(found[0], expected, rtol=1e-4)

@@ -208,6 +208,36 @@ def run(
     return found
 
 
+def given(ms: Any, row: Row) -> tuple[list[np.ndarray], dict[str, np.ndarray]]:
+    """The inputs and parameters that `run` gives a row, floating ones in float64."""
+    rng = np.random.default_rng(zlib.crc32(f"{row.expression}{row.inputs}".encode()))
+    cell, parameters = made(ms, row.expression), {}
+    if isinstance(cell, ms.nn.Cell):
+        set_parameters(ms, cell, rng)
+        parameters = {p.name: p.asnumpy().astype(np.float64) for p in cell.get_parameters()}
+    inputs = [array(item, rng) for item in row.inputs]
+    return [x.astype(np.float64) if x.dtype.kind == "f" else x for x in inputs], parameters
+
+
+def along(
+    row: Row, outputs: list[np.ndarray], reference: Callable[..., Any], inputs: list[np.ndarray],
+    at: int, direction: np.ndarray,
+) -> float:  # fmt: skip
+    """The derivative that `run` takes by an input, along a direction, of a function on arrays: a
+    central difference."""
+    rng = np.random.default_rng(zlib.crc32(f"{row.expression}{row.inputs}".encode()))
+    weights = [rng.uniform(0.5, 1.5, y.shape).astype(np.float32) for y in outputs]
+
+    def total(x: np.ndarray) -> float:
+        wanted = reference(*inputs[:at], x, *inputs[at + 1 :])
+        wanted = wanted if isinstance(wanted, list) else [wanted]
+        floats = zip(wanted, weights, outputs, strict=True)
+        return float(sum((y * w).sum() for y, w, out in floats if out.dtype.kind == "f"))
+
+    step = 1e-6 * direction
+    return (total(inputs[at] + step) - total(inputs[at] - step)) / 2e-6
+
+
 def run_optimizer(ms: Any, expression: str, steps: int = 4) -> dict[str, np.ndarray]:
     """The parameters 'w' and 'b' after each of some steps with random gradients, and the shapes of
     the optimiser's own parameters ('state name')."""
