@@ -83,6 +83,11 @@ def floating(x: Tensor) -> Tensor:
     return x if x.dtype.is_floating else _core.ops.cast(x, _core.default_dtype())
 
 
+def single(x: Tensor) -> Tensor:
+    """The tensor, half types cast to float32."""
+    return _core.ops.cast(x, _core.float32) if x.dtype.is_narrow_float else x
+
+
 # Calls ----------------------------------------------------------------------------------------------
 
 

@@ -36,3 +36,8 @@ def unsupported(text: str) -> NoReturn:
 def fail(text: str) -> NoReturn:
     """Raises RuntimeError: for a state that does not allow the call."""
     raise RuntimeError(text + where())
+
+
+def bad_key(text: str) -> NoReturn:
+    """Raises KeyError."""
+    raise KeyError(text + where())

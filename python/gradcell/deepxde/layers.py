@@ -9,8 +9,7 @@ import numpy as np
 
 from gradcell import mint, ops
 from gradcell._core import Tensor
-from gradcell.base.errors import bad_value, unsupported
-from gradcell.base.location import where
+from gradcell.base.errors import bad_key, bad_value, unsupported
 from gradcell.deepxde.names import Names, default_float, halved, parameter, random
 from gradcell.tensors.parameter import Parameter
 
@@ -124,9 +123,7 @@ class Module:
         own = dict(self.named_parameters())
         if strict and set(own) != set(state):
             different = sorted(set(own) ^ set(state))
-            raise KeyError(
-                f"load_state_dict: these names are on one side only: {different}{where()}"
-            )
+            bad_key(f"load_state_dict: these names are on one side only: {different}")
         for name, p in own.items():
             if name not in state:
                 continue

@@ -11,8 +11,7 @@ import numpy as np
 
 from gradcell import ops
 from gradcell._core import Tensor
-from gradcell.base.errors import bad_value, unsupported
-from gradcell.base.location import where
+from gradcell.base.errors import bad_key, bad_value, unsupported
 from gradcell.deepxde.names import Names
 from gradcell.tensors.parameter import Parameter
 
@@ -86,9 +85,7 @@ class Optimizer:
             state = self._from_pytorch(state)
         for name, p in self._kept():
             if name not in state:
-                raise KeyError(
-                    f"load_state_dict: the state has no {name}: it is of another optimizer{where()}"
-                )
+                bad_key(f"load_state_dict: the state has no {name}: it is of another optimizer")
             p.set_data(Tensor(np.asarray(state[name]), p.dtype))
 
     def _from_pytorch(self, state: dict[str, Any]) -> dict[str, Any]:

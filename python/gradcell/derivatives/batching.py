@@ -205,9 +205,9 @@ def vmap(fn: Any, in_axes: Any = 0, out_axes: Any = 0) -> Callable[..., Any]:
             f"vmap: 'fn' must be a function, a Cell or a list of Cells, but got {type(fn).__name__}"
         )
     if isinstance(in_axes, Tensor):
-        raise TypeError(
+        bad_type(
             "vmap: 'in_axes' must be an int, None or a tuple of them, but got Tensor: the function's "
-            f"arguments come in a second call, vmap(f)(x){where()}"
+            "arguments come in a second call, vmap(f)(x)"
         )
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)

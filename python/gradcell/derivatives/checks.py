@@ -10,28 +10,27 @@ import numpy as np
 from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import tree
-from gradcell.base.location import where
+from gradcell.base.errors import bad_index, bad_type, bad_value, fail
 from gradcell.tensors.parameter import Parameter, parameter_behind
 
 
 def refuse_in_no_grad() -> None:
     """Raises RuntimeError within no_grad."""
     if _core.records_constants():
-        raise RuntimeError(f"In no_grad context, you can not calculate gradient{where()}")
+        fail("In no_grad context, you can not calculate gradient")
 
 
 def check_outputs(name: str, outputs: list[Tensor], integers: bool = False) -> None:
     """Raises TypeError unless there is a tensor that a derivative can be taken of; integers: those too."""
     if not outputs:
-        raise TypeError(
-            f"{name} returned no tensor to differentiate; it must return a Tensor or a tuple of "
-            "them (float(x), x.item() and the functions of math give plain numbers: use those of "
-            f"gradcell.ops){where()}"
+        bad_type(
+            f"{name} returned no tensor to differentiate; it must return a Tensor or a tuple of them "
+            "(float(x), x.item() and the functions of math give plain numbers: use those of gradcell.ops)"
         )
     if not integers and not any(t.dtype.is_floating for t in outputs):
-        raise TypeError(
-            f"{name} returned a tensor of {outputs[0].dtype}, which cannot be differentiated; cast "
-            f"it to a floating dtype{where()}"
+        bad_type(
+            f"{name} returned a tensor of {outputs[0].dtype}, which cannot be differentiated; cast it to a "
+            "floating dtype"
         )
 
 
@@ -39,19 +38,28 @@ def check_real(name: str, tensors: Sequence[Tensor]) -> None:
     """Raises TypeError for a complex tensor: its derivatives are no numbers of a table."""
     for t in tensors:
         if t.dtype.is_complex:
-            raise TypeError(
-                f"{name}: not defined by or of complex tensors, got {t.dtype}; take their parts, "
-                f"ops.real and ops.imag{where()}"
+            bad_type(
+                f"{name}: not defined by or of complex tensors, got {t.dtype}; take their parts, ops.real "
+                "and ops.imag"
             )
+
+
+def check_directions(name: str, xs: Sequence[Tensor], vs: Sequence[Tensor]) -> None:
+    """Raises ValueError unless there is a direction of its shape and dtype for each."""
+    if len(xs) != len(vs):
+        bad_value(f"{name}: v has invalid length: should be {len(xs)}, but got {len(vs)}")
+    if [(tuple(x.shape), x.dtype) for x in xs] != [(tuple(t.shape), t.dtype) for t in vs]:
+        bad_value(
+            f"{name}: inputs and v must have the same shapes and dtypes, got {[list(x.shape) for x in xs]} "
+            f"and {[list(t.shape) for t in vs]}"
+        )
 
 
 def aux_of(out: Any) -> tuple[Any, Any]:
     """(the first output, which alone is differentiated, the second or, if there are more, the tuple of
     them)."""
     if not isinstance(out, (tuple, list)) or len(out) < 2:
-        raise ValueError(
-            f"When has_aux is True, origin fn requires more than one outputs.{where()}"
-        )
+        bad_value("When has_aux is True, origin fn requires more than one outputs.")
     return out[0], out[1] if len(out) == 2 else tuple(out[1:])
 
 
@@ -83,20 +91,16 @@ def check_positions(grad_position: Any) -> tuple[int, ...]:
             way_out = ": Parameters are the third argument, grad(f, None, weights)"
         elif isinstance(grad_position, Tensor):
             way_out = ": the function's arguments come in a second call, grad(f)(x)"
-        raise TypeError(
-            f"For 'F.grad', the 'grad_position' must be int or tuple{way_out}.{where()}"
-        )
+        bad_type(f"For 'F.grad', the 'grad_position' must be int or tuple{way_out}.")
     if not positions:
-        raise ValueError(f"grad_position should not be empty when grad by position!{where()}")
+        bad_value("grad_position should not be empty when grad by position!")
     for p in positions:
         if not isinstance(p, int) or isinstance(p, bool):
-            raise TypeError(f"For 'F.grad', the element in 'grad_position' must be int.{where()}")
+            bad_type("For 'F.grad', the element in 'grad_position' must be int.")
         if p < 0:
-            raise ValueError(f"grad_position must be >= 0.{where()}")
+            bad_value("grad_position must be >= 0.")
     if len(set(positions)) != len(positions):
-        raise ValueError(
-            f"There are duplicate positions in `grad_position`, please check it{where()}"
-        )
+        bad_value("There are duplicate positions in `grad_position`, please check it")
     return positions
 
 
@@ -112,16 +116,14 @@ def check_weights(weights: Any) -> list[Parameter]:
     """The Parameters, given alone, in a list or in a tuple. Raises TypeError for anything else."""
     items = [weights] if isinstance(weights, Tensor) else weights
     if not isinstance(items, (list, tuple)):
-        raise TypeError(
+        bad_type(
             "The weights you provided is expected to be a tensor, or a list or tuple. but got "
-            f"{type(weights).__name__}{_way_to_weights(weights)}{where()}"
+            f"{type(weights).__name__}{_way_to_weights(weights)}"
         )
     found = [parameter_behind(w) for w in items]
     for w in found:
         if not isinstance(w, Parameter):
-            raise TypeError(
-                f"weights: every element must be a Parameter, got {type(w).__name__}{where()}"
-            )
+            bad_type(f"weights: every element must be a Parameter, got {type(w).__name__}")
     return found
 
 
@@ -129,9 +131,9 @@ def check_argument(name: str, args: Sequence[Any], position: int, integers: bool
     """Raises unless there is such an argument and a derivative can be taken by it; integers: by tensors
     of any dtype and by numbers too."""
     if position >= len(args):
-        raise IndexError(
+        bad_index(
             f"grad_position {position} is out of range: {name} was called with {len(args)} "
-            f"argument{'s' * (len(args) != 1)}{where()}"
+            f"argument{'s' * (len(args) != 1)}"
         )
     arg = args[position]
     if isinstance(arg, Tensor) and arg.dtype.is_floating:
@@ -144,14 +146,14 @@ def check_argument(name: str, args: Sequence[Any], position: int, integers: bool
     if integers and isinstance(arg, (Tensor, bool, int, float)):
         return
     if not isinstance(arg, Tensor):
-        raise TypeError(
+        bad_type(
             f"{name}: cannot differentiate with respect to argument {position}: it is not a Tensor but "
-            f"{type(arg).__name__}{where()}"
+            f"{type(arg).__name__}"
         )
     if not arg.dtype.is_floating:
-        raise TypeError(
-            f"{name}: cannot differentiate with respect to argument {position} of dtype {arg.dtype}; "
-            f"cast it to a floating dtype{where()}"
+        bad_type(
+            f"{name}: cannot differentiate with respect to argument {position} of dtype {arg.dtype}; cast it "
+            "to a floating dtype"
         )
 
 
@@ -160,5 +162,5 @@ def tensors_of(name: str, what: str, value: Any) -> list[Tensor]:
     items = list(value) if isinstance(value, (tuple, list)) else [value]
     for t in items:
         if not isinstance(t, Tensor):
-            raise TypeError(f"{name}: {what} must be tensors, got {type(t).__name__}{where()}")
+            bad_type(f"{name}: {what} must be tensors, got {type(t).__name__}")
     return items

@@ -20,6 +20,7 @@ from gradcell.derivatives.batching import in_vmap, moved_axis, over_examples
 from gradcell.derivatives.checks import (
     aux_of,
     check_argument,
+    check_directions,
     check_outputs,
     check_positions,
     check_real,
@@ -210,16 +211,6 @@ def hessian(fn: Any, grad_position: Any = 0, has_aux: bool = False) -> Callable[
 # Products -------------------------------------------------------------------------------------------
 
 
-def _check_directions(name: str, xs: Sequence[Tensor], vs: Sequence[Tensor]) -> None:
-    if len(xs) != len(vs):
-        bad_value(f"{name}: v has invalid length: should be {len(xs)}, but got {len(vs)}")
-    if [(tuple(x.shape), x.dtype) for x in xs] != [(tuple(t.shape), t.dtype) for t in vs]:
-        bad_value(
-            f"{name}: inputs and v must have the same shapes and dtypes, got {[list(x.shape) for x in xs]} "
-            f"and {[list(t.shape) for t in vs]}"
-        )
-
-
 def hvp(fn: Any, inputs: Any, v: Any, weights: Any = None) -> tuple[Any, Any]:
     """The product of fn's Hessian with a vector, without making the Hessian (forward over reverse
     mode): (fn(inputs), product).
@@ -234,7 +225,7 @@ def hvp(fn: Any, inputs: Any, v: Any, weights: Any = None) -> tuple[Any, Any]:
     arguments.function(fn, "hvp")
     xs, vs = tensors_of("hvp", "inputs", inputs), tensors_of("hvp", "v", v)
     parameters = [] if weights is None else check_weights(weights)
-    _check_directions("hvp", parameters if weights is not None else xs, vs)
+    check_directions("hvp", parameters if weights is not None else xs, vs)
     if weights is None:
         for i in range(len(xs)):
             check_argument("hvp", xs, i)
@@ -306,7 +297,7 @@ def linearize(fn: Any, inputs: Any) -> tuple[Any, Callable[..., Any]]:
 
         def inside(v: Any) -> Any:
             vs = tensors_of("linearize", "v", v)
-            _check_directions("linearize", xs, vs)
+            check_directions("linearize", xs, vs)
             return again(vs)
 
         return out, inside
@@ -329,7 +320,7 @@ def linearize(fn: Any, inputs: Any) -> tuple[Any, Callable[..., Any]]:
 
     def jvp_fn(v: Any) -> Any:
         vs = tensors_of("linearize", "v", v)
-        _check_directions("linearize", xs, vs)
+        check_directions("linearize", xs, vs)
         if _core.in_trace():
             return again(vs)
         if linear is None:

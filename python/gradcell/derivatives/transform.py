@@ -22,6 +22,7 @@ from gradcell.derivatives.checks import (
     as_tensors,
     aux_of,
     check_argument,
+    check_directions,
     check_outputs,
     check_positions,
     check_weights,
@@ -231,9 +232,7 @@ class _GradFunction:
 
     def __iter__(self) -> NoReturn:
         name = "value_and_grad" if self.with_value else "grad"
-        raise TypeError(
-            f"{name} gives a function, which takes the arguments: {name}(f)(x), not {name}(f){where()}"
-        )
+        bad_type(f"{name} gives a function, which takes the arguments: {name}(f)(x), not {name}(f)")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if not callable(self.fn):
@@ -559,13 +558,7 @@ def jvp(fn: Callable[..., Any], inputs: Any, v: Any, has_aux: bool = False) -> t
     arguments.function(fn, "jvp")
     refuse_in_no_grad()
     xs, vs = tensors_of("jvp", "inputs", inputs), tensors_of("jvp", "v", v)
-    if len(xs) != len(vs):
-        bad_value(f"jvp: v has invalid length: should be {len(xs)}, but got {len(vs)}")
-    if [(tuple(x.shape), x.dtype) for x in xs] != [(tuple(t.shape), t.dtype) for t in vs]:
-        bad_value(
-            f"jvp: inputs and v must have the same shapes and dtypes, got {[list(x.shape) for x in xs]} and "
-            f"{[list(t.shape) for t in vs]}"
-        )
+    check_directions("jvp", xs, vs)
 
     def record(*both: Tensor) -> Any:
         arguments = [_core.alias(x) for x in both[: len(xs)]]

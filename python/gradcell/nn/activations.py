@@ -10,7 +10,7 @@ from typing import Any
 from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import arguments
-from gradcell.base.location import where
+from gradcell.base.errors import bad_key, bad_type, bad_value
 from gradcell.base.signposts import kind_of, nearest
 from gradcell.common.initializer import initializer
 from gradcell.nn.cell import Cell
@@ -192,7 +192,7 @@ class CELU(Cell):
     def __init__(self, alpha: float = 1.0) -> None:
         super().__init__()
         if arguments.number(alpha, "CELU", "alpha") == 0:
-            raise ValueError(f"For 'CELU', the 'alpha' must not be 0.{where()}")
+            bad_value("For 'CELU', the 'alpha' must not be 0.")
         self.alpha = alpha
 
     def construct(self, x: Tensor) -> Tensor:
@@ -220,9 +220,9 @@ class Hardtanh(Cell):
         self.min_val = arguments.number(min_val, "Hardtanh", "min_val")
         self.max_val = arguments.number(max_val, "Hardtanh", "max_val")
         if not min_val < max_val:
-            raise ValueError(
-                "For 'Hardtanh', the 'min_val' must be less than the 'max_val', but got "
-                f"{min_val} and {max_val}.{where()}"
+            bad_value(
+                f"For 'Hardtanh', the 'min_val' must be less than the 'max_val', but got {min_val} and "
+                f"{max_val}."
             )
 
     def construct(self, x: Tensor) -> Tensor:
@@ -276,9 +276,9 @@ class PReLU(Cell):
         arguments.integer(channel, "PReLU", "channel", 1)
         if isinstance(w, list):
             if len(w) != channel or not all(isinstance(a, (int, float)) for a in w):
-                raise ValueError(
+                bad_value(
                     f"For 'PReLU', 'w' as a list must hold a number for each of the {channel} channels, but "
-                    f"got {w}.{where()}"
+                    f"got {w}."
                 )
             w = Tensor(w, _core.float32)
         elif not isinstance(w, Tensor):
@@ -305,9 +305,7 @@ class RReLU(Cell):
         self.lower = arguments.number(lower, "RReLU", "lower")
         self.upper = arguments.number(upper, "RReLU", "upper")
         if lower > upper:
-            raise ValueError(
-                f"For 'RReLU', 'lower' must be at most 'upper', but got {lower}, {upper}.{where()}"
-            )
+            bad_value(f"For 'RReLU', 'lower' must be at most 'upper', but got {lower}, {upper}.")
 
     def construct(self, x: Tensor) -> Tensor:
         arguments.tensor(x, "RReLU", "x")
@@ -423,9 +421,8 @@ def get_activation(name: str | None, prim_name: str | None = None) -> Cell | Non
         return None
     if name not in _BY_NAME:
         owner = f"For '{prim_name}', the" if prim_name else "The"
-        raise KeyError(
-            f"{owner} 'name' must be in {list(_BY_NAME)}, but got {name}"
-            f"{nearest(str(name), _BY_NAME)}.{where()}"
+        bad_key(
+            f"{owner} 'name' must be in {list(_BY_NAME)}, but got {name}{nearest(str(name), _BY_NAME)}."
         )
     return _BY_NAME[name]()
 
@@ -436,7 +433,6 @@ def activation_of(owner: str, activation: Any) -> Any:
         return activation
     if isinstance(activation, str):
         return get_activation(activation)
-    raise TypeError(
-        f"For '{owner}', the 'activation' must be str or Cell or Primitive, but got "
-        f"{kind_of(activation)}.{where()}"
+    bad_type(
+        f"For '{owner}', the 'activation' must be str or Cell or Primitive, but got {kind_of(activation)}."
     )

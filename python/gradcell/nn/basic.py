@@ -8,7 +8,7 @@ from typing import Any
 from gradcell import _core
 from gradcell._core import Tensor, ops as _ops
 from gradcell.base import arguments
-from gradcell.base.location import where
+from gradcell.base.errors import bad_type, bad_value
 from gradcell.common.initializer import HeUniform, Uniform, initializer
 from gradcell.nn.activations import activation_of
 from gradcell.nn.cell import Cell
@@ -86,26 +86,25 @@ class Dense(Cell):
     def _check_given(self, weight: Any, bias: Any) -> None:
         n, m = self.out_channels, self.in_channels
         if isinstance(weight, Tensor) and tuple(weight.shape) != (n, m):
-            raise ValueError(
-                "For 'Dense', weight init shape error. The ndim of 'weight_init' must be equal to "
-                "2, and the first dim must be equal to 'out_channels', and the second dim must be "
-                f"equal to 'in_channels'. But got 'weight_init': {weight.shape}, 'out_channels': "
-                f"{n}, 'in_channels': {m}.{where()}"
+            bad_value(
+                "For 'Dense', weight init shape error. The ndim of 'weight_init' must be equal to 2, and "
+                "the first dim must be equal to 'out_channels', and the second dim must be equal to "
+                f"'in_channels'. But got 'weight_init': {weight.shape}, 'out_channels': {n}, 'in_channels': "
+                f"{m}."
             )
         if self.has_bias and isinstance(bias, Tensor) and tuple(bias.shape) != (n,):
-            raise ValueError(
-                "For 'Dense', bias init shape error. The ndim of 'bias_init' must be equal to 1, "
-                "and the first dim must be equal to 'out_channels'. But got 'bias_init': "
-                f"{bias.shape}, 'out_channels': {n}.{where()}"
+            bad_value(
+                "For 'Dense', bias init shape error. The ndim of 'bias_init' must be equal to 1, and the "
+                f"first dim must be equal to 'out_channels'. But got 'bias_init': {bias.shape}, "
+                f"'out_channels': {n}."
             )
 
     def construct(self, x: Tensor) -> Tensor:
         arguments.tensor(x, "Dense", "x")
         if x.ndim == 0 or x.shape[-1] != self.in_channels:
-            raise ValueError(
-                "For 'Dense', the last dimension of the input must be in_channels "
-                f"{self.in_channels}, but got shape {list(x.shape)}{_as_rows(x, self.in_channels)}."
-                f"{where()}"
+            bad_value(
+                f"For 'Dense', the last dimension of the input must be in_channels {self.in_channels}, but "
+                f"got shape {list(x.shape)}{_as_rows(x, self.in_channels)}."
             )
         weight = self.weight
         arguments.same_dtype(x, weight, "MatMul")
@@ -162,18 +161,16 @@ class Flatten(Cell):
             return _ops.reshape(x, [x.shape[0], 1])
         first, last = self._axis(x, self.start_dim), self._axis(x, self.end_dim)
         if first > last:
-            raise ValueError(
-                f"For 'flatten', the 'start_dim' must be at most 'end_dim', but got {first} and "
-                f"{last}.{where()}"
+            bad_value(
+                f"For 'flatten', the 'start_dim' must be at most 'end_dim', but got {first} and {last}."
             )
         merged = math.prod(x.shape[first : last + 1])
         return _ops.reshape(x, [*x.shape[:first], merged, *x.shape[last + 1 :]])
 
     def _axis(self, x: Tensor, axis: int) -> int:
         if not -x.ndim <= axis < x.ndim:
-            raise ValueError(
+            bad_value(
                 f"For 'flatten', a dimension must be in [{-x.ndim}, {x.ndim}), but got {axis}."
-                f"{where()}"
             )
         return axis % x.ndim
 
@@ -216,9 +213,9 @@ class Dropout(_Dropping):
             self._check_p(p)
             return
         if not isinstance(keep_prob, float):  # an int is likely to be meant for p
-            raise TypeError(
+            bad_type(
                 "For 'Dropout', the type of 'keep_prob' should be 'float', but got type "
-                f"'{type(keep_prob).__name__}'.{where()}"
+                f"'{type(keep_prob).__name__}'."
             )
         self.p = 1 - arguments.number(keep_prob, "Dropout", "keep_prob", above=0, most=1)
 
@@ -298,9 +295,9 @@ class Embedding(Cell):
         if padding_idx is not None:
             arguments.integer(padding_idx, "Embedding", "padding_idx", -(2**63) + 1)
             if not 0 <= padding_idx < vocab_size:
-                raise ValueError(
-                    f"For 'Embedding', the 'padding_idx' must be in range of [0, {vocab_size}), "
-                    f"but got {padding_idx} with type 'int'.{where()}"
+                bad_value(
+                    f"For 'Embedding', the 'padding_idx' must be in range of [0, {vocab_size}), but got "
+                    f"{padding_idx} with type 'int'."
                 )
             table._numpy()[padding_idx] = 0
         self.embedding_table = Parameter(table, name="embedding_table")
@@ -308,9 +305,7 @@ class Embedding(Cell):
     def construct(self, ids: Tensor) -> Tensor:
         arguments.tensor(ids, "Embedding", "ids")
         if ids.dtype.is_floating or ids.dtype == _core.bool:
-            raise TypeError(
-                f"For 'Embedding', the 'ids' must be of integers, but got {ids.dtype}.{where()}"
-            )
+            bad_type(f"For 'Embedding', the 'ids' must be of integers, but got {ids.dtype}.")
         return _ops.gather(self.embedding_table, ids, 0)
 
     def extend_repr(self) -> str:
@@ -357,9 +352,7 @@ class EmbeddingLookup(Cell):
         arguments.one_of(slice_mode, modes, owner, "slice_mode")
         self.sparse = arguments.boolean(sparse, owner, "sparse")
         if not sparse and target == "CPU":
-            raise ValueError(
-                f"For '{owner}', 'sparse' must be True when 'target' is \"CPU\".{where()}"
-            )
+            bad_value(f"For '{owner}', 'sparse' must be True when 'target' is \"CPU\".")
         self.max_norm = None
         if max_norm is not None:
             self.max_norm = arguments.number(max_norm, owner, "max_norm", above=0)
@@ -369,9 +362,8 @@ class EmbeddingLookup(Cell):
     def construct(self, indices: Tensor) -> Tensor:
         arguments.tensor(indices, "EmbeddingLookup", "indices")
         if indices.dtype.is_floating or indices.dtype == _core.bool:
-            raise TypeError(
-                "For 'EmbeddingLookup', the 'indices' must be of integers, but got "
-                f"{indices.dtype}.{where()}"
+            bad_type(
+                f"For 'EmbeddingLookup', the 'indices' must be of integers, but got {indices.dtype}."
             )
         below = _ops.less(indices, self.vocab_size)
         known = _ops.logical_and(_ops.greater_equal(indices, 0), below)
@@ -436,9 +428,9 @@ class MultiFieldEmbeddingLookup(EmbeddingLookup):
         }
         for name, value in given.items():
             if len(arguments.tensor(value, "MultiFieldEmbeddingLookup", name).shape) != 2:
-                raise ValueError(
-                    f"For 'MultiFieldEmbeddingLookup', the '{name}' must have 2 dimensions, but got "
-                    f"shape {tuple(value.shape)}.{where()}"
+                bad_value(
+                    f"For 'MultiFieldEmbeddingLookup', the '{name}' must have 2 dimensions, but got shape "
+                    f"{tuple(value.shape)}."
                 )
         rows, size = super().construct(input_indices), self.field_size
         batch, n = input_indices.shape
@@ -520,9 +512,9 @@ class BiDense(Cell):
         for name, x, n in zip(("input1", "input2"), (input1, input2), sizes, strict=True):
             arguments.tensor(x, "BiDense", name)
             if x.ndim < 2 or x.shape[-1] != n or x.shape[:-1] != input1.shape[:-1]:
-                raise ValueError(
-                    f"For 'BiDense', the inputs must be (..., {sizes[0]}) and (..., {sizes[1]}), "
-                    f"but got {list(input1.shape)} and {list(x.shape)}.{where()}"
+                bad_value(
+                    f"For 'BiDense', the inputs must be (..., {sizes[0]}) and (..., {sizes[1]}), but got "
+                    f"{list(input1.shape)} and {list(x.shape)}."
                 )
             arguments.same_dtype(x, self.weight, "BiDense")
         n, m, o = *sizes, self.out_channels
@@ -553,9 +545,7 @@ class TimeDistributed(Cell):
     def __init__(self, layer: Any, time_axis: int, reshape_with_axis: int | None = None) -> None:
         super().__init__()
         if not callable(layer):
-            raise TypeError(
-                f"For 'TimeDistributed', the layer must be a function, but got {layer!r}{where()}"
-            )
+            bad_type(f"For 'TimeDistributed', the layer must be a function, but got {layer!r}")
         self.layer = layer
         self.time_axis = arguments.integer(time_axis, "TimeDistributed", "time_axis")
         if reshape_with_axis is not None:
@@ -581,9 +571,8 @@ class TimeDistributed(Cell):
     def _joined(self, x: Tensor, time: int) -> Tensor:
         other = arguments.axis_of(self.reshape_with_axis, x.ndim, "TimeDistributed")
         if other == time:
-            raise ValueError(
-                "For 'TimeDistributed', 'reshape_with_axis' must not be the 'time_axis' "
-                f"{time}.{where()}"
+            bad_value(
+                f"For 'TimeDistributed', 'reshape_with_axis' must not be the 'time_axis' {time}."
             )
         # time right behind the other axis, and both as one
         order = [i for i in range(x.ndim) if i != time]

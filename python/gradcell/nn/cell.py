@@ -12,6 +12,7 @@ from gradcell import _core, context
 from gradcell._core import Tensor
 from gradcell.base import structure, tree
 from gradcell.base.convert import to_dtype
+from gradcell.base.errors import bad_key, bad_type, bad_value
 from gradcell.base.location import where
 from gradcell.base.signposts import SignatureOfInit, check_arguments, instead
 from gradcell.common.recompute import recompute
@@ -133,14 +134,14 @@ class Cell(GraphMode):
                 self._forget(name)
                 object.__setattr__(self, name, None)
             else:
-                raise TypeError(
+                bad_type(
                     f"Parameter '{name}' already exists in network, can not assign this type: "
-                    f"'{type(value)}' as a parameter. ({type(self).__name__}){where()}"
+                    f"'{type(value)}' as a parameter. ({type(self).__name__})"
                 )
         elif name in self._cells and value is not None:
-            raise TypeError(
-                f"Sub cell '{name}' already exists in network, can not assign this type: "
-                f"'{type(value)}' as a cell. ({type(self).__name__}){where()}"
+            bad_type(
+                f"Sub cell '{name}' already exists in network, can not assign this type: '{type(value)}' as "
+                f"a cell. ({type(self).__name__})"
             )
         elif isinstance(value, ParameterTuple):
             self._forget(name)
@@ -249,9 +250,7 @@ class Cell(GraphMode):
     def update_parameters_name(self, prefix: str = "", recurse: bool = True) -> None:
         """Names every parameter by its path of attributes, with a prefix before it."""
         if not isinstance(prefix, str):
-            raise TypeError(
-                f"update_parameters_name: prefix must be a string, got {prefix!r}{where()}"
-            )
+            bad_type(f"update_parameters_name: prefix must be a string, got {prefix!r}")
         for path, p in self.parameters_and_names(expand=recurse):
             p.name = prefix + path
 
@@ -313,14 +312,10 @@ class Cell(GraphMode):
         """
         self._check_name("insert_param_to_cell", "param_name", param_name, check_name_contain_dot)
         if param_name not in self._params and hasattr(self, param_name):
-            raise KeyError(
-                f"For 'insert_param_to_cell', {param_name!r} already exists in the network."
-                f"{where()}"
-            )
+            bad_key(f"For 'insert_param_to_cell', {param_name!r} already exists in the network.")
         if not isinstance(param, Parameter):
-            raise TypeError(
-                f"For 'insert_param_to_cell', the 'param' must be Parameter, but got "
-                f"{type(param).__name__}.{where()}"
+            bad_type(
+                f"For 'insert_param_to_cell', the 'param' must be Parameter, but got {type(param).__name__}."
             )
         self._add_parameter(param_name, param)
 
@@ -332,9 +327,9 @@ class Cell(GraphMode):
         """
         self._check_name("insert_child_to_cell", "child_name", child_name, True)
         if not isinstance(child_cell, Cell):
-            raise TypeError(
-                "For 'insert_child_to_cell', the argument 'child_cell' must be 'Cell', but got "
-                f"type {type(child_cell)}.{where()}"
+            bad_type(
+                "For 'insert_child_to_cell', the argument 'child_cell' must be 'Cell', but got type "
+                f"{type(child_cell)}."
             )
         auto_prefix, self._auto_prefix = self._auto_prefix, False  # its parameters keep their names
         try:
@@ -345,21 +340,18 @@ class Cell(GraphMode):
     @staticmethod
     def _check_name(owner: str, what: str, name: Any, no_dot: bool) -> None:
         if not isinstance(name, str):
-            raise TypeError(f"For '{owner}', the '{what}' must be str, got {type(name)}.{where()}")
+            bad_type(f"For '{owner}', the '{what}' must be str, got {type(name)}.")
         if not name or (no_dot and "." in name):
-            raise KeyError(
-                f"For '{owner}', the '{what}' must not be empty or contain '.', got {name!r}"
-                f"{where()}"
-            )
+            bad_key(f"For '{owner}', the '{what}' must not be empty or contain '.', got {name!r}")
 
     def check_names(self) -> None:
         """Raises ValueError if two parameters have the same name."""
         seen: set[str] = set()
         for path, p in self.parameters_and_names():
             if p.name in seen:
-                raise ValueError(
-                    f"The value of {p!r} ({path}) is the name of another parameter too: each must "
-                    f"have a name of its own{where()}"
+                bad_value(
+                    f"The value of {p!r} ({path}) is the name of another parameter too: each must have a "
+                    "name of its own"
                 )
             seen.add(p.name)
 
@@ -454,9 +446,7 @@ class Cell(GraphMode):
         if dst_type is not None and not isinstance(dst_type, _core.DType):
             dst_type = to_dtype(dst_type)
         if dst_type not in (_core.float16, _core.bfloat16, _core.float32, _core.float64):
-            raise ValueError(
-                f"to_float: expected float16, bfloat16, float32 or float64, got {dst_type!r}{where()}"
-            )
+            bad_value(f"to_float: expected float16, bfloat16, float32 or float64, got {dst_type!r}")
         for cell in self._walk():
             object.__setattr__(cell, "_cast_to", dst_type)
             object.__setattr__(cell, "_output_to", None)
@@ -551,9 +541,9 @@ class Cell(GraphMode):
         """
         for key in kwargs:
             if key not in _RECOMPUTE_OPTIONS:
-                raise ValueError(
+                bad_value(
                     f"For 'recompute', keyword '{key}' is not recognized! the key kwargs must be "
-                    f"{', '.join(map(repr, _RECOMPUTE_OPTIONS[-3:]))}{where()}"
+                    f"{', '.join(map(repr, _RECOMPUTE_OPTIONS[-3:]))}"
                 )
         object.__setattr__(self, "_recomputes", True)
         _core.bump_structure_version()

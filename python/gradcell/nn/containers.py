@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from gradcell import _core
-from gradcell.base.location import where
+from gradcell.base.errors import bad_index, bad_key, bad_type, unsupported
 from gradcell.base.signposts import kind_of
 from gradcell.nn.cell import Cell
 
@@ -46,9 +46,8 @@ class _Numbered(Cell):
     def _put(self, position: int, cell: Any) -> None:
         """A cell at a position, with its prefix; those behind it move up."""
         if not isinstance(cell, Cell):
-            raise TypeError(
-                f"For '{type(self).__name__}', each cell must be subclass of Cell, but got "
-                f"{kind_of(cell)}.{where()}"
+            bad_type(
+                f"For '{type(self).__name__}', each cell must be subclass of Cell, but got {kind_of(cell)}."
             )
         behind = list(self._cells.values())[position:]
         self._renumber([cell, *behind], position)
@@ -78,14 +77,13 @@ class _Numbered(Cell):
     def _position(self, index: Any) -> int:
         n = len(self._cells)
         if not isinstance(index, int) or isinstance(index, bool):
-            raise TypeError(
+            bad_type(
                 f"For '{type(self).__name__}', the index must be int or slice, but got "
-                f"{type(index).__name__}.{where()}"
+                f"{type(index).__name__}."
             )
         if not -n <= index < n:
-            raise IndexError(
+            bad_index(
                 f"For '{type(self).__name__}', the index must be in [{-n}, {n}), but got {index}."
-                f"{where()}"
             )
         return index % n
 
@@ -102,9 +100,8 @@ class _Numbered(Cell):
         children = list(self._cells.values())
         position = self._position(index)
         if not isinstance(cell, Cell):
-            raise TypeError(
-                f"For '{type(self).__name__}', each cell must be subclass of Cell, but got "
-                f"{kind_of(cell)}.{where()}"
+            bad_type(
+                f"For '{type(self).__name__}', each cell must be subclass of Cell, but got {kind_of(cell)}."
             )
         children[position] = cell
         self._renumber(children)
@@ -122,18 +119,16 @@ class _Numbered(Cell):
         """A cell before a position. Raises IndexError, TypeError."""
         n = len(self)
         if not isinstance(index, int) or not -n <= index <= n:
-            raise IndexError(
+            bad_index(
                 f"For '{type(self).__name__}', the index must be in [{-n}, {n}], but got {index}."
-                f"{where()}"
             )
         self._put(index % n if index < 0 else index, cell)
 
     def extend(self, cells: Iterable[Cell]) -> Any:
         """Cells at the end. Returns itself. Raises TypeError if it is not a list of cells."""
         if not isinstance(cells, (list, tuple, _Numbered)):
-            raise TypeError(
-                f"For '{type(self).__name__}', the cells must be a list, but got "
-                f"{type(cells).__name__}.{where()}"
+            bad_type(
+                f"For '{type(self).__name__}', the cells must be a list, but got {type(cells).__name__}."
             )
         for cell in list(cells):
             self.append(cell)
@@ -157,16 +152,15 @@ class SequentialCell(_Numbered):
             for name, cell in args[0].items():
                 self._check_name("SequentialCell", "name", name, True)
                 if not isinstance(cell, Cell):
-                    raise TypeError(
-                        f"For 'SequentialCell', each cell must be subclass of Cell, but got "
-                        f"{kind_of(cell)}.{where()}"
+                    bad_type(
+                        f"For 'SequentialCell', each cell must be subclass of Cell, but got {kind_of(cell)}."
                     )
                 self._add_cell(name, cell)
             return
         elif len(args) == 1 and not isinstance(args[0], Cell):
-            raise TypeError(
+            bad_type(
                 "For 'SequentialCell', the 'args[0]' must be Cell, list or orderedDict, but got "
-                f"{type(args[0]).__name__}{where()}"
+                f"{type(args[0]).__name__}"
             )
         for cell in args:
             self.append(cell)
@@ -203,7 +197,7 @@ class CellList(_Numbered):
 
     def construct(self, *inputs: Any) -> Any:
         """Not defined: a list computes nothing."""
-        raise NotImplementedError(f"CellList is a list of cells and cannot be called{where()}")
+        unsupported("CellList is a list of cells and cannot be called")
 
 
 class CellDict(Cell):
@@ -219,30 +213,25 @@ class CellDict(Cell):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(auto_prefix=kwargs.get("auto_prefix", True))
         if len(args) > 1:
-            raise TypeError(
-                f"For 'CellDict', at most one argument is taken, but got {len(args)}.{where()}"
-            )
+            bad_type(f"For 'CellDict', at most one argument is taken, but got {len(args)}.")
         if args:
             self.update(args[0])
 
     def __getitem__(self, key: str) -> Cell:
         if key not in self._cells:
-            raise KeyError(f"CellDict has no cell {key!r}{where()}")
+            bad_key(f"CellDict has no cell {key!r}")
         cell: Cell = self._cells[key]
         return cell
 
     def __setitem__(self, key: str, cell: Cell) -> None:
         if not isinstance(key, str):
-            raise TypeError(
-                f"For 'CellDict', each key must be str, but got {type(key).__name__}.{where()}"
-            )
+            bad_type(f"For 'CellDict', each key must be str, but got {type(key).__name__}.")
         if not isinstance(cell, Cell):
-            raise TypeError(
-                "For 'CellDict', each cell must be subclass of Cell, but got "
-                f"{kind_of(cell)}.{where()}"
+            bad_type(
+                f"For 'CellDict', each cell must be subclass of Cell, but got {kind_of(cell)}."
             )
         if not key or "." in key or (key not in self._cells and hasattr(self, key)):
-            raise KeyError(f"For 'CellDict', the key {key!r} cannot be used.{where()}")
+            bad_key(f"For 'CellDict', the key {key!r} cannot be used.")
         prefix = _prefix_of(self._cells)
         self._add_cell(key, cell)
         if prefix and self._auto_prefix:
@@ -291,4 +280,4 @@ class CellDict(Cell):
 
     def construct(self, *inputs: Any) -> Any:
         """Not defined: a dict computes nothing."""
-        raise NotImplementedError(f"CellDict is a dict of cells and cannot be called{where()}")
+        unsupported("CellDict is a dict of cells and cannot be called")

@@ -23,7 +23,17 @@ __all__ = [
 ]
 
 
-def _rates(total_step: int, step_per_epoch: int, rate: Callable[[int], float]) -> list[float]:
+def _rates(
+    owner: str,
+    total_step: int,
+    step_per_epoch: int,
+    epochs: dict[str, int],
+    rate: Callable[[int], float],
+) -> list[float]:
+    """rate(epoch) of each step. epochs: arguments that count some, by name."""
+    counts = {"total_step": total_step, "step_per_epoch": step_per_epoch, **epochs}
+    for name, count in counts.items():
+        arguments.integer(count, owner, name, 1)
     return [rate(i // step_per_epoch) for i in range(total_step)]
 
 
@@ -39,15 +49,12 @@ def _decay(
 ) -> list[float]:
     arguments.number(learning_rate, owner, "learning_rate", above=0)
     arguments.number(decay_rate, owner, "decay_rate", above=0)
-    arguments.integer(total_step, owner, "total_step", 1)
-    arguments.integer(step_per_epoch, owner, "step_per_epoch", 1)
-    arguments.integer(decay_epoch, owner, "decay_epoch", 1)
     arguments.boolean(is_stair, owner, "is_stair")
 
     def rate(epoch: int) -> float:
         return value(epoch // decay_epoch if is_stair else epoch / decay_epoch)
 
-    return _rates(total_step, step_per_epoch, rate)
+    return _rates(owner, total_step, step_per_epoch, {"decay_epoch": decay_epoch}, rate)
 
 
 def piecewise_constant_lr(milestone: Any, learning_rates: Any) -> list[float]:
@@ -158,15 +165,12 @@ def cosine_decay_lr(
     arguments.number(max_lr, owner, "max_lr", above=0)
     if min_lr >= max_lr:
         bad_value(f"{owner}: 'max_lr' must be greater than 'min_lr'")
-    arguments.integer(total_step, owner, "total_step", 1)
-    arguments.integer(step_per_epoch, owner, "step_per_epoch", 1)
-    arguments.integer(decay_epoch, owner, "decay_epoch", 1)
 
     def rate(epoch: int) -> float:
         angle = math.pi * min(epoch, decay_epoch) / decay_epoch
         return min_lr + 0.5 * (max_lr - min_lr) * (1 + math.cos(angle))
 
-    return _rates(total_step, step_per_epoch, rate)
+    return _rates(owner, total_step, step_per_epoch, {"decay_epoch": decay_epoch}, rate)
 
 
 def polynomial_decay_lr(
@@ -188,9 +192,6 @@ def polynomial_decay_lr(
     arguments.number(learning_rate, owner, "learning_rate", above=0)
     arguments.number(end_learning_rate, owner, "end_learning_rate", least=0)
     arguments.number(power, owner, "power", above=0)
-    arguments.integer(total_step, owner, "total_step", 1)
-    arguments.integer(step_per_epoch, owner, "step_per_epoch", 1)
-    arguments.integer(decay_epoch, owner, "decay_epoch", 1)
     arguments.boolean(update_decay_epoch, owner, "update_decay_epoch")
 
     def rate(epoch: int) -> float:
@@ -198,7 +199,7 @@ def polynomial_decay_lr(
         rest = (1 - min(epoch, d) / d) ** power
         return (learning_rate - end_learning_rate) * rest + end_learning_rate
 
-    return _rates(total_step, step_per_epoch, rate)
+    return _rates(owner, total_step, step_per_epoch, {"decay_epoch": decay_epoch}, rate)
 
 
 def warmup_lr(
@@ -211,13 +212,11 @@ def warmup_lr(
     """
     owner = "warmup_lr"
     arguments.number(learning_rate, owner, "learning_rate", least=0)
-    arguments.integer(total_step, owner, "total_step", 1)
-    arguments.integer(step_per_epoch, owner, "step_per_epoch", 1)
-    if warmup_epoch != 0:
-        arguments.integer(warmup_epoch, owner, "warmup_epoch", 1)
     return _rates(
+        owner,
         total_step,
         step_per_epoch,
+        {} if warmup_epoch == 0 else {"warmup_epoch": warmup_epoch},
         lambda e: learning_rate * min(e, warmup_epoch) / warmup_epoch
         if warmup_epoch
         else learning_rate,

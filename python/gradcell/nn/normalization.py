@@ -19,6 +19,7 @@ from gradcell.communication.management import (
     has_group,
 )
 from gradcell.nn.cell import Cell
+from gradcell.ops.networks.norms import moments, scaled
 from gradcell.tensors.parameter import Parameter
 
 __all__ = [
@@ -37,13 +38,6 @@ __all__ = [
 def _widened(x: Tensor) -> Tensor:
     """Half types as float32: statistics need the digits."""
     return _ops.cast(x, _core.float32) if x.dtype.itemsize < 4 else x
-
-
-def _moments(x: Tensor, axes: list[int]) -> tuple[Tensor, Tensor, Tensor]:
-    """(mean, x - mean, variance), the moments with axes of size 1."""
-    mean = _ops.mean(x, axes, True)
-    centred = _ops.sub(x, mean)
-    return mean, centred, _ops.mean(_ops.square(centred), axes, True)
 
 
 class _BatchNorm(Cell):
@@ -118,7 +112,7 @@ class _BatchNorm(Cell):
 
     def _of_batch(self, x: Tensor) -> tuple[Tensor, Tensor]:
         axes = [0, *range(2, x.ndim)]
-        mean, centred, variance = _moments(x, axes)
+        mean, centred, variance = moments(x, axes)
         count = x.size // self.num_features
         unbiased = _ops.mul(variance, count / max(count - 1, 1))
         if count:
@@ -300,7 +294,7 @@ class _InstanceNorm(_BatchNorm):
 
     def construct(self, x: Tensor) -> Tensor:
         self._check(x)
-        _, centred, variance = _moments(_widened(x), list(range(2, x.ndim)))
+        _, centred, variance = moments(_widened(x), list(range(2, x.ndim)))
         return self._scaled(x, centred, variance)
 
 
@@ -382,8 +376,8 @@ class LayerNorm(Cell):
                 "For 'LayerNorm', gamma or beta shape must match input shape, but got input shape: "
                 f"{list(input_x.shape)}, gamma shape: {list(self.normalized_shape)}."
             )
-        _, centred, variance = _moments(_widened(input_x), list(range(first, input_x.ndim)))
-        normal = _ops.mul(centred, _ops.rsqrt(_ops.add(variance, self.epsilon)))
+        _, centred, variance = moments(_widened(input_x), list(range(first, input_x.ndim)))
+        normal = scaled(centred, variance, self.epsilon)
         out = _ops.add(_ops.mul(normal, self._params["gamma"]), self._params["beta"])
         return _ops.cast(out, input_x.dtype)
 
@@ -447,9 +441,8 @@ class GroupNorm(Cell):
             )
         group = math.prod(x.shape[1:]) // self.num_groups
         grouped = _ops.reshape(_widened(x), [x.shape[0], self.num_groups, group])
-        _, centred, variance = _moments(grouped, [2])
-        normal = _ops.mul(centred, _ops.rsqrt(_ops.add(variance, self.eps)))
-        normal = _ops.reshape(normal, list(x.shape))
+        _, centred, variance = moments(grouped, [2])
+        normal = _ops.reshape(scaled(centred, variance, self.eps), list(x.shape))
         row = [-1] + [1] * (x.ndim - 2)
         out = _ops.mul(normal, _ops.reshape(self._params["gamma"], row))
         return _ops.cast(_ops.add(out, _ops.reshape(self._params["beta"], row)), x.dtype)

@@ -47,8 +47,8 @@ def one_plan(function: Callable[P, R]) -> Callable[P, R]:
             out = traced(*args, **kwargs)
             forms._stop()
             return out
-        except Exception:
-            traced(*args, **kwargs)  # what is wrong with the arguments says the call as it is
+        except Exception:  # of the op's own code: it is raised again, none of it is kept
+            traced(*args, **kwargs)  # wrong arguments are refused here, in the op's words
             raise
 
     forms = _core.Dispatcher(traced, _MOST_FORMS, again)

@@ -21,6 +21,7 @@ from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import arguments
 from gradcell.base.convert import little_endian
+from gradcell.base.errors import bad_type, bad_value, unsupported
 from gradcell.base.location import where
 from gradcell.communication.comm_func import part_of
 from gradcell.communication.management import get_rank
@@ -64,9 +65,9 @@ def _named(save_obj: Any) -> list[tuple[str, Tensor]]:
             return [(p.name, p) for p in save_obj]
         if all(isinstance(i, dict) and {"name", "data"} <= set(i) for i in save_obj):
             return [(i["name"], i["data"]) for i in save_obj]
-    raise TypeError(
-        "save_checkpoint: expected a Cell, a dict of tensors, a list of Parameters or of dicts "
-        f"with 'name' and 'data', but got {type(save_obj).__name__}{where()}"
+    bad_type(
+        "save_checkpoint: expected a Cell, a dict of tensors, a list of Parameters or of dicts with 'name' "
+        f"and 'data', but got {type(save_obj).__name__}"
     )
 
 
@@ -77,17 +78,15 @@ def _path(name: Any, form: str, owner: str, folder: type[OSError | ValueError]) 
     """The file's path, with the ending of the format. Raises TypeError for anything that is not a name,
     ValueError for an empty one and another format, `folder` for a folder's."""
     if not isinstance(name, (str, os.PathLike)):
-        raise TypeError(
+        bad_type(
             f"For '{owner}', the 'ckpt_file_name' must be string, but got "
-            f"{type(name).__name__}{_SAVED_FIRST * (owner == 'save_checkpoint')}{where()}"
+            f"{type(name).__name__}{_SAVED_FIRST * (owner == 'save_checkpoint')}"
         )
     if form not in ("ckpt", "safetensors"):
-        raise ValueError(
-            f"{owner}: 'format' must be 'ckpt' or 'safetensors', got {form!r}{where()}"
-        )
+        bad_value(f"{owner}: 'format' must be 'ckpt' or 'safetensors', got {form!r}")
     path = os.fspath(name)
     if not path:
-        raise ValueError(f"{owner}: 'ckpt_file_name' is empty{where()}")
+        bad_value(f"{owner}: 'ckpt_file_name' is empty")
     if os.path.isdir(path) or path.endswith(os.sep):
         raise folder(f"{owner}: {path!r} is a folder; it must be a file's name{where()}")
     endings = (".ckpt", ".safetensors") if form == "ckpt" else (".safetensors",)
@@ -154,7 +153,7 @@ def save_checkpoint(
     folder among it.
     """
     if enc_key is not None:
-        raise NotImplementedError(f"save_checkpoint: encryption is not implemented{where()}")
+        unsupported("save_checkpoint: encryption is not implemented")
     path = _path(ckpt_file_name, format, "save_checkpoint", IsADirectoryError)
     if not os.path.isdir(os.path.dirname(os.path.abspath(path))):
         raise FileNotFoundError(f"save_checkpoint: there is no folder for {path!r}{where()}")
@@ -163,25 +162,24 @@ def save_checkpoint(
     value: Any
     for name, value in _named(save_obj):
         if not isinstance(name, str) or not isinstance(value, (Tensor, np.ndarray)):
-            raise TypeError(
-                f"save_checkpoint: expected tensors by name, got {type(value).__name__} for "
-                f"{name!r}{where()}"
+            bad_type(
+                f"save_checkpoint: expected tensors by name, got {type(value).__name__} for {name!r}"
             )
         if name in items:
-            raise ValueError(f"save_checkpoint: the name {name!r} appears twice{where()}")
+            bad_value(f"save_checkpoint: the name {name!r} appears twice")
         if choice_func is None or choice_func(name):
             items[name] = value
     for name, value in (append_dict or {}).items():
         if name in items:
-            raise ValueError(f"save_checkpoint: the name {name!r} appears twice{where()}")
+            bad_value(f"save_checkpoint: the name {name!r} appears twice")
         if isinstance(value, str):
             texts[name] = value
         elif isinstance(value, (bool, int, float, Tensor, np.ndarray, np.generic)):
             items[name] = value
         else:
-            raise TypeError(
-                f"save_checkpoint: append_dict[{name!r}] must be a tensor, a number or a string, "
-                f"got {type(value).__name__}{where()}"
+            bad_type(
+                f"save_checkpoint: append_dict[{name!r}] must be a tensor, a number or a string, got "
+                f"{type(value).__name__}"
             )
     if _put_together(items) and get_rank() != 0:
         return
@@ -214,7 +212,7 @@ def save_checkpoint(
 
 
 def _fail(path: str, what: str) -> None:
-    raise ValueError(f"load_checkpoint: {path}: {what}{where()}")
+    bad_value(f"load_checkpoint: {path}: {what}")
 
 
 def _header(path: str, data: bytes) -> tuple[dict[str, Any], int]:
@@ -328,7 +326,7 @@ def load_checkpoint(
     then.
     """
     if dec_key is not None:
-        raise NotImplementedError(f"load_checkpoint: encryption is not implemented{where()}")
+        unsupported("load_checkpoint: encryption is not implemented")
     with_ending = _path(ckpt_file_name, format, "load_checkpoint", ValueError)
     path = os.fspath(ckpt_file_name)
     if not os.path.exists(path) and os.path.exists(with_ending):
@@ -372,14 +370,14 @@ def load_param_into_net(
     Raises TypeError for wrong types or dtypes, ValueError for another shape; then net is as it was.
     """
     if not isinstance(net, Cell):
-        raise TypeError(
-            f"load_param_into_net: expected a Cell, got {type(net).__name__}; it is "
-            f"load_param_into_net(net, parameters){where()}"
+        bad_type(
+            f"load_param_into_net: expected a Cell, got {type(net).__name__}; it is load_param_into_net(net, "
+            "parameters)"
         )
     if not isinstance(parameter_dict, dict):
-        raise TypeError(
+        bad_type(
             f"load_param_into_net: expected a dict, got {type(parameter_dict).__name__}; "
-            f"load_checkpoint(path) reads one from a file{where()}"
+            "load_checkpoint(path) reads one from a file"
         )
     arguments.boolean(strict_load, "load_param_into_net", "strict_load")
     own = {p.name: p for p in net.get_parameters()}
@@ -389,9 +387,8 @@ def load_param_into_net(
         if p is None:
             continue
         if not isinstance(value, Tensor):
-            raise TypeError(
-                f"load_param_into_net: {name!r} must be a Parameter, got "
-                f"{type(value).__name__}{where()}"
+            bad_type(
+                f"load_param_into_net: {name!r} must be a Parameter, got {type(value).__name__}"
             )
         value = _own_part(p, value)
         _check_fits(name, p, value, strict_load)
@@ -430,13 +427,12 @@ def _copied(value: Tensor) -> Tensor:
 
 def _check_fits(name: str, p: Parameter, value: Tensor, strict: bool) -> None:
     if tuple(p.shape) != tuple(value.shape):
-        raise ValueError(
-            f"load_param_into_net: {name!r} has shape {list(p.shape)} in the network and "
-            f"{list(value.shape)} in the checkpoint{where()}"
+        bad_value(
+            f"load_param_into_net: {name!r} has shape {list(p.shape)} in the network and {list(value.shape)} "
+            "in the checkpoint"
         )
     castable = not strict and p.dtype.is_floating and value.dtype.is_floating
     if p.dtype != value.dtype and not castable:
-        raise TypeError(
-            f"load_param_into_net: {name!r} is {p.dtype} in the network and {value.dtype} in the "
-            f"checkpoint{where()}"
+        bad_type(
+            f"load_param_into_net: {name!r} is {p.dtype} in the network and {value.dtype} in the checkpoint"
         )

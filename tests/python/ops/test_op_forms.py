@@ -214,3 +214,20 @@ def test_a_cell_changes_nothing() -> None:
         net.set_train(training)
         for found in three(lambda: ops.softmax(x)):
             assert np.array_equal(found.asnumpy(), want)
+
+
+def test_a_fault_in_making_a_form_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is raised, rather than turned into a slow path that nobody sees."""
+
+    def broken(*args: Any) -> Any:
+        raise RuntimeError("no form of it")
+
+    @one_plan
+    def double(x: Tensor) -> Tensor:
+        return x * 2 + x
+
+    x = Tensor(X)
+    np.testing.assert_array_equal(double(x).asnumpy(), X * 3)
+    monkeypatch.setattr("gradcell.ops.one_plan._with_form", broken)
+    with pytest.raises(RuntimeError, match="no form of it"):
+        double(x)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradcell.base.errors import bad_type as _bad_type
-from gradcell.base.location import where as _where
+from gradcell.base import errors as _errors
 from gradcell.nn.metrics import classification, confusion, values
 from gradcell.nn.metrics.classification import *  # noqa: F403
 from gradcell.nn.metrics.confusion import *  # noqa: F403
@@ -48,7 +47,7 @@ def get_metric_fn(name: str, *args: Any, **kwargs: Any) -> Any:
     KeyError for an unknown one.
     """
     if name not in _BY_NAME:
-        raise KeyError(f"{name!r} is not a metric; the metrics are {', '.join(_BY_NAME)}{_where()}")
+        _errors.bad_key(f"{name!r} is not a metric; the metrics are {', '.join(_BY_NAME)}")
     return _BY_NAME[name](*args, **kwargs)
 
 
@@ -62,14 +61,16 @@ def get_metrics(metrics: Any) -> dict[str, Metric]:
     if isinstance(metrics, dict):
         for name, metric in metrics.items():
             if not isinstance(name, str) or not isinstance(metric, Metric):
-                _bad_type(
+                _errors.bad_type(
                     f"Model: metrics must map names to Metrics, got {type(metric).__name__} for {name!r}"
                 )
         return dict(metrics)
     if isinstance(metrics, (set, list, tuple)):
         ordered = sorted(metrics) if isinstance(metrics, set) else metrics
         return {name: get_metric_fn(name) for name in ordered}
-    _bad_type(f"Model: metrics must be a dict or a set of names, got {type(metrics).__name__}")
+    _errors.bad_type(
+        f"Model: metrics must be a dict or a set of names, got {type(metrics).__name__}"
+    )
 
 
 __all__ = [

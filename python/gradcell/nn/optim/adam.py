@@ -22,7 +22,17 @@ def _power(base: float, step: Tensor) -> tuple[Tensor, Tensor]:
     return _ops.exp(exponent), -_ops.expm1(exponent)
 
 
-class Adam(Optimizer):
+class _Moments(Optimizer):
+    """What optimisers of two moments share."""
+
+    def _set_betas(self, beta1: float, beta2: float, eps: float) -> None:
+        """Keeps the decays of two moments, in (0, 1), and what is added to a root."""
+        self.beta1 = arguments.number(beta1, self.cls_name, "beta1", above=0, below=1)
+        self.beta2 = arguments.number(beta2, self.cls_name, "beta2", above=0, below=1)
+        self.eps = arguments.number(eps, self.cls_name, "eps", above=0)
+
+
+class Adam(_Moments):
     """Adam (Kingma and Ba 2015, section 2, in the form with the corrections in the learning rate).
 
         m = beta1 * m + (1 - beta1) * g;   v = beta2 * v + (1 - beta2) * g * g
@@ -61,9 +71,7 @@ class Adam(Optimizer):
         arguments.boolean(use_locking, self.cls_name, "use_locking")
         arguments.boolean(use_nesterov, self.cls_name, "use_nesterov")
         arguments.boolean(use_amsgrad, self.cls_name, "use_amsgrad")
-        self.beta1 = arguments.number(beta1, self.cls_name, "beta1", above=0, below=1)
-        self.beta2 = arguments.number(beta2, self.cls_name, "beta2", above=0, below=1)
-        self.eps = arguments.number(eps, self.cls_name, "eps", above=0)
+        self._set_betas(beta1, beta2, eps)
         self.use_nesterov, self.use_amsgrad = use_nesterov, use_amsgrad
         ones = _ops.full(list(self._power_shape), 1.0, _core.float32)
         self.beta1_power = Parameter(Tensor(ones), name="beta1_power")
@@ -91,7 +99,25 @@ class Adam(Optimizer):
         return p - (lr * scalars) * m / (_ops.sqrt(v) + self.eps)
 
 
-class AdamWeightDecay(Optimizer):
+class Decoupled(_Moments):
+    """What those of them share whose decay is part of the update."""
+
+    def _set_moments(self, beta1: float, beta2: float, eps: float, name: str) -> None:
+        self._set_betas(beta1, beta2, eps)
+        self.moments1 = self.state(f"{name}_m")
+        self.moments2 = self.state(f"{name}_v")
+
+    def _next_moments(self, k: int, g: Tensor) -> tuple[Tensor, Tensor]:
+        b1, b2 = self.beta1, self.beta2
+        m = assign(self.moments1[k], b1 * self.moments1[k] + (1.0 - b1) * g)
+        return m, assign(self.moments2[k], b2 * self.moments2[k] + (1.0 - b2) * (g * g))
+
+    def decay_weight(self, gradients: Any) -> tuple[Tensor, ...]:
+        """The gradients: the decay is part of the update."""
+        return tuple(gradients)
+
+
+class AdamWeightDecay(Decoupled):
     """Adam with decoupled weight decay (Loshchilov and Hutter 2019) and, as in MindSpore and BERT's
     training, no correction of the moments' start.
 
@@ -112,20 +138,10 @@ class AdamWeightDecay(Optimizer):
         weight_decay: Any = 0.0,
     ) -> None:
         super().__init__(learning_rate, params, weight_decay)
-        self.beta1 = arguments.number(beta1, self.cls_name, "beta1", above=0, below=1)
-        self.beta2 = arguments.number(beta2, self.cls_name, "beta2", above=0, below=1)
-        self.eps = arguments.number(eps, self.cls_name, "eps", above=0)
-        self.moments1 = self.state("adam_m")
-        self.moments2 = self.state("adam_v")
-
-    def decay_weight(self, gradients: Any) -> tuple[Tensor, ...]:
-        """The gradients: the decay acts on the parameters."""
-        return tuple(gradients)
+        self._set_moments(beta1, beta2, eps, "adam")
 
     def update_parameter(self, k: int, p: Tensor, g: Tensor, lr: Tensor, scalars: Any) -> Tensor:
-        b1, b2 = self.beta1, self.beta2
-        m = assign(self.moments1[k], b1 * self.moments1[k] + (1.0 - b1) * g)
-        v = assign(self.moments2[k], b2 * self.moments2[k] + (1.0 - b2) * (g * g))
+        m, v = self._next_moments(k, g)
         update = m / (_ops.sqrt(v) + self.eps)
         factor = self._decay_factor(k)
         return p - lr * (update if factor is None else update + factor * p)
@@ -167,7 +183,7 @@ class AdamOffload(LazyAdam):
     """Adam that MindSpore runs on the host: here it runs where everything does."""
 
 
-class AdaMax(Optimizer):
+class AdaMax(_Moments):
     """The AdaMax optimiser (Kingma and Ba 2015, algorithm 2).
 
         m = beta1 * m + (1 - beta1) * g;   v = max(beta2 * v, |g|)
@@ -188,9 +204,7 @@ class AdaMax(Optimizer):
         loss_scale: float = 1.0,
     ) -> None:
         super().__init__(learning_rate, params, weight_decay, loss_scale)
-        self.beta1 = arguments.number(beta1, self.cls_name, "beta1", above=0, below=1)
-        self.beta2 = arguments.number(beta2, self.cls_name, "beta2", above=0, below=1)
-        self.eps = arguments.number(eps, self.cls_name, "eps", above=0)
+        self._set_betas(beta1, beta2, eps)
         self.beta1_power = Parameter(Tensor([1.0], _core.float32), name="beta1_power")
         self.moment1 = self.state("moment1")
         self.moment2 = self.state("moment2")

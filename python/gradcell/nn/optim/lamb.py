@@ -7,8 +7,7 @@ from typing import Any
 
 from gradcell import _core
 from gradcell._core import Tensor
-from gradcell.base import arguments
-from gradcell.nn.optim.optimizer import Optimizer, assign
+from gradcell.nn.optim.adam import Decoupled
 
 _ops = _core.ops
 
@@ -17,7 +16,7 @@ def _norm(x: Tensor) -> Tensor:
     return _ops.sqrt(_ops.reduce_sum(x * x))
 
 
-class Lamb(Optimizer):
+class Lamb(Decoupled):
     """LAMB (You et al. 2020, algorithm 2), the trust ratio not clipped.
 
         m, v and their corrections as in Adam
@@ -40,15 +39,7 @@ class Lamb(Optimizer):
         weight_decay: Any = 0.0,
     ) -> None:
         super().__init__(learning_rate, params, weight_decay)
-        self.beta1 = arguments.number(beta1, self.cls_name, "beta1", above=0, below=1)
-        self.beta2 = arguments.number(beta2, self.cls_name, "beta2", above=0, below=1)
-        self.eps = arguments.number(eps, self.cls_name, "eps", above=0)
-        self.moments1 = self.state("lamb_m")
-        self.moments2 = self.state("lamb_v")
-
-    def decay_weight(self, gradients: Any) -> tuple[Tensor, ...]:
-        """The gradients: the decay is part of the update."""
-        return tuple(gradients)
+        self._set_moments(beta1, beta2, eps, "lamb")
 
     def step_scalars(self, step: Tensor) -> Any:
         rest1 = -_ops.expm1(step * math.log(self.beta1))
@@ -56,9 +47,7 @@ class Lamb(Optimizer):
         return 1.0 / rest1, 1.0 / rest2
 
     def update_parameter(self, k: int, p: Tensor, g: Tensor, lr: Tensor, scalars: Any) -> Tensor:
-        b1, b2 = self.beta1, self.beta2
-        m = assign(self.moments1[k], b1 * self.moments1[k] + (1.0 - b1) * g)
-        v = assign(self.moments2[k], b2 * self.moments2[k] + (1.0 - b2) * (g * g))
+        m, v = self._next_moments(k, g)
         r = m * scalars[0] / (_ops.sqrt(v * scalars[1]) + self.eps)
         factor = self._decay_factor(k)
         if factor is not None:

@@ -17,7 +17,7 @@ import numpy as np
 from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import arguments
-from gradcell.base.location import where
+from gradcell.base.errors import bad_key, bad_type, bad_value, unsupported
 from gradcell.communication.sharing import _get_enable_parallel_optimizer
 from gradcell.nn.cell import Cell
 from gradcell.nn.learning_rate_schedule import LearningRateSchedule
@@ -161,9 +161,9 @@ class Optimizer(Cell):
         from gradcell.communication.buckets import StateShards
 
         if not self.by_elements:
-            raise NotImplementedError(
-                f"{self.cls_name}: enable_parallel_optimizer is for optimisers that update each "
-                f"element by itself; this one needs whole parameters{where()}"
+            unsupported(
+                f"{self.cls_name}: enable_parallel_optimizer is for optimisers that update each element by "
+                "itself; this one needs whole parameters"
             )
         return StateShards(self.parameters)
 
@@ -171,20 +171,18 @@ class Optimizer(Cell):
 
     def _listed(self, parameters: Any) -> list[Any]:
         if isinstance(parameters, (Parameter, dict, str)) or not isinstance(parameters, Iterable):
-            raise TypeError(
+            bad_type(
                 f"For '{self.cls_name}', the argument parameters must be Iterable type, but got "
-                f"{type(parameters)}{_way_out(parameters)}.{where()}"
+                f"{type(parameters)}{_way_out(parameters)}."
             )
         items = list(parameters)
         if not items:
-            raise ValueError(
-                f"For '{self.cls_name}', the argument parameters must not be empty.{where()}"
-            )
+            bad_value(f"For '{self.cls_name}', the argument parameters must not be empty.")
         kinds = {dict if isinstance(i, dict) else Parameter for i in items}
         if len(kinds) > 1 or not all(isinstance(i, (dict, Parameter)) for i in items):
-            raise TypeError(
-                f"For '{self.cls_name}', all elements of the argument 'parameters' must be "
-                f"'Parameter' or 'dict', please check the 'parameters'.{where()}"
+            bad_type(
+                f"For '{self.cls_name}', all elements of the argument 'parameters' must be 'Parameter' or "
+                "'dict', please check the 'parameters'."
             )
         return items
 
@@ -197,61 +195,53 @@ class Optimizer(Cell):
         for item in items:
             unknown = [k for k in item if k not in _GROUP_KEYS]
             if unknown:
-                raise KeyError(
-                    f"For '{self.cls_name}', a parameter group has the key {unknown[0]!r}; the "
-                    f"keys are {', '.join(_GROUP_KEYS)}{where()}"
+                bad_key(
+                    f"For '{self.cls_name}', a parameter group has the key {unknown[0]!r}; the keys are "
+                    f"{', '.join(_GROUP_KEYS)}"
                 )
             if "order_params" in item:
                 if len(item) > 1:
-                    raise ValueError(
-                        f"For '{self.cls_name}', 'order_params' must be the only key of its "
-                        f"dict{where()}"
+                    bad_value(
+                        f"For '{self.cls_name}', 'order_params' must be the only key of its dict"
                     )
                 continue
             if "params" not in item:
-                raise KeyError(f"For '{self.cls_name}', a group has no 'params'{where()}")
+                bad_key(f"For '{self.cls_name}', a group has no 'params'")
             params = list(item["params"])
             if not params:
-                raise ValueError(
-                    f"For '{self.cls_name}', a parameter group must not be empty.{where()}"
-                )
+                bad_value(f"For '{self.cls_name}', a parameter group must not be empty.")
             for p in params:
                 if not isinstance(p, Parameter):
-                    raise TypeError(
+                    bad_type(
                         f"For '{self.cls_name}', the 'params' of a group must be Parameters, got "
-                        f"{type(p).__name__}{where()}"
+                        f"{type(p).__name__}"
                     )
             arguments.boolean(
                 item.get("grad_centralization", False), self.cls_name, "grad_centralization"
             )
             groups.append({**default, **item, "params": params, "own_lr": "lr" in item})
         if not groups:
-            raise ValueError(
-                f"For '{self.cls_name}', the argument parameters must not be empty.{where()}"
-            )
+            bad_value(f"For '{self.cls_name}', the argument parameters must not be empty.")
         return groups
 
     def _order(self, items: list[Any], params: list[Parameter]) -> list[Parameter]:
         seen: set[int] = set()
         for p in params:
             if id(p) in seen:
-                raise ValueError(
-                    f"For '{self.cls_name}', the parameter {p.name!r} is given twice{where()}"
-                )
+                bad_value(f"For '{self.cls_name}', the parameter {p.name!r} is given twice")
             seen.add(id(p))
             if not p.dtype.is_floating:
-                raise TypeError(
-                    f"For '{self.cls_name}', the parameter {p.name!r} has dtype {p.dtype}, which "
-                    f"cannot be trained{where()}"
+                bad_type(
+                    f"For '{self.cls_name}', the parameter {p.name!r} has dtype {p.dtype}, which cannot be "
+                    "trained"
                 )
         orders = [i["order_params"] for i in items if isinstance(i, dict) and "order_params" in i]
         if not orders:
             return params
         ordered = list(orders[0])
         if {id(p) for p in ordered} != seen or len(ordered) != len(params):
-            raise ValueError(
-                f"For '{self.cls_name}', 'order_params' must hold each parameter of the groups "
-                f"once{where()}"
+            bad_value(
+                f"For '{self.cls_name}', 'order_params' must hold each parameter of the groups once"
             )
         return ordered
 
@@ -259,9 +249,9 @@ class Optimizer(Cell):
         taken = {p.name for p in self._params.values()}
         for p in params:
             if p.name in taken:
-                raise ValueError(
-                    f"For '{self.cls_name}', the name of the parameter {p.name!r} is the "
-                    f"optimiser's own; rename it{where()}"
+                bad_value(
+                    f"For '{self.cls_name}', the name of the parameter {p.name!r} is the optimiser's own; "
+                    "rename it"
                 )
         return ParameterTuple(params)
 
@@ -271,9 +261,9 @@ class Optimizer(Cell):
             return rate
         if isinstance(rate, Tensor):
             if rate.ndim > 1:
-                raise ValueError(
-                    f"For '{self.cls_name}', a learning rate Tensor must have 0 or 1 dimensions, "
-                    f"but got {rate.ndim}{where()}"
+                bad_value(
+                    f"For '{self.cls_name}', a learning rate Tensor must have 0 or 1 dimensions, but got "
+                    f"{rate.ndim}"
                 )
             values = np.array(rate.asnumpy(), np.float64)
         elif isinstance(rate, (int, float, np.number)) and not isinstance(rate, bool):
@@ -281,17 +271,17 @@ class Optimizer(Cell):
         elif isinstance(rate, Iterable) and not isinstance(rate, (str, bytes, dict)):
             values = np.array([float(v) for v in rate], np.float64)
         else:
-            raise TypeError(
-                f"For '{self.cls_name}', the learning rate must be a number, a Tensor, an iterable "
-                f"or a LearningRateSchedule, but got {type(rate).__name__}{where()}"
+            bad_type(
+                f"For '{self.cls_name}', the learning rate must be a number, a Tensor, an iterable or a "
+                f"LearningRateSchedule, but got {type(rate).__name__}"
             )
         if values.size == 0:
-            raise ValueError(f"For '{self.cls_name}', the learning rates are empty{where()}")
+            bad_value(f"For '{self.cls_name}', the learning rates are empty")
         bad = values[~(np.isfinite(values) & (values >= 0))]
         if bad.size:
-            raise ValueError(
+            bad_value(
                 f"For '{self.cls_name}', the 'learning rate' must be float and must >= 0, but got "
-                f"'{bad.flat[0]}' with type 'float'.{where()}"
+                f"'{bad.flat[0]}' with type 'float'."
             )
         if values.ndim == 0:
             return Parameter(Tensor(float(values), _core.float32), name=name)
@@ -310,9 +300,8 @@ class Optimizer(Cell):
     @target.setter
     def target(self, value: str) -> None:
         if not isinstance(value, str):
-            raise TypeError(
-                f"For '{self.cls_name}', the property 'target' must be string type, but got "
-                f"{type(value)}.{where()}"
+            bad_type(
+                f"For '{self.cls_name}', the property 'target' must be string type, but got {type(value)}."
             )
         object.__setattr__(
             self,
@@ -357,15 +346,11 @@ class Optimizer(Cell):
         if isinstance(param, (list, tuple)):
             return [self.get_lr_parameter(p) for p in param]
         if not isinstance(param, Parameter):
-            raise TypeError(
-                f"get_lr_parameter: expected a Parameter, got {type(param).__name__}{where()}"
-            )
+            bad_type(f"get_lr_parameter: expected a Parameter, got {type(param).__name__}")
         for p, r in zip(self.parameters, self._rates, strict=True):
             if p is param:
                 return r.learning_rate if isinstance(r, _ListedRate) else r
-        raise ValueError(
-            f"get_lr_parameter: {param.name!r} does not belong to this optimiser{where()}"
-        )
+        bad_value(f"get_lr_parameter: {param.name!r} does not belong to this optimiser")
 
     def get_weight_decay(self) -> Any:
         """The weight decay of the present step; with groups, one for each parameter."""
@@ -419,26 +404,22 @@ class Optimizer(Cell):
         if isinstance(gradients, Tensor):
             gradients = [gradients]
         if not isinstance(gradients, (list, tuple)):
-            raise TypeError(
-                f"{self.cls_name}: expected a tuple of gradients, got "
-                f"{type(gradients).__name__}{where()}"
+            bad_type(
+                f"{self.cls_name}: expected a tuple of gradients, got {type(gradients).__name__}"
             )
         if len(gradients) != len(self.parameters):
-            raise ValueError(
-                f"{self.cls_name}: got {len(gradients)} gradients for {len(self.parameters)} "
-                "parameters; value_and_grad(f, None, optimizer.parameters) gives them all"
-                f"{where()}"
+            bad_value(
+                f"{self.cls_name}: got {len(gradients)} gradients for {len(self.parameters)} parameters; "
+                "value_and_grad(f, None, optimizer.parameters) gives them all"
             )
         for k, (p, g) in enumerate(zip(self.parameters, gradients, strict=True)):
             if not isinstance(g, Tensor):
-                raise TypeError(
-                    f"{self.cls_name}: the gradient of {p.name!r} is not a Tensor but "
-                    f"{type(g).__name__}{where()}"
+                bad_type(
+                    f"{self.cls_name}: the gradient of {p.name!r} is not a Tensor but {type(g).__name__}"
                 )
             if tuple(g.shape) != tuple(p.shape) and not self._is_part(k, g):
-                raise ValueError(
-                    f"{self.cls_name}: {p.name!r} has shape {list(p.shape)}, its gradient "
-                    f"{list(g.shape)}{where()}"
+                bad_value(
+                    f"{self.cls_name}: {p.name!r} has shape {list(p.shape)}, its gradient {list(g.shape)}"
                 )
         return [half_to_float(g) for g in gradients]
 
@@ -481,9 +462,8 @@ class Optimizer(Cell):
     def construct(self, gradients: Any, *more: Any) -> tuple[bool, ...]:
         """Updates the parameters by their gradients."""
         if more:
-            raise TypeError(
-                f"{self.cls_name} is called with one argument, a tuple of gradients, but got "
-                f"{1 + len(more)}{where()}"
+            bad_type(
+                f"{self.cls_name} is called with one argument, a tuple of gradients, but got {1 + len(more)}"
             )
         gradients = self.prepare(gradients)
         lr = self.get_lr()

@@ -8,8 +8,7 @@ import numpy as np
 
 from gradcell import _core
 from gradcell._core import Tensor
-from gradcell.base import arguments
-from gradcell.base.errors import bad_type, bad_value
+from gradcell.base import arguments, errors
 from gradcell.nn.cell import Cell
 from gradcell.nn.probability.distribution.distribution import Distribution
 from gradcell.nn.probability.distribution.transformed import TransformedDistribution
@@ -42,7 +41,7 @@ class Bijector(Cell):
         super().__init__()
         owner = type(self).__name__
         if not isinstance(name, str):
-            bad_type(f"For '{owner}', the 'name' must be a string, got {name!r}")
+            errors.bad_type(f"For '{owner}', the 'name' must be a string, got {name!r}")
         self._name, self._dtype = name, dtype
         self._is_constant_jacobian = arguments.boolean(
             is_constant_jacobian, owner, "is_constant_jacobian"
@@ -98,11 +97,11 @@ class Bijector(Cell):
     def _add_parameter(self, value: Any, name: str) -> Tensor:  # type: ignore[override]
         """A parameter as a tensor, checked."""
         if value is None or isinstance(value, bool):
-            bad_type(f"{name} cannot be type {type(value)}")
+            errors.bad_type(f"{name} cannot be type {type(value)}")
         tensor = value if isinstance(value, Tensor) else Tensor(value)
         wanted = self._dtype or getattr(self, "common_dtype", tensor.dtype)
         if not tensor.dtype.is_floating or tensor.dtype != wanted:
-            bad_type(
+            errors.bad_type(
                 f"For '{type(self).__name__}', the dtype of {name} must be "
                 f"{wanted if wanted.is_floating else 'floating'}, but got {tensor.dtype}."
             )
@@ -112,7 +111,7 @@ class Bijector(Cell):
     def _check_value_dtype(self, value: Any) -> Tensor:
         x = arguments.tensor(value, type(self).__name__, "value")
         if not x.dtype.is_floating or (self._dtype is not None and x.dtype != self._dtype):
-            bad_type(
+            errors.bad_type(
                 f"For '{type(self).__name__}', the input value of bijector must be "
                 f"{self._dtype or 'floating'}, but got {x.dtype}."
             )
@@ -176,7 +175,7 @@ class _WithParameters(Bijector):
         bad = _ops.less_equal(value, 0.0) if strictly else _ops.less(value, 0.0)
         if not _core.in_trace() and bad.asnumpy().any():
             bound = "greater than" if strictly else "at least"
-            bad_value(
+            errors.bad_value(
                 f"For '{type(self).__name__}', the '{name}' must be {bound} 0, but got {value.asnumpy()}."
             )
 
@@ -331,7 +330,9 @@ class Invert(Bijector):
 
     def __init__(self, bijector: Bijector, name: str = "") -> None:
         if not isinstance(bijector, Bijector):
-            bad_type(f"For 'Invert', the 'bijector' must be a Bijector, but got {type(bijector)}.")
+            errors.bad_type(
+                f"For 'Invert', the 'bijector' must be a Bijector, but got {type(bijector)}."
+            )
         name = name or "Invert" + bijector.name
         super().__init__(
             bijector.is_constant_jacobian,

@@ -352,13 +352,13 @@ def clip_by_global_norm(x: Any, clip_norm: Any = 1.0, use_norm: Any = None) -> A
     total = (
         use_norm
         if use_norm is None
-        else arguments.operand(use_norm, "clip_by_global_norm", "use_norm", _single(xs[0]))
+        else arguments.operand(use_norm, "clip_by_global_norm", "use_norm", arguments.single(xs[0]))
     )
     if total is None:
-        squares = [_ops.reduce_sum(_ops.square(_single(v))) for v in xs]
+        squares = [_ops.reduce_sum(_ops.square(arguments.single(v))) for v in xs]
         total = _root(functools.reduce(_ops.add, squares))
     scale = _ops.div(clip_norm, _ops.maximum(total, clip_norm))
-    out = tuple(_ops.cast(_ops.mul(_single(v), scale), v.dtype) for v in xs)
+    out = tuple(_ops.cast(_ops.mul(arguments.single(v), scale), v.dtype) for v in xs)
     return out[0] if isinstance(x, Tensor) else out
 
 
@@ -378,11 +378,6 @@ def _length(x: Tensor, order: float) -> Tensor:
     return _ops.where(zero, 0, norm(_ops.where(zero, 1, x), order, 0))
 
 
-def _single(x: Tensor) -> Tensor:
-    """Half types as float32, in which their norm does not overflow."""
-    return _ops.cast(x, _core.float32) if x.dtype.is_narrow_float else x
-
-
 @one_plan
 def clip_by_norm(
     x: Any, max_norm: Any, norm_type: float = 2.0, error_if_nonfinite: bool = False
@@ -394,10 +389,10 @@ def clip_by_norm(
     NaN is an error. Raises RuntimeError, with error_if_nonfinite, if the norm is infinite or NaN.
     """
     xs = [x] if isinstance(x, Tensor) else arguments.tensors(x, "clip_by_norm", "x")
-    norms = [_length(_ops.reshape(_single(v), [v.size]), norm_type) for v in xs]
+    norms = [_length(_ops.reshape(arguments.single(v), [v.size]), norm_type) for v in xs]
     total = _length(_ops.concat([_ops.reshape(n, [1]) for n in norms], 0), norm_type)
     if error_if_nonfinite and not bool(_ops.isfinite(total)):
         fail(f"clip_by_norm: the norm of order {norm_type} is not finite")
     scale = _ops.minimum(_ops.div(max_norm, _ops.add(total, 1e-6)), 1.0)
-    out = [_ops.cast(_ops.mul(_single(v), scale), v.dtype) for v in xs]
+    out = [_ops.cast(_ops.mul(arguments.single(v), scale), v.dtype) for v in xs]
     return out[0] if isinstance(x, Tensor) else tuple(out)

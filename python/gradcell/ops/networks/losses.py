@@ -14,6 +14,7 @@ import numpy as np
 from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import arguments
+from gradcell.base.errors import bad_type, bad_value
 from gradcell.base.location import where
 from gradcell.ops.elements.activations import _softplus, log_softmax
 from gradcell.ops.one_plan import in_float32, one_plan
@@ -85,7 +86,7 @@ def smooth_l1_loss(input: Any, target: Any, beta: Any = 1.0, reduction: str = "n
     """
     x, y = _same_shape(*_pair(input, target, "SmoothL1Loss", reduction), "SmoothL1Loss")
     if not beta > 0:
-        raise ValueError(f"SmoothL1Loss: beta must be positive, got {beta}{where()}")
+        bad_value(f"SmoothL1Loss: beta must be positive, got {beta}")
     d = _ops.sub(x, y)
     size = _ops.abs(d)
     near = _ops.mul(_ops.square(d), 0.5 / beta)
@@ -102,7 +103,7 @@ def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: Any = 1.
     """
     x, y = _broadcast_pair(input, target, "huber_loss", reduction)
     if not delta > 0:
-        raise ValueError(f"huber_loss: delta must be positive, got {delta}{where()}")
+        bad_value(f"huber_loss: delta must be positive, got {delta}")
     d = _ops.sub(x, y)
     size = _ops.abs(d)
     far = _ops.mul(_ops.sub(size, 0.5 * delta), delta)
@@ -112,7 +113,7 @@ def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: Any = 1.
 
 def _same_shape(x: Tensor, y: Tensor, op: str) -> tuple[Tensor, Tensor]:
     if x.shape != y.shape:
-        raise ValueError(f"{op}: input has shape {list(x.shape)}, target {list(y.shape)}{where()}")
+        bad_value(f"{op}: input has shape {list(x.shape)}, target {list(y.shape)}")
     return x, y
 
 
@@ -133,9 +134,7 @@ def _check_weight(weight: Any, classes: int, like: Tensor, op: str) -> Tensor | 
         return None
     w = _ops.cast(arguments.tensor(weight, op, "weight"), like.dtype)
     if tuple(w.shape) != (classes,):
-        raise ValueError(
-            f"{op}: weight has shape {list(w.shape)}, but there are {classes} classes{where()}"
-        )
+        bad_value(f"{op}: weight has shape {list(w.shape)}, but there are {classes} classes")
     return w
 
 
@@ -172,12 +171,12 @@ def _nll(
     classes = logp.shape[1] if logp.ndim > 1 else logp.size
     wanted = (logp.shape[0], *logp.shape[2:]) if logp.ndim > 1 else ()
     if tuple(target.shape) != wanted:
-        raise ValueError(
+        bad_value(
             f"{op}: input of shape {list(logp.shape)} needs a target of shape {list(wanted)}, got "
-            f"{list(target.shape)}{_PROBABILITIES * (target.shape == logp.shape)}{where()}"
+            f"{list(target.shape)}{_PROBABILITIES * (target.shape == logp.shape)}"
         )
     if target.dtype.is_floating or target.dtype == _core.bool:
-        raise TypeError(f"{op}: the target must be of integers, got {target.dtype}{where()}")
+        bad_type(f"{op}: the target must be of integers, got {target.dtype}")
     w = _check_weight(weight, classes, logp, op)
     rows = _classes_last(logp)
     count = rows.shape[0]
@@ -226,7 +225,7 @@ def nll_loss(
     """
     x, y = _pair(inputs, target, "nll_loss", reduction)
     if x.ndim == 0:
-        raise ValueError(f"nll_loss: inputs need a class dimension{where()}")
+        bad_value("nll_loss: inputs need a class dimension")
     smoothing = arguments.number(label_smoothing, "nll_loss", "label_smoothing", least=0, most=1)
     return _nll(x, y, weight, ignore_index, reduction, smoothing, "nll_loss", False)
 
@@ -265,16 +264,16 @@ def cross_entropy(
     """
     x, y = _pair(input, target, "cross_entropy", reduction)
     if x.ndim == 0:
-        raise ValueError(f"cross_entropy: input needs a class dimension{where()}")
+        bad_value("cross_entropy: input needs a class dimension")
     smoothing = arguments.number(
         label_smoothing, "cross_entropy", "label_smoothing", least=0, most=1
     )
     logp = log_softmax(x, 1 if x.ndim > 1 else 0)
     if y.dtype.is_floating:
         if y.shape != x.shape:
-            raise ValueError(
+            bad_value(
                 f"cross_entropy: probabilities of shape {list(y.shape)} for an input of shape "
-                f"{list(x.shape)}; class indices must be integers{where()}"
+                f"{list(x.shape)}; class indices must be integers"
             )
         return _soft_cross_entropy(logp, y, weight, reduction, smoothing)
     return _nll(logp, y, weight, ignore_index, reduction, smoothing, "cross_entropy", True)
@@ -287,9 +286,7 @@ def softmax_cross_entropy_with_logits(logits: Any, labels: Any) -> Tensor:
     x, y = _same_shape(*_pair(logits, labels, "SoftmaxCrossEntropyWithLogits", "none"),
                        "SoftmaxCrossEntropyWithLogits")  # fmt: skip
     if x.ndim != 2:
-        raise ValueError(
-            f"SoftmaxCrossEntropyWithLogits: [N, C] is needed, got {list(x.shape)}{where()}"
-        )
+        bad_value(f"SoftmaxCrossEntropyWithLogits: [N, C] is needed, got {list(x.shape)}")
     return _ops.neg(_ops.reduce_sum(_ops.mul(log_softmax(x, 1), y), [1]))
 
 

@@ -19,6 +19,18 @@ __all__ = ["batch_norm", "layer_norm", "lrn", "rms_norm"]
 _ops = _core.ops
 
 
+def moments(x: Tensor, axes: list[int]) -> tuple[Tensor, Tensor, Tensor]:
+    """(mean, x - mean, variance), the moments with axes of size 1."""
+    mean = _ops.mean(x, axes, True)
+    centred = _ops.sub(x, mean)
+    return mean, centred, _ops.mean(_ops.square(centred), axes, True)
+
+
+def scaled(centred: Tensor, variance: Tensor, eps: float) -> Tensor:
+    """What is centred over the root of its variance plus eps."""
+    return _ops.mul(centred, _ops.rsqrt(_ops.add(variance, eps)))
+
+
 def _normalized(x: Tensor, axes: list[int], eps: float) -> tuple[Tensor, Tensor, Tensor]:
     """((x - mean) / sqrt(variance + eps), the mean, the variance), over axes, which are kept.
 
@@ -28,10 +40,8 @@ def _normalized(x: Tensor, axes: list[int], eps: float) -> tuple[Tensor, Tensor,
         return tuple(  # type: ignore[return-value]
             _ops.cast(y, x.dtype) for y in _normalized(_ops.cast(x, _core.float32), axes, eps)
         )
-    mean = _ops.mean(x, axes, True)
-    centred = _ops.sub(x, mean)
-    variance = _ops.mean(_ops.square(centred), axes, True)
-    return _ops.mul(centred, _ops.rsqrt(_ops.add(variance, eps))), mean, variance
+    mean, centred, variance = moments(x, axes)
+    return scaled(centred, variance, eps), mean, variance
 
 
 @one_plan
@@ -62,7 +72,7 @@ def _along_channels(v: Any, x: Tensor, owner: str, name: str) -> Tensor:
             f"For '{owner}', the '{name}' of shape {list(t.shape)} does not fit the channels of shape "
             f"{list(x.shape)}"
         )
-    return _ops.reshape(_single(t), [t.size] + [1] * (x.ndim - 2))
+    return _ops.reshape(arguments.single(t), [t.size] + [1] * (x.ndim - 2))
 
 
 def _batch_norm(
@@ -73,33 +83,26 @@ def _batch_norm(
     axes, narrow = [0, *range(2, x.ndim)], x.dtype
     given = [narrow] + [v.dtype for v in (weight, bias) if isinstance(v, Tensor)]
     result = functools.reduce(_core.promote, given)
-    x = _single(x)
+    x = arguments.single(x)
     if training:
-        m = _ops.mean(x, axes, True)
-        centred = _ops.sub(x, m)
-        v = _ops.mean(_ops.square(centred), axes, True)
+        m, centred, v = moments(x, axes)
         count = x.size // x.shape[1]
         unbiased = _ops.mul(v, count / max(count - 1, 1))
-        moments = _ops.reshape(m, [-1]), _ops.reshape(unbiased, [-1])
-        for moving, new in zip((mean, variance), moments, strict=True):
+        seen = _ops.reshape(m, [-1]), _ops.reshape(unbiased, [-1])
+        for moving, new in zip((mean, variance), seen, strict=True):
             if isinstance(moving, _core.ParameterBase):
-                kept = _ops.mul(_single(moving), 1 - momentum)
+                kept = _ops.mul(arguments.single(moving), 1 - momentum)
                 now = _ops.add(kept, _ops.mul(new, momentum))
                 composition.assign(moving, _ops.cast(now, moving.dtype))
-        used = _ops.cast(moments[0], narrow), _ops.cast(moments[1], narrow)
+        used = _ops.cast(seen[0], narrow), _ops.cast(seen[1], narrow)
     else:
         m = _along_channels(mean, x, owner, "mean")
         v = _along_channels(variance, x, owner, "variance")
         centred, used = _ops.sub(x, m), (mean, variance)
-    y = _ops.mul(centred, _ops.rsqrt(_ops.add(v, eps)))
+    y = scaled(centred, v, eps)
     y = y if weight is None else _ops.mul(y, _along_channels(weight, x, owner, "scale"))
     y = y if bias is None else _ops.add(y, _along_channels(bias, x, owner, "bias"))
     return (_ops.cast(y, result), *used)
-
-
-def _single(x: Tensor) -> Tensor:
-    """Half types in float32."""
-    return _ops.cast(x, _core.float32) if x.dtype.is_narrow_float else x
 
 
 @one_plan
