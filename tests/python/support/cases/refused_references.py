@@ -234,6 +234,8 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     ),
     "ms.mint.nn.functional.normalize(x)": lambda x: x / np.linalg.norm(x, axis=1, keepdims=True),
     "ms.mint.nn.functional.layer_norm(x, (6,))": lambda x: normalised(x, -1),
+    "ms.mint.floor_divide(input=x, other=0.5)": lambda x: np.floor(x / 0.5),
+    "ops.take(x, index=Tensor([0, 4]))": lambda x: x.ravel()[[0, 4]],
     "ms.numpy.float_power(x * x, 1.5)": lambda x: np.abs(x) ** 3,
     "ops.Roll(1, 0)(x)": lambda x: np.roll(x, 1, 0),
     "ops.einsum('ij->ji', x)": lambda x: x.T,
