@@ -195,6 +195,11 @@ def text(line: str) -> str:
     )
 
 
+def ended(line: str) -> str:
+    """With a full stop, as every item of a list has."""
+    return f"{line}." if line and line[-1] not in ".:!?" else line
+
+
 def sentence(line: str, names: list[str]) -> str:
     """Text that begins with a capital, unless it begins with an argument or a formula."""
     if re.match(r"[a-z][a-z]+ [a-z]", line) and line.split()[0] not in names:
@@ -272,7 +277,7 @@ def arguments(home: str, found: list[inspect.Parameter], parts: docstrings.Parts
     lines: list[str] = []
     for together, about in explained(home, found, parts):
         each = ", ".join(f"`{stars(by_name[n])}{n}`{facts(by_name[n])}" for n in together)
-        lines.append(f"- {each}: {text(about)}" if about else f"- {each}")
+        lines.append(f"- {each}: {text(ended(about))}" if about else f"- {each}")
     return ["**Arguments**", "", *lines, ""] if lines else []
 
 
@@ -320,7 +325,7 @@ USUAL = {
 
 def raises(parts: docstrings.Parts) -> list[str]:
     lines = [
-        f"- {f'`{name}` ' if name else ''}{text(about or USUAL.get(name, ''))}".rstrip()
+        f"- {f'`{name}` ' if name else ''}{text(ended(about or USUAL.get(name, '')))}".rstrip()
         for name, about in parts.raises
     ]
     return ["**Raises**", "", *lines, ""] if lines else []

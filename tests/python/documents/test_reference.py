@@ -191,6 +191,18 @@ def test_signatures_show_values_as_one_writes_them(made: dict[str, str]) -> None
         assert wrong not in signatures, wrong
 
 
+def test_items_of_lists_end_with_a_full_stop(made: dict[str, str]) -> None:
+    items = [
+        line
+        for path, page in made.items()
+        if not path.endswith("index.md")
+        for part in re.findall(r"\*\*(?:Arguments|Raises)\*\*\n\n((?:- .*\n)+)", page)
+        for line in part.splitlines()
+    ]
+    assert len(items) > 2000
+    assert not [line for line in items if line[-1] not in ".:!?"]
+
+
 def test_signatures_fit_a_page(made: dict[str, str]) -> None:
     layers = made["reference/convolutions.md"]
     assert "nn.Conv2d(\n    in_channels: int,\n    out_channels: int,\n" in layers
