@@ -107,8 +107,9 @@ MODES_DIFFER = {
     "applications: molecular_dynamics": "graph",
     "applications: weather": "pynative",
 }
-#: The relative difference allowed, by the file: float16's gradients, several steps of training.
-DIGITS = {"precision": 4e-3, "applications": 1e-5}
+#: The relative difference allowed, by the file: float16's gradients, several steps of training. (The
+#: autoencoder's first loss in float64, by NumPy, is gradcell's to 5e-8 and MindSpore's to 8e-7.)
+DIGITS = {"precision": 4e-3, "applications": 1e-5, "trainings": 2e-5}
 
 
 @pytest.fixture(scope="module")
