@@ -324,7 +324,8 @@ def private() -> list[str]:
         "except explain why.",
         "",
         f"The tests also run {len(ran)} small programs in GRAPH_MODE and in PYNATIVE_MODE. They use such "
-        "names, details of behaviour, errors, tensors of unknown rank, ways to train, and training in twelve fields. "
+        "names, details of behaviour, errors, tensors of unknown rank, ways to train, and training in twelve "
+        "fields. "
         f"{len(ran) - len(differ)} print what MindSpore prints. In {len(modes)} of these MindSpore's two "
         f"modes differ, and gradcell gives the right result in both. The other {len(differ)} differ from "
         "MindSpore:",

@@ -1,6 +1,7 @@
 """Ways to train that programs written for MindSpore use: several networks, own gradients, groups of rates,
 accumulated gradients, datasets, callbacks, checkpoints, loss scales."""
 
+import itertools
 import os
 import tempfile
 
@@ -14,7 +15,7 @@ from applications import _data, _filled, _tensor
 
 def _net(*sizes):
     layers = []
-    for i, (a, b) in enumerate(zip(sizes[:-1], sizes[1:])):
+    for i, (a, b) in enumerate(itertools.pairwise(sizes)):
         layers += [nn.Dense(a, b)] + [nn.Tanh()] * (i < len(sizes) - 2)
     return _filled(nn.SequentialCell(*layers))
 
@@ -373,7 +374,7 @@ def frozen_layers_and_state():
     for i in range(4):
         value, grads = both(_tensor(i, 8, 3), _tensor(9 - i, 8, 1))
         optimizer(grads)
-        for kept, p in zip(averages, learned):
+        for kept, p in zip(averages, learned, strict=True):
             ops.assign(kept, kept * 0.9 + p * 0.1)
         losses.append(float(value))
     net.set_train(False)
