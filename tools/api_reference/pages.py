@@ -294,6 +294,8 @@ def facts(parameter: inspect.Parameter) -> str:
 
 
 def default(value: Any) -> str:
+    if isinstance(value, Enum):
+        return f"{type(value).__name__}.{value.name}"
     shown = re.sub(r" at 0x[0-9a-f]+", "", repr(value))
     name = getattr(value, "__name__", shown) if callable(value) else shown
     return "..." if name == "<lambda>" else name
@@ -398,6 +400,7 @@ def clean(shown: str) -> str:
     shown = re.sub(r"<function [\w.]*<lambda>>", "...", shown)
     shown = re.sub(r"<function (\w+)>", r"\1", shown)
     shown = re.sub(r"<class '([\w.]+)'>", r"\1", shown)
+    shown = re.sub(r"<(\w+\.\w+): [^>]*>", r"\1", shown)
     shown = re.sub(r"ForwardRef\('([^']*)'\)", r"\1", shown)
     shown = re.sub(r"(: |-> )'([^']*)'", r"\1\2", shown)
     return re.sub(r"\b(?:_core|gradcell(?:\.\w+)*|collections\.abc|typing)\.(?=[A-Z])", "", shown)
