@@ -60,13 +60,15 @@ class ExponentialDecayLR(_Decay):
 
 
 class NaturalExpDecayLR(_Decay):
-    """learning_rate times $exp(-decay_rate p)$ with p = step / decay_steps, rounded down if is_stair.
+    """learning_rate times $exp(-decay_rate p)$ with p = step, rounded down to a multiple of decay_steps if
+    is_stair: what MindSpore computes, whose documentation divides p by decay_steps.
 
     Raises as ExponentialDecayLR.
     """
 
     def construct(self, global_step: Tensor) -> Tensor:
-        return self.learning_rate * _ops.exp(self._p(global_step) * -self.decay_rate)
+        fall = self.decay_rate * self.decay_steps
+        return self.learning_rate * _ops.exp(self._p(global_step) * -fall)
 
 
 class InverseDecayLR(_Decay):
