@@ -65,10 +65,11 @@ def index() -> str:
 
 def page(group: Group, held: list[Entry]) -> str:
     values = [entry for entry in held if constant(entry.value) or isinstance(entry.value, DType)]
+    sections = [section(entry) for entry in held if entry not in values]
+    table = listing(values) if values else []
     parts = [f"# {group.title}", "", group.about, ""]
-    if values:
-        parts += listing(values)
-    parts += [section(entry) for entry in held if entry not in values]
+    # Dtypes and modes come first; one or two constants beside classes come last.
+    parts += table + sections if len(values) > len(sections) // 4 else sections + table
     return "\n".join(parts)
 
 
