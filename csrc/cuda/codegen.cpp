@@ -93,7 +93,8 @@ struct Scheme {
   PlanGraph graph;
   TileRegions tiles;
   Fusion fusion;
-  std::map<NodeId, ProductSum> sums;  ///< that products write
+  std::map<NodeId, ProductSum> sums;      ///< that products write
+  std::map<NodeId, ConvolutionEnd> ends;  ///< that convolutions do
   double cost = 0;
 };
 
@@ -104,7 +105,9 @@ Scheme scheme_of(PlanGraph graph, const Target& target) {
   s.tiles = find_tile_regions(s.graph);
   s.fusion = fuse(g, s.graph.roots, s.tiles, target);
   s.sums = sums_of_products(g, s.graph.roots, s.fusion);
+  s.ends = ends_of_convolutions(g, s.graph.roots, target, s.fusion);
   std::vector<NodeId> fixed;
+  for (const auto& [end, of] : s.ends) fixed.insert(fixed.end(), of.reads.begin(), of.reads.end());
   for (const auto& [sum, of] : s.sums) fixed.push_back(of.bias != kNoNode ? of.bias : of.matrix);
   s.cost = store_late(g, fixed, s.fusion);
   auto moves = [&](NodeId id) { s.cost += static_cast<double>(describe(g, id).bytes()); };
@@ -145,7 +148,7 @@ class CudaPlanner {
  public:
   CudaPlanner(PlanGraph c, Module& module, bool wide, const Target& target)
       : target_(target),
-        scheme_(cheapest_scheme(std::move(c), target)),
+        scheme_(cheapest_scheme(with_channels_last(std::move(c), target), target)),
         c_(scheme_.graph),
         module_(module),
         g_(c_.graph),
@@ -231,6 +234,8 @@ class CudaPlanner {
   }
 
   void make_alone(NodeId id) {
+    if (auto end = scheme_.ends.find(id); end != scheme_.ends.end())
+      return make_convolution(end->second.convolution, id);
     switch (form(g_, id)) {
 #define KERNEL(write) return add(write(in_, id));
 #define STEPS(make) return make(id);
@@ -316,13 +321,14 @@ class CudaPlanner {
     if (id == with->second[0]) add(write_attention_cores(in_, with->second));
   }
 
-  /// A partial derivative of a convolution's form: by tensor cores' tiles, or a thread an element.
-  void make_convolution(NodeId id) {
+  /// A partial derivative of a convolution's form, and what its kernel computes after it.
+  void make_convolution(NodeId id, NodeId end) {
     const ConvolutionTiles t = plan_convolution(g_, id, target_);
     if (t.tall == 0) return add(write_convolution(in_, id));
     const BufferId partial = t.parts > 1 ? temporary(t.partial_bytes) : 0;
-    for (Written& w : write_convolution_tiles(in_, id, t, partial)) add(std::move(w));
+    for (Written& w : write_convolution_tiles(in_, id, end, t, partial)) add(std::move(w));
   }
+  void make_convolution(NodeId id) { make_convolution(id, id); }
 
   /// A product, or a sum that its product writes.
   void make_product(NodeId out) {

@@ -50,8 +50,11 @@ void integers(ConvolutionPart part, const ConvolutionSizes& s, const S* a, const
 
 void convolve(const Call& c, const void* const* in, void* out) {
   const ConvolutionPart part = convolution_part(c.op);
-  const ConvolutionSizes sizes = convolution_sizes(c.op, c.in[0].dims, c.in[1].dims, c.out.dims,
-                                                   decode<ConvolutionAttributes>(c.attributes));
+  const auto attributes = decode<ConvolutionAttributes>(c.attributes);
+  require(attributes.last == 0, ErrorKind::NotImplemented, info(c.op).name,
+          ": channels that come last are for plans of a GPU");
+  const ConvolutionSizes sizes =
+      convolution_sizes(c.op, c.in[0].dims, c.in[1].dims, c.out.dims, attributes);
   by_dtype(c.out.dtype, [&]<class S>() {
     using C = typename ComputeOf<S>::type;
     if constexpr (std::is_floating_point_v<C>)

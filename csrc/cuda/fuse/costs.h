@@ -9,6 +9,8 @@
 // docs/cuda-kernels.md.
 #pragma once
 
+#include <atomic>
+
 namespace gradcell::cuda {
 
 struct Weights {
@@ -17,8 +19,15 @@ struct Weights {
   bool tiles = true;        ///< whether there may be kernels of narrow networks
 };
 
+namespace costs {
+inline std::atomic<double> launch{Weights{}.launch}, instructions{Weights{}.instructions};
+inline std::atomic<bool> tiles{Weights{}.tiles};
+}  // namespace costs
+
 /// Of the plans that are made from now on.
-Weights weights();
-void weigh(const Weights& w);
+inline Weights weights() { return {costs::launch, costs::instructions, costs::tiles}; }
+inline void weigh(const Weights& w) {
+  costs::launch = w.launch, costs::instructions = w.instructions, costs::tiles = w.tiles;
+}
 
 }  // namespace gradcell::cuda

@@ -19,6 +19,9 @@ namespace scalar {
 #define GC_NEEDS_WARPS()
 #endif
 
+// A thread's number in a block of 32 x 8, which such kernels have.
+GRADCELL_DEVICE int gc_member() { return threadIdx.y * 32 + threadIdx.x; }
+
 template <class F>
 struct gc_scores_of {
   F at[4][4];
@@ -36,10 +39,10 @@ __device__ constexpr int gc_pitch(int k) {
 
 // Of the block's 64 rows, and of 64 others, which the thread's place e of part p is.
 GRADCELL_DEVICE int gc_warp_row(int e) {
-  return gc_thread() / 32 % 4 * 16 + gc_thread() % 32 / 4 + e / 2 * 8;
+  return gc_member() / 32 % 4 * 16 + gc_member() % 32 / 4 + e / 2 * 8;
 }
 GRADCELL_DEVICE int gc_warp_other(int p, int e) {
-  return gc_thread() / 128 * 32 + 8 * p + gc_thread() % 4 * 2 + e % 2;
+  return gc_member() / 128 * 32 + 8 * p + gc_member() % 4 * 2 + e % 2;
 }
 
 // 64 rows of K elements from `first` on; 0 beyond the last.
@@ -48,18 +51,21 @@ GRADCELL_DEVICE void gc_stage_rows(T* to, const T* from, gc_index stride, gc_ind
                                    gc_index rows, bool packs) {
   if constexpr (K > 0) {
     constexpr int pitch = gc_pitch<T>(K), wide = gc_padded<T>(K);
-    if (K % 4 == 0 && packs) {
-      for (int i = gc_thread(); i < 16 * wide; i += gc_threads()) {
-        const int r = i / (wide / 4), f = i % (wide / 4);
-        gc_pack<T> v = {};
-        if (first + r < rows && 4 * f < K) v = gc_load(from + (first + r) * stride, f);
-        gc_store(to + r * pitch, f, v);
+#pragma unroll 1
+    for (int i = gc_member(); i < 16 * wide; i += 256) {
+      const int r = i / (wide / 4), f = i % (wide / 4);
+      gc_pack<T> v = {};
+      if (first + r < rows) {
+        const T* const row = from + (first + r) * stride;
+        if (K % 4 == 0 && packs) {
+          if (4 * f < K) v = gc_load(row, f);
+        } else {
+#pragma unroll
+          for (int u = 0; u < 4; ++u)
+            if (4 * f + u < K) v.at[u] = row[4 * f + u];
+        }
       }
-      return;
-    }
-    for (int i = gc_thread(); i < 64 * wide; i += gc_threads()) {
-      const int r = i / wide, f = i % wide;
-      to[r * pitch + f] = first + r < rows && f < K ? from[(first + r) * stride + f] : T(0);
+      gc_store(to + r * pitch, f, v);
     }
   }
 }
@@ -68,7 +74,7 @@ GRADCELL_DEVICE void gc_stage_rows(T* to, const T* from, gc_index stride, gc_ind
 // 2 t, 2 t + 1 and those 8 later.
 template <class Kind, int pitch, class T>
 GRADCELL_DEVICE typename Kind::Left gc_left_at(const T* row, int k) {
-  const int t = gc_thread() % 4;
+  const int t = gc_member() % 4;
   if constexpr (sizeof(T) == 4) {
     float x[2][2];
 #pragma unroll
@@ -87,7 +93,7 @@ GRADCELL_DEVICE typename Kind::Left gc_left_at(const T* row, int k) {
 }
 template <class Kind, class T>
 GRADCELL_DEVICE typename Kind::Right gc_right_at(const T* row, int k) {
-  const int t = gc_thread() % 4;
+  const int t = gc_member() % 4;
   if constexpr (sizeof(T) == 4) {
     const float x[2] = {row[k + t], row[k + t + 4]};
     return Kind::right(x);
@@ -123,7 +129,7 @@ GRADCELL_DEVICE gc_scores gc_dots_warp(const T* a, const T* b) {
   if constexpr (Kind::there) {
     constexpr int pitch = gc_pitch<T>(K);
     const T* const left = a + gc_warp_row(0) * pitch;
-    const T* const right = b + (gc_thread() / 128 * 32 + gc_thread() % 32 / 4) * pitch;
+    const T* const right = b + (gc_member() / 128 * 32 + gc_member() % 32 / 4) * pitch;
     gc_scores s = {};
 #pragma unroll(K > 64 ? 1 : 2)
     for (int k = 0; k < K; k += 4 * Kind::slots) {
@@ -144,14 +150,14 @@ GRADCELL_DEVICE gc_scores gc_dots_warp(const T* a, const T* b) {
 template <class Type, int pitch, class T>
 __device__ __noinline__ gc_sums<float, 4> gc_add_exactly(gc_scores w, const T* c, int n) {
   gc_sums<float, 4> d = {};
-  const int t = gc_thread() % 4;
+  const int t = gc_member() % 4;
 #pragma unroll 1
   for (int far = 0; far < 4; ++far)
 #pragma unroll
     for (int i = 0; i < 16; ++i) {
       const int p = i / 4, u = i / 2 % 2, s = i % 2;
       const float weight = gc_shuffle(w.at[p][2 * u + s], far);
-      const T* const row = c + (gc_thread() / 128 * 32 + 8 * p + 2 * (t ^ far) + s) * pitch;
+      const T* const row = c + (gc_member() / 128 * 32 + 8 * p + 2 * (t ^ far) + s) * pitch;
 #pragma unroll
       for (int e = 0; e < 2; ++e)
         d.at[2 * u + e] =
@@ -183,7 +189,7 @@ GRADCELL_DEVICE void gc_add_warp(float (&sum)[parts][4], const gc_scores& w, con
         float x[2];
 #pragma unroll
         for (int s = 0; s < 2; ++s)
-          x[s] = Type::decoded(c[gc_warp_other(p, s) * pitch + 8 * n + gc_thread() % 32 / 4]);
+          x[s] = Type::decoded(c[gc_warp_other(p, s) * pitch + 8 * n + gc_member() % 32 / 4]);
         Kind::add(d, left[p], Kind::right(x));
       }
 #pragma unroll

@@ -219,15 +219,15 @@ class AttentionCoresWriter : AttentionText {
   /// The second half of the warps gives the first what it has.
   void put_together() {
     line("__syncthreads();");
-    line("float* half = gc_in_tile<float>(0) + gc_thread() % 128;");
+    line("float* half = gc_in_tile<float>(0) + gc_member() % 128;");
     if (finds_) line("gc_over_quad(total);");
-    block("if (gc_thread() >= 128)", nested([&] {
+    block("if (gc_member() >= 128)", nested([&] {
             if (finds_) line("gc_give_totals(half, most, total);");
             for (size_t k = 0; k < sums_.size(); ++k)
               if (at_of(k).c >= 0) line(str("gc_give(half, sum", k, ");"));
           }));
     line("__syncthreads();");
-    line("if (gc_thread() >= 128) continue;");
+    line("if (gc_member() >= 128) continue;");
     line("float own[2] = {1, 1}, other[2] = {1, 1};");
     if (finds_) line("gc_take_totals(half, most, total, own, other);");
     for (size_t k = 0; k < sums_.size(); ++k)
@@ -244,7 +244,7 @@ class AttentionCoresWriter : AttentionText {
     if (at_of(k).c < 0) {
       const Scope inside = nested([&] {
         line("const gc_index i = top + gc_warp_row(2 * u);");
-        line("if (i < " + n + " && gc_thread() % 4 == 0) " + to + "[i * " + stride +
+        line("if (i < " + n + " && gc_member() % 4 == 0) " + to + "[i * " + stride +
              "] = " + encoded(g_.dtype(id), "most[u] + log(total[u])") + ";");
       });
       block("for (int u = 0; u < 2; ++u)", inside);
@@ -254,7 +254,7 @@ class AttentionCoresWriter : AttentionText {
     const std::string mean = "total[c % 4 / 2] == 0 ? 0.0f : " + sum + " / total[c % 4 / 2]";
     const Scope inside = nested([&] {
       line("const gc_index i = top + gc_warp_row(c % 4);");
-      line("const int f = c / 4 * 8 + gc_thread() % 4 * 2 + c % 2;");
+      line("const int f = c / 4 * 8 + gc_member() % 4 * 2 + c % 2;");
       line(str("if (i < ", n, " && f < ", width(k), ") ", to, "[i * ", stride,
                " + f] = ", encoded(g_.dtype(id), finds_ ? mean : sum), ";"));
     });

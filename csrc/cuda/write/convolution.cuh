@@ -297,29 +297,29 @@ GRADCELL_DEVICE void gc_gather(T (&v)[lines / 8], const T* from, const gc_line<M
     return there ? from[l.at + t.at[which]] : T(0);
   };
   if constexpr (along_rows) {
-    const gc_line<Mask> l = line[gc_thread() % lines];
+    const gc_line<Mask> l = line[gc_member() % lines];
 #pragma unroll
     for (int i = 0; i < lines / 8; ++i)
-      v[i] = element(l, term[4 * (gc_thread() / lines + i / 4 * (256 / lines)) + i % 4]);
+      v[i] = element(l, term[4 * (gc_member() / lines + i / 4 * (256 / lines)) + i % 4]);
   } else {
-    const gc_term<Mask> t = term[gc_thread() % 32];
+    const gc_term<Mask> t = term[gc_member() % 32];
 #pragma unroll
-    for (int i = 0; i < lines / 8; ++i) v[i] = element(line[gc_thread() / 32 + 8 * i], t);
+    for (int i = 0; i < lines / 8; ++i) v[i] = element(line[gc_member() / 32 + 8 * i], t);
   }
 }
 template <int lines, bool along_rows, class T>
 GRADCELL_DEVICE void gc_put(T* tile, const T (&v)[lines / 8]) {
   constexpr int pitch = gc_pitch<T>(32);
   if constexpr (along_rows) {
-    T* const to = tile + gc_thread() % lines * pitch;
+    T* const to = tile + gc_member() % lines * pitch;
 #pragma unroll
     for (int i = 0; i < lines / 32; ++i)
-      gc_store(to, gc_thread() / lines + i * (256 / lines),
+      gc_store(to, gc_member() / lines + i * (256 / lines),
                gc_pack<T>{v[4 * i], v[4 * i + 1], v[4 * i + 2], v[4 * i + 3]});
   } else {
 #pragma unroll
     for (int i = 0; i < lines / 8; ++i)
-      tile[(gc_thread() / 32 + 8 * i) * pitch + gc_thread() % 32] = v[i];
+      tile[(gc_member() / 32 + 8 * i) * pitch + gc_member() % 32] = v[i];
   }
 }
 
@@ -330,7 +330,7 @@ GRADCELL_DEVICE void gc_add_terms(F (&sum)[tall][4][4], const T* a, const T* b) 
   constexpr int pitch = gc_pitch<T>(32);
   if constexpr (Kind::there) {
     const T* const left = a + gc_warp_row(0) * pitch;
-    const T* const right = b + (gc_thread() / 128 * 32 + gc_thread() % 32 / 4) * pitch;
+    const T* const right = b + (gc_member() / 128 * 32 + gc_member() % 32 / 4) * pitch;
     float d[tall][4][4] = {};
 #pragma unroll
     for (int k = 0; k < 32; k += 4 * Kind::slots) {
@@ -391,11 +391,11 @@ GRADCELL_DEVICE void gc_convolve(Sums c, const T* a, const T* b, gc_index parts,
     auto terms_of = [&](gc_index step) { return term + (step & 1) * 32; };
     auto tile_of = [&](gc_index step) { return tiles + (step & 1) * tile; };
     __syncthreads();
-    for (int i = gc_thread(); i < high + 64; i += 256)
+    for (int i = gc_member(); i < high + 64; i += 256)
       gc_enter(line[i], i < high ? c.row(top + i) : c.column(left + i - high));
-    if (gc_thread() < 64) {
-      const gc_index step = first + gc_thread() / 32;
-      gc_enter(terms_of(step)[gc_thread() % 32], c.term(step * 32 + gc_thread() % 32));
+    if (gc_member() < 64) {
+      const gc_index step = first + gc_member() / 32;
+      gc_enter(terms_of(step)[gc_member() % 32], c.term(step * 32 + gc_member() % 32));
     }
     __syncthreads();
     T x[high / 8], y[8];
@@ -413,8 +413,8 @@ GRADCELL_DEVICE void gc_convolve(Sums c, const T* a, const T* b, gc_index parts,
     for (gc_index step = first; step < end; ++step) {
       const bool more = step + 1 < end;
       if (more) gather(step + 1);
-      if (step + 2 < end && gc_thread() / 32 == step % 8)  // another warp each time
-        gc_enter(terms_of(step)[gc_thread() % 32], c.term((step + 2) * 32 + gc_thread() % 32));
+      if (step + 2 < end && gc_member() / 32 == step % 8)  // another warp each time
+        gc_enter(terms_of(step)[gc_member() % 32], c.term((step + 2) * 32 + gc_member() % 32));
       gc_add_terms<Kind, tall>(sum, tile_of(step), tile_of(step) + high * pitch);
       if (more) put(step + 1);
       __syncthreads();

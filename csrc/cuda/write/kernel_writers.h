@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "cuda/cuda_plan.h"
+#include "cuda/fuse/convolutions.h"
 #include "cuda/fuse/feature_maps.h"
 #include "cuda/fuse/fusion.h"
 
@@ -98,16 +99,10 @@ std::vector<Written> write_updates(const WriterInputs& in, NodeId id,
 /// One of attention's sums; several by tensor cores (fuse/attention_tiles.h).
 Written write_attention(const WriterInputs& in, NodeId id);
 Written write_attention_cores(const WriterInputs& in, std::span<const NodeId> sums);
-/// A partial derivative of a convolution's form (write/convolution.cuh): a thread an element, or in
-/// tiles, and then in parts whose sums are in `partial` and added up by a second kernel.
-struct ConvolutionTiles {
-  int tall = 0;       ///< 64 rows of a tile so many times; 0: no tiles
-  int64_t parts = 1;  ///< into which the terms fall
-  size_t partial_bytes = 0;
-};
-ConvolutionTiles plan_convolution(const Graph& g, NodeId id, const Target& target);
+/// A partial derivative of a convolution's form: a thread an element, or in tiles. `end`: the node
+/// that is stored, of those that its kernel computes after it.
 Written write_convolution(const WriterInputs& in, NodeId id);
-std::vector<Written> write_convolution_tiles(const WriterInputs& in, NodeId id,
+std::vector<Written> write_convolution_tiles(const WriterInputs& in, NodeId id, NodeId end,
                                              const ConvolutionTiles& tiles, BufferId partial);
 /// Adds a bias to the rows of what is in the sum's buffer.
 Written write_bias(const WriterInputs& in, NodeId sum, NodeId bias);

@@ -82,6 +82,8 @@ class Writer {
   void know(NodeId id, const Index& at, const std::string& name) {
     scopes_.back()->names[value_key(id, at)] = name;
   }
+  /// The same of a node that a kernel of its own stores, from its inputs.
+  std::string compute(NodeId id, const Index& at);
   std::string linear(NodeId id, const Index& at);
   /// The same for a tensor of so many elements.
   std::string linear(int64_t count, const Index& at);
@@ -129,7 +131,6 @@ class Writer {
   static std::string value_key(NodeId id, const Index& at) {
     return "node " + std::to_string(id) + " at " + at.key();
   }
-  std::string compute(NodeId id, const Index& at);
   const char* type_of(NodeId id) const;
 
   // By form: the column `value` of forms.def.

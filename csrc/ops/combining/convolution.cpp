@@ -1,5 +1,7 @@
 #include "ops/combining/convolution.h"
 
+#include <algorithm>
+
 #include "ops/elementwise.h"
 #include "ops/families.h"
 #include "ops/moving/movement.h"
@@ -13,10 +15,13 @@ using Part = ConvolutionPart;
 constexpr Parameter kInput = tensor("x"), kOutput = tensor("y"), kWeight = tensor("weight"),
                     kStride = attribute("stride"), kDilation = attribute("dilation"),
                     kBefore = attribute("before"), kSize = attribute("size"),
-                    kGroups = attribute("groups");
-constexpr Parameter kOfOutput[] = {kInput, kWeight, kStride, kDilation, kBefore, kSize, kGroups};
-constexpr Parameter kOfInput[] = {kOutput, kWeight, kStride, kDilation, kBefore, kSize, kGroups};
-constexpr Parameter kOfWeight[] = {kInput, kOutput, kStride, kDilation, kBefore, kSize, kGroups};
+                    kGroups = attribute("groups"), kLast{Parameter::Kind::Attribute, "last", "0"};
+constexpr Parameter kOfOutput[] = {kInput,  kWeight, kStride, kDilation,
+                                   kBefore, kSize,   kGroups, kLast};
+constexpr Parameter kOfInput[] = {kOutput, kWeight, kStride, kDilation,
+                                  kBefore, kSize,   kGroups, kLast};
+constexpr Parameter kOfWeight[] = {kInput,  kOutput, kStride, kDilation,
+                                   kBefore, kSize,   kGroups, kLast};
 
 /// An op of the family, and the two tensors that it computes its own from, in order.
 struct Member {
@@ -38,6 +43,13 @@ struct Shapes {
   Dims& of(Part p) { return p == Part::Input ? input : p == Part::Weight ? weight : output; }
 };
 
+/// The dimensions of a tensor whose channels come last, or second, with its channels second.
+Dims channels_second(const Dims& dims, bool last) {
+  Dims to = dims;
+  if (last) std::rotate(to.begin() + 1, to.end() - 1, to.end());
+  return to;
+}
+
 class Convolution : public Spec {
  public:
   Convolution(Op op, Part part)
@@ -56,12 +68,15 @@ class Convolution : public Spec {
     const auto at = decode<ConvolutionAttributes>(d.attributes);
     check_attributes(at);
     Shapes shapes;
-    shapes.of(member(part_).first) = g.dims(a), shapes.of(member(part_).second) = g.dims(b);
     const size_t rank = at.size.size() + 2;
     if (g.dims(a).size() != rank || g.dims(b).size() != rank)
       fail(ErrorKind::Value, name(), ": inputs of shapes ", to_string(g.dims(a)), " and ",
            to_string(g.dims(b)), " must have ", rank, " dimensions each");
-    return {g.dtype(a), result(shapes, at)};
+    shapes.of(member(part_).first) = channels_second(g.dims(a), at.last & 1);
+    shapes.of(member(part_).second) = channels_second(g.dims(b), at.last & 2);
+    Dims to = result(shapes, at);
+    if (at.last & 4) std::rotate(to.begin() + 1, to.begin() + 2, to.end());
+    return {g.dtype(a), to};
   }
 
   NodeId simplify(Graph& g, Draft& d, const Type& type) const override {
@@ -82,6 +97,7 @@ class Convolution : public Spec {
     const Part kept = k == 0 ? own.second : own.first;
     const Member& wanted = member(k == 0 ? own.first : own.second);
     auto at = gradcell::attributes<ConvolutionAttributes>(g, id);
+    require_channels_second(at);
     at.size = std::span(g.dims(g.input(id, k))).subspan(2);
     NodeId in[] = {g.input(id, 1 - k), dy};
     if (wanted.first != kept) std::swap(in[0], in[1]);
@@ -104,6 +120,7 @@ class Convolution : public Spec {
   /// Examples are more images where the weights are the same for all, and groups of channels where
   /// not.
   NodeId batch(Graph& g, NodeId id, const Batch& b) const override {
+    require_channels_second(gradcell::attributes<ConvolutionAttributes>(g, id));
     const Dims result = behind_batch(b.size, g.dims(id));
     if (part_ != Part::Weight && !b.batched[1]) {
       const NodeId in[] = {join_axes(g, b.inputs[0], 0), b.inputs[1]};
@@ -121,6 +138,11 @@ class Convolution : public Spec {
   }
 
  private:
+  void require_channels_second(const ConvolutionAttributes& a) const {
+    require(a.last == 0, ErrorKind::NotImplemented, name(),
+            ": channels that come last are for plans of a GPU");
+  }
+
   /// An operand over the batch whose examples are groups of its channels.
   static NodeId grouped(Graph& g, NodeId x, Part part) {
     return part == Part::Weight ? join_axes(g, x, 0) : join_axes(g, move_axis(g, x, 1, 0), 1);
@@ -129,6 +151,7 @@ class Convolution : public Spec {
   void check_attributes(const ConvolutionAttributes& a) const {
     require(!a.size.empty(), ErrorKind::Value, name(), ": there is no dimension to move along");
     require(a.groups >= 1, ErrorKind::Value, name(), ": groups must be positive, got ", a.groups);
+    require(a.last < 8, ErrorKind::Value, name(), ": last has three bits, got ", a.last);
     check_numbers(name(), "stride", a.stride, 1);
     check_numbers(name(), "dilation", a.dilation, 1);
     check_numbers(name(), "size", a.size, 0);
@@ -195,7 +218,9 @@ ConvolutionSizes convolution_sizes(Op op, const Dims& a, const Dims& b, const Di
                                    const ConvolutionAttributes& attributes) {
   const Part part = convolution_part(op);
   Shapes s;
-  s.of(member(part).first) = a, s.of(member(part).second) = b, s.of(part) = out;
+  s.of(member(part).first) = channels_second(a, attributes.last & 1);
+  s.of(member(part).second) = channels_second(b, attributes.last & 2);
+  s.of(part) = channels_second(out, attributes.last & 4);
   ConvolutionSizes sizes{
       s.input[0], attributes.groups, s.weight[1], s.weight[0] / attributes.groups, {}};
   for (size_t k = 0; k < attributes.stride.size(); ++k)

@@ -11,17 +11,20 @@
 
 namespace gradcell {
 
-/// One number for each windowed dimension, and `groups`. `size`: of the result.
+/// One number for each windowed dimension, and `groups`. `size`: of the result. `last`: bits of the
+/// operands, 1 and 2, and of the result, 4, whose channels come last, as a GPU's plan has them;
+/// else they come second.
 struct ConvolutionAttributes {
   std::span<const int64_t> stride, dilation, before, size;
-  int64_t groups;
+  int64_t groups, last;
   static constexpr auto fields() {
     using A = ConvolutionAttributes;
     return std::tuple{Field{"stride", AttributeKind::Box, &A::stride},
                       Field{"dilation", AttributeKind::Box, &A::dilation},
                       Field{"before", AttributeKind::Box, &A::before},
                       Field{"size", AttributeKind::Box, &A::size},
-                      Field{"groups", AttributeKind::Size, &A::groups}};
+                      Field{"groups", AttributeKind::Size, &A::groups},
+                      Field{"last", AttributeKind::Size, &A::last}};
   }
 };
 

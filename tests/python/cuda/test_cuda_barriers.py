@@ -12,6 +12,7 @@ import pathlib
 import re
 import sys
 import tempfile
+import types
 from typing import Any
 
 import numpy as np
@@ -158,6 +159,30 @@ def test_every_barrier_that_is_left_out_is_caught(mutants: Mutants) -> None:
     # of two barriers one is enough.
     assert uncaught.keys() <= {"tile, 1", "tile, 2"}
     assert all(cases == [list(CASES).index(TWICE)] for cases in uncaught.values())
+
+
+def test_a_feature_is_read_by_its_owner_alone(tmp_path: pathlib.Path) -> None:
+    """A thread without a feature of its own must not read another one's, which is written in the same phase,
+    though it has no use for the value."""
+    fn, arguments = CASES["a narrow network's equation"]
+    plan = cuda.plan_of(fn, *arguments)
+    guard = re.compile(r"= own \? (.*) : 0;")
+    texts = [(name, guard.sub(r"= \1;", text)) for name, text in plan.kernels]
+    assert texts != plan.kernels
+    reports = []
+    for number, kernels in enumerate((plan.kernels, texts)):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        batch = Batch([types.SimpleNamespace(raw=plan.raw, kernels=kernels)], folder)
+        found = ""
+        for order in range(6):
+            try:
+                batch.run(0, threads=None, grid=1, order=order)
+            except AssertionError as error:
+                found = str(error)
+        reports.append(found)
+    assert reports[0] == ""
+    assert "two threads" in reports[1]
 
 
 def test_a_warp_barrier_that_is_left_out_is_caught(tmp_path: pathlib.Path) -> None:

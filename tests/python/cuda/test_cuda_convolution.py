@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +15,7 @@ from disassembly import disassembler
 from window_rows import Windows, convolved, loops, shapes, windows
 
 import gradcell as gc
-from gradcell import Tensor, _core, cuda
+from gradcell import Tensor, _core, cuda, nn, ops
 
 rng = np.random.default_rng(2811)
 
@@ -24,6 +24,8 @@ class Case(NamedTuple):
     windows: Windows
     dtype: str = "float32"
     tf32: bool = False
+    #: Whether images, and weights, are (n, ..., channels).
+    last: tuple[bool, bool] = (False, False)
 
 
 PLANE = windows((7, 6), (3, 3), 1, 1, 1, 1, images=2, inputs=20, outputs=36)
@@ -41,6 +43,15 @@ CASES = {
     "pointwise": Case(windows((5, 5), (1, 1), images=3, inputs=40, outputs=70)),
     "groups": Case(windows((6, 5), (3, 3), 1, 1, 1, 1, groups=2, inputs=16, outputs=20)),
     "cropped": Case(windows((9, 9), (3, 3), 1, 1, -1, -1, images=3, inputs=16, outputs=16)),
+    "channels last": Case(PLANE, last=(True, True)),
+    "channels of images last": Case(PLANE, "bfloat16", last=(True, False)),
+    "channels of weights last": Case(PLANE, "float16", last=(False, True)),
+    "channels last, strides": Case(
+        windows((9, 8), (3, 2), 2, 1, 1, 1, groups=2, inputs=16, outputs=24), last=(True, True)
+    ),
+    "pointwise, channels last": Case(
+        windows((5, 5), (1, 1), images=3, inputs=40, outputs=70), "float16", last=(True, True)
+    ),
     "a long line": Case(windows((40,), (33,), 1, 1, 16, 3, images=1, inputs=12, outputs=24)),  # 64 bits
 }  # fmt: skip
 #: Of the largest number of a result.
@@ -54,12 +65,26 @@ def as_it_was() -> Iterator[None]:
     _core.plan_for_cuda()
 
 
-def derivatives(s: Windows) -> Any:
+def second(t: Tensor, last: bool) -> Tensor:
+    """With its channels second."""
+    return ops.transpose(t, (0, t.ndim - 1, *range(1, t.ndim - 1))) if last else t
+
+
+def moved(a: np.ndarray, last: bool) -> np.ndarray:
+    return np.moveaxis(a, 1, -1) if last else a
+
+
+def convolution(of: Case, x: Tensor, w: Tensor) -> Tensor:
+    y = convolved(of.windows, "output", second(x, of.last[0]), second(w, of.last[1]))
+    return ops.transpose(y, (0, *range(2, y.ndim), 1)) if of.last[0] else y
+
+
+def derivatives(of: Case) -> Any:
     """y, the gradient of <y y, c>, and that of <gradient, d>."""
 
     def first(x: Tensor, w: Tensor, c: Tensor) -> Any:
         def loss(x: Tensor, w: Tensor) -> Tensor:
-            y = convolved(s, "output", x, w)
+            y = convolution(of, x, w)
             return (y * y * c).sum()
 
         return gc.grad(loss, (0, 1))(x, w)
@@ -68,7 +93,7 @@ def derivatives(s: Windows) -> Any:
         def along(x: Tensor, w: Tensor) -> Tensor:
             return sum((g * e).sum() for g, e in zip(first(x, w, c), d, strict=True))
 
-        return [convolved(s, "output", x, w), *first(x, w, c), *gc.grad(along, (0, 1))(x, w)]
+        return [convolution(of, x, w), *first(x, w, c), *gc.grad(along, (0, 1))(x, w)]
 
     return run
 
@@ -106,9 +131,18 @@ def made() -> dict[str, Made]:
     for name, of in CASES.items():
         operands = operands_of(of)
         gc.set_context(gpu_config={"matmul_allow_tf32": of.tf32})
-        plan = cuda.plan_of(derivatives(of.windows), *operands)
-        exact = [x.astype(gc.float64).asnumpy() for x in operands]
-        found[name] = Made(plan, in_float64(of.windows, exact))
+        of_images, of_weights = of.last
+        last = (of_images, of_weights, of_images, of_images, of_weights)
+        stored = [
+            Tensor(np.ascontiguousarray(moved(x.astype(gc.float64).asnumpy(), there))).astype(
+                x.dtype
+            )
+            for x, there in zip(operands, last, strict=True)
+        ]
+        plan = cuda.plan_of(derivatives(of), *stored)
+        exact = in_float64(of.windows, [x.astype(gc.float64).asnumpy() for x in operands])
+        of_results = (of_images, of_images, of_weights, of_images, of_weights)
+        found[name] = Made(plan, [moved(a, at) for a, at in zip(exact, of_results, strict=True)])
     gc.set_context(gpu_config={"matmul_allow_tf32": False})
     return found
 
@@ -123,6 +157,10 @@ def test_values_and_derivatives_are_those_of_float64(
     name: str, made: dict[str, Made], batch: Batch
 ) -> None:
     of = CASES[name]
+    names = [title for title, _ in made[name].plan.kernels]
+    assert not any(
+        "transpose" in title for title in names
+    )  # each is read and written where it lies
     kernels = [text for title, text in made[name].plan.kernels if title.startswith("gc_conv")]
     assert all("gc_convolve<" in text or "double s = 0" in text for text in kernels)
     tolerance = TOLERANCE["TF32" if of.tf32 else of.dtype]
@@ -159,6 +197,125 @@ def test_what_is_no_number_stays_where_it_is(tmp_path: Any) -> None:
     for got in found:
         np.testing.assert_array_equal(np.isnan(got), np.isnan(want))
         np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
+
+
+# What a kernel computes after a convolution ------------------------------------------------------
+
+
+class End(NamedTuple):
+    fn: Callable[..., Any]
+    kernels: list[str]
+    after: Callable[..., Any]  #: of the convolution's result in NumPy, and of the operands
+    images: int = 2
+
+
+def silu(x: Any) -> Any:
+    return x / (1 + np.exp(-x))
+
+
+OF_ENDS = windows((6, 5), (3, 3), 1, 1, 1, 1, images=2, inputs=16, outputs=20)
+
+
+def applied(x: Tensor, w: Tensor) -> Tensor:
+    return convolved(OF_ENDS._replace(images=x.shape[0]), "output", x, w)
+
+
+def channels(b: Tensor) -> Tensor:
+    return ops.reshape(b, (1, -1, 1, 1))
+
+
+ENDS = {
+    "bias": End(lambda x, w, b, r: applied(x, w) + channels(b), ["gc_convolution_add_0"],
+                lambda y, b, r: y + b),
+    "bias and activation": End(lambda x, w, b, r: ops.relu(applied(x, w) + channels(b)),
+                               ["gc_convolution_relu_add_0"], lambda y, b, r: np.maximum(y + b, 0)),
+    "used twice": End(lambda x, w, b, r: ops.silu(applied(x, w) * channels(b)) + r,
+                      ["gc_convolution_add_mul_sigmoid_0"], lambda y, b, r: silu(y * b) + r),
+    "a cast": End(lambda x, w, b, r: ops.tanh(applied(x, w) + r).astype(gc.float16),
+                  ["gc_convolution_cast_tanh_add_0"], lambda y, b, r: np.tanh(y + r)),
+    "in a view": End(lambda x, w, b, r: ops.exp(ops.reshape(applied(x, w), (-1,))),
+                     ["gc_convolution_exp_0"], lambda y, b, r: np.exp(y).ravel()),
+    # What is returned as well is stored, and the rest computed from that.
+    "returned": End(lambda x, w, b, r: [y := applied(x, w) - channels(b), ops.exp(y)],
+                    ["gc_convolution_sub_0", "gc_exp_1"], lambda y, b, r: [y - b, np.exp(y - b)]),
+    # A number that is the same for all is there only after a kernel that needs the convolution.
+    "a mean": End(lambda x, w, b, r: (y := applied(x, w)) - y.mean(),
+                  ["gc_convolution_0", "gc_reduce_sum_1", "gc_sub_div_2"],
+                  lambda y, b, r: y - y.mean()),
+    # 5 steps of 32 terms are too few for parts; 200 are not.
+    "parts": End(lambda x, w, b, r: ops.relu(
+        convolved(windows((3, 3), (3, 3), images=1, inputs=224, outputs=20), "output", x, w) * channels(b)),
+        ["gc_convolution_0", "gc_relu_mul_1"], lambda y, b, r: np.maximum(y * b, 0)),
+}  # fmt: skip
+
+
+def of_end(name: str) -> tuple[End, list[np.ndarray], np.ndarray]:
+    """The case, its operands and the convolution's result."""
+    end = ENDS[name]
+    s = OF_ENDS
+    if name == "parts":
+        s = windows((3, 3), (3, 3), images=1, inputs=224, outputs=20)
+    x, w, r = (rng.uniform(-1, 1, shape) / by for shape, by in ((s.x, 1), (s.w, 12), (s.y, 1)))
+    arrays = [a.astype(np.float32) for a in (x, w, rng.uniform(0.5, 1, s.w[0]), r)]
+    return end, arrays, loops(s, "output", *(a.astype(np.float64) for a in arrays[:2]))
+
+
+@pytest.fixture(scope="module")
+def ends(tmp_path_factory: pytest.TempPathFactory) -> tuple[Batch, dict[str, Any]]:
+    made = {name: of_end(name) for name in ENDS}
+    plans = [cuda.plan_of(end.fn, *map(Tensor, arrays)) for end, arrays, _ in made.values()]
+    return Batch(plans, tmp_path_factory.mktemp("ends")), made
+
+
+@pytest.mark.parametrize("name", ENDS)
+def test_what_comes_after_is_in_the_kernel(name: str, ends: tuple[Batch, dict[str, Any]]) -> None:
+    batch, made = ends
+    end, (_, _, b, r), y = made[name]
+    number = list(ENDS).index(name)
+    assert [title for title, _ in batch.plans[number].kernels] == end.kernels
+    want = end.after(y, b.reshape(-1, 1, 1).astype(np.float64), r.astype(np.float64))
+    got = batch.run(number, threads=None, grid=2)
+    near = 2e-3 if name == "a cast" else 2e-5
+    for a, expected in zip(got, want if isinstance(want, list) else [want], strict=True):
+        np.testing.assert_allclose(a, expected, rtol=near, atol=near)
+
+
+def test_layers_with_channels_last_move_each_tensor_once() -> None:
+    """(n, h, w, c) from one layer to the next, with biases and activations: no transposes, and no kernel
+    but the convolutions'."""
+    s = windows((16, 16), (3, 3), 1, 1, 1, 1, images=16, inputs=32, outputs=32)
+    layer = ops.Conv2D(32, 3, pad_mode="same", data_format="NHWC")
+    x, w, b = (Tensor(np.zeros(n, np.float32)) for n in ((16, 16, 16, 32), (32, 3, 3, 32), (32,)))
+
+    def network(x: Tensor, w: Tensor, b: Tensor) -> Tensor:
+        for _ in range(2):
+            x = ops.relu(layer(x, w) + b)
+        return x
+
+    plan = cuda.plan_of(network, x, w, b)
+    steps = plan.raw["steps"]
+    image, weight = 4 * np.prod(s.x), 4 * np.prod(s.w)
+    assert len(steps) == 2
+    for step in steps:
+        assert step["bytes_read"] == image + weight + 4 * 32
+        assert step["bytes_written"] == image
+
+
+def test_training_step_of_layers() -> None:
+    """Forward a layer is one kernel; the derivative of an activation is in the gradient that comes to it."""
+    net = nn.SequentialCell(
+        nn.Conv2d(16, 32, 3, has_bias=True),
+        nn.ReLU(),
+        nn.Conv2d(32, 32, 3, has_bias=True),
+        nn.ReLU(),
+    )
+    x = Tensor(np.zeros((8, 16, 12, 12), np.float32))
+    weights = net.trainable_params()
+    plan = cuda.plan_of(gc.value_and_grad(lambda x: net(x).sum(), None, weights), x)
+    launched = [step["kernel"] for step in plan.raw["steps"]]
+    assert launched[:2] == ["gc_convolution_relu_add_0"] * 2
+    assert sum(name.startswith("gc_convolution_input_where_greater") for name in launched) == 1
+    assert sum("where" in name for name in launched) == 2  # the last layer's by itself
 
 
 # Plans -------------------------------------------------------------------------------------------
