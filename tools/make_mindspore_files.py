@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gzip
 from pathlib import Path
+from typing import Any
 
 import mindspore as ms
 import mindspore.dataset.vision as vision
@@ -146,8 +147,22 @@ def images() -> None:
     np.savez_compressed(FILES / "images.npz", **made)
 
 
+def resized() -> None:
+    """resized.npz: bytes in other sizes, by 'interpolation (rows, columns, channels) (height, width)'."""
+    made: dict[str, Any] = {}
+    numbers = np.random.RandomState(0)
+    for shape in ((8, 8, 3), (6, 10, 1), (16, 12, 3), (5, 7, 3)):
+        image = made[f"{shape}"] = numbers.randint(0, 256, shape).astype(np.uint8)
+        for how in ("NEAREST", "BILINEAR", "BICUBIC", "AREA"):
+            for size in ((4, 4), (3, 5), (2, 2), (12, 9)):
+                operation = vision.Resize(size, getattr(vision.Inter, how))
+                made[f"{how} {shape} {size}"] = operation(image)
+    np.savez_compressed(FILES / "resized.npz", **made)
+
+
 if __name__ == "__main__":
     FILES.mkdir(exist_ok=True)
     checkpoints()
     mind_record()
     images()
+    resized()

@@ -195,6 +195,72 @@ def _weights(before: int, after: int, how: Inter) -> np.ndarray:
     return _kernel(before, after, 3, lanczos, True)
 
 
+#: Weights of bytes are integers over 2^11 (OpenCV).
+_BITS = 11
+
+
+@functools.lru_cache(256)
+def _whole_weights(
+    before: int, after: int, how: Inter, of_rows: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """(the pixels that each new one is made of, their weights as integers over 2^11). At the edges a
+    column has one pixel, a row the same one twice."""
+    scale = before / after
+    if how == Inter.AREA:
+        left = np.floor(np.arange(after) * scale).astype(int)
+        share = (np.arange(after) + 1 - (left + 1) / scale).astype(np.float32)
+        share = np.where(share <= 0, np.float32(0), share - np.floor(share))
+    else:
+        centres = ((np.arange(after) + 0.5) * scale - 0.5).astype(np.float32)
+        left = np.floor(centres).astype(int)
+        share = centres - left.astype(np.float32)
+    one = np.float32(1)
+    if how == Inter.BICUBIC:
+        a, x = np.float32(-0.75), share
+        first = ((a * (x + 1) - 5 * a) * (x + 1) + 8 * a) * (x + 1) - 4 * a
+        second = ((a + 2) * x - (a + 3)) * x * x + 1
+        y = one - x
+        third = ((a + 2) * y - (a + 3)) * y * y + 1
+        weights, start = [first, second, third, one - first - second - third], -1
+    else:
+        if not of_rows:
+            share = np.where((left < 0) | (left >= before - 1), np.float32(0), share)
+            left = np.clip(left, 0, before - 1)
+        weights, start = [one - share, share], 0
+    pixels = left[:, None] + np.arange(start, start + len(weights))
+    whole = np.rint(np.stack(weights, 1) * np.float32(1 << _BITS)).astype(np.int64)
+    return np.clip(pixels, 0, before - 1), whole
+
+
+def _by_blocks(before: tuple[int, int], height: int, width: int, how: Inter) -> bool:
+    """Whether each new pixel is the mean of a block."""
+    whole = before[0] % height == 0 and before[1] % width == 0
+    return whole and (
+        how == Inter.AREA or (how == Inter.BILINEAR and before == (2 * height, 2 * width))
+    )
+
+
+def _resized_bytes(planes: np.ndarray, height: int, width: int, how: Inter) -> np.ndarray:
+    """Bytes [..., rows, columns, channels] in another size, in integers as OpenCV computes them."""
+    rows, columns = planes.shape[-3:-1]
+    high, wide = rows // height, columns // width
+    if _by_blocks((rows, columns), height, width, how):
+        blocks = planes.astype(np.int64).reshape(*planes.shape[:-3], height, high, width, wide, -1)
+        sums = blocks.sum(axis=(-4, -2))
+        if (high, wide) == (2, 2):
+            return ((sums + 2) >> 2).astype(np.uint8)
+        return rounded(sums.astype(np.float32) * np.float32(1 / (high * wide)), planes.dtype)
+    pixels, weights = _whole_weights(columns, width, how, False)
+    across = (planes[..., pixels, :].astype(np.int64) * weights[..., None]).sum(-2)
+    pixels, weights = _whole_weights(rows, height, how, True)
+    lines, shares = across[..., pixels, :, :], weights[..., None, None]
+    if how == Inter.BICUBIC:
+        made = ((lines * shares).sum(-3) + (1 << (2 * _BITS - 1))) >> (2 * _BITS)
+    else:
+        made = ((((lines >> 4) * shares) >> 16).sum(-3) + 2) >> 2
+    return np.clip(made, 0, 255).astype(np.uint8)
+
+
 def resize(image: np.ndarray, height: int, width: int, how: Inter) -> np.ndarray:
     """An image in another size. As OpenCV has it, BILINEAR, BICUBIC and NEAREST take neighbours
     only, PILCUBIC and ANTIALIAS (Lanczos, order 3) all pixels that shrink into one."""
@@ -206,7 +272,16 @@ def resize(image: np.ndarray, height: int, width: int, how: Inter) -> np.ndarray
         taken = np.ix_(rows.argmax(axis=1), columns.argmax(axis=1))
         return image[taken] if image.ndim < 3 else image[(..., *taken, slice(None))]
     planes = image[..., None] if image.ndim < 3 else image
-    made = np.matmul(columns, planes.astype(np.float64))
+    grows = before[0] < height or before[1] < width
+    in_integers = how in (Inter.BILINEAR, Inter.BICUBIC) or (
+        how == Inter.AREA and (grows or _by_blocks(before, height, width, how))
+    )
+    if image.dtype == np.uint8 and in_integers:
+        found = _resized_bytes(planes, height, width, how)
+        return found[..., 0] if image.ndim < 3 else found
+    if how == Inter.AREA and image.dtype == np.uint8:  # OpenCV adds up in float32
+        columns, rows = columns.astype(np.float32), rows.astype(np.float32)
+    made = np.matmul(columns, planes.astype(columns.dtype))
     if how in (Inter.PILCUBIC, Inter.ANTIALIAS):  # Pillow rounds between the two passes
         made = rounded(made, image.dtype).astype(np.float64)
     across = made.reshape(*made.shape[:-2], -1)  # the columns' channels side by side
