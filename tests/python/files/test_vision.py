@@ -15,8 +15,9 @@ from gradcell.dataset.vision.convert import hsv_to_rgb, rgb_to_hsv
 
 REAL = np.load(Path(__file__).parent / "images.npz")
 IMAGE = REAL["image"]
-#: Differences in gray levels: 1 where OpenCV calculates in fixed point; hue has 180 steps there.
-TOLERANCE = {"AdjustBrightness": 1, "AdjustContrast": 1,
+#: Differences in gray levels: 1 for Pillow's filters and where OpenCV calculates in fixed point; hue has
+#: 180 steps there.
+TOLERANCE = {"Resize": 1, "AdjustBrightness": 1, "AdjustContrast": 1,
              "GaussianBlur": 1, "AdjustHue": 5}  # fmt: skip
 
 
