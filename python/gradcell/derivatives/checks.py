@@ -157,6 +157,18 @@ def check_argument(name: str, args: Sequence[Any], position: int, integers: bool
         )
 
 
+def alias_of(name: str, args: Sequence[Any], position: int) -> Tensor:
+    """A node that stands for an argument, to differentiate with respect to. Raises TypeError if it is not a
+    tensor."""
+    arg = args[position]
+    if not isinstance(arg, Tensor):
+        bad_type(
+            f"{name}: argument {position} must be a Tensor to differentiate with respect to it, but got "
+            f"{type(arg).__name__}; gradcell.Tensor(x) makes one"
+        )
+    return _core.alias(arg)
+
+
 def tensors_of(name: str, what: str, value: Any) -> list[Tensor]:
     """A tensor, or a tuple or list of tensors, as a list. Raises TypeError for anything else."""
     items = list(value) if isinstance(value, (tuple, list)) else [value]

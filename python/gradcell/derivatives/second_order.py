@@ -13,6 +13,7 @@ from gradcell.base.errors import bad_type, bad_value
 from gradcell.compilation.compiled import function_name, run
 from gradcell.derivatives.batching import vmap
 from gradcell.derivatives.checks import (
+    alias_of,
     check_argument,
     check_outputs,
     check_positions,
@@ -60,7 +61,7 @@ def gauss_newton_product(
         wrt: list[Tensor] = []
         try:
             for p in positions:
-                given[p] = _core.alias(given[p])
+                given[p] = alias_of(function_name(fn), given, p)
                 wrt.append(_core.record(given[p]))
             wrt += [_core.push_alias(p) for p in parameters]
             _check_vectors(vectors, wrt)

@@ -16,7 +16,13 @@ from gradcell._core import Tensor
 from gradcell.base import arguments, tree
 from gradcell.base.errors import bad_index, bad_type, bad_value
 from gradcell.compilation.compiled import cache_for, function_name, run
-from gradcell.derivatives.checks import check_argument, check_outputs, check_positions, check_real
+from gradcell.derivatives.checks import (
+    alias_of,
+    check_argument,
+    check_outputs,
+    check_positions,
+    check_real,
+)
 
 __all__ = ["biharmonic", "derivative", "divergence", "jet", "laplacian", "partials"]
 
@@ -35,7 +41,7 @@ def _along(fn: Any, args: Sequence[Any], positions: Sequence[int], rule: Rule) -
     wrt: list[Tensor] = []
     try:
         for p in positions:
-            given[p] = _core.alias(given[p])
+            given[p] = alias_of(function_name(fn), given, p)
             wrt.append(_core.record(given[p]))  # fn may write into its own
         out = fn(*given)
         outputs = tree.leaves(out)

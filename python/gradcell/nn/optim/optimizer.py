@@ -18,6 +18,7 @@ from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import arguments
 from gradcell.base.errors import bad_key, bad_type, bad_value, unsupported
+from gradcell.base.signposts import kind_of
 from gradcell.communication.sharing import _get_enable_parallel_optimizer
 from gradcell.nn.cell import Cell
 from gradcell.nn.learning_rate_schedule import LearningRateSchedule
@@ -273,7 +274,7 @@ class Optimizer(Cell):
         else:
             bad_type(
                 f"For '{self.cls_name}', the learning rate must be a number, a Tensor, an iterable or a "
-                f"LearningRateSchedule, but got {type(rate).__name__}"
+                f"LearningRateSchedule, but got {kind_of(rate)}"
             )
         if values.size == 0:
             bad_value(f"For '{self.cls_name}', the learning rates are empty")
