@@ -13,8 +13,8 @@ from gradcell.base.location import where
 
 __all__ = ["ball", "box", "by_size", "faces", "sphere"]
 
-_Array = np.ndarray[Any, Any]
-_Random = int | np.random.Generator | None
+Array = np.ndarray[Any, Any]
+Random = int | np.random.Generator | None
 
 #: The sequences, by their names in scipy.stats.qmc.
 _METHODS = {"halton": "Halton", "sobol": "Sobol", "latin": "LatinHypercube", "uniform": None}
@@ -24,9 +24,9 @@ def box(
     n: int,
     low: Sequence[float],
     high: Sequence[float],
-    random: _Random = None,
+    random: Random = None,
     method: str = "halton",
-) -> _Array:
+) -> Array:
     """n points in a box, as an array [n, d].
 
     low, high: the ends along each axis. random: a seed or a generator of NumPy's. method: "halton",
@@ -41,10 +41,10 @@ def faces(
     n: int,
     low: Sequence[float],
     high: Sequence[float],
-    random: _Random = None,
+    random: Random = None,
     method: str = "halton",
     sides: Sequence[tuple[int, int]] | None = None,
-) -> _Array:
+) -> Array:
     """n points on a box's faces, in proportion to their areas, face after face: [n, d].
 
     sides: which faces, as pairs of an axis and 0 for its low or 1 for its high end; all without it. In a box
@@ -64,8 +64,8 @@ def faces(
 
 
 def ball(
-    n: int, center: Sequence[float], radius: float, random: _Random = None, method: str = "halton"
-) -> _Array:
+    n: int, center: Sequence[float], radius: float, random: Random = None, method: str = "halton"
+) -> Array:
     """n points in a ball, [n, d], evenly by volume. Other arguments and errors as `box`."""
     middle = _center("ball", center, radius)
     d = middle.size
@@ -74,8 +74,8 @@ def ball(
 
 
 def sphere(
-    n: int, center: Sequence[float], radius: float, random: _Random = None, method: str = "halton"
-) -> _Array:
+    n: int, center: Sequence[float], radius: float, random: Random = None, method: str = "halton"
+) -> Array:
     """n points on a sphere (in two dimensions a circle), [n, d], evenly by area. Other arguments and errors
     as `box`."""
     middle = _center("sphere", center, radius)
@@ -83,9 +83,7 @@ def sphere(
     return middle + radius * _directions(unit, middle.size)
 
 
-def by_size(
-    candidates: Any, size: Any, n: int, random: _Random = None, floor: float = 1.0
-) -> _Array:
+def by_size(candidates: Any, size: Any, n: int, random: Random = None, floor: float = 1.0) -> Array:
     """n different ones of the candidates [m, d], drawn with probabilities that grow with their sizes [m] or
     [m, 1], such as absolute residuals: |size| / mean |size| + floor (C. Wu, M. Zhu, Q. Tan, Y. Kartha, L. Lu,
     Comput. Methods Appl. Mech. Eng. 403, 2023: RAD, with k = 1 and c = floor).
@@ -110,7 +108,7 @@ def by_size(
     return points[picked]
 
 
-def _unit(name: str, n: int, d: int, random: _Random, method: str) -> _Array:
+def _unit(name: str, n: int, d: int, random: Random, method: str) -> Array:
     """n points in the unit cube."""
     if method not in _METHODS or n < 1:
         bad_value(
@@ -132,7 +130,7 @@ def _unit(name: str, n: int, d: int, random: _Random, method: str) -> _Array:
     return np.asarray(sequence.random(n))
 
 
-def _ends(name: str, low: Any, high: Any) -> tuple[_Array, _Array]:
+def _ends(name: str, low: Any, high: Any) -> tuple[Array, Array]:
     a, b = np.asarray(low, np.float64), np.asarray(high, np.float64)
     if a.ndim != 1 or a.shape != b.shape or a.size == 0 or not np.all(a < b):
         bad_value(
@@ -142,7 +140,7 @@ def _ends(name: str, low: Any, high: Any) -> tuple[_Array, _Array]:
     return a, b
 
 
-def _center(name: str, center: Any, radius: float) -> _Array:
+def _center(name: str, center: Any, radius: float) -> Array:
     middle = np.asarray(center, np.float64)
     if middle.ndim != 1 or middle.size == 0 or not 0 < radius < np.inf:
         bad_value(
@@ -152,7 +150,7 @@ def _center(name: str, center: Any, radius: float) -> _Array:
     return middle
 
 
-def _directions(unit: _Array, d: int) -> _Array:
+def _directions(unit: Array, d: int) -> Array:
     """Vectors [n, d] of length 1 from points in a unit cube of `_pairs(d)` dimensions: normal distributions
     (G. Box, M. Muller, 1958) point everywhere alike."""
     length, angle = np.sqrt(-2 * np.log1p(-unit[:, ::2])), 2 * np.pi * unit[:, 1::2]

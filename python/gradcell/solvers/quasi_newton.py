@@ -23,7 +23,7 @@ from gradcell.tensors.parameter import Parameter
 __all__ = ["BFGS", "LBFGS", "SSBFGS", "FlatLoss", "LBFGSResult", "SSBroyden", "lbfgs"]
 
 _ops = _core.ops
-_Vector = np.ndarray[Any, Any]
+Vector = np.ndarray[Any, Any]
 
 
 class FlatLoss:
@@ -68,16 +68,16 @@ class FlatLoss:
         return sum(p.size for p in self.parameters)
 
     @property
-    def vector(self) -> _Vector:
+    def vector(self) -> Vector:
         """The parameters' elements, as float64."""
         parts = [p.asnumpy().astype(np.float64).reshape(-1) for p in self.parameters]
         return np.concatenate(parts)
 
-    def assign(self, vector: _Vector) -> None:
+    def assign(self, vector: Vector) -> None:
         """Gives the parameters these elements."""
         _assign(self.parameters, Tensor(self._checked(vector), self.dtype))
 
-    def _checked(self, vector: Any) -> _Vector:
+    def _checked(self, vector: Any) -> Vector:
         found = np.asarray(vector, np.float64)
         if found.shape != (self.size,):
             bad_value(
@@ -85,7 +85,7 @@ class FlatLoss:
             )
         return found
 
-    def __call__(self, vector: _Vector) -> tuple[float, _Vector]:
+    def __call__(self, vector: Vector) -> tuple[float, Vector]:
         """The loss and its gradient, at a vector that the parameters take over."""
         value, gradient = self.evaluate(Tensor(self._checked(vector), self.dtype), *self.args)
         return float(value), gradient.asnumpy().astype(np.float64)
@@ -126,7 +126,7 @@ class LBFGSResult:
     nfev: int
     reason: str
     message: str
-    x: _Vector
+    x: Vector
 
     @property
     def finished(self) -> bool:
@@ -159,7 +159,7 @@ class _QuasiNewton:
         self._numbers: Any = np.dtype(name)
         self._minimiser: Any = self._begun(self.loss.vector.astype(self._numbers), options)
 
-    def _begun(self, start: _Vector, options: tuple[int, float, float]) -> Any:
+    def _begun(self, start: Vector, options: tuple[int, float, float]) -> Any:
         raise NotImplementedError
 
     def run(
@@ -296,7 +296,7 @@ class LBFGS(_QuasiNewton):
         self._history = history
         super().__init__(loss, parameters, args, (search, gradient_tolerance, value_tolerance))
 
-    def _begun(self, start: _Vector, options: tuple[int, float, float]) -> Any:
+    def _begun(self, start: Vector, options: tuple[int, float, float]) -> Any:
         kinds = {"float32": _core.LbfgsFloat32, "float64": _core.LbfgsFloat64}
         return kinds[self._numbers.name](start, self._history, *options)
 
@@ -321,7 +321,7 @@ class BFGS(_QuasiNewton):
     ) -> None:
         super().__init__(loss, parameters, args, (search, gradient_tolerance, value_tolerance))
 
-    def _begun(self, start: _Vector, options: tuple[int, float, float]) -> Any:
+    def _begun(self, start: Vector, options: tuple[int, float, float]) -> Any:
         if self._numbers != np.float64:
             bad_value(
                 f"{self._name}: the parameters must be float64, not float32, whose rounding soon spoils the "

@@ -198,6 +198,7 @@ def test_signatures_show_values_as_one_writes_them(made: dict[str, str]) -> None
         "<Inter",
     ):
         assert wrong not in signatures, wrong
+    assert not re.findall(r"(?:: |-> |\[|\| )_[A-Z]\w*", signatures), "a private name of a type"
 
 
 def test_items_of_lists_end_with_a_full_stop(made: dict[str, str]) -> None:

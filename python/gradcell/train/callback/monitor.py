@@ -88,7 +88,7 @@ class History(Callback):
             self.history.setdefault(name, []).append(value)
 
 
-_Event = Callable[[RunContext], Any] | None
+Event = Callable[[RunContext], Any] | None
 
 
 class LambdaCallback(Callback):
@@ -99,12 +99,12 @@ class LambdaCallback(Callback):
     """
 
     def __init__(
-        self, on_train_epoch_begin: _Event = None, on_train_epoch_end: _Event = None,
-        on_train_step_begin: _Event = None, on_train_step_end: _Event = None,
-        on_train_begin: _Event = None, on_train_end: _Event = None,
-        on_eval_epoch_begin: _Event = None, on_eval_epoch_end: _Event = None,
-        on_eval_step_begin: _Event = None, on_eval_step_end: _Event = None,
-        on_eval_begin: _Event = None, on_eval_end: _Event = None,
+        self, on_train_epoch_begin: Event = None, on_train_epoch_end: Event = None,
+        on_train_step_begin: Event = None, on_train_step_end: Event = None,
+        on_train_begin: Event = None, on_train_end: Event = None,
+        on_eval_epoch_begin: Event = None, on_eval_epoch_end: Event = None,
+        on_eval_step_begin: Event = None, on_eval_step_end: Event = None,
+        on_eval_begin: Event = None, on_eval_end: Event = None,
     ) -> None:  # fmt: skip
         for name, function in locals().items():
             if name.startswith("on_") and function is not None:
