@@ -13,7 +13,7 @@
 #include "plan/moves.h"
 #include "plan/recomputation.h"
 #include "plan/region/region_builder.h"
-#include "plan/rewrite.h"
+#include "plan/rewrite/rewrite.h"
 #include "plan/verify.h"
 
 namespace gradcell {
@@ -449,6 +449,7 @@ std::vector<BufferId> frame(const PlanGraph& c, std::span<const NodeId> storage,
 std::vector<int> constant_numbers(const PlanGraph& c) {
   std::vector<int> number(c.graph.size(), -1);
   for (size_t i = 0; i < c.constants.size(); ++i) number[c.constants[i]] = static_cast<int>(i);
+  for (const auto& [id, like] : c.reshaped) number[id] = like;
   return number;
 }
 
@@ -507,6 +508,10 @@ PlanGraph plan_graph(const Graph& g, std::span<const NodeId> live, std::span<con
                      std::span<const NodeId> cuts, bool apart) {
   PlanGraph cleaned = without_idle(clean(g, live, roots, cuts, apart));
   if constexpr (kVerify) verify(cleaned.graph, "clean", 0, GraphStage::Cleaned);
+  if (!apart) {
+    cleaned = split_rows(std::move(cleaned));
+    if constexpr (kVerify) verify(cleaned.graph, "split_rows", 0, GraphStage::Cleaned);
+  }
   PlanGraph merged = merge_sums(cleaned);
   if constexpr (kVerify) verify(merged.graph, "merge_sums", 0, GraphStage::Cleaned);
   if (apart) return merged;

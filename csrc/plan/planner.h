@@ -3,7 +3,7 @@
 #pragma once
 
 #include "plan/plan.h"
-#include "plan/rewrite.h"
+#include "plan/rewrite/rewrite.h"
 
 namespace gradcell {
 

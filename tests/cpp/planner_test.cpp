@@ -11,7 +11,7 @@
 #include "evaluate.h"
 #include "ir/print.h"
 #include "plan/labels.h"
-#include "plan/rewrite.h"
+#include "plan/rewrite/rewrite.h"
 
 namespace gradcell {
 namespace {

@@ -9,7 +9,7 @@
 #include "cuda/cuda_plan.h"
 #include "ops/combining/attention.h"
 #include "ops/ops.h"
-#include "plan/rewrite.h"
+#include "plan/rewrite/rewrite.h"
 
 namespace gradcell::cuda {
 

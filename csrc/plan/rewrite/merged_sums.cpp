@@ -1,4 +1,4 @@
-#include "plan/rewrite.h"
+#include "plan/rewrite/rewrite.h"
 
 #include <algorithm>
 #include <map>
@@ -24,6 +24,7 @@ class SumMerger {
     for (NodeId id : from_.roots) out.roots.push_back(to_[id]);
     for (NodeId id : from_.inputs) out.inputs.push_back(to_[id]);
     for (NodeId id : from_.constants) out.constants.push_back(to_[id]);
+    for (const auto& [id, number] : from_.reshaped) out.reshaped.emplace_back(to_[id], number);
     out.graph = std::move(out_);
     return out;
   }

@@ -1,4 +1,4 @@
-#include "plan/rewrite.h"
+#include "plan/rewrite/rewrite.h"
 
 #include <algorithm>
 #include <map>
@@ -96,6 +96,7 @@ PlanGraph join_sums(PlanGraph from) {
   for (NodeId id : from.roots) out.roots.push_back(to[id]);
   for (NodeId id : from.inputs) out.inputs.push_back(to[id]);
   for (NodeId id : from.constants) out.constants.push_back(to[id]);
+  for (const auto& [id, number] : from.reshaped) out.reshaped.emplace_back(to[id], number);
   return out;
 }
 

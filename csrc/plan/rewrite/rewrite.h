@@ -15,7 +15,15 @@ struct PlanGraph {
   std::vector<NodeId> roots;
   std::vector<NodeId> inputs;     ///< leaves, in the plan's order
   std::vector<NodeId> constants;  ///< likewise
+  /// Constants of other shapes, with the number of the one whose value they have.
+  std::vector<std::pair<NodeId, int>> reshaped;
 };
+
+/// Rows that only parts of a program need. Where slices take some rows of what products have
+/// computed of all, each part of the rows becomes a tensor of its own, and what no later node needs
+/// of a part is not computed. Rows that a slice's adjoint fills with zeros are structural zeros:
+/// what they would be multiplied by is not computed either.
+PlanGraph split_rows(PlanGraph from);
 
 /// Sums of products. In a sum of single-use terms, products that share a factor become one product
 /// (x'a + x'b = x'(a + b)), sums over the same axes one sum, and the products that are left one
