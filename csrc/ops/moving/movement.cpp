@@ -5,6 +5,7 @@
 #include "ops/elementwise.h"
 #include "ops/families.h"
 #include "ops/identity.h"
+#include "ops/moving/rows.h"
 
 namespace gradcell {
 
@@ -341,6 +342,16 @@ NodeId join_axes(Graph& g, NodeId x, size_t k) {
 
 NodeId broadcast_to(Graph& g, NodeId x, std::span<const int64_t> dims) {
   return make(g, Op::BroadcastTo, {{&x, 1}, {}, {{}, Dims(dims.begin(), dims.end())}});
+}
+
+NodeId spread(Graph& g, NodeId one, std::span<const int64_t> dims) {
+  return g.intern(Op::BroadcastTo, g.dtype(one), dims, {&one, 1});
+}
+
+NodeId joined_rows(Graph& g, std::span<const NodeId> xs) {
+  Dims dims = g.dims(xs[0]);
+  for (NodeId x : xs.subspan(1)) dims[0] += g.dims(x)[0];
+  return g.intern(Op::Concat, g.dtype(xs[0]), dims, xs, Dims{0});
 }
 
 bool is_broadcast(const Graph& g, NodeId id) { return g[id].op == Op::BroadcastTo; }

@@ -2,6 +2,7 @@
 // parts, so that what is not picked need not be there.
 #include "ops/elementwise.h"
 #include "ops/moving/moving.h"
+#include "ops/moving/rows.h"
 #include "ops/steps.h"
 
 namespace gradcell {
@@ -263,6 +264,19 @@ std::optional<Placement> placement(const Graph& g, NodeId id) {
   const auto a = attributes<SliceAttributes>(g, id);
   return Placement{g.input(id, 0), Dims(a.start.begin(), a.start.end()),
                    Dims(a.step.begin(), a.step.end())};
+}
+
+NodeId rows(Graph& g, NodeId x, int64_t begin, int64_t count) {
+  Dims dims = g.dims(x), start(dims.size(), 0);
+  const Dims step(dims.size(), 1);
+  dims[0] = count, start[0] = begin;
+  return g.intern(Op::Slice, g.dtype(x), dims, {&x, 1}, encode(SliceAttributes{start, step}));
+}
+
+std::optional<int64_t> first_row(const Graph& g, NodeId id) {
+  if (g[id].op != Op::Slice || g.dims(id).empty()) return {};
+  const auto a = attributes<SliceAttributes>(g, id);
+  return a.step[0] == 1 ? std::optional(a.start[0]) : std::nullopt;
 }
 
 NodeId step_of(Graph& g, NodeId x, int64_t t) {

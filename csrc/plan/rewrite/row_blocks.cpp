@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 
+#include "ops/moving/rows.h"
 #include "ops/ops.h"
 #include "plan/rewrite/rewrite.h"
 
@@ -28,6 +29,7 @@ using Parts = uint32_t;
 enum class Way : uint8_t {
   Whole,   ///< in no way that is known here
   Along,   ///< row by row
+  Spread,  ///< in none: rows are made of what is whole
   Placed,  ///< some rows, among zeros
   Joined,  ///< rows of several tensors
   Cut,     ///< takes some rows
@@ -58,90 +60,86 @@ class RowSplitter {
   }
 
   Way way_of(NodeId id) const {
-    switch (form(g_, id)) {
-      case Form::Constant:
-        return has_rows(id) ? Way::Along : Way::Whole;
-      case Form::Elementwise:
-      case Form::Convert: {
-        const bool alike =
-            std::ranges::all_of(g_.inputs(id), [&](NodeId i) { return g_.dims(i) == g_.dims(id); });
-        return has_rows(id) && alike ? Way::Along : Way::Whole;
-      }
-      case Form::Same:
-        return g_[id].op == Op::Reshape && has_rows(id) && all_have_rows(id) ? Way::Along
-                                                                             : Way::Whole;
-      case Form::Move:
-        return way_of_move(id);
-      case Form::Reduce: {
-        const NodeId x = g_.input(id, 0);
-        if (!has_rows(x)) return Way::Whole;
-        const auto axes = g_.attrs(id);
-        if (std::ranges::find(axes, 0) == axes.end()) return Way::Along;
-        return g_[id].op == Op::ReduceSum ? Way::Summed : Way::Whole;
-      }
-      case Form::Product: {
-        if (g_[id].input_count != 2) return Way::Whole;
-        const auto p = attributes<ProductAttributes>(g_, id);
-        if (g_.dims(id).size() > 2) return all_have_rows(id) ? Way::Along : Way::Whole;
-        if (p.transpose_a) return !p.transpose_b && all_have_rows(id) ? Way::Summed : Way::Whole;
-        return has_rows(g_.input(id, 0)) ? Way::Along : Way::Whole;
-      }
-      default:
-        return Way::Whole;
+    const Form f = form(g_, id);
+    if (f == Form::Move) return way_of_move(id);
+    if (f == Form::Product) return way_of_product(id);
+    bool along = has_rows(id);
+    if (f == Form::Elementwise || f == Form::Convert) {
+      for (NodeId i : g_.inputs(id)) along &= g_.dims(i) == g_.dims(id);
+    } else if (f == Form::Same) {
+      along &= all_have_rows(id);
+    } else if (f == Form::Reduce) {
+      const auto axes = attributes<ReduceAttributes>(g_, id).axes;
+      along = all_have_rows(id);
+      if (along && std::ranges::find(axes, 0) != axes.end())
+        return spec(g_, id).combine == Combine::Sum ? Way::Summed : Way::Whole;
+    } else {
+      return along && f == Form::Constant ? Way::Spread : Way::Whole;
     }
+    return along ? Way::Along : Way::Whole;
+  }
+
+  Way way_of_product(NodeId id) const {
+    if (g_[id].input_count != 2) return Way::Whole;
+    const auto p = attributes<ProductAttributes>(g_, id);
+    if (g_.dims(id).size() > 2) return all_have_rows(id) ? Way::Along : Way::Whole;
+    if (p.transpose_a) return !p.transpose_b && all_have_rows(id) ? Way::Summed : Way::Whole;
+    return has_rows(g_.input(id, 0)) ? Way::Along : Way::Whole;
   }
 
   Way way_of_move(NodeId id) const {
-    if (g_[id].input_count == 0) return Way::Whole;
-    const NodeId x = g_.input(id, 0);
-    switch (g_[id].op) {
-      case Op::Transpose:
-        return has_rows(id) && (*permutation(g_, id))[0] == 0 ? Way::Along : Way::Whole;
-      case Op::BroadcastTo:
-        return has_rows(id) ? Way::Along : Way::Whole;
-      case Op::Slice: {
-        if (!has_rows(x)) return Way::Whole;
-        const auto a = attributes<SliceAttributes>(g_, id);
-        if (a.step[0] != 1) return Way::Whole;
-        return has_rows(id) ? Way::Along : Way::Cut;
-      }
-      case Op::SliceScatter: {
-        if (!has_rows(id)) return Way::Whole;
-        const auto a = attributes<SliceAttributes>(g_, id);
-        if (has_rows(x)) return Way::Along;
-        return a.step[0] == 1 && g_.count(x) > 0 ? Way::Placed : Way::Whole;
-      }
-      case Op::Concat:
-        if (!has_rows(id)) return Way::Whole;
-        return attributes<AxisAttributes>(g_, id).axis == 0 ? Way::Joined : Way::Along;
-      default:
-        return Way::Whole;
+    if (g_.count(id) == 0) return Way::Whole;
+    if (has_rows(id)) {
+      const Movement m = spec(g_, id).movement(g_, id);
+      const auto all = [&](auto test) { return std::ranges::all_of(m.pieces, test); };
+      if (all([&](const Piece& p) { return is_full(p) && goes_by_rows(p, g_.input(id, p.input)); }))
+        return Way::Along;
+      if (all([&](const Piece& p) { return is_full(p) && p.from.strides[0] == 0; }))
+        return Way::Spread;
+      if (const auto block = placement(g_, id))
+        return block->step[0] == 1 && g_.count(block->from) > 0 ? Way::Placed : Way::Whole;
+      return !m.zeros && is_stack(id, m) ? Way::Joined : Way::Whole;
     }
+    const bool cut = has_rows(g_.input(id, 0)) && first_row(g_, id);
+    return cut ? Way::Cut : Way::Whole;
   }
 
+  /// Whether a movement has its inputs one below the other.
+  bool is_stack(NodeId id, const Movement& m) const {
+    int64_t row = 0;
+    for (const Piece& p : m.pieces) {
+      const NodeId x = g_.input(id, p.input);
+      const bool all = p.from.offset == 0 && p.from.strides == row_major(g_.dims(x)) &&
+                       p.from.dims == g_.dims(x);
+      if (!all || p.start[0] != row || p.step[0] != 1) return false;
+      row += p.from.dims[0];
+    }
+    return m.pieces.size() == g_[id].input_count && row == rows_;
+  }
+  bool is_full(const Piece& p) const {
+    return p.start[0] == 0 && p.step[0] == 1 && p.from.dims[0] == rows_;
+  }
+  /// Whether each row of a piece is made of the same row of its input.
+  bool goes_by_rows(const Piece& p, NodeId x) const {
+    if (!has_rows(x)) return false;
+    const int64_t apart = g_.count(x) / rows_;
+    int64_t low = p.from.offset, high = low;
+    for (size_t k = 1; k < p.from.dims.size(); ++k)
+      (p.from.strides[k] < 0 ? low : high) += p.from.strides[k] * (p.from.dims[k] - 1);
+    return p.from.strides[0] == apart && low >= 0 && high < apart;
+  }
   /// Whether a node's rows come from those of input k. (The others it needs whole.)
   bool by_rows(NodeId id, int k) const {
-    if (way_[id] == Way::Summed) return true;
-    if (way_[id] != Way::Along) return false;
-    if (is_product(g_, id) && g_.dims(id).size() == 2) return k == 0;
-    if (g_[id].op != Op::BroadcastTo) return true;
-    const NodeId x = g_.input(id, 0);
-    return g_.dims(x).size() == g_.dims(id).size() && has_rows(x);
-  }
-
-  /// Whether it can be made part by part.
-  bool is_split(NodeId id) const {
-    return way_[id] == Way::Along || way_[id] == Way::Placed || way_[id] == Way::Joined;
+    if (way_[id] == Way::Along && is_product(g_, id) && g_.dims(id).size() == 2) return k == 0;
+    return way_[id] == Way::Along || way_[id] == Way::Summed;
   }
 
   /// Whether it can be made whole or in parts as one likes, of what is whole.
   bool is_loose(NodeId id) const {
-    if (way_[id] == Way::Placed || way_[id] == Way::Joined) return true;
-    if (way_[id] != Way::Along) return false;
-    for (int k = 0; k < g_[id].input_count; ++k)
-      if (by_rows(id, k)) return false;
-    return true;
+    return way_[id] == Way::Spread || way_[id] == Way::Placed || way_[id] == Way::Joined;
   }
+  /// Whether it can be made part by part.
+  bool is_split(NodeId id) const { return way_[id] == Way::Along || is_loose(id); }
 
   // Which parts of each node are needed. ---------------------------------------------------------
 
@@ -168,36 +166,23 @@ class RowSplitter {
     if (way_[id] == Way::Placed) return covering(id);
     if (way_[id] != Way::Along) return all();
     auto of = [&](int k) { return by_rows(id, k) ? support_[g_.input(id, k)] : all(); };
-    switch (g_[id].op) {
-      case Op::Add:
-      case Op::Sub:
-        return of(0) | of(1);
-      case Op::Mul:
-        return of(0) & of(1);
-      case Op::MatMul:
-        return of(0) & of(1);
-      case Op::Select:
-        return of(1) | of(2);
-      case Op::Concat: {
-        Parts found = 0;
-        for (int k = 0; k < g_[id].input_count; ++k) found |= of(k);
+    const Spec& op = spec(g_, id);
+    const int inputs = g_[id].input_count;
+    Parts found = 0;
+    switch (op.law()) {
+      case Law::Linear:
+        for (int k = 0; k < inputs; ++k)
+          if (op.computes_with(k)) found |= of(k);
         return found;
-      }
-      case Op::Neg:
-      case Op::Div:
-      case Op::Cast:
-      case Op::Abs:
-      case Op::Square:
-      case Op::Reshape:
-      case Op::Transpose:
-      case Op::BroadcastTo:
-      case Op::Slice:
-      case Op::SliceScatter:
-      case Op::ReduceSum:
+      case Law::Bilinear:
+        return of(0) & of(inputs - 1);
+      case Law::Quotient:
         return of(0);
-      default:
+      case Law::Constant:
+      case Law::Smooth:
         return all();
     }
+    return all();
   }
 
   void find_needs() {
@@ -265,8 +250,7 @@ class RowSplitter {
       if (way_[id] == Way::Along)
         for (int k = 0; k < g_[id].input_count; ++k) {
           const NodeId x = g_.input(id, k);
-          const bool shared = is_loose(x) && way_[x] == Way::Along;
-          if (by_rows(id, k) && is_split(x) && !shared) leader[find(x)] = find(id);
+          if (by_rows(id, k) && is_split(x) && way_[x] != Way::Spread) leader[find(x)] = find(id);
         }
     for (NodeId id = 0; id < g_.size(); ++id) leader[id] = find(id);
     return leader;
@@ -302,18 +286,17 @@ class RowSplitter {
       saved[in] +=
           operations(id) * (1 - static_cast<double>(rows_of(needed)) / static_cast<double>(rows_));
     });
+    auto worth = [&](NodeId in) { return saved[in] > 0 && saved[in] >= kWorth * total[in]; };
     std::vector<uint8_t> parted(parts() + 1, 0);  // at which bounds something begins or ends
     bool any = false;
     each_product([&](NodeId, NodeId in, Parts needed) {
-      if (saved[in] < kWorth * total[in] || total[in] == 0) return;
+      if (!worth(in)) return;
       any = true;
       for (size_t p = 1; p < parts(); ++p) parted[p] |= ((needed >> p ^ needed >> (p - 1)) & 1);
     });
     if (!any) return false;
     for (NodeId id = 0; id < g_.size(); ++id)
-      if (is_split(id) && !is_loose(id) &&
-          (total[group[id]] == 0 || saved[group[id]] < kWorth * total[group[id]]))
-        way_[id] = Way::Whole;
+      if (way_[id] == Way::Along && !worth(group[id])) way_[id] = Way::Whole;
     Dims kept{0};
     for (size_t p = 1; p < parts(); ++p)
       if (parted[p]) kept.push_back(bounds_[p]);
@@ -361,7 +344,7 @@ class RowSplitter {
     if (is_loose(id)) return whole_[id] = copied(id);
     std::vector<NodeId> xs;
     for (size_t p = 0; p < parts(); ++p) xs.push_back(part(id, p));
-    return whole_[id] = joined(xs);
+    return whole_[id] = joined_rows(out_.graph, xs);
   }
 
   NodeId part(NodeId id, size_t p) {
@@ -372,25 +355,12 @@ class RowSplitter {
     if (way_[id] == Way::Placed) return found = placed(id, p);
     if (way_[id] == Way::Joined) return found = pieces(id, p);
     if (is_constant(g_, id)) return found = constant(id, p);
-    if (way_[id] == Way::Along) return found = along(id, p);
+    if (is_split(id)) return found = along(id, p);
     return found = some_rows(whole(id), bounds_[p], size(p));
   }
 
   NodeId some_rows(NodeId x, int64_t begin, int64_t count) {
-    Dims dims = out_.graph.dims(x);
-    if (begin == 0 && count == dims[0]) return x;
-    Dims start(dims.size(), 0);
-    const Dims step(dims.size(), 1);
-    start[0] = begin, dims[0] = count;
-    return node(Op::Slice, out_.graph.dtype(x), dims, {&x, 1},
-                encode(SliceAttributes{start, step}));
-  }
-
-  NodeId joined(std::span<const NodeId> xs) {
-    if (xs.size() == 1) return xs[0];
-    Dims dims = out_.graph.dims(xs[0]);
-    for (NodeId x : xs.subspan(1)) dims[0] += out_.graph.dims(x)[0];
-    return node(Op::Concat, out_.graph.dtype(xs[0]), dims, xs, Dims{0});
+    return count == out_.graph.dims(x)[0] ? x : rows(out_.graph, x, begin, count);
   }
 
   NodeId node(Op op, DType dtype, const Dims& dims, std::span<const NodeId> in,
@@ -426,7 +396,7 @@ class RowSplitter {
     if (const NodeId found = constant(id, dims); found != kNoNode) return found;
     for (Dims ones; ones.size() <= dims.size(); ones.push_back(1))
       if (const NodeId one = constant(id, ones); one != kNoNode)
-        return node(Op::BroadcastTo, g_.dtype(id), dims, {&one, 1});
+        return spread(out_.graph, one, dims);
     return some_rows(whole_[id], bounds_[p], size(p));
   }
 
@@ -451,11 +421,17 @@ class RowSplitter {
     if (begin >= end) return some_rows(whole(id), bounds_[p], size(p));  // zeros
     const NodeId x = some_rows(whole(at.from), begin - at.start[0], end - begin);
     const Dims dims = dims_of_part(id, p);
-    if (out_.graph.dims(x) == dims) return x;
     Dims start = at.start;
     start[0] = begin - bounds_[p];
-    return node(Op::SliceScatter, g_.dtype(id), dims, {&x, 1},
-                encode(SliceAttributes{start, at.step}));
+    if (is_all(x, dims, start, at.step)) return x;
+    return node(g_[id].op, g_.dtype(id), dims, {&x, 1}, encode(SliceAttributes{start, at.step}));
+  }
+
+  /// Whether a box of x is x as it lies.
+  bool is_all(NodeId x, const Dims& dims, const Dims& start, std::span<const int64_t> step) const {
+    return out_.graph.dims(x) == dims &&
+           std::ranges::all_of(start, [](int64_t n) { return n == 0; }) &&
+           std::ranges::all_of(step, [](int64_t n) { return n == 1; });
   }
 
   NodeId pieces(NodeId id, size_t p) {
@@ -467,7 +443,7 @@ class RowSplitter {
       if (begin < end) xs.push_back(some_rows(whole(i), begin - first, end - begin));
       first = next;
     }
-    return joined(xs);
+    return xs.size() == 1 ? xs[0] : joined_rows(out_.graph, xs);
   }
 
   NodeId cut(NodeId id) {
@@ -479,8 +455,8 @@ class RowSplitter {
     const NodeId from = part(x, p);
     Dims start(a.start.begin(), a.start.end());
     start[0] -= bounds_[p];
-    if (out_.graph.dims(from) == g_.dims(id)) return from;
-    return node(Op::Slice, g_.dtype(id), g_.dims(id), {&from, 1},
+    if (is_all(from, g_.dims(id), start, a.step)) return from;
+    return node(g_[id].op, g_.dtype(id), g_.dims(id), {&from, 1},
                 encode(SliceAttributes{start, a.step}));
   }
 
@@ -513,18 +489,17 @@ class RowSplitter {
 /// Where slices and blocks among zeros cut tensors of so many rows.
 std::map<int64_t, Dims> cuts_of(const Graph& g) {
   std::map<int64_t, Dims> cuts;
-  auto cut = [&](NodeId many, NodeId few, std::span<const int64_t> attrs) {
-    if (g.dims(many).empty() || g.count(few) == 0) return;
+  auto cut = [&](NodeId many, NodeId few, int64_t begin) {
     const int64_t rows = g.dims(many)[0], count = g.dims(few)[0];
-    const auto a = decode<SliceAttributes>(attrs);
-    if (rows < kLeastRows || count == rows || a.step[0] != 1) return;
-    cuts[rows].push_back(a.start[0]);
-    cuts[rows].push_back(a.start[0] + count);
+    if (rows < kLeastRows || count == rows || g.count(few) == 0) return;
+    cuts[rows].push_back(begin);
+    cuts[rows].push_back(begin + count);
   };
   for (NodeId id = 0; id < g.size(); ++id) {
-    if (g[id].op == Op::Slice && !is_source(g, g.input(id, 0)))
-      cut(g.input(id, 0), id, g.attrs(id));
-    if (g[id].op == Op::SliceScatter) cut(id, g.input(id, 0), g.attrs(id));
+    if (const auto begin = first_row(g, id); begin && !is_source(g, g.input(id, 0)))
+      cut(g.input(id, 0), id, *begin);
+    if (const auto block = placement(g, id); block && !g.dims(id).empty() && block->step[0] == 1)
+      cut(id, block->from, block->start[0]);
   }
   for (auto& [rows, at] : cuts) {
     at.push_back(0), at.push_back(rows);

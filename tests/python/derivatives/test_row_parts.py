@@ -149,6 +149,23 @@ def test_what_a_part_does_not_reach_may_be_infinite() -> None:
         np.testing.assert_allclose(ours.asnumpy(), theirs, rtol=1e-10, atol=1e-13)
 
 
+def test_features_turned_round_where_rows_are_cut() -> None:
+    w, x = weights(8), np.random.default_rng(9).uniform(-1, 1, (ROWS, 2))
+
+    def program(w: list[Any], x: Any, tanh: Any) -> Any:
+        y = network(x, w, tanh)
+        turned = y[60:, ::-1]
+        slope = turned[:, :1] * 2.0 + turned[:, 1:]
+        some = tanh(y[:, ::-1] @ w[3][:2])  # which the first rows do not need
+        return (slope**3).sum() + (y[:60, 0] ** 2).sum() + (some[60:] ** 2).sum()
+
+    value, gradient = gc.jit(gc.value_and_grad(lambda w: program(w, gc.Tensor(x), ops.tanh)))(of(w))
+    np.testing.assert_allclose(value.asnumpy(), program(w, x, np.tanh), rtol=1e-12)
+    expected = by_complex_steps(lambda w: program(w, x, np.tanh), w)
+    for ours, theirs in zip(gradient, expected, strict=True):
+        np.testing.assert_allclose(ours.asnumpy(), theirs, rtol=1e-10, atol=1e-12)
+
+
 def test_a_plan_is_for_other_constants_too() -> None:
     """Constants of a part's shape are the program's, whose values the next trace may change."""
     w, x = weights(6), np.random.default_rng(7).uniform(-1, 1, (ROWS, 2))
