@@ -4,6 +4,7 @@
 #include <limits>
 #include <vector>
 
+#include "base/counted.h"
 #include "cpu/calls/calls.h"
 #include "cpu/calls/order_keys.h"
 #include "cpu/calls/routines.h"
@@ -101,22 +102,6 @@ void among(const Call& c, const void* const* in, void* out) {
   });
 }
 
-/// Counts of [0, length) in tables of a thread each, added up. count(begin, end, table).
-template <class F>
-void counted(int64_t n, int64_t length, F count, int64_t* to) {
-  const int64_t parts =
-      length > (1 << 16) ? 1 : std::clamp<int64_t>(n / 32768, 1, 4 * max_threads());
-  std::vector<std::vector<int64_t>> tables(static_cast<size_t>(parts));
-  parallel_for(static_cast<int>(parts), [&](int part, int) {
-    auto& table = tables[static_cast<size_t>(part)];
-    table.assign(static_cast<size_t>(length), 0);
-    count(n * part / parts, n * (part + 1) / parts, table.data());
-  });
-  std::copy(tables[0].begin(), tables[0].end(), to);
-  for (size_t part = 1; part < tables.size(); ++part)
-    for (size_t k = 0; k < tables[0].size(); ++k) to[k] += tables[part][k];
-}
-
 void count_between(const Call& c, const void* const* in, void* out) {
   const int64_t n = c.in[0].dims.back(), bins = c.in[1].dims.back() - 1;
   by_wide_dtype(c.in[0].dtype, [&]<class T>() {
@@ -140,7 +125,7 @@ void count_between(const Call& c, const void* const* in, void* out) {
           ++table[at];
         }
       };
-      counted(n, bins, count, static_cast<int64_t*>(out) + r * bins);
+      std::ranges::copy(counted(n, bins, count), static_cast<int64_t*>(out) + r * bins);
     });
   });
 }

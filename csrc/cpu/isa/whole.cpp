@@ -113,10 +113,10 @@ typename W::Acc rest_of(const T* x, size_t i, size_t n, const Map& map = {}) {
              : v;
 }
 
-/// Floats are added four and four before a sum in double takes them.
-template <class Map = Itself>
-void fold_line(const float* x, size_t n, double* acc, std::integral_constant<Combine, Combine::Sum>,
-               const Map& map = {}) {
+/// Floats are added four and four before a sum in double takes them. at(i): a vector of them from i
+/// on; rest(i): those that fill none.
+template <class At, class Rest>
+void sum_by_fours(size_t n, double* acc, At at, Rest rest) {
   using F = Wide<float, float>::Acc;
   using D = Wide<double, float>::Acc;
   constexpr size_t kLanes = 16;
@@ -126,7 +126,6 @@ void fold_line(const float* x, size_t n, double* acc, std::integral_constant<Com
     part[2 * k] += lanes_as<D>(half_of<false>(v, half));
     part[2 * k + 1] += lanes_as<D>(half_of<true>(v, half));
   };
-  auto at = [&](size_t i) { return Wide<float, float>::read(x + i, map); };
   auto four = [&](size_t i) {
     return (at(i) + at(i + kLanes)) + (at(i + 2 * kLanes) + at(i + 3 * kLanes));
   };
@@ -134,8 +133,17 @@ void fold_line(const float* x, size_t n, double* acc, std::integral_constant<Com
   for (; i + 8 * kLanes <= n; i += 8 * kLanes) add(0, four(i)), add(1, four(i + 4 * kLanes));
   if (i + 4 * kLanes <= n) add(0, four(i)), i += 4 * kLanes;
   for (size_t k = 1; i + kLanes <= n; i += kLanes, k ^= 1) add(k, at(i));
-  if (i < n) add(0, rest_of<Combine::Sum, Wide<float, float>>(x, i, n, map));
+  if (i < n) add(0, rest(i));
   *acc += across<Combine::Sum, double>((part[0] + part[1]) + (part[2] + part[3]));
+}
+
+template <class Map = Itself>
+void fold_line(const float* x, size_t n, double* acc, std::integral_constant<Combine, Combine::Sum>,
+               const Map& map = {}) {
+  using W = Wide<float, float>;
+  sum_by_fours(
+      n, acc, [&](size_t i) { return W::read(x + i, map); },
+      [&](size_t i) { return rest_of<Combine::Sum, W>(x, i, n, map); });
 }
 
 /// The largest (smallest) in vectors, and beside it whether there was a NaN: shorter chains than
@@ -205,29 +213,13 @@ Wide<float, float>::Acc read_halves(const uint16_t* x) {
 
 template <bool bf16>
 void sum_of_halves(const uint16_t* x, size_t n, double* acc) {
-  using F = Wide<float, float>::Acc;
-  using D = Wide<double, float>::Acc;
-  constexpr size_t kLanes = 16;
-  constexpr std::make_index_sequence<kLanes / 2> half;
-  D part[4] = {};
-  auto add = [&](size_t k, const F& v) {
-    part[2 * k] += lanes_as<D>(half_of<false>(v, half));
-    part[2 * k + 1] += lanes_as<D>(half_of<true>(v, half));
-  };
-  auto at = [=](size_t i) { return read_halves<bf16>(x + i); };
-  auto four = [&](size_t i) {
-    return (at(i) + at(i + kLanes)) + (at(i + 2 * kLanes) + at(i + 3 * kLanes));
-  };
-  size_t i = 0;
-  for (; i + 8 * kLanes <= n; i += 8 * kLanes) add(0, four(i)), add(1, four(i + 4 * kLanes));
-  if (i + 4 * kLanes <= n) add(0, four(i)), i += 4 * kLanes;
-  for (size_t k = 1; i + kLanes <= n; i += kLanes, k ^= 1) add(k, at(i));
-  if (i < n) {
-    uint16_t rest[kLanes] = {};
-    std::memcpy(rest, x + i, (n - i) * sizeof *x);
-    add(0, read_halves<bf16>(rest));
-  }
-  *acc += across<Combine::Sum, double>((part[0] + part[1]) + (part[2] + part[3]));
+  sum_by_fours(
+      n, acc, [=](size_t i) { return read_halves<bf16>(x + i); },
+      [=](size_t i) {
+        uint16_t rest[16] = {};
+        std::memcpy(rest, x + i, (n - i) * sizeof *x);
+        return read_halves<bf16>(rest);
+      });
 }
 
 bool sum_halves(DType type, const uint16_t* x, size_t n, double* acc) {
