@@ -132,8 +132,6 @@ std::pair<Array, Array> runs(const Array& x) {
   return {starts, values};
 }
 
-namespace {}  // namespace
-
 Array counts_of(const Array& x, int64_t length) {
   Array out = empty_array(DType::Float32, {length});
   with_numbers(x.dtype, x.data(), [&](const auto* from, auto number) {
