@@ -24,7 +24,7 @@ constexpr double kFewestWanted = 0.06;
 constexpr int64_t kMostBits = 62, kFewBits = 30;
 /// Nodes after a convolution that its kernel computes, and nodes between those and memory.
 constexpr size_t kMostAfter = 12;
-constexpr int kDeepest = 8;
+constexpr int kMostSteps = 8;
 
 int64_t divided(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -188,7 +188,7 @@ class Ends {
       reads_.clear();
       if (f_.node[id].role != Role::Map || info(form(g_, id)).kernel != KernelForm::Element ||
           g_.count(id) != g_.count(convolution) ||
-          !std::ranges::all_of(others, [&](NodeId i) { return ready(i, stage, kDeepest); }))
+          !std::ranges::all_of(others, [&](NodeId i) { return ready(i, stage, kMostSteps); }))
         break;
       needs.insert(reads_.begin(), reads_.end());
       for (NodeId i : g_.inputs(id))

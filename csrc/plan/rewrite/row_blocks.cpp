@@ -66,8 +66,8 @@ class RowSplitter {
     bool along = has_rows(id);
     if (f == Form::Elementwise || f == Form::Convert) {
       for (NodeId i : g_.inputs(id)) along &= g_.dims(i) == g_.dims(id);
-    } else if (f == Form::Same) {
-      along &= all_have_rows(id);
+    } else if (f == Form::Same) {  // not one that waits for another
+      along &= g_[id].input_count == 1 && all_have_rows(id);
     } else if (f == Form::Reduce) {
       const auto axes = attributes<ReduceAttributes>(g_, id).axes;
       along = all_have_rows(id);
