@@ -9,6 +9,7 @@ of several forms have several lines; those that only show `*args` have what thei
 
 from __future__ import annotations
 
+import enum
 import inspect
 import re
 import sys
@@ -77,6 +78,8 @@ def calls() -> Iterator[str]:
         where = names.owner("mindspore", space)
         for name in found.split():
             value = getattr(where, name)
+            if isinstance(value, enum.EnumMeta):
+                continue  # how an enumeration is called depends on Python's version
             if callable(value):
                 for form in dict.fromkeys(forms(space, name, value)):
                     yield f"{space}.{name}{form}"

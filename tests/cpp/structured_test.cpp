@@ -262,7 +262,7 @@ TEST_F(Structured, ConvolutionsAndTheirAdjoints) {
     auto node = [&](Op op, NodeId a, NodeId b, const Dims& size) {
       const NodeId in[] = {a, b};
       return make(g, op,
-                  {in, encode(ConvolutionAttributes{stride, dilation, before, size, groups})});
+                  {in, encode(ConvolutionAttributes{stride, dilation, before, size, groups, 0})});
     };
     const double tolerance = t == DType::Float16 ? 4e-3 : t == DType::Float32 ? 1e-5 : 1e-13;
     for (NodeId made : {node(Op::Convolution, in_x, in_w, sizes(y)),
