@@ -427,46 +427,44 @@ void feature_reduce(Combine how, Compute type, void* d, const void* a, ptrdiff_t
   });
 }
 
-/// kLanes partial results side by side. (Loops over so few are unrolled and not vectorised.)
-template <class T>
-struct LanesOf {
-  typedef T type __attribute__((vector_size(kLanes * sizeof(T)), aligned(sizeof(T)), may_alias));
-};
-template <class T>
-using Lanes = typename LanesOf<T>::type;
-
-template <Combine how, class T>
-Lanes<T> reduced(const Lanes<T>& a, const Lanes<T>& b) {
-  if constexpr (how == Combine::Sum) return a + b;
-  Lanes<T> c;
-  for (int k = 0; k < kLanes; ++k) c[k] = reduced<how, T>(a[k], b[k]);
-  return c;
-}
-
 /// z[lane] op= the rows of x: four independent results a lane, so chains are short, in a fixed
-/// order.
+/// order. Lanes are taken by registers.
 template <Combine how, class T>
 void reduce_rows(T* z, const T* x, int32_t rows) {
-  using V = Lanes<T>;
+  typedef T V __attribute__((vector_size(math::kVectorBytes)));
   constexpr int32_t kBlock = 4 * kLanes;
-  auto at = [=](int32_t row) -> const V& { return *reinterpret_cast<const V*>(x + row); };
-  V& to = *reinterpret_cast<V*>(z);
-  if (rows == kBlock / 2) {  // tiles of the usual heights
-    to = reduced<how, T>(to, reduced<how, T>(at(0), at(kLanes)));
-    return;
+  constexpr size_t kStep = sizeof(V) / sizeof(T);
+  auto take = [](V a, V b) {  // (of equal ones the first)
+    return how == Combine::Max || how == Combine::Min ? combined<how>(b, a) : combined<how>(a, b);
+  };
+  const int32_t whole = rows / kBlock * kBlock;
+  T rest[kBlock];
+  if (whole != rows && rows != kBlock / 2) {
+    for (T& t : rest) t = identity<how, T>();
+    std::memcpy(rest, x + whole, static_cast<size_t>(rows - whole) * sizeof(T));
   }
-  V part[4];
-  for (V& p : part)
-    for (int k = 0; k < kLanes; ++k) p[k] = identity<how, T>();
-  int32_t i = 0;
-  for (; i + kBlock <= rows; i += kBlock)
-    for (int j = 0; j < 4; ++j) part[j] = reduced<how, T>(part[j], at(i + j * kLanes));
-  for (int32_t j = 0; i < rows; ++i, ++j) {
-    T& p = reinterpret_cast<T*>(part)[j];
-    p = reduced<how, T>(p, x[i]);
+  for (size_t lane = 0; lane < size_t{kLanes}; lane += kStep) {
+    auto at = [=](const T* from, int32_t part) {
+      V v;
+      std::memcpy(&v, from + part * kLanes + lane, sizeof v);
+      return v;
+    };
+    V all;
+    if (rows == kBlock / 2) {  // tiles of the usual heights
+      all = take(at(x, 0), at(x, 1));
+    } else {
+      V part[4];
+      for (V& p : part) p = V{} + identity<how, T>();
+      auto block = [&](const T* from) {
+        for (int32_t j = 0; j < 4; ++j) part[j] = take(part[j], at(from, j));
+      };
+      for (int32_t i = 0; i < whole; i += kBlock) block(x + i);
+      if (whole != rows) block(rest);
+      all = take(take(part[0], part[1]), take(part[2], part[3]));
+    }
+    all = take(at(z, 0), all);
+    std::memcpy(z + lane, &all, sizeof all);
   }
-  const V low = reduced<how, T>(part[0], part[1]), high = reduced<how, T>(part[2], part[3]);
-  to = reduced<how, T>(to, reduced<how, T>(low, high));
 }
 
 void row_reduce(Combine how, Compute type, void* acc, const void* a, ptrdiff_t pitch,

@@ -1,68 +1,58 @@
 // Products of matrices with vectors.
 #include "cpu/kernels/vector_kernels.h"
 
+#include "cpu/isa/line.h"
+
 namespace gradcell::cpu::GRADCELL_ISA {
 namespace {
-
-/// 64 bytes of T, anywhere in memory.
-template <class T>
-struct LanesOf {
-  static constexpr size_t kCount = 64 / sizeof(T);
-  typedef T type __attribute__((vector_size(64)));
-  typedef T At __attribute__((vector_size(64), aligned(sizeof(T)), may_alias));
-};
-template <class T>
-using Lanes = typename LanesOf<T>::type;
-
-template <class T>
-Lanes<T> at(const T* p) {
-  return *reinterpret_cast<const typename LanesOf<T>::At*>(p);
-}
-
-template <class T>
-T across(const Lanes<T>& v) {
-  constexpr size_t kCount = LanesOf<T>::kCount;
-  T part[kCount];
-  for (size_t k = 0; k < kCount; ++k) part[k] = v[k];
-  for (size_t half = kCount / 2; half > 0; half /= 2)
-    for (size_t k = 0; k < half; ++k) part[k] += part[k + half];
-  return part[0];
-}
 
 template <class T>
 void dots_of(const T* a, ptrdiff_t stride, size_t rows, const T* x, ptrdiff_t x_stride, size_t n,
              T* y) {
-  constexpr size_t kCount = LanesOf<T>::kCount, kParts = 4;
+  constexpr size_t kCount = Line<T>::kCount, kParts = 4;
   for (size_t r = 0; r < rows; ++r, a += stride, x += x_stride) {
-    Lanes<T> sum[kParts] = {};
+    Line<T> sum[kParts] = {};
+    using Part = typename Line<T>::Part;
+    const auto add = [&](Line<T>& to, size_t j) {
+      for (size_t k = 0; k < kRegisters; ++k, j += kLanes<T>)
+        to.part[k] += load_as<Part>(a + j) * load_as<Part>(x + j);
+    };
     size_t j = 0;
     for (; j + kParts * kCount <= n; j += kParts * kCount)
-      for (size_t k = 0; k < kParts; ++k) sum[k] += at(a + j + k * kCount) * at(x + j + k * kCount);
-    for (; j + kCount <= n; j += kCount) sum[0] += at(a + j) * at(x + j);
+      for (size_t k = 0; k < kParts; ++k) add(sum[k], j + k * kCount);
+    for (; j + kCount <= n; j += kCount) add(sum[0], j);
     T rest = 0;
     for (; j < n; ++j) rest += a[j] * x[j];
-    y[r] = across<T>((sum[0] + sum[1]) + (sum[2] + sum[3])) + rest;
+    y[r] = across<Combine::Sum>((sum[0] + sum[1]) + (sum[2] + sum[3])) + rest;
+  }
+}
+
+/// y[j] += sum over rows of x[row] * a[row, j], in W registers, from column j on while they fit.
+template <size_t W, class T>
+void add_columns(const T* a, ptrdiff_t stride, size_t rows, const T* x, size_t n, T* y, size_t& j) {
+  constexpr size_t kStep = kLanes<T>;
+  for (; j + W * kStep <= n; j += W * kStep) {
+    Vec<T> sum[W] = {};
+    const T* row = a + j;
+    for (size_t r = 0; r < rows; ++r, row += stride)
+      for (size_t k = 0; k < W; ++k) sum[k] += load(row + k * kStep) * x[r];
+    for (size_t k = 0; k < W; ++k) {
+      T* const to = y + j + k * kStep;
+      store(to, load(to) + sum[k]);
+    }
   }
 }
 
 /// Rows are summed up in groups, so that errors do not grow with their number.
 template <class T>
 void add_rows_of(const T* a, ptrdiff_t stride, size_t rows, const T* x, size_t n, T* y) {
-  constexpr size_t kCount = LanesOf<T>::kCount, kWide = 4 * kCount, kGroup = 32;
+  constexpr size_t kGroup = 32;
   for (size_t first = 0; first < rows; first += kGroup) {
     const size_t group = rows - first < kGroup ? rows - first : kGroup;
-    const T* block = a + static_cast<ptrdiff_t>(first) * stride;
+    const T* const block = a + static_cast<ptrdiff_t>(first) * stride;
     size_t j = 0;
-    for (; j + kWide <= n; j += kWide) {
-      Lanes<T> sum[4] = {};
-      const T* row = block + j;
-      for (size_t r = 0; r < group; ++r, row += stride)
-        for (size_t k = 0; k < 4; ++k) sum[k] += at(row + k * kCount) * x[first + r];
-      for (size_t k = 0; k < 4; ++k) {
-        auto& to = *reinterpret_cast<typename LanesOf<T>::At*>(y + j + k * kCount);
-        to += sum[k];
-      }
-    }
+    add_columns<8>(block, stride, group, x + first, n, y, j);
+    add_columns<1>(block, stride, group, x + first, n, y, j);
     for (; j < n; ++j) {
       T sum = 0;
       for (size_t r = 0; r < group; ++r)

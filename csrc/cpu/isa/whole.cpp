@@ -4,10 +4,11 @@
 #include <cstring>
 #include <utility>
 
-#if defined(__AVX512F__)
+#if defined(__F16C__)
 #include <immintrin.h>
 #endif
 
+#include "cpu/isa/line.h"
 #include "cpu/kernels/combine.h"
 
 namespace gradcell::cpu::GRADCELL_ISA {
@@ -57,46 +58,28 @@ To lanes_as(const V& v) {
   return __builtin_convertvector(v, To);
 }
 
-/// 64 bytes of A, and as many T.
+/// How elements of T come to be 64 bytes of A.
 template <class A, class T>
 struct Wide {
-  static constexpr size_t kLanes = 64 / sizeof(A);
-  typedef A Acc __attribute__((vector_size(64)));
-  /// The same in memory, where they lie anywhere.
-  typedef A AccAt __attribute__((vector_size(64), aligned(sizeof(A)), may_alias));
-  typedef T Lanes __attribute__((vector_size(kLanes * sizeof(T))));
-  typedef T Raw __attribute__((vector_size(kLanes * sizeof(T)), aligned(sizeof(T)), may_alias));
+  using Acc = Line<A>;
+  static constexpr size_t kLanes = Acc::kCount, kStep = kLanes / kRegisters;
+  typedef T Lanes __attribute__((vector_size(kStep * sizeof(T))));
   template <class Map = Itself>
   static Acc read(const T* p, const Map& map = {}) {
-    const Lanes v = *reinterpret_cast<const Raw*>(p);  // (a template would take it for aligned)
-    return lanes_as<Acc>(map(v));
+    Acc line;
+    for (size_t k = 0; k < kRegisters; ++k)
+      line.part[k] = lanes_as<typename Acc::Part>(map(load_as<Lanes>(p + k * kStep)));
+    return line;
+  }
+  static void write(const Acc& line, T* p) {
+    for (size_t k = 0; k < kRegisters; ++k) store(p + k * kStep, lanes_as<Lanes>(line.part[k]));
   }
 };
 
-/// Half of a vector's lanes: the lower or the upper ones.
-template <bool upper, class V, size_t... k>
-auto half_of(const V& v, std::index_sequence<k...>) {
-  return __builtin_shufflevector(v, v, (k + (upper ? sizeof...(k) : 0))...);
-}
-
-/// The lanes of a vector, combined in halves.
-template <Combine how, class A, class V>
-A across(const V& v) {
-  constexpr size_t kLanes = sizeof(V) / sizeof(A);
-  if constexpr (kLanes == 1) {
-    return v[0];
-  } else {
-    constexpr std::make_index_sequence<kLanes / 2> half;
-    return across<how, A>(combined<how>(half_of<false>(v, half), half_of<true>(v, half)));
-  }
-}
-
-/// The last elements of a line of n, from i on, that fill no vector, among what changes nothing:
-/// lanes of the line's last vector, unless all of it is shorter.
+/// The last elements of a line of n, from i on, that fill no 64 bytes, among what changes nothing:
+/// the ends of the line's last 64 bytes, unless all of it is shorter.
 template <Combine how, class W, class T, class Map = Itself>
 typename W::Acc rest_of(const T* x, size_t i, size_t n, const Map& map = {}) {
-  using V = typename W::Acc;
-  using A = std::remove_cvref_t<decltype(V{}[0])>;
   constexpr size_t kLanes = W::kLanes;
   if (n < kLanes) {
     T at[kLanes];
@@ -104,27 +87,41 @@ typename W::Acc rest_of(const T* x, size_t i, size_t n, const Map& map = {}) {
     std::memcpy(at, x + i, (n - i) * sizeof(T));
     return W::read(at, map);
   }
-  const V v = W::read(x + n - kLanes, map);
-  decltype(V{} < V{}) place;
-  for (size_t k = 0; k < kLanes; ++k)
-    place[k] = static_cast<std::remove_cvref_t<decltype(place[0])>>(k);
-  return place < static_cast<std::remove_cvref_t<decltype(place[0])>>(kLanes - (n - i))
-             ? V{} + identity<how, A>()
-             : v;
+  using Part = typename W::Acc::Part;
+  using A = std::remove_cvref_t<decltype(Part{}[0])>;
+  using Place = std::remove_cvref_t<decltype((Part{} < Part{})[0])>;
+  decltype(Part{} < Part{}) place;
+  for (size_t k = 0; k < W::kStep; ++k) place[k] = static_cast<Place>(k);
+  auto line = W::read(x + n - kLanes, map);
+  for (size_t k = 0; k < kRegisters; ++k, place += static_cast<Place>(W::kStep))
+    line.part[k] =
+        place < static_cast<Place>(kLanes - (n - i)) ? Part{} + identity<how, A>() : line.part[k];
+  return line;
 }
 
-/// Floats are added four and four before a sum in double takes them. at(i): a vector of them from i
+/// The lower or the upper half of a line's floats, as doubles.
+template <bool upper>
+Line<double> half_of(const Line<float>& line) {
+  constexpr std::make_index_sequence<kVectorBytes / sizeof(double)> half;
+  Line<double> doubles;
+  for (size_t k = 0; k < kRegisters; ++k) {
+    const size_t from = k + (upper ? kRegisters : 0);
+    const auto& part = line.part[from / 2];
+    doubles.part[k] = lanes_as<Line<double>::Part>(from % 2 ? half_of<true>(part, half)
+                                                            : half_of<false>(part, half));
+  }
+  return doubles;
+}
+
+/// Floats are added four and four before a sum in double takes them. at(i): a line of them from i
 /// on; rest(i): those that fill none.
 template <class At, class Rest>
 void sum_by_fours(size_t n, double* acc, At at, Rest rest) {
-  using F = Wide<float, float>::Acc;
-  using D = Wide<double, float>::Acc;
-  constexpr size_t kLanes = 16;
-  constexpr std::make_index_sequence<kLanes / 2> half;
-  D part[4] = {};
-  auto add = [&](size_t k, const F& v) {
-    part[2 * k] += lanes_as<D>(half_of<false>(v, half));
-    part[2 * k + 1] += lanes_as<D>(half_of<true>(v, half));
+  constexpr size_t kLanes = Line<float>::kCount;
+  Line<double> part[4] = {};
+  auto add = [&](size_t k, const Line<float>& v) {
+    part[2 * k] = part[2 * k] + half_of<false>(v);
+    part[2 * k + 1] = part[2 * k + 1] + half_of<true>(v);
   };
   auto four = [&](size_t i) {
     return (at(i) + at(i + kLanes)) + (at(i + 2 * kLanes) + at(i + 3 * kLanes));
@@ -134,7 +131,7 @@ void sum_by_fours(size_t n, double* acc, At at, Rest rest) {
   if (i + 4 * kLanes <= n) add(0, four(i)), i += 4 * kLanes;
   for (size_t k = 1; i + kLanes <= n; i += kLanes, k ^= 1) add(k, at(i));
   if (i < n) add(0, rest(i));
-  *acc += across<Combine::Sum, double>((part[0] + part[1]) + (part[2] + part[3]));
+  *acc += across<Combine::Sum>((part[0] + part[1]) + (part[2] + part[3]));
 }
 
 template <class Map = Itself>
@@ -152,23 +149,29 @@ template <class T, Combine how>
   requires(std::is_floating_point_v<T> && (how == Combine::Max || how == Combine::Min))
 void fold_line(const T* x, size_t n, T* acc, std::integral_constant<Combine, how>) {
   using W = Wide<T, T>;
-  using V = typename W::Acc;
+  using V = typename W::Acc::Part;
   constexpr size_t kLanes = W::kLanes, kParts = 4;
-  V best[kParts];
-  for (V& b : best) b = V{} + identity<how, T>();
-  auto nan = best[0] != best[0];
-  auto take = [&](V& b, const V& v) {
-    b = how == Combine::Max ? (v > b ? v : b) : (v < b ? v : b);
-    nan |= v != v;
+  V best[kParts][kRegisters];
+  for (auto& line : best)
+    for (V& b : line) b = V{} + identity<how, T>();
+  auto nan = best[0][0] != best[0][0];
+  auto take = [&](V* line, const Line<T>& from) {
+    for (size_t k = 0; k < kRegisters; ++k) {
+      const V v = from.part[k], b = line[k];
+      line[k] = how == Combine::Max ? (v > b ? v : b) : (v < b ? v : b);
+      nan |= v != v;
+    }
   };
   size_t i = 0;
   for (; i + kParts * kLanes <= n; i += kParts * kLanes)
     for (size_t k = 0; k < kParts; ++k) take(best[k], W::read(x + i + k * kLanes));
   for (; i + kLanes <= n; i += kLanes) take(best[0], W::read(x + i));
   if (i < n) take(best[1], rest_of<how, W>(x, i, n));
-  for (size_t k = 1; k < kParts; ++k) best[0] = combined<how>(best[0], best[k]);
-  best[0] = nan ? V{} + std::numeric_limits<T>::quiet_NaN() : best[0];
-  *acc = combined<how>(*acc, across<how, T>(best[0]));
+  V most = best[0][0];
+  for (const auto& line : best)
+    for (const V& b : line) most = combined<how>(most, b);
+  most = nan ? V{} + std::numeric_limits<T>::quiet_NaN() : most;
+  *acc = combined<how>(*acc, across_lanes<how>(most));
 }
 
 template <class T, Combine how, class Map = Itself>
@@ -176,18 +179,18 @@ void fold_line(const T* x, size_t n, AccumulatorOf<how, T>* acc,
                std::integral_constant<Combine, how>, const Map& map = {}) {
   using A = AccumulatorOf<how, T>;
   using W = Wide<A, T>;
-  using V = typename W::Acc;
   constexpr size_t kLanes = W::kLanes, kParts = 4;
-  V part[kParts];
-  for (V& p : part) p = V{} + identity<how, A>();
+  Line<A> part[kParts];
+  for (Line<A>& p : part) p = Line<A>::of(identity<how, A>());
   size_t i = 0;
   for (; i + kParts * kLanes <= n; i += kParts * kLanes)
     for (size_t k = 0; k < kParts; ++k)
-      part[k] = combined<how>(part[k], W::read(x + i + k * kLanes, map));
-  for (; i + kLanes <= n; i += kLanes) part[0] = combined<how>(part[0], W::read(x + i, map));
-  if (i < n) part[1] = combined<how>(part[1], rest_of<how, W>(x, i, n, map));
-  part[0] = combined<how>(combined<how>(part[0], part[1]), combined<how>(part[2], part[3]));
-  *acc = combined<how>(*acc, across<how, A>(part[0]));
+      part[k] = combined_lines<how>(part[k], W::read(x + i + k * kLanes, map));
+  for (; i + kLanes <= n; i += kLanes) part[0] = combined_lines<how>(part[0], W::read(x + i, map));
+  if (i < n) part[1] = combined_lines<how>(part[1], rest_of<how, W>(x, i, n, map));
+  part[0] = combined_lines<how>(combined_lines<how>(part[0], part[1]),
+                                combined_lines<how>(part[2], part[3]));
+  *acc = combined<how>(*acc, across<how>(part[0]));
 }
 
 template <Combine how, class T>
@@ -195,20 +198,29 @@ void fold_all(const T* x, size_t n, AccumulatorOf<how, T>* acc) {
   fold_line(x, n, acc, std::integral_constant<Combine, how>());
 }
 
+#if defined(__F16C__)
 /// Sixteen numbers of a half type as floats.
 template <bool bf16>
-Wide<float, float>::Acc read_halves(const uint16_t* x) {
-  using F = Wide<float, float>::Acc;
+Line<float> read_halves(const uint16_t* x) {
+  Line<float> line;
+  for (size_t k = 0; k < kRegisters; ++k) {
 #if defined(__AVX512F__)
-  const __m256i v = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(x));
-  if constexpr (bf16)
-    return (F)_mm512_castsi512_ps(
-        _mm512_maskz_slli_epi32(0xffff, _mm512_maskz_cvtepu16_epi32(0xffff, v), 16));
-  else
-    return (F)_mm512_maskz_cvtph_ps(0xffff, v);
+    const __m256i v = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(x));
+    if constexpr (bf16)
+      line.part[k] = (Line<float>::Part)_mm512_castsi512_ps(
+          _mm512_maskz_slli_epi32(0xffff, _mm512_maskz_cvtepu16_epi32(0xffff, v), 16));
+    else
+      line.part[k] = (Line<float>::Part)_mm512_maskz_cvtph_ps(0xffff, v);
 #else
-  return F{} + static_cast<float>(x[0]);  // (never called)
+    const __m128i v = _mm_loadu_si128(reinterpret_cast<const __m128i*>(x + 8 * k));
+    if constexpr (bf16)
+      line.part[k] =
+          (Line<float>::Part)_mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(v), 16));
+    else
+      line.part[k] = (Line<float>::Part)_mm256_cvtph_ps(v);
 #endif
+  }
+  return line;
 }
 
 template <bool bf16>
@@ -221,9 +233,10 @@ void sum_of_halves(const uint16_t* x, size_t n, double* acc) {
         return read_halves<bf16>(rest);
       });
 }
+#endif
 
 bool sum_halves(DType type, const uint16_t* x, size_t n, double* acc) {
-#if defined(__AVX512F__)
+#if defined(__F16C__)
   if (type != DType::BFloat16 && type != DType::Float16) return false;
   type == DType::BFloat16 ? sum_of_halves<true>(x, n, acc) : sum_of_halves<false>(x, n, acc);
   return true;
@@ -247,8 +260,7 @@ template <class Map = Itself>
 size_t add_rows(const float* x, ptrdiff_t stride, size_t rows, double* acc, size_t n,
                 const Map& map = {}) {
   using F = Wide<float, float>;
-  using D = Wide<double, float>;
-  constexpr std::make_index_sequence<F::kLanes / 2> half;
+  using D = Wide<double, double>;
   size_t r = 0;
   for (; r + 8 <= rows; r += 8) {
     const float* p = x + static_cast<ptrdiff_t>(r) * stride;
@@ -256,15 +268,14 @@ size_t add_rows(const float* x, ptrdiff_t stride, size_t rows, double* acc, size
       auto at = [&](ptrdiff_t row) { return F::read(p + row * stride + j, map); };
       return (at(k) + at(k + 1)) + (at(k + 2) + at(k + 3));
     };
-    auto add = [&](size_t j, const auto& a, const auto& b) {
-      D::AccAt& to = *reinterpret_cast<D::AccAt*>(acc + j);
-      to = to + (lanes_as<D::Acc>(a) + lanes_as<D::Acc>(b));
+    auto add = [&](size_t j, const Line<double>& a, const Line<double>& b) {
+      D::write(D::read(acc + j) + (a + b), acc + j);
     };
     size_t j = 0;
     for (; j + F::kLanes <= n; j += F::kLanes) {
-      const F::Acc a = four(j, 0), b = four(j, 4);
-      add(j, half_of<false>(a, half), half_of<false>(b, half));
-      add(j + D::kLanes, half_of<true>(a, half), half_of<true>(b, half));
+      const Line<float> a = four(j, 0), b = four(j, 4);
+      add(j, half_of<false>(a), half_of<false>(b));
+      add(j + D::kLanes, half_of<true>(a), half_of<true>(b));
     }
     for (; j < n; ++j) {
       auto at = [&](ptrdiff_t row) { return map(p[row * stride + static_cast<ptrdiff_t>(j)]); };
@@ -281,9 +292,7 @@ void fold_columns(const T* x, ptrdiff_t stride, size_t rows, AccumulatorOf<how, 
                   const Map& map = {}) {
   using A = AccumulatorOf<how, T>;
   using W = Wide<A, T>;
-  using V = typename W::Acc;
-  auto at = [&](size_t j) ->
-      typename W::AccAt& { return *reinterpret_cast<typename W::AccAt*>(acc + j); };
+  using Sums = Wide<A, A>;
   size_t r = 0;
   if constexpr (how == Combine::Sum && std::is_same_v<T, float>)
     r = add_rows(x, stride, rows, acc, n, map);
@@ -293,9 +302,10 @@ void fold_columns(const T* x, ptrdiff_t stride, size_t rows, AccumulatorOf<how, 
     size_t j = 0;
     if (group == 4)
       for (; j + W::kLanes <= n; j += W::kLanes) {
-        V a = at(j);
-        for (ptrdiff_t k = 0; k < 4; ++k) a = combined<how>(a, W::read(p + k * stride + j, map));
-        at(j) = a;
+        Line<A> a = Sums::read(acc + j);
+        for (ptrdiff_t k = 0; k < 4; ++k)
+          a = combined_lines<how>(a, W::read(p + k * stride + j, map));
+        Sums::write(a, acc + j);
       }
     for (; j < n; ++j)
       for (size_t k = 0; k < group; ++k)
@@ -358,15 +368,14 @@ void scan_columns(const T* x, T* y, ptrdiff_t stride, size_t rows, AccumulatorOf
                   size_t n) {
   using A = AccumulatorOf<how, T>;
   using W = Wide<A, T>;
+  using Sums = Wide<A, A>;
   for (size_t r = 0; r < rows; ++r, x += stride) {
     size_t j = 0;
     for (; j + W::kLanes <= n; j += W::kLanes) {
-      typename W::AccAt& to = *reinterpret_cast<typename W::AccAt*>(acc + j);
-      const typename W::Acc before = to, with = combined<how>(before, W::read(x + j));
-      if (y)
-        *reinterpret_cast<typename W::Raw*>(y + j) =
-            lanes_as<typename W::Lanes>(exclusive ? before : with);
-      to = with;
+      const Line<A> before = Sums::read(acc + j),
+                    with = combined_lines<how>(before, W::read(x + j));
+      if (y) W::write(exclusive ? before : with, y + j);
+      Sums::write(with, acc + j);
     }
     for (; j < n; ++j) {
       const A before = acc[j], with = combined<how>(before, static_cast<A>(x[j]));

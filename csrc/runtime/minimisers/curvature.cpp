@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 
 #include "base/thread_pool.h"
@@ -20,11 +21,36 @@ constexpr size_t kParallel = 100'000;
 template <class T>
 constexpr DType kType = sizeof(T) == 8 ? DType::Float64 : DType::Float32;
 
-/// y += a x
+/// Rows whose products with two vectors are taken while they are near.
+constexpr size_t kNear = 4;
+/// Columns that a task takes.
+constexpr size_t kColumns = 4096;
+/// Elements of a matrix below which waking another thread would take as long as to read them.
+constexpr size_t kManyElements = 1'000'000;
+
+/// The products of rows of a matrix [.., n] with x, in lanes of T over blocks, and of the blocks in
+/// double.
 template <class T>
-void add(double a, const T* x, T* y, size_t n) {
-  const T factor = static_cast<T>(a);
-  cpu::vector_kernels().add_rows(kType<T>, x, 0, 1, &factor, n, y);
+void times(const T* rows, size_t count, size_t n, const T* x, double* products) {
+  T parts[kNear];
+  std::fill_n(products, count, 0.0);
+  for (size_t at = 0; at < n; at += kBlock) {
+    cpu::vector_kernels().dots(kType<T>, rows + at, static_cast<ptrdiff_t>(n), count, x + at, 0,
+                               std::min(kBlock, n - at), parts);
+    for (size_t r = 0; r < count; ++r) products[r] += parts[r];
+  }
+}
+
+/// The sum of x[k] y[k] in lanes.
+double dot(const std::vector<double>& x, const double* y) {
+  double sum = 0;
+  cpu::vector_kernels().dots(DType::Float64, x.data(), 0, 1, y, 0, x.size(), &sum);
+  return sum;
+}
+
+/// y += a x
+void add(double a, const double* x, std::vector<double>& y) {
+  cpu::vector_kernels().add_rows(DType::Float64, x, 0, 1, &a, y.size(), y.data());
 }
 
 /// body(first row, behind the last one) for all rows of a square matrix.
@@ -62,44 +88,108 @@ template double dot(const double*, const double*, size_t);
 template <class T>
 LatestPairs<T>::LatestPairs(size_t n, int history)
     : n_(n),
-      history_(history),
-      steps_(n * static_cast<size_t>(history)),
-      changes_(n * static_cast<size_t>(history)),
-      curvature_(static_cast<size_t>(history)) {}
+      history_(static_cast<size_t>(history)),
+      steps_(n * history_),
+      changes_(n * history_),
+      step_change_(history_ * history_),
+      change_change_(history_ * history_),
+      step_gradient_(history_),
+      change_gradient_(history_),
+      newest_products_(history_),
+      step_weight_(history_),
+      change_weight_(history_) {}
 
 template <class T>
 size_t LatestPairs<T>::slot(int age) const {
-  return static_cast<size_t>((newest_ - age + history_) % history_);
+  const int history = static_cast<int>(history_);
+  return static_cast<size_t>((newest_ - age + history) % history);
 }
 
 template <class T>
 void LatestPairs<T>::learn(std::span<const T> step, std::span<const T> change, double sy, double) {
   if (history_ == 0) return;
-  newest_ = (newest_ + 1) % history_;
+  if (new_) multiply(nullptr);
+  newest_ = (newest_ + 1) % static_cast<int>(history_);
   const size_t at = slot(0);
   std::ranges::copy(step, &steps_[at * n_]);
   std::ranges::copy(change, &changes_[at * n_]);
-  curvature_[at] = 1 / sy, scale_ = sy / dot(change.data(), change.data(), n_);
-  held_ = std::min(held_ + 1, history_);
+  scale_ = sy / dot(change.data(), change.data(), n_);
+  held_ = std::min(held_ + 1, static_cast<int>(history_));
+  new_ = true;
 }
 
-/// Two loops over the pairs.
+/// The products of all steps and changes with the newest change, if it has none yet, and with the
+/// gradient, if there is one.
 template <class T>
-void LatestPairs<T>::direct(std::span<const T> gradient, std::span<T> direction) const {
-  T* d = direction.data();
-  for (size_t i = 0; i < n_; ++i) d[i] = -gradient[i];
-  if (held_ == 0) return;
-  std::vector<double> along(held_);
+void LatestPairs<T>::multiply(const T* gradient) {
+  const size_t held = static_cast<size_t>(held_), newest = slot(0);
+  const size_t groups = (held + kNear - 1) / kNear;
+  const T* const change = new_ ? &changes_[newest * n_] : nullptr;
+  std::vector<double> steps_change(new_ ? held : 0);
+  parallel_if(2 * held * n_ >= kManyElements, static_cast<int>(2 * groups), [&](int task, int) {
+    const bool of_steps = static_cast<size_t>(task) < groups;
+    const size_t first = (static_cast<size_t>(task) % groups) * kNear;
+    const size_t count = std::min(kNear, held - first);
+    const T* const rows = &(of_steps ? steps_ : changes_)[first * n_];
+    auto& with_gradient = of_steps ? step_gradient_ : change_gradient_;
+    auto& with_change = of_steps ? steps_change : newest_products_;
+    if (change) times(rows, count, n_, change, &with_change[first]);
+    if (gradient) times(rows, count, n_, gradient, &with_gradient[first]);
+  });
+  if (!new_) return;
+  for (size_t k = 0; k < held; ++k) {
+    step_change_[k * history_ + newest] = steps_change[k];
+    change_change_[k * history_ + newest] = newest_products_[k];
+    change_change_[newest * history_ + k] = newest_products_[k];
+  }
+  new_ = false;
+}
+
+/// The two loops: from the newest pair to the oldest, which takes changes off the gradient, and
+/// back, which adds steps to what is left. Only products are touched.
+template <class T>
+void LatestPairs<T>::weigh() {
+  std::ranges::fill(change_weight_, 0.0);
   for (int age = 0; age < held_; ++age) {
     const size_t k = slot(age);
-    along[age] = curvature_[k] * dot(&steps_[k * n_], d, n_);
-    add(-along[age], &changes_[k * n_], d, n_);
+    const double* const row = &step_change_[k * history_];
+    change_weight_[k] = (step_gradient_[k] - dot(change_weight_, row)) / row[k];
   }
-  for (size_t i = 0; i < n_; ++i) d[i] *= static_cast<T>(scale_);
+  std::vector<double> left = change_gradient_;  // the products of changes with what is left
+  for (size_t k = 0; k < static_cast<size_t>(held_); ++k)
+    left[k] = scale_ * (left[k] - dot(change_weight_, &change_change_[k * history_]));
   for (int age = held_; age-- > 0;) {
     const size_t k = slot(age);
-    add(along[age] - curvature_[k] * dot(&changes_[k * n_], d, n_), &steps_[k * n_], d, n_);
+    const double* const row = &step_change_[k * history_];
+    step_weight_[k] = change_weight_[k] - left[k] / row[k];
+    add(step_weight_[k], row, left);
   }
+}
+
+template <class T>
+void LatestPairs<T>::direct(std::span<const T> gradient, std::span<T> direction) {
+  if (held_ == 0) {
+    std::ranges::transform(gradient, direction.begin(), std::negate<>());
+    return;
+  }
+  multiply(gradient.data());
+  weigh();
+  const size_t held = static_cast<size_t>(held_);
+  std::vector<T> of_steps(held), of_changes(held);
+  for (size_t k = 0; k < held; ++k) {
+    of_steps[k] = static_cast<T>(-step_weight_[k]);
+    of_changes[k] = static_cast<T>(scale_ * change_weight_[k]);
+  }
+  const int tasks = static_cast<int>((n_ + kColumns - 1) / kColumns);
+  parallel_if(2 * held * n_ >= kManyElements, tasks, [&](int task, int) {
+    const size_t at = static_cast<size_t>(task) * kColumns, size = std::min(kColumns, n_ - at);
+    T* const d = &direction[at];
+    for (size_t i = 0; i < size; ++i) d[i] = -static_cast<T>(scale_) * gradient[at + i];
+    const auto& kernels = cpu::vector_kernels();
+    const auto stride = static_cast<ptrdiff_t>(n_);
+    kernels.add_rows(kType<T>, &changes_[at], stride, held, of_changes.data(), size, d);
+    kernels.add_rows(kType<T>, &steps_[at], stride, held, of_steps.data(), size, d);
+  });
 }
 
 template <class T>
@@ -116,7 +206,7 @@ std::vector<T> LatestPairs<T>::saved() const {
 template <class T>
 bool LatestPairs<T>::load(std::span<const T> numbers) {
   if (n_ == 0 || numbers.size() % (2 * n_) != 0) return false;
-  held_ = 0, newest_ = -1;
+  forget();
   for (size_t at = 0; at < numbers.size(); at += 2 * n_) {
     const auto step = numbers.subspan(at, n_), change = numbers.subspan(at + n_, n_);
     learn(step, change, dot(step.data(), change.data(), n_), 0);
@@ -139,7 +229,7 @@ void InverseHessian::multiply(std::span<const double> x, std::span<double> y) co
   });
 }
 
-void InverseHessian::direct(std::span<const double> gradient, std::span<double> direction) const {
+void InverseHessian::direct(std::span<const double> gradient, std::span<double> direction) {
   if (!known_)
     std::ranges::copy(gradient, direction.begin());
   else

@@ -22,31 +22,41 @@ class Curvature {
   /// where B is the matrix that the step's direction came from.
   virtual void learn(std::span<const T> step, std::span<const T> change, double sy, double sBs) = 0;
   /// direction = - H gradient, where H stands for the inverse of the second derivatives.
-  virtual void direct(std::span<const T> gradient, std::span<T> direction) const = 0;
+  virtual void direct(std::span<const T> gradient, std::span<T> direction) = 0;
   /// All that is known, as numbers, and back.
   virtual std::vector<T> saved() const = 0;
   virtual bool load(std::span<const T> numbers) = 0;
 };
 
-/// The latest pairs of steps and changes (D. C. Liu, J. Nocedal, Math. Programming 45, 1989).
+/// The latest pairs of steps and changes (D. C. Liu, J. Nocedal, Math. Programming 45, 1989). The
+/// two loops over the pairs are taken over their products with each other and with the gradient (R.
+/// H. Byrd, J. Nocedal, R. B. Schnabel, Math. Programming 63, 1994), so that a direction reads the
+/// pairs twice, as two matrices.
 template <class T>
 class LatestPairs : public Curvature<T> {
  public:
   LatestPairs(size_t n, int history);
   bool known() const override { return held_ > 0; }
-  void forget() override { held_ = 0; }
+  void forget() override { held_ = 0, newest_ = -1, new_ = false; }
   void learn(std::span<const T> step, std::span<const T> change, double sy, double sBs) override;
-  void direct(std::span<const T> gradient, std::span<T> direction) const override;
+  void direct(std::span<const T> gradient, std::span<T> direction) override;
   std::vector<T> saved() const override;
   bool load(std::span<const T> numbers) override;
 
  private:
   size_t slot(int age) const;
+  void multiply(const T* gradient);
+  void weigh();
 
-  size_t n_;
-  int history_, held_ = 0, newest_ = -1;
-  std::vector<T> steps_, changes_;  ///< [history, n]: of points, of gradients
-  std::vector<double> curvature_;   ///< 1 / (step . change)
+  size_t n_, history_;
+  int held_ = 0, newest_ = -1;
+  bool new_ = false;  ///< the newest pair has no products yet
+  std::vector<T> steps_,
+      changes_;  ///< [history, n]: of points, of gradients; the first held_ slots
+  /// [history, history]: steps by changes that are newer or of the same pair, changes by changes.
+  std::vector<double> step_change_, change_change_;
+  std::vector<double> step_gradient_, change_gradient_, newest_products_;  ///< with vectors
+  std::vector<double> step_weight_, change_weight_;  ///< a direction is such a sum of the pairs
   double scale_ = 1;
 };
 
@@ -66,7 +76,7 @@ class InverseHessian : public Curvature<double> {
   void forget() override { known_ = false; }
   void learn(std::span<const double> step, std::span<const double> change, double sy,
              double sBs) override;
-  void direct(std::span<const double> gradient, std::span<double> direction) const override;
+  void direct(std::span<const double> gradient, std::span<double> direction) override;
   std::vector<double> saved() const override;
   bool load(std::span<const double> numbers) override;
 

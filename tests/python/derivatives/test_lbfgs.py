@@ -85,7 +85,8 @@ def test_a_quadratic(dtype):
     want = np.linalg.solve(a, b)
     m, state, points, _ = minimise(f, np.zeros(n, dtype), history=n, steps=200)
     assert state == "no lower point" or len(points) == 201
-    np.testing.assert_allclose(m.point, want, atol=3e-9 if dtype is np.float64 else 3e-6)
+    # (the value does not show smaller changes: the square root of its rounding)
+    np.testing.assert_allclose(m.point, want, atol=3e-8 if dtype is np.float64 else 3e-6)
 
 
 def test_a_function_that_is_not_finite_everywhere():
