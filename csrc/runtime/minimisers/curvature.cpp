@@ -24,9 +24,9 @@ constexpr DType kType = sizeof(T) == 8 ? DType::Float64 : DType::Float32;
 /// Rows whose products with two vectors are taken while they are near.
 constexpr size_t kNear = 4;
 /// Columns that a task takes.
-constexpr size_t kColumns = 4096;
-/// Elements of a matrix below which waking another thread would take as long as to read them.
-constexpr size_t kManyElements = 1'000'000;
+constexpr size_t kColumns = 256;
+/// Bytes of pairs below which waking another thread would take as long as to read them.
+constexpr size_t kManyBytes = 1'000'000;
 
 /// The products of rows of a matrix [.., n] with x, in lanes of T over blocks, and of the blocks in
 /// double.
@@ -126,16 +126,17 @@ void LatestPairs<T>::multiply(const T* gradient) {
   const size_t groups = (held + kNear - 1) / kNear;
   const T* const change = new_ ? &changes_[newest * n_] : nullptr;
   std::vector<double> steps_change(new_ ? held : 0);
-  parallel_if(2 * held * n_ >= kManyElements, static_cast<int>(2 * groups), [&](int task, int) {
-    const bool of_steps = static_cast<size_t>(task) < groups;
-    const size_t first = (static_cast<size_t>(task) % groups) * kNear;
-    const size_t count = std::min(kNear, held - first);
-    const T* const rows = &(of_steps ? steps_ : changes_)[first * n_];
-    auto& with_gradient = of_steps ? step_gradient_ : change_gradient_;
-    auto& with_change = of_steps ? steps_change : newest_products_;
-    if (change) times(rows, count, n_, change, &with_change[first]);
-    if (gradient) times(rows, count, n_, gradient, &with_gradient[first]);
-  });
+  parallel_if(2 * held * n_ * sizeof(T) >= kManyBytes, static_cast<int>(2 * groups),
+              [&](int task, int) {
+                const bool of_steps = static_cast<size_t>(task) < groups;
+                const size_t first = (static_cast<size_t>(task) % groups) * kNear;
+                const size_t count = std::min(kNear, held - first);
+                const T* const rows = &(of_steps ? steps_ : changes_)[first * n_];
+                auto& with_gradient = of_steps ? step_gradient_ : change_gradient_;
+                auto& with_change = of_steps ? steps_change : newest_products_;
+                if (change) times(rows, count, n_, change, &with_change[first]);
+                if (gradient) times(rows, count, n_, gradient, &with_gradient[first]);
+              });
   if (!new_) return;
   for (size_t k = 0; k < held; ++k) {
     step_change_[k * history_ + newest] = steps_change[k];
@@ -181,7 +182,7 @@ void LatestPairs<T>::direct(std::span<const T> gradient, std::span<T> direction)
     of_changes[k] = static_cast<T>(scale_ * change_weight_[k]);
   }
   const int tasks = static_cast<int>((n_ + kColumns - 1) / kColumns);
-  parallel_if(2 * held * n_ >= kManyElements, tasks, [&](int task, int) {
+  parallel_if(2 * held * n_ * sizeof(T) >= kManyBytes, tasks, [&](int task, int) {
     const size_t at = static_cast<size_t>(task) * kColumns, size = std::min(kColumns, n_ - at);
     T* const d = &direction[at];
     for (size_t i = 0; i < size; ++i) d[i] = -static_cast<T>(scale_) * gradient[at + i];
