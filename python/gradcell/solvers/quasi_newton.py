@@ -216,18 +216,19 @@ class _QuasiNewton:
             raise
         self.loss.assign(m.point)
         steps, made = m.steps - steps_before, m.evaluations - evaluations_before
+        value = m.value
+        if not made:  # all of it were steps of Adam, or none
+            value = self.loss(m.point)[0]
         if progress:
             print(
-                f"{self._name}: {steps} steps, {made} evaluations, loss {m.value:.6g}: {_REASONS[reason]}"
+                f"{self._name}: {steps} steps, {made} evaluations, loss {value:.6g}: {_REASONS[reason]}"
             )
-        return LBFGSResult(
-            m.value, steps, made, reason, _REASONS[reason], m.point.astype(np.float64)
-        )
+        return LBFGSResult(value, steps, made, reason, _REASONS[reason], m.point.astype(np.float64))
 
     def _by_adam(self, args: tuple[Any, ...], adam: int, rate: Any) -> str:
         """Steps of Adam; why there is nothing after them, if so."""
-        first = AdamFirst(self._name, self.loss.loss, self.loss.parameters, adam, rate)
         try:
+            first = AdamFirst(self._name, self.loss.loss, self.loss.parameters, adam, rate)
             for _ in range(adam):
                 if not np.isfinite(first.step(*args)):
                     return "not finite"

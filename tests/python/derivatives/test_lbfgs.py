@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import signal
 from itertools import pairwise
 
 import numpy as np
@@ -201,29 +202,37 @@ def test_who_looks_on_changes_nothing(dtype, capsys):
     assert few[2:4] == (33, "evaluations") and few == run(max_evaluations=33, progress=4)
 
 
-def test_a_signal_ends_it_at_the_best_point():
-    signal = pytest.importorskip("signal")
-    if not hasattr(signal, "setitimer"):
-        pytest.skip("no timers here")
-    weights, loss, x = regression()
-    solver = gc.LBFGS(lambda x: loss(x) + 1, weights, x)
-    solver.run(2)
+def interrupted_after(seconds, run):
+    """What run() returns, interrupted like by Ctrl-C."""
 
     def interrupt(number, frame):
         raise KeyboardInterrupt
 
     before = signal.signal(signal.SIGALRM, interrupt)
-    signal.setitimer(signal.ITIMER_REAL, 0.01)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
     try:
+        return run()
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers here")
+def test_a_signal_ends_it_at_the_best_point():
+    weights, loss, x = regression()
+    solver = gc.LBFGS(lambda x: loss(x) + 1, weights, x)
+    solver.run(2)
+
+    def run():
         for _ in range(1000):
             result = solver.run(10**6)
             if result.reason == "interrupted":
                 break
             for w in weights:  # it has ended before: from a little beside it
                 w.set_data(w * 1.01)
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        return result
+
+    result = interrupted_after(0.01, run)
     assert result.reason == "interrupted"
     assert float(loss(x)) + 1 == pytest.approx(result.fun, rel=1e-12)
 
@@ -298,3 +307,33 @@ def test_what_it_refuses():
         gc.LBFGS(lambda: ops.square(p).sum(), p, history=-1)
     with pytest.raises(TypeError, match="the loss must give one number"):
         gc.LBFGS(lambda: ops.square(p), p).run()
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers here")
+@pytest.mark.parametrize("method", [gc.LBFGS, gc.BFGS, gc.SSBroyden])
+def test_ctrl_c_in_adams_steps_leaves_whole_parameters(method):
+    weights, loss, x = regression()
+    solver = method(loss, weights, x)
+    start = float(loss(x))
+    result = interrupted_after(0.3, lambda: solver.run(10, adam=50_000, rate=1e-3))
+    assert (result.reason, result.nit) == ("interrupted", 0)
+    assert result.fun == pytest.approx(float(loss(x)), rel=1e-12)
+    assert result.fun < start
+    np.testing.assert_array_equal(result.x, gc.FlatLoss(loss, weights, x).vector)
+    assert solver.run(20).fun < result.fun
+
+
+def test_a_loss_that_is_not_finite_in_adams_steps():
+    w = Parameter(Tensor(np.array([0.5])), name="w")
+    solver = gc.LBFGS(lambda: ops.log(w - 1).sum(), w)
+    result = solver.run(10, adam=5)
+    assert result.reason == "not finite" and np.isnan(result.fun)
+    assert w.asnumpy()[0] == 0.5
+
+
+def test_no_steps_at_all():
+    weights, loss, x = regression()
+    solver = gc.LBFGS(loss, weights, x)
+    assert solver.run(0).fun == pytest.approx(float(loss(x)), rel=1e-12)
+    other = Tensor(np.linspace(-0.9, 1, 30).reshape(-1, 1))
+    assert solver.run(0, other).fun == pytest.approx(float(loss(other)), rel=1e-12)
