@@ -432,38 +432,40 @@ void feature_reduce(Combine how, Compute type, void* d, const void* a, ptrdiff_t
 template <Combine how, class T>
 void reduce_rows(T* z, const T* x, int32_t rows) {
   typedef T V __attribute__((vector_size(math::kVectorBytes)));
-  constexpr int32_t kBlock = 4 * kLanes;
-  constexpr size_t kStep = sizeof(V) / sizeof(T);
+  constexpr int32_t kBlock = 4 * kLanes, kStep = sizeof(V) / sizeof(T);
+  auto at = [](const T* from) {
+    V v;
+    std::memcpy(&v, from, sizeof v);
+    return v;
+  };
   auto take = [](V a, V b) {  // (of equal ones the first)
     return how == Combine::Max || how == Combine::Min ? combined<how>(b, a) : combined<how>(a, b);
   };
-  const int32_t whole = rows / kBlock * kBlock;
-  T rest[kBlock];
-  if (whole != rows && rows != kBlock / 2) {
+  auto add = [&](int32_t lane, V v) {
+    v = take(at(z + lane), v);
+    std::memcpy(z + lane, &v, sizeof v);
+  };
+  if (rows == kBlock / 2) {  // tiles of the usual heights
+    for (int32_t lane = 0; lane < kLanes; lane += kStep)
+      add(lane, take(at(x + lane), at(x + kLanes + lane)));
+    return;
+  }
+  T rest[kLanes];  // of the last lanes, where they are not all there
+  const int32_t whole = rows / kLanes * kLanes;
+  if (whole != rows) {
     for (T& t : rest) t = identity<how, T>();
     std::memcpy(rest, x + whole, static_cast<size_t>(rows - whole) * sizeof(T));
   }
-  for (size_t lane = 0; lane < size_t{kLanes}; lane += kStep) {
-    auto at = [=](const T* from, int32_t part) {
-      V v;
-      std::memcpy(&v, from + part * kLanes + lane, sizeof v);
-      return v;
-    };
-    V all;
-    if (rows == kBlock / 2) {  // tiles of the usual heights
-      all = take(at(x, 0), at(x, 1));
-    } else {
-      V part[4];
-      for (V& p : part) p = V{} + identity<how, T>();
-      auto block = [&](const T* from) {
-        for (int32_t j = 0; j < 4; ++j) part[j] = take(part[j], at(from, j));
-      };
-      for (int32_t i = 0; i < whole; i += kBlock) block(x + i);
-      if (whole != rows) block(rest);
-      all = take(take(part[0], part[1]), take(part[2], part[3]));
-    }
-    all = take(at(z, 0), all);
-    std::memcpy(z + lane, &all, sizeof all);
+  for (int32_t lane = 0; lane < kLanes; lane += kStep) {
+    V part[4];
+    for (V& p : part) p = V{} + identity<how, T>();
+    int32_t i = 0;
+    for (; i + kBlock <= rows; i += kBlock)
+      for (int32_t j = 0; j < 4; ++j) part[j] = take(part[j], at(x + i + j * kLanes + lane));
+    int32_t j = 0;
+    for (; i < whole; i += kLanes, ++j) part[j] = take(part[j], at(x + i + lane));
+    if (whole != rows) part[j] = take(part[j], at(rest + lane));
+    add(lane, take(take(part[0], part[1]), take(part[2], part[3])));
   }
 }
 
