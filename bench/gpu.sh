@@ -6,7 +6,9 @@
 # Each step has a time limit, none ends the others, and what one writes lies in OUT (bench/results) line by line, or
 # after each case, so that a run that is cut off leaves all that it had done. steps.txt says how each step ended.
 # CARRIED (OUT/carried) is a folder with wheels: gradcell's for the Python there, and scipy-openblas32's; without
-# one of gradcell's the checkout is built. Where gradcell can be imported already, nothing is installed.
+# one of gradcell's the checkout is built. Where gradcell can be imported already, nothing is installed. In
+# CARRIED/plans are plans that need nothing of gradcell to run: python bench/gpu_plans.py CARRIED/plans, on any machine.
+# Without them they are written here, once gradcell can be imported.
 #
 # GPU_SECONDS (590): all steps together. GPU_STEPS: which ones, in order; "second" is what a second call of ten minutes
 # is for. GPU_SCALE (1): of the benchmarks' sizes. PYTHON: the interpreter. PIP_OPTIONS are passed on.
@@ -46,6 +48,27 @@ step_versions() {
   within 20 "$python" -m pip list
 }
 
+# have_plans: carried along, or written now; sets $plans.
+have_plans() {
+  for plans in "$carried/plans" "$out/plans"; do
+    [ -d "$plans" ] && return 0
+  done
+  within 60 "$python" "$root/bench/gpu_plans.py" --scale "$scale" "$out/part" && mv "$out/part" "$plans"
+}
+
+# replay LIMIT ARGUMENTS...: plans by themselves, with what is before the interpreter in $under.
+replay() {
+  limit=$1
+  shift
+  # shellcheck disable=SC2086
+  within "$limit" ${under:-} "$python" "$root/bench/gpu_replay.py" "$plans" --kernels "$out/kernels" "$@"
+}
+
+step_replay() {
+  have_plans || return $?
+  replay 75 --json gpu_replay.json
+}
+
 step_package() {
   within 20 "$python" -c "import gradcell._core" && return 0
   offline="--no-index --no-deps --find-links $carried"
@@ -63,34 +86,52 @@ step_smoke() {
 }
 
 step_times() {
-  within 120 "$python" "$root/bench/gpu_bench.py" --scale "$scale" --repeats 5 --json gpu.json
+  within 90 "$python" "$root/bench/gpu_bench.py" --scale "$scale" --repeats 5 --json gpu.json
+}
+
+# Narrow networks as products and elementwise kernels.
+step_tileless() {
+  within 45 "$python" "$root/bench/gpu_bench.py" --scale "$scale" --repeats 5 --json gpu_no_tiles.json --no-tiles \
+    --cases PINN narrow 8x20 10^6 4x64
 }
 
 step_compare() {
-  within 150 "$python" "$root/bench/gpu_compare.py" --scale "$scale" --rounds 5 \
+  within 120 "$python" "$root/bench/gpu_compare.py" --scale "$scale" --rounds 5 \
     --frameworks gradcell jax --json gpu_compare.json
 }
 
 step_tests() {
   processes=$("$python" -c "import xdist" 2>/dev/null && echo "-n 12")
   # shellcheck disable=SC2086
-  within 120 "$python" $suite ${processes:-} -v --junitxml=gpu-tests.xml
+  within 90 "$python" $suite ${processes:-} -v --junitxml=gpu-tests.xml
 }
 
+# The first kernel of three plans.
 step_profile() {
   command -v ncu || return 127
-  within 45 ncu --launch-count 40 --set basic --csv "$python" "$root/bench/gpu_bench.py" --scale "$scale" \
-    --repeats 1 --cases 8x20 4x64 softmax
+  have_plans || return $?
+  status=0
+  for name in time-Burgers-nn-Dense-8x20. time-Burgers-nn-Dense-4x64. time-attention-float32.; do
+    under="ncu --launch-count 1 --set full --page details"
+    replay 25 --repeats 0 --cases "$name" || status=$?
+  done
+  return "$status"
 }
 
-# Memory tools see the end of a buffer only where buffers do not lie side by side.
+# Forty cases with an allocation for each buffer: memory tools see the end of a buffer only where buffers do not lie
+# side by side. Then the engine, in the same way.
 step_sanitizer() {
   command -v compute-sanitizer || return 127
+  have_plans || return $?
+  status=0
   for tool in memcheck racecheck; do
-    # shellcheck disable=SC2086
-    GRADCELL_CUDA_EXACT_MEMORY=1 within 60 compute-sanitizer --tool "$tool" --target-processes all \
-      --error-exitcode 9 "$python" "$root/bench/gpu_bench.py" --scale 0.01 --repeats 1 || return $?
+    under="compute-sanitizer --tool $tool --error-exitcode 9"
+    replay 45 --repeats 0 --cases check- || status=$?
   done
+  # shellcheck disable=SC2086
+  GRADCELL_CUDA_EXACT_MEMORY=1 within 30 compute-sanitizer --tool memcheck --error-exitcode 9 \
+    "$python" "$root/bench/gpu_smoke.py" || status=$?
+  return "$status"
 }
 
 step_second() {
@@ -100,6 +141,6 @@ step_second() {
     "$root/tests/python/reference"
 }
 
-for name in ${GPU_STEPS:-versions package smoke times compare tests profile sanitizer}; do
+for name in ${GPU_STEPS:-versions replay package smoke times tileless compare tests profile sanitizer}; do
   step "$name"
 done

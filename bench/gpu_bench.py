@@ -117,6 +117,52 @@ class Sequences(nn.Cell):
         return ((self.layer(x)[0] - y) ** 2).mean()
 
 
+def attention(heads: int, rows: int, dtype: Any) -> tuple[Callable[..., Any], list[Tensor]]:
+    """Attention and its gradients, heads of 64, each query before those that come later."""
+    q, k, v = (tensor(1, heads, rows, 64).astype(dtype) for _ in range(3))
+    later = Tensor(np.triu(np.ones((rows, rows), np.bool_), 1))
+
+    def loss(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        y = ops.flash_attention_score(
+            q, k, v, heads, attn_mask=later, scalar_value=0.125, input_layout="BNSD"
+        )
+        return ops.square(y.astype(ms.float32)).mean()
+
+    return ms.value_and_grad(loss, (0, 1, 2)), [q, k, v]
+
+
+def convolution(images: int, dtype: Any) -> tuple[Callable[..., Any], list[Tensor]]:
+    """A layer of 64 to 64 channels on 32 x 32, with ReLU, and its gradients."""
+    x, w = (tensor(*s).astype(dtype) for s in ((images, 64, 32, 32), (64, 64, 3, 3)))
+
+    def loss(x: Tensor, w: Tensor) -> Tensor:
+        y = ops.relu(ops.conv2d(x, w, pad_mode="pad", padding=1))
+        return ops.square(y.astype(ms.float32)).mean()
+
+    return ms.value_and_grad(loss, (0, 1)), [x, w]
+
+
+def recurrent(steps: int) -> tuple[Callable[..., Any], list[Tensor]]:
+    """A recurrent layer's loss and gradients."""
+    layer = nn.LSTM(16, 32)
+
+    def loss(x: Tensor, h: Tensor, c: Tensor) -> Tensor:
+        return ops.square(layer(x, (h, c))[0]).mean()
+
+    return ms.value_and_grad(loss, (0, 1, 2)), [
+        tensor(steps, 4, 16),
+        tensor(1, 4, 32),
+        tensor(1, 4, 32),
+    ]
+
+
+#: Cases that are one kernel for a narrow network, unless they are planned without.
+NARROW = (
+    "PINN training step", "narrow MLP", "Burgers, nn.Dense 8x20", "the same, 10^6 points",
+    "Burgers, nn.Dense 4x64",
+)  # fmt: skip
+
+
 def cases(scale: float) -> dict[str, tuple[Callable[..., Any], list[Tensor]]]:
     def n(count: int) -> int:
         return max(16, int(count * scale))
@@ -148,6 +194,10 @@ def cases(scale: float) -> dict[str, tuple[Callable[..., Any], list[Tensor]]]:
         "Burgers, nn.Dense 8x20": (cell_step(Burgers, [2, *[20] * 8, 1]), [tensor(n(10_000), 2)]),
         "the same, 10^6 points": (cell_step(Burgers, [2, *[20] * 8, 1]), [tensor(n(1_000_000), 2)]),
         "Burgers, nn.Dense 4x64": (cell_step(Burgers, [2, *[64] * 4, 1]), [tensor(n(10_000), 2)]),
+        "attention, float32": attention(16, n(2048), ms.float32),
+        "attention, bfloat16": attention(16, n(2048), ms.bfloat16),
+        "convolution, float32": convolution(max(2, int(128 * scale)), ms.float32),
+        "convolution, float16": convolution(max(2, int(128 * scale)), ms.float16),
         "Burgers, nn.Dense 4x128": (cell_step(Burgers, [2, *[128] * 4, 1]), [tensor(n(10_000), 2)]),
     }
 
@@ -228,11 +278,14 @@ def main() -> int:
     parser.add_argument("--cpu", action="store_true")
     parser.add_argument("--scale", type=float, default=1.0, help="of the problems' sizes")
     parser.add_argument("--repeats", type=int, default=7)
+    parser.add_argument("--no-tiles", action="store_true", help="narrow networks by products")
     parser.add_argument("--cases", nargs="*", default=[], help="parts of the names of cases")
     options = parser.parse_args()
+    _core.weigh_cuda_plans(tiles=not options.no_tiles)
     if not options.cpu:
         ms.set_context(device_target="GPU")
-    record: dict[str, Any] = {"machine": platform.machine(), "scale": options.scale, "cases": {}}
+    record: dict[str, Any] = {"machine": platform.machine(), "scale": options.scale}
+    record |= {"tiles": not options.no_tiles, "cases": {}}
     if not options.cpu:
         driver = _core.cuda_driver_info()
         record["gpu"] = driver["devices"][0]["name"]

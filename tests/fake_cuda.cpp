@@ -40,6 +40,8 @@ bool is_pinned(const void* p) {
 struct Event {
   Stream* stream = nullptr;
   long at = 0;
+  bool timed = false;
+  std::shared_ptr<double> time = {};  ///< the stream's, when it gets there; null: not recorded
   std::vector<std::pair<Stream*, long>> all = {};  ///< of a whole context
 
   void drain() const {
@@ -65,7 +67,8 @@ using Kernel = void (*)(void**);
 struct Function {
   Kernel kernel;
   int device;
-  unsigned most;               ///< threads of a block
+  unsigned most;  ///< threads of a block
+  bool warps;
   unsigned shared = 48 << 10;  ///< bytes that a launch may ask for
   std::vector<size_t> sizes;   ///< bytes of each parameter
   std::vector<bool> pointers;
@@ -78,6 +81,7 @@ struct Module {
 
 int launch_of(void* function, unsigned gx, unsigned bx, unsigned by, unsigned shared,
               void** parameters, Call& call);
+constexpr unsigned kNoTiming = 2;
 constexpr int kMajor = 75, kMinor = 76, kMostShared = 97, kMostDynamic = 8;
 
 /// CUDA_KERNEL_NODE_PARAMS_v2
@@ -252,18 +256,34 @@ API cuStreamSynchronize(void* s) {
   stream->drain();
   return sticky;
 }
-API cuEventCreate(void** e, unsigned) {
+API cuEventCreate(void** e, unsigned flags) {
   LOCKED;
   if (!current) return kNoContext;
-  return *e = new Event, 0;
+  auto event = new Event;
+  event->timed = !(flags & kNoTiming);
+  return *e = event, 0;
 }
 API cuEventRecord(void* e, void* s) {
   LOCKED;
   if (int error = wrong(s)) return error;
   Stream* stream = stream_of(s);
   if (stream->capturing) return kCaptureUnsupported;
-  *static_cast<Event*>(e) = {stream, stream->enqueued, {}};
+  auto& event = *static_cast<Event*>(e);
+  event = {stream, stream->enqueued, event.timed, {}, {}};
+  if (event.timed) {
+    event.time = std::make_shared<double>(-1);
+    enqueue(s, [time = event.time, stream] { *time = stream->clock; });
+    event.at = stream->enqueued;
+  }
   return 0;
+}
+/// By a clock that each launch and product moves on.
+API cuEventElapsedTime(float* ms, void* first, void* then) {
+  LOCKED;
+  const Event &a = *static_cast<Event*>(first), &b = *static_cast<Event*>(then);
+  if (!a.time || !b.time) return kBadHandle;
+  if (*a.time < 0 || *b.time < 0) return kNotReady;
+  return *ms = static_cast<float>(*b.time - *a.time), sticky;
 }
 API cuEventSynchronize(void* e) {
   LOCKED;
@@ -278,7 +298,8 @@ API cuEventDestroy_v2(void* e) {
 API cuCtxRecordEvent(void* context, void* e) {
   LOCKED;
   if (setting("FAKE_CUDA_REFUSE_CONTEXT_EVENTS", 0)) return kNotSupported;
-  auto& event = *static_cast<Event*>(e) = {};
+  auto& event = *static_cast<Event*>(e);
+  event = {nullptr, 0, event.timed, {}, {}};
   const int device = static_cast<Context*>(context)->device;
   for (Stream* s : streams) {
     if (s->device != device) continue;
@@ -400,6 +421,7 @@ API cuModuleLoadData(void** module, const void* image) {
     Function f{reinterpret_cast<Kernel>(dlsym(m->library, ("run_" + name).c_str())),
                current->device,
                declared.most,
+               declared.warps,
                48 << 10,
                {},
                {}};
@@ -442,6 +464,7 @@ int launch_of(void* function, unsigned gx, unsigned bx, unsigned by, unsigned sh
               void** parameters, fake::Call& call) {
   Function f = *static_cast<Function*>(function);
   if (f.device != current->device) return kBadHandle;
+  if (f.warps) return kNotSupported;  // there is one thread here
   if (gx == 0 || bx == 0 || (bx * by % 32 != 0 && bx * by > 32)) return kInvalid;
   if (bx * by > f.most) return kNoResources;
   if (shared > f.shared) return kInvalid;
@@ -473,6 +496,7 @@ API cuLaunchKernel(void* function, unsigned gx, unsigned, unsigned, unsigned bx,
   if (int error = wrong(s)) return error;
   Call call;
   if (int error = launch_of(function, gx, bx, by, shared, parameters, call)) return error;
-  enqueue(s, std::move(call), function);
+  Stream* stream = stream_of(s);
+  enqueue(s, [call = std::move(call), stream] { stream->clock += kLaunchTime, call(); }, function);
   return 0;
 }

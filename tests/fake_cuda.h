@@ -22,9 +22,9 @@ inline std::recursive_mutex everything;
 #define LOCKED std::lock_guard lock(everything)
 
 constexpr int kInvalid = 1, kOutOfMemory = 2, kNoDevice = 100, kBadImage = 200, kNoContext = 201,
-              kBadHandle = 400, kNotFound = 500, kNoResources = 701, kIllegalAddress = 700,
-              kGraphUpdateFailure = 910, kNotSupported = 801, kCaptureUnsupported = 900,
-              kCaptureInvalidated = 901;
+              kBadHandle = 400, kNotFound = 500, kNotReady = 600, kNoResources = 701,
+              kIllegalAddress = 700, kGraphUpdateFailure = 910, kNotSupported = 801,
+              kCaptureUnsupported = 900, kCaptureInvalidated = 901;
 
 inline long setting(const char* name, long otherwise) {
   const char* v = std::getenv(name);
@@ -72,6 +72,8 @@ inline int device_of(Address p) {
 }
 inline int sticky = 0;  // an error of work that ran late: every wait from then on reports it
 
+constexpr double kLaunchTime = 0.002;  ///< milliseconds
+
 using Call = std::function<void()>;
 /// A captured call; `original`: the node of the graph that this one was instantiated from.
 struct GraphNode {
@@ -84,6 +86,7 @@ struct Stream {
   int device = 0;
   std::deque<Call> waiting;
   long enqueued = 0, done = 0;
+  double clock = 0;  ///< milliseconds of what was done
   bool capturing = false, invalid = false;
   Nodes captured;
 
@@ -136,6 +139,7 @@ inline bool there(Address p, int device) {
 
 struct Declared {
   unsigned most;
+  bool warps;  ///< a kernel of one thread would be wrong
   std::vector<std::string> types;
 };
 
@@ -157,7 +161,9 @@ inline std::map<std::string, Declared> kernels_of(const std::string& source) {
       types.push_back(one);
       at = comma == std::string::npos ? rest.size() : comma + 1;
     }
-    found[(*it)[2]] = {static_cast<unsigned>(std::stoi((*it)[1])), types};
+    auto begin = static_cast<size_t>(it->position()), next = source.find("__global__", begin + 1);
+    bool warps = source.substr(begin, next - begin).find("GC_NEEDS_WARPS()") != std::string::npos;
+    found[(*it)[2]] = {static_cast<unsigned>(std::stoi((*it)[1])), warps, types};
   }
   return found;
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import pathlib
 import random
 import re
@@ -11,10 +12,13 @@ import subprocess
 import sys
 import time
 
+import numpy as np
 import pytest
-from made_up_gpu import TESTS, Process
+from made_up_gpu import PACKAGE, TESTS, Process
 
-SCRIPT = TESTS.parent / "bench" / "gpu.sh"
+BENCH = TESTS.parent / "bench"
+SCRIPT = BENCH / "gpu.sh"
+PYTHON = {**os.environ, "PYTHONPATH": str(PACKAGE.parent)}
 #: No network, and nothing outlives the command.
 ALONE = ["unshare", "--net", "--pid", "--fork", "--kill-child", "timeout", "600"]
 
@@ -40,7 +44,8 @@ def ended(out: pathlib.Path) -> dict[str, int]:
 
 def test_no_step_ends_the_others(process: Process, alone: list[str]) -> None:
     out = process.folder / "out"
-    steps = "versions package profile smoke"
+    steps = "versions replay package profile smoke"
+    (out / "carried" / "plans").mkdir(parents=True)  # without any plans
     done = subprocess.run(
         [*alone, "sh", str(SCRIPT), str(out)],
         env=environment(process, GPU_STEPS=steps),
@@ -54,6 +59,134 @@ def test_no_step_ends_the_others(process: Process, alone: list[str]) -> None:
     lines = (out / "smoke.txt").read_text().splitlines()
     assert found["smoke"] == 0 and sum(": ok, " in line for line in lines) == 6, lines
     assert found["profile"] == 127  # no ncu here
+    assert found["replay"] == 2 and "no plans in" in (out / "replay.txt").read_text()
+
+
+@pytest.fixture(scope="module")
+def plans(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    """What gpu_plans.py writes, of a small size."""
+    folder = tmp_path_factory.mktemp("plans")
+    command = [sys.executable, str(BENCH / "gpu_plans.py"), str(folder), "--scale", "0.0005"]
+    done = subprocess.run(command, env=PYTHON, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def carried(plans: pathlib.Path, to: pathlib.Path, *names: str) -> pathlib.Path:
+    """A folder with some of the plans."""
+    to.mkdir(parents=True)
+    for name in names:
+        found = list(plans.glob(f"{name}.*"))
+        assert found, sorted(p.name for p in plans.iterdir())
+        for file in found:
+            shutil.copy(file, to)
+    return to
+
+
+#: Tensor cores and sums, products with a bias, a loop, pools, a scan, random numbers, and a timed one.
+SOME = (
+    "check-64-wide", "check-MLP-step", "check-recurrent", "check-layer-MaxPool2d", "check-dropout",
+    "check-cumprod-1-False-False", "time-copy",
+)  # fmt: skip
+
+
+def replay(
+    process: Process, plans: pathlib.Path, *options: str
+) -> subprocess.CompletedProcess[str]:
+    """In a Python that has no gradcell."""
+    environment = {k: v for k, v in process.environment.items() if k != "PYTHONPATH"}
+    script = str(BENCH / "gpu_replay.py")
+    forbid = "import sys, runpy; sys.modules['gradcell'] = None; sys.argv = sys.argv[1:]; "
+    return subprocess.run(
+        [sys.executable, "-c", forbid + "runpy.run_path(sys.argv[0], run_name='__main__')", script,
+         str(plans), *options],
+        env=environment, capture_output=True, text=True, cwd=process.folder,
+    )  # fmt: skip
+
+
+def test_there_are_forty_checks_and_each_step_with_and_without_tiles(plans: pathlib.Path) -> None:
+    names = {p.stem for p in plans.glob("*.json")}
+    assert len([n for n in names if n.startswith("check-")]) == 40
+    assert len(list(plans.glob("check-*.npz"))) > 35
+    narrow = {n for n in names if n.endswith("-no-tiles")}
+    assert len(narrow) == 5 and {n.removesuffix("-no-tiles") for n in narrow} < names
+    texts = [p.read_text() for p in plans.glob("check-*.json")]
+    for function in (
+        "gc_convolve",
+        "attention",
+        "gc_tf32x3",
+        "gc_bfloat",
+        "gc_count",
+        "gc_uniform",
+    ):
+        assert any(function in text.split("namespace scalar {")[-1] for text in texts), function
+
+
+def test_plans_run_by_themselves(process: Process, plans: pathlib.Path) -> None:
+    some = carried(plans, process.folder / "some", *SOME)
+    done = replay(process, some, "--json", "out.json", "--kernels", "kernels", "--repeats", "2")
+    assert done.returncode == 0, done.stdout + done.stderr
+    cases = json.loads((process.folder / "out.json").read_text())["cases"]
+    assert list(cases) == sorted(SOME)
+    assert [name for name, row in cases.items() if row.get("right")] == sorted(
+        set(SOME) - {"check-MLP-step"}
+    )
+    assert all(row["ms"] > 0 and row["steps"] for row in cases.values())
+    kernels = set((process.folder / "kernels").iterdir())
+    done = replay(process, some, "--repeats", "0", "--kernels", "kernels")  # from the folder
+    assert done.returncode == 0 and set((process.folder / "kernels").iterdir()) == kernels
+    assert process.counts()["compiles"] == 0
+
+
+def test_each_buffer_of_a_replay_is_an_allocation(
+    process: Process, plans: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    some = carried(plans, process.folder / "some", "check-64-wide")
+    process.environment["FAKE_CUDA_SIZES"] = str(process.folder / "sizes")
+    assert replay(process, some, "--repeats", "0").returncode == 0
+    sizes = sorted(map(int, (process.folder / "sizes").read_text().split()))
+    plan = json.loads((some / "check-64-wide.json").read_text())
+    workspace, status = 32 << 20, 4
+    assert sizes == sorted([workspace, status, *(b[3] for b in plan["buffers"])])
+
+
+def test_a_wrong_result_is_told(process: Process, plans: pathlib.Path) -> None:
+    some = carried(plans, process.folder / "some", "check-dropout", "check-64-wide")
+    values = dict(np.load(some / "check-64-wide.npz"))
+    values["out1"][3, 1] += 0.001
+    np.savez(some / "check-64-wide.npz", **values)
+    (some / "check-64.json").write_text("{}")
+    done = replay(process, some, "--repeats", "0", "--json", "out.json")
+    assert done.returncode == 1
+    cases = json.loads((process.folder / "out.json").read_text())["cases"]
+    assert "error" in cases["check-64"]
+    assert not cases["check-64-wide"]["right"] and cases["check-dropout"]["right"]
+
+
+def test_the_tools_of_a_toolkit(process: Process, plans: pathlib.Path, alone: list[str]) -> None:
+    """ncu and compute-sanitizer, made up: they write down what they are called for, and call it."""
+    out, tools = process.folder / "out", process.folder / "tools"
+    names = ("time-Burgers-nn-Dense-8x20", "time-Burgers-nn-Dense-4x64")
+    carried(plans, out / "carried" / "plans", "check-64-wide", "check-dropout", *names)
+    tools.mkdir()
+    for name in ("ncu", "compute-sanitizer"):
+        (tools / name).write_text(
+            f'#!/bin/sh\necho {name} "$@" "${{GRADCELL_CUDA_EXACT_MEMORY:-0}}" >>{tools}/calls\n'
+            'while [ "${1#*python}" = "$1" ]; do shift; done\nexec "$@"\n'
+        )
+        (tools / name).chmod(0o755)
+    path = f"{tools}{os.pathsep}{os.environ['PATH']}"
+    steps = environment(process, GPU_STEPS="profile sanitizer", PATH=path)
+    subprocess.run([*alone, "sh", str(SCRIPT), str(out)], env=steps, stdout=subprocess.DEVNULL)
+    assert ended(out) == {"profile": 2, "sanitizer": 0}  # the third plan is not there
+    calls = (tools / "calls").read_text().splitlines()
+    assert [c.split()[0] for c in calls] == ["ncu"] * 3 + ["compute-sanitizer"] * 3
+    assert all("--launch-count 1 " in c and "gpu_replay.py" in c for c in calls[:3])
+    tool = [re.search(r"--tool (\w+) .*(gpu_\w+)\.py.* (\d)$", c) for c in calls[3:]]
+    assert [t.groups() for t in tool if t] == [
+        ("memcheck", "gpu_replay", "0"), ("racecheck", "gpu_replay", "0"), ("memcheck", "gpu_smoke", "1"),
+    ]  # fmt: skip
+    assert (out / "sanitizer.txt").read_text().count("check-dropout") == 2
 
 
 @pytest.mark.slow
@@ -67,18 +200,26 @@ def test_a_step_ends_with_its_time(process: Process, alone: list[str]) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
-def test_what_was_done_is_kept(process: Process, alone: list[str], seed: int) -> None:
+def test_what_was_done_is_kept(
+    process: Process, plans: pathlib.Path, alone: list[str], seed: int
+) -> None:
     out = process.folder / "out"
+    carried(plans, out / "carried" / "plans", *SOME)
+    steps = ["versions", "replay", "package", "smoke", "times", "tileless", "compare"]
     run = subprocess.Popen(
         [*alone, "sh", str(SCRIPT), str(out)],
-        env=environment(process, GPU_STEPS="versions package smoke times compare"),
+        env=environment(process, GPU_STEPS=" ".join(steps)),
         stdout=subprocess.DEVNULL,
     )
     time.sleep(random.Random(seed).uniform(8, 70))
     run.kill()
     run.wait()
     found = ended(out)
-    assert list(found) == ["versions", "package", "smoke", "times", "compare"][: len(found)]
+    assert list(found) == steps[: len(found)]
+    lines = (out / "replay.txt").read_text().splitlines() if "replay" in found else []
+    told = [line.split()[0] for line in lines if line.startswith(("check-", "time-"))]
+    if lines:
+        assert list(json.loads((out / "gpu_replay.json").read_text())["cases"]) == told
     for name in found:
         assert (out / f"{name}.txt").exists()
     if not (out / "times.txt").exists():
