@@ -14,6 +14,7 @@
 #include "plan/recomputation.h"
 #include "plan/region/region_builder.h"
 #include "plan/rewrite/rewrite.h"
+#include "plan/rewrite/taken_over.h"
 #include "plan/verify.h"
 
 namespace gradcell {
@@ -162,9 +163,7 @@ PlanGraph without_idle(PlanGraph c) {
       if (stays(i)) in.push_back(to[i]);
     to[id] = g[id].op == Op::After && in.size() == 1 ? in[0] : rebuild(out.graph, g, id, in);
   }
-  for (NodeId id : c.roots) out.roots.push_back(to[id]);
-  for (NodeId id : c.inputs) out.inputs.push_back(to[id]);
-  for (NodeId id : c.constants) out.constants.push_back(to[id]);
+  take_over(out, c, to);
   return out;
 }
 

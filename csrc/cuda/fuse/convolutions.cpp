@@ -5,6 +5,7 @@
 
 #include "cuda/cuda_plan.h"
 #include "ops/ops.h"
+#include "plan/rewrite/taken_over.h"
 
 namespace gradcell::cuda {
 
@@ -104,9 +105,7 @@ class LayoutRewriter {
       to[id] = out.intern(g_[computes].op, g_.dtype(id), Dims(g_.dims(id)), in, encode(a));
     }
     PlanGraph all;
-    for (NodeId id : from_.roots) all.roots.push_back(to[id]);
-    for (NodeId id : from_.inputs) all.inputs.push_back(to[id]);
-    for (NodeId id : from_.constants) all.constants.push_back(to[id]);
+    take_over(all, from_, to);
     all.graph = std::move(out);
     return all;
   }

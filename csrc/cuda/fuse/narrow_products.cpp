@@ -5,6 +5,7 @@
 
 #include "cuda/fuse/fusion.h"
 #include "ops/ops.h"
+#include "plan/rewrite/taken_over.h"
 
 namespace gradcell::cuda {
 
@@ -50,9 +51,7 @@ class Rewriter {
     for (NodeId id = 0; id < out_.size(); ++id) constants_ += is_constant(out_, id);
     if (constants_ != from_.constants.size()) return {};
     PlanGraph all;
-    for (NodeId id : from_.roots) all.roots.push_back(to[id]);
-    for (NodeId id : from_.inputs) all.inputs.push_back(to[id]);
-    for (NodeId id : from_.constants) all.constants.push_back(to[id]);
+    take_over(all, from_, to);
     all.graph = std::move(out_);
     return all;
   }

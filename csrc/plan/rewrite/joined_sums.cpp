@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "ops/ops.h"
+#include "plan/rewrite/taken_over.h"
 
 namespace gradcell {
 
@@ -93,10 +94,7 @@ PlanGraph join_sums(PlanGraph from) {
     }
     to[id] = rebuild(out.graph, g, id, in);
   }
-  for (NodeId id : from.roots) out.roots.push_back(to[id]);
-  for (NodeId id : from.inputs) out.inputs.push_back(to[id]);
-  for (NodeId id : from.constants) out.constants.push_back(to[id]);
-  for (const auto& [id, number] : from.reshaped) out.reshaped.emplace_back(to[id], number);
+  take_over(out, from, to);
   return out;
 }
 

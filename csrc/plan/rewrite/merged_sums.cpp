@@ -4,6 +4,7 @@
 #include <map>
 
 #include "ops/ops.h"
+#include "plan/rewrite/taken_over.h"
 
 namespace gradcell {
 
@@ -21,10 +22,7 @@ class SumMerger {
       to_[id] = is_sum_root(id) ? merged(id) : copied(id);
     }
     PlanGraph out;
-    for (NodeId id : from_.roots) out.roots.push_back(to_[id]);
-    for (NodeId id : from_.inputs) out.inputs.push_back(to_[id]);
-    for (NodeId id : from_.constants) out.constants.push_back(to_[id]);
-    for (const auto& [id, number] : from_.reshaped) out.reshaped.emplace_back(to_[id], number);
+    take_over(out, from_, to_);
     out.graph = std::move(out_);
     return out;
   }

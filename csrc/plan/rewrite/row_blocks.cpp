@@ -10,6 +10,7 @@
 #include "ops/moving/rows.h"
 #include "ops/ops.h"
 #include "plan/rewrite/rewrite.h"
+#include "plan/rewrite/taken_over.h"
 
 namespace gradcell {
 
@@ -327,9 +328,8 @@ class RowSplitter {
       else
         whole_[id] = way_[id] == Way::Cut ? cut(id) : copied(id);
     }
-    for (NodeId id : from_.roots) out_.roots.push_back(whole(id));
-    for (NodeId id : from_.inputs) out_.inputs.push_back(whole_[id]);
-    for (NodeId id : from_.constants) out_.constants.push_back(whole_[id]);
+    for (NodeId id : from_.roots) whole(id);
+    take_over(out_, from_, whole_);
     return std::move(out_);
   }
 
