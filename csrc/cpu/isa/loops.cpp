@@ -47,43 +47,93 @@ inline void assume_whole(ptrdiff_t rows) {
   if (rows % kLanes != 0 || rows <= 0) __builtin_unreachable();
 }
 
-/// What gives V at row i of n: one number for all rows, or the feature's own.
-template <bool uniform, class V, class X>
-auto operand(const X* p) {
-  if constexpr (uniform)
+/// Whether an operand is one number for all rows. Either: that is known as the loop runs, and there
+/// is one loop for both.
+enum class Uniform { No, Yes, Either };
+
+template <class V, class X>
+struct EitherOperand {
+  X spread_out[static_cast<size_t>(step<V>())];
+  const X* from;
+  ptrdiff_t mask;  // of a row's number: none of its bits if there is one number
+  EitherOperand(const X* p, bool uniform) : from(p), mask(uniform ? 0 : -1) {
+    if (!uniform) return;
+    for (X& x : spread_out) x = *p;
+    from = spread_out;
+  }
+  EitherOperand(const EitherOperand&) = delete;
+  GRADCELL_INLINE V operator()(ptrdiff_t i, ptrdiff_t n) const {
+    return read<V>(from + (i & mask), n - i);
+  }
+};
+
+/// What gives V at row i of n.
+template <Uniform uniform, class V, class X>
+GRADCELL_INLINE auto operand(const X* p, [[maybe_unused]] bool is_uniform) {
+  if constexpr (uniform == Uniform::Either)
+    return EitherOperand<V, X>(p, is_uniform);
+  else if constexpr (uniform == Uniform::Yes)
     return [u = spread<V>(*p)](ptrdiff_t, ptrdiff_t) -> const V& { return u; };
   else
     return [p](ptrdiff_t i, ptrdiff_t n) { return read<V>(p + i, n - i); };
 }
 
-/// d = Row(operands), in steps of V over numbers T. The first of three operands is a bool.
-template <class Row, class V, class T, class R, bool... uniform>
-void loop(const LoopArgs& p) {
+/// d = Row(operands), in steps of V over numbers T. The first of three operands is a bool. Bit k of
+/// `set` says whether operand k is uniform.
+template <class Row, class V, class T, class R, Uniform... uniform>
+GRADCELL_INLINE void run_loop(const LoopArgs& p, unsigned set) {
   [&]<size_t... k>(std::index_sequence<k...>) {
     ptrdiff_t n = p.rows, features = p.features;
-    if (p.pitch == n && ((p.s[k] == (uniform ? 0 : n)) && ...)) n *= features, features = 1;
+    if (p.pitch == n && ((p.s[k] == (set >> k & 1 ? 0 : n)) && ...)) n *= features, features = 1;
     assume_whole(n);
     for (ptrdiff_t f = 0; f < features; ++f) {
       R* z = static_cast<R*>(p.d) + f * p.pitch;
-      const auto run = [=](auto... x) {
+      const auto run = [=](const auto&... x) {
         IVDEP for (ptrdiff_t i = 0; i < n; i += step<V>())
             write(z + i, Row::template call<V>(x(i, n)...));
       };
       constexpr auto is_bool = [](size_t place) { return sizeof...(k) == 3 && place == 0; };
       run(operand<uniform, std::conditional_t<is_bool(k), MaskOf<V>, V>>(
-          static_cast<const std::conditional_t<is_bool(k), int32_t, T>*>(p.p[k]) + f * p.s[k])...);
+          static_cast<const std::conditional_t<is_bool(k), int32_t, T>*>(p.p[k]) + f * p.s[k],
+          set >> k & 1)...);
     }
   }(std::make_index_sequence<sizeof...(uniform)>());
+}
+
+template <class Row, class V, class T, class R, bool... uniform>
+void loop(const LoopArgs& p) {
+  unsigned set = 0, bit = 1;
+  ((set |= uniform ? bit : 0, bit <<= 1), ...);
+  run_loop<Row, V, T, R, (uniform ? Uniform::Yes : Uniform::No)...>(p, set);
+}
+
+template <class Row, class V, class T, class R, size_t... k>
+[[gnu::noinline, gnu::noclone]] void either_loop(const LoopArgs& p, unsigned set) {
+  run_loop<Row, V, T, R, (static_cast<void>(k), Uniform::Either)...>(p, set);
+}
+
+/// One loop for all sets of uniform operands, at the level of machines from before 2013, where half
+/// the text serves. (Elsewhere what is made of one number is made once, such as the logarithm of a
+/// base. Loops over integers are the compiler's, which makes vectors of what is known to be uniform
+/// or not.)
+template <class T>
+constexpr bool kOneLoop = std::is_floating_point_v<T> && !math::kHasFma;
+
+/// The loop for a set of uniform operands.
+template <size_t set, class Row, class V, class T, class R, size_t... k>
+constexpr Loop loop_for(std::index_sequence<k...>) {
+  if constexpr (kOneLoop<T> && sizeof...(k) > 1)
+    return [](const LoopArgs& p) { either_loop<Row, V, T, R, k...>(p, set); };
+  else
+    return &loop<Row, V, T, R, bool(set >> k & 1)...>;
 }
 
 /// The loop for a set of uniform operands; null if that is all of them.
 template <class Row, class T, class R, size_t... k>
 Loop pick(unsigned uniform, std::index_sequence<k...>) {
-  constexpr auto one = []<size_t set>() {
-    return &loop<Row, typename StepOf<T, Row::kComposed>::type, T, R, bool(set >> k & 1)...>;
-  };
+  using V = typename StepOf<T, Row::kComposed>::type;
   return [&]<size_t... set>(std::index_sequence<set...>) {
-    static constexpr Loop kLoops[] = {one.template operator()<set>()...};
+    static constexpr Loop kLoops[] = {loop_for<set, Row, V, T, R>(std::index_sequence<k...>())...};
     return uniform < sizeof...(set) ? kLoops[uniform] : nullptr;
   }(std::make_index_sequence<(1 << sizeof...(k)) - 1>());
 }
@@ -129,8 +179,8 @@ template <class Comparison, class T>
 Loop pick_choice(unsigned uniform) {
   using V = typename StepOf<T, false>::type;
   return [&]<size_t... set>(std::index_sequence<set...>) {
-    static constexpr Loop kLoops[] = {&loop<ChoiceRow<Comparison>, V, T, T, false, bool(set & 1),
-                                            bool(set & 2), bool(set & 4)>...};
+    static constexpr Loop kLoops[] = {
+        loop_for<2 * set, ChoiceRow<Comparison>, V, T, T>(std::make_index_sequence<4>())...};
     return kLoops[uniform];
   }(std::make_index_sequence<8>());
 }
