@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "math/vecmath_table.h"
+#include "vecmath_table.h"
 #include "vecmath_reference.h"
 
 #if defined(__x86_64__) && defined(__linux__)

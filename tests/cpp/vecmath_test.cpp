@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "math/vecmath_table.h"
+#include "vecmath_table.h"
 #include "vecmath_reference.h"
 
 namespace gradcell::testing {

@@ -5,15 +5,8 @@
 #include "cpu/kernels/tile_kernels.h"
 #include "cpu/kernels/vector_kernels.h"
 #include "cpu/kernels/whole_kernels.h"
-#include "math/vecmath_table.h"
 
-namespace gradcell {
-
-#define GRADCELL_X(ns, ...) const VecMathTable& vecmath_table_##ns();
-GRADCELL_ISA_LEVELS(GRADCELL_X)
-#undef GRADCELL_X
-
-namespace cpu {
+namespace gradcell::cpu {
 
 #define GRADCELL_X(ns, ...)                            \
   namespace ns {                                       \
@@ -42,7 +35,6 @@ struct Tables {
   const WholeKernels& whole;
   const VectorKernels& vectors;
   TileKernels tiles;
-  const VecMathTable& math;
 };
 
 const Tables& tables(IsaLevel level) {
@@ -51,8 +43,7 @@ const Tables& tables(IsaLevel level) {
    ns::kWholeKernels,                                                                         \
    ns::kVectorKernels,                                                                        \
    {IsaLevel::Level, ns::kTileMatmul, ns::kTileTranspose, ns::kTileShifted, ns::kTileWindows, \
-    ns::kTileAttention},                                                                      \
-   vecmath_table_##ns()},
+    ns::kTileAttention}},
   static const Tables all[] = {GRADCELL_ISA_LEVELS(GRADCELL_X)};
 #undef GRADCELL_X
   return all[static_cast<int>(level)];
@@ -80,13 +71,4 @@ const PairKernels* pair_kernels() {
 #endif
 }
 
-}  // namespace cpu
-
-std::vector<const VecMathTable*> vecmath_tables() {
-  std::vector<const VecMathTable*> runnable;
-  for (cpu::IsaLevel level : cpu::runnable_isa_levels())
-    runnable.push_back(&cpu::tables(level).math);
-  return runnable;
-}
-
-}  // namespace gradcell
+}  // namespace gradcell::cpu

@@ -1,6 +1,6 @@
-// Exports this level's vector math as a table (see vecmath_table.h): each function over arrays, in
-// registers, and of one number.
-#include "math/vecmath_table.h"
+// This level's vector math as a table (see vecmath_table.h): each function over arrays, in
+// registers, and of one number. Compiled once for each level, as the kernels are.
+#include "../vecmath_table.h"
 
 #include "math/vecmath.h"
 

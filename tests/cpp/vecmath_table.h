@@ -1,4 +1,4 @@
-// The vector math of every instruction-set level by name, for tests and benchmarks.
+// The vector math of every instruction-set level by name, for its tests.
 #pragma once
 
 #include <cstddef>
