@@ -5,8 +5,8 @@
 
 namespace gradcell {
 
-/// Into `out`, whose graph was made of that of `from`: the nodes that matter there. `to`: by node of
-/// the old graph, the new one.
+/// Into `out`, whose graph was made of that of `from`: the nodes that matter there. `to`: by node
+/// of the old graph, the new one.
 inline void take_over(PlanGraph& out, const PlanGraph& from, std::span<const NodeId> to) {
   for (NodeId id : from.roots) out.roots.push_back(to[id]);
   for (NodeId id : from.inputs) out.inputs.push_back(to[id]);
