@@ -16,8 +16,8 @@
 #include <string>
 #include <vector>
 
-#include "vecmath_table.h"
 #include "vecmath_reference.h"
+#include "vecmath_table.h"
 
 #if defined(__x86_64__) && defined(__linux__)
 #include <dlfcn.h>

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "vecmath_table.h"
 #include "vecmath_reference.h"
+#include "vecmath_table.h"
 
 namespace gradcell::testing {
 namespace {
