@@ -35,6 +35,13 @@ WORKSPACE = 32 << 20
 LONG = 50.0  # milliseconds for which a graph is launched, again and again, to be timed
 
 
+def divisor(by: int, index: type) -> Any:
+    """A divisor as kernels take it: csrc/cuda/run/divisor.h."""
+    bits, rounds = 8 * ctypes.sizeof(index) - 1, (by - 1).bit_length()
+    multiplier, shift = (-(-(1 << bits + rounds) // by), rounds - 1) if by >> bits == 0 else (0, 0)
+    return (index * 3)(by, multiplier, shift)
+
+
 def opened(variable: str, name: str) -> ctypes.CDLL:
     """A library: what the variable names, else from NVIDIA's wheels, else the system's."""
     spec = importlib.util.find_spec("nvidia")
@@ -374,6 +381,8 @@ class Replay:
                     values.append(ctypes.c_uint64(at[rest[0]]))
                 elif kind == "size":
                     values.append(index(rest[0]))
+                elif kind == "divisor":
+                    values.append(divisor(rest[0], index))
                 elif kind == "packs":
                     values.append(index(rest[0] if aligned else 0))
                 elif kind == "constant":

@@ -68,6 +68,13 @@ inline double normcdf(double x) { return 0.5 * std::erfc(-x * 0.7071067811865475
 inline float normcdff(float x) { return static_cast<float>(normcdf(static_cast<double>(x))); }
 inline float erfinvf(float x) { return static_cast<float>(erfinv(static_cast<double>(x))); }
 
+inline unsigned __umulhi(unsigned a, unsigned b) {
+  return static_cast<unsigned>((static_cast<unsigned long long>(a) * b) >> 32);
+}
+inline unsigned long long __umul64hi(unsigned long long a, unsigned long long b) {
+  return static_cast<unsigned long long>((static_cast<unsigned __int128>(a) * b) >> 64);
+}
+
 namespace gradcell {
 namespace scalar {
 

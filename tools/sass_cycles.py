@@ -428,6 +428,12 @@ def constants_of(
     for text, (kind, *rest) in zip(re.split(r",(?![^<]*>)", found[1]), arguments, strict=True):
         size = 8 if "*" in text or "double" in text or "long" in text else 4
         at = (at + size - 1) // size * size
+        if kind == "divisor":
+            rounds = (rest[0] - 1).bit_length()
+            bank[at], bank[at + 4] = rest[0], -(-(1 << 31 + rounds) // rest[0])
+            bank[at + 8] = rounds - 1
+            at += 12
+            continue
         if kind == "buffer":
             bank[at], bank[at + 4] = (rest[0] + 1) << 24, 0
         elif kind in ("size", "packs"):

@@ -25,6 +25,8 @@ py::tuple argument(const cuda::Argument& a) {
       return py::make_tuple("buffer", a.index);
     case Kind::Size:
       return py::make_tuple("size", a.value);
+    case Kind::Divisor:
+      return py::make_tuple("divisor", a.value);
     case Kind::Packs:
       return py::make_tuple("packs", a.value);
     case Kind::Constant:

@@ -20,6 +20,7 @@ struct Argument {
   enum class Kind : uint8_t {
     Buffer,    ///< pointer to buffers[index]
     Size,      ///< gc_index: `value`
+    Divisor,   ///< gc_divisor: `value`, above 1, and what multiplies in place of dividing by it
     Packs,     ///< gc_index: `value` if the launch's buffers are 16-byte aligned, else 0
     Constant,  ///< constants[index] in `type`
     Status,    ///< pointer to the run's status word: not 0 after a run: an index was out of range

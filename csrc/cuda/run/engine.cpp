@@ -1,12 +1,15 @@
 #include "cuda/run/engine.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <cstring>
+#include <initializer_list>
 #include <optional>
 #include <utility>
 
 #include "base/error.h"
+#include "cuda/run/divisor.h"
 #include "cuda/run/nccl.h"
 #include "cuda/run/nvrtc.h"
 #include "ir/fold.h"
@@ -41,8 +44,8 @@ constexpr int kThreadLocal = 1;         // CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
 struct Value {
   union {
     DevicePointer pointer;
-    int32_t i32;
-    int64_t i64;
+    int32_t i32[3];
+    int64_t i64[3];
   };
   size_t bytes;
 };
@@ -105,7 +108,7 @@ class Separate {
 /// A launch's arguments, as the driver takes them: the values of a parameter side by side, those of
 /// all segments.
 struct Launcher::Packed {
-  std::vector<uint64_t> bytes;
+  std::vector<std::array<uint64_t, 3>> bytes;  // a divisor has three numbers
   std::vector<void*> pointers;
 };
 
@@ -225,9 +228,10 @@ Launcher::Packed Launcher::packed(const Step& s, const Places& buffers,
   size_t each = s.arguments.size() / s.segments;
   auto value = [&](const Argument& a, bool aligned) {
     Value v{};
-    auto size = [&](int64_t n) {
-      wide_ ? void(v.i64 = n) : void(v.i32 = static_cast<int32_t>(n));
-      v.bytes = wide_ ? 8 : 4;
+    auto sizes = [&](std::initializer_list<int64_t> all) {
+      wide_ ? void(std::ranges::copy(all, v.i64))
+            : void(std::ranges::transform(all, v.i32, [](int64_t n) { return int32_t(n); }));
+      v.bytes = all.size() * (wide_ ? 8 : 4);
     };
     auto pointer = [&](DevicePointer p) { v.pointer = p, v.bytes = sizeof p; };
     switch (a.kind) {
@@ -235,10 +239,15 @@ Launcher::Packed Launcher::packed(const Step& s, const Places& buffers,
         pointer(buffers[a.index]);
         break;
       case Argument::Kind::Size:
-        size(a.value);
+        sizes({a.value});
         break;
+      case Argument::Kind::Divisor: {
+        const Divisor d = divisor(a.value, wide_ ? 63 : 31);
+        sizes({a.value, static_cast<int64_t>(d.multiplier), d.shift});
+        break;
+      }
       case Argument::Kind::Packs:
-        size(aligned ? a.value : 0);
+        sizes({aligned ? a.value : 0});
         break;
       case Argument::Kind::Constant:
         v = constant(a.type, plan_.constants[a.index], constants[a.index]);

@@ -30,8 +30,9 @@ class AttentionCoresWriter : AttentionText {
 
   Written run() {
     for (NodeId id : sums_) count_node(id);
-    const std::string tiles = size(divide_up(rows(), kTileSide));
-    line("const gc_index top = t % " + tiles + " * 64, head = t / " + tiles + ";");
+    const int64_t tiles_of_head = divide_up(rows(), kTileSide);
+    const std::string tiles = size(tiles_of_head), d = divisor(tiles_of_head);
+    line("const gc_index top = t % " + d + " * 64, head = t / " + d + ";");
     operands();
     bounds();
     line("__syncthreads();");

@@ -50,9 +50,8 @@ class AttentionText : protected AloneWriter {
   std::pair<std::string, std::string> head_of(int64_t rows, int64_t features) {
     const std::string row = size(features);
     if (!a_.inside) return {"head * " + size(rows) + " * " + row, row};
-    const std::string heads = size(lead_.back());
-    return {"(head / " + heads + " * " + size(rows) + " * " + heads + " + head % " + heads +
-                ") * " + row,
+    const std::string heads = size(lead_.back()), d = divisor(lead_.back());
+    return {"(head / " + d + " * " + size(rows) + " * " + heads + " + head % " + d + ") * " + row,
             heads + " * " + row};
   }
 
@@ -120,7 +119,7 @@ class AttentionText : protected AloneWriter {
     std::snprintf(literals[0], 40, "%.9g", static_cast<double>(static_cast<float>(keep)));
     std::snprintf(literals[1], 40, "%.17g", 1 / keep);
     const std::string key = value(state, flat("0")), offset = value(state, flat("1"));
-    return {"gc_uniform(" + key + ", " + offset + ", ((gc_long)(head % " + size(a_.period) +
+    return {"gc_uniform(" + key + ", " + offset + ", ((gc_long)(head % " + divisor(a_.period) +
                 ") * " + size(queries_) + " + " + m + ") * " + size(keys_) + " + " + n +
                 ") < float(" + literals[0] + ")",
             type_ + "(" + literals[1] + ")"};

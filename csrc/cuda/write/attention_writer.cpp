@@ -23,9 +23,11 @@ class AttentionWriter : AttentionText {
     // Of a double's the shared memory holds half as many.
     const int64_t most = compute_type(dtype_) == Compute::F64 ? 32 : 64;
     const int64_t chunks = divide_up(width, most);
-    const std::string tiles = size(divide_up(rows(), kSide)), parts = size(chunks);
-    line("const gc_index f0 = t % " + parts + str(" * ", most, ", top = t / ") + parts + " % " +
-         tiles + " * 32, head = t / (" + parts + " * " + tiles + ");");
+    const int64_t tiles_of_head = divide_up(rows(), kSide);
+    const std::string tiles = size(tiles_of_head), parts = size(chunks);
+    const std::string by_tiles = divisor(tiles_of_head), by_parts = divisor(chunks);
+    line(str("const gc_index f0 = t % ", by_parts, " * ", most, ", tile = t / ", by_parts, ";"));
+    line("const gc_index top = tile % " + by_tiles + " * 32, head = tile / " + by_tiles + ";");
     operands();
     bounds();
     if (finds) {

@@ -155,6 +155,8 @@ size_t bytes_of(const Argument& a, bool wide) {
       return 8;
     case Argument::Kind::Constant:
       return compute_size(a.type);
+    case Argument::Kind::Divisor:
+      return wide ? 24 : 12;
     default:
       return wide ? 8 : 4;
   }

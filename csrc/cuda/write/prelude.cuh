@@ -93,6 +93,18 @@ GRADCELL_DEVICE void gc_set_sum(T* p, T v) {
 GRADCELL_DEVICE gc_index gc_first() { return (gc_index)blockIdx.x * blockDim.x + threadIdx.x; }
 GRADCELL_DEVICE gc_index gc_step() { return (gc_index)gridDim.x * blockDim.x; }
 
+// A divisor that the host knows: the quotient of a number from 0 on is the upper half of its product
+// by `multiplier`, shifted (run/divisor.h).
+struct gc_divisor {
+  gc_index by, multiplier, shift;
+};
+GRADCELL_DEVICE unsigned gc_upper_half(int a, int b) { return __umulhi(a, b); }
+GRADCELL_DEVICE unsigned long long gc_upper_half(gc_long a, gc_long b) { return __umul64hi(a, b); }
+GRADCELL_DEVICE gc_index operator/(gc_index n, const gc_divisor& d) {
+  return (gc_index)(gc_upper_half(n, d.multiplier) >> d.shift);
+}
+GRADCELL_DEVICE gc_index operator%(gc_index n, const gc_divisor& d) { return n - n / d * d.by; }
+
 // Segments: arrays of different sizes that one launch works on, each with the arguments that a
 // launch of its own would have. Segment s has the blocks from end[s - 1] to end[s].
 template <class T, int n>

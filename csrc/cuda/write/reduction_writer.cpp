@@ -29,7 +29,8 @@ class NodeWriter : AloneWriter {
     if (quads) of_chunk = divide_up(of_chunk, kQuad) * kQuad;
     std::string each = size(of_chunk);
     auto part = [&](bool within) {  // of t: which output, which chunk
-      return let("gc_index", (within ? "t % " : "t / ") + (plan.columns ? outputs : chunks), "o");
+      return let("gc_index",
+                 (within ? "t % " : "t / ") + divisor(plan.columns ? s.outputs : plan.chunks), "o");
     };
     std::string o = s.outputs == 1 ? "0" : two ? part(plan.columns) : "t";
     std::string base = place_in(s.kept, o);
@@ -117,16 +118,15 @@ class NodeWriter : AloneWriter {
     const auto axis = static_cast<size_t>(a.axis);
     const std::string type = type_name(compute_type(dtype_));
     const std::string q = writes(id_), n = size(dims[axis]);
-    const std::string inner = size(product(dims, axis + 1, dims.size() - 1));
+    const int64_t behind = product(dims, axis + 1, dims.size() - 1);
+    const std::string inner = size(behind), d = divisor(behind);
     const std::string pairs = size(g_.count(id_) / 2);
-    const std::string at = let("gc_index", "t / " + inner, "i");
-    const std::string k = let("gc_index", at + " % " + n, "k");
+    const std::string at = let("gc_index", "t / " + d, "i");
+    const std::string k = let("gc_index", at + " % " + divisor(dims[axis]), "k");
     const std::string base =
-        let("gc_index", "(" + at + " - " + k + ") * " + inner + " + t % " + inner, "i");
+        let("gc_index", "(" + at + " - " + k + ") * " + inner + " + t % " + d, "i");
     const Scope inside = nested([&] {
-      const std::string turn = let("gc_index", "j * " + k + " % " + n, "r");
-      const std::string near =
-          let("gc_index", turn + " * 2 > " + n + " ? " + turn + " - " + n + " : " + turn, "r");
+      const std::string near = let("gc_index", "r > " + n + " - r ? r - " + n + " : r", "r");
       const std::string turned = type + "(6.283185307179586) * " + type + "(" + near + ")";
       const std::string angle = let(type.c_str(), turned + " / " + type + "(" + n + ")", "a");
       const std::string c = let(type.c_str(), "cos(" + angle + ")", "c");
@@ -137,8 +137,10 @@ class NodeWriter : AloneWriter {
       const std::string x = input(id_, 0, flat(re)), y = input(id_, 0, flat(im));
       line("re += " + x + " * " + c + " - " + y + " * " + s + ";");
       line("im += " + x + " * " + s + " + " + y + " * " + c + ";");
+      line("r = r >= " + n + " - " + k + " ? r - (" + n + " - " + k + ") : r + " + k + ";");
     });
     line(type + " re = 0, im = 0;");
+    line("gc_index r = 0;");  // j * k modulo n
     block("for (gc_index j = 0; j < " + n + "; ++j)", inside);
     line(q + "[2 * t] = re;");
     line(q + "[2 * t + 1] = im;");
@@ -148,7 +150,7 @@ class NodeWriter : AloneWriter {
   Written bias(NodeId bias) {
     std::string q = writes(id_), p = reads(bias);
     const std::string n = size(g_.count(id_));
-    std::string column = g_.count(bias) == 1 ? "0" : "i % " + size(g_.count(bias));
+    std::string column = g_.count(bias) == 1 ? "0" : "i % " + divisor(g_.count(bias));
     std::string sum = decoded(dtype_, q + "[i]") + " + " + decoded(dtype_, p + "[" + column + "]");
     count_node(id_);
     step_.bytes_read += bytes(id_);
@@ -163,8 +165,9 @@ class NodeWriter : AloneWriter {
             "sums of integer products are not merged");
     std::string a = reads(f_.storage[g_.input(id_, 0)]), b = reads(f_.storage[g_.input(id_, 1)]);
     std::string q = writes(id_), M = size(m), N = size(n), K = size(k), all = size(g_.count(id_));
-    line("const gc_index j = t % " + N + ", i = t / " + N + " % " + M + ", o = t / (" + M + " * " +
-         N + ");");
+    const std::string rows = divisor(m), columns = divisor(n);
+    line("const gc_index j = t % " + columns + ", line = t / " + columns + ";");
+    line("const gc_index i = line % " + rows + ", o = line / " + rows + ";");
     std::string left = a + "[o * " + M + " * " + K + " + " +
                        (p.transpose_a ? "k * " + M + " + i" : "i * " + K + " + k") + "]";
     std::string right = b + "[o * " + K + " * " + N + " + " +

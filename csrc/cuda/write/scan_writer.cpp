@@ -67,7 +67,7 @@ class ScanWriter : AloneWriter {
   void bounds(bool lines) {
     line_ = split_.outputs == 1 ? "0" : "t", chunk_ = several() ? "t" : "0";
     if (several() && split_.outputs > 1) {
-      const std::string n = lines ? size(plan_.chunks) : size(split_.outputs);
+      const std::string n = divisor(lines ? plan_.chunks : split_.outputs);
       line_ = let("gc_index", (lines ? "t / " : "t % ") + n, "o");
       chunk_ = let("gc_index", (lines ? "t % " : "t / ") + n, "j");
     }

@@ -251,7 +251,7 @@ class ScatterWriter : AloneWriter {
 
   /// What has no place is put behind all others.
   void place_in_row(const std::string& where) {
-    const std::string n = size(g_.dims(id_)[1]), updates = size(g_.dims(g_.input(id_, 0))[1]);
+    const std::string n = size(g_.dims(id_)[1]), updates = divisor(g_.dims(g_.input(id_, 0))[1]);
     line("if (" + where + " < -1 || " + where + " >= " + n + ") gc_flag(" + status() + ");");
     line("if (" + where + " < 0 || " + where + " >= " + n + ") return " + size(g_.count(id_)) +
          ";");
@@ -280,7 +280,7 @@ class ScatterWriter : AloneWriter {
   }
 
   void run_bounds() {
-    const std::string run = size(s_.run), n = size(s_.updates), columns = size(s_.columns);
+    const std::string run = size(s_.run), n = size(s_.updates), columns = divisor(s_.columns);
     if (s_.columns > 1) line("const gc_index column = t % " + columns + ";");
     line("const gc_index begin = " + std::string(s_.columns > 1 ? "t / " + columns : "t") + " * " +
          run + ";");

@@ -14,7 +14,7 @@ class SearchWriter : AloneWriter {
   Written write() {
     const NodeId line_id = f_.storage[g_.input(id_, 0)], x = f_.storage[g_.input(id_, 1)];
     const std::string line_of = reads(line_id), from = reads(x), to = writes(id_);
-    const std::string n = size(g_.dims(g_.input(id_, 0)).back()), m = size(g_.dims(id_).back());
+    const std::string n = size(g_.dims(g_.input(id_, 0)).back()), m = divisor(g_.dims(id_).back());
     const DType dtype = g_.dtype(x);
     // (An int64 holds the bits of an uint64 for all that does not compare.)
     const std::string type =

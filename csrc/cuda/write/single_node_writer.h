@@ -66,11 +66,11 @@ class AloneWriter : protected Writer {
   // The body for each t < n, one by a thread or by a block; and one statement for each element i.
   Written each_thread(const std::string& n, int64_t items, uint32_t threads, const char* title) {
     step_.grid = grid_for(items * segments(), threads), step_.block_x = threads;
-    return written(loop("gc_first()", n, "gc_step()"), title);
+    return written(loop("gc_first()", n, items, "gc_step()"), title);
   }
   Written each_block(const std::string& n, int64_t items, uint32_t threads, const char* title) {
     step_.grid = grid_for(items * segments(), 1), step_.block_x = threads;
-    return written(loop("blockIdx.x", n, "gridDim.x"), title);
+    return written(loop("blockIdx.x", n, items, "gridDim.x"), title);
   }
   Written each_element(const std::string& n, const std::string& statement, const char* title) {
     step_.grid = grid_for(g_.count(id_), kBlock);
@@ -85,22 +85,24 @@ class AloneWriter : protected Writer {
  private:
   int64_t segments() const { return static_cast<int64_t>(segments_); }
 
-  std::string loop(const std::string& first, const std::string& n, const std::string& step) {
+  std::string loop(const std::string& first, const std::string& n, int64_t items,
+                   const std::string& step) {
     if (segments_ == 1)
       return "  for (gc_index t = " + first + "; t < " + n + "; t += " + step + ") {\n" +
              body_.text + "  }\n";
-    const std::string count = std::to_string(segments_);
+    const std::string count = std::to_string(segments_), d = divisor(items);
     std::string sizes, others;
     for (size_t k = 0; k < parameters_.size(); ++k) {
       Parameter& p = parameters_[k];
-      const bool same = step_.arguments[k].kind == Argument::Kind::Size;
+      const Argument::Kind kind = step_.arguments[k].kind;
+      const bool same = kind == Argument::Kind::Size || kind == Argument::Kind::Divisor;
       (same ? sizes += "  " : others += "    ") +=
           p.type + " " + p.name + " = all_" + p.name + (same ? "[0];\n" : "[which];\n");
       p = of_each(p, count);
     }
     return sizes + "  for (gc_index t_of_all = " + first + "; t_of_all < " + n + " * " + count +
-           "; t_of_all += " + step + ") {\n    const gc_index which = t_of_all / (" + n +
-           "), t = t_of_all - which * (" + n + ");\n" + others + body_.text + "  }\n";
+           "; t_of_all += " + step + ") {\n    const gc_index which = t_of_all / " + d +
+           ", t = t_of_all % " + d + ";\n" + others + body_.text + "  }\n";
   }
 
   size_t segments_;

@@ -37,10 +37,15 @@ class TransposedWriter : Writer {
     const std::string between = size(how_->between);
     const int64_t outer = count_ / (how_->fast * how_->between * how_->last);
     const int64_t tiles = divide_up(how_->last) * divide_up(how_->fast) * how_->between * outer;
-    line("const gc_index across = b % " + across + " * 32, b1 = b / " + across + ";");
-    line("const gc_index down = b1 % " + down + " * 32, rest = b1 / " + down + ";");
-    std::string row =
-        "(rest / " + between + " * " + fast + " + y) * " + between + " + rest % " + between;
+    auto split = [&](const char* name, const char* of, int64_t by, const char* rest) {
+      const std::string d = divisor(divide_up(by));
+      line(str("const gc_index ", name, " = ", of, " % ", d, " * 32, ", rest, " = ", of, " / ", d,
+               ";"));
+    };
+    split("across", "b", how_->last, "b1");
+    split("down", "b1", how_->fast, "rest");
+    const std::string d = divisor(how_->between);
+    std::string row = "(rest / " + d + " * " + fast + " + y) * " + between + " + rest % " + d;
     if (how_->between == 1) row = "rest * " + fast + " + y";
     auto elements = [&](const char* x, const char* y, const Scope& inside) {
       line("#pragma unroll 4");

@@ -66,8 +66,8 @@ class WindowWriter : protected Writer {
                     const std::string& u) {
     line("const gc_index " + name + "s = " + q + shifted(a.before) + " - " + u + " * " +
          size(a.dilation) + ";");
-    line("if (" + name + "s < 0 || " + name + "s % " + size(a.stride) + " != 0) continue;");
-    line("const gc_index " + name + " = " + name + "s / " + size(a.stride) + ";");
+    line("if (" + name + "s < 0 || " + name + "s % " + divisor(a.stride) + " != 0) continue;");
+    line("const gc_index " + name + " = " + name + "s / " + divisor(a.stride) + ";");
     line("if (" + name + " >= " + size(a.output) + ") continue;");
   }
   std::string shifted(int64_t by) {
@@ -107,9 +107,10 @@ class ConvolutionWriter : WindowWriter {
     const std::string inputs = size(s.inputs), outputs = size(s.outputs);
     places(out, part == Part::Output ? y : part == Part::Input ? x : w);
     if (part == Part::Input) {
-      line("const gc_index c = ci % " + inputs + ", g = ci / " + inputs + ";");
+      const std::string d = divisor(s.inputs);
+      line("const gc_index c = ci % " + d + ", g = ci / " + d + ";");
     } else {
-      line("const gc_index g = o / " + outputs + ";");
+      line("const gc_index g = o / " + divisor(s.outputs) + ";");
     }
     line(sum + " s = 0;");
     if (part == Part::Output) loop("c", s.inputs);
@@ -189,7 +190,7 @@ class AlongWriter : WindowWriter {
     line("const gc_index k = " + at + "[t];");
     line("if (k < -1 || k >= " + size(from[1]) + ") gc_flag(" + status() + ");");
     const std::string there = "k >= 0 && k < " + size(from[1]);
-    line(to + "[t] = " + there + " ? " + x + "[t / " + size(out[1]) + " * " + size(from[1]) +
+    line(to + "[t] = " + there + " ? " + x + "[t / " + divisor(out[1]) + " * " + size(from[1]) +
          " + k] : " + encoded(g_.dtype(id_), "(" + type() + ")0") + ";");
     return finish(g_.count(id_), "take_along");
   }

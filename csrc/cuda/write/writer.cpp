@@ -58,6 +58,15 @@ std::string Writer::size(int64_t value) {
   return name;
 }
 
+std::string Writer::divisor(int64_t value) {
+  if (value == 0 || value == 1) return std::to_string(value);
+  std::string& name = known_["divisor " + std::to_string(value)];
+  if (!name.empty()) return name;
+  name = "d" + std::to_string(divisors_++);
+  parameter("const gc_divisor", name, {Argument::Kind::Divisor, 0, value, Compute::I64});
+  return name;
+}
+
 std::string Writer::constant(NodeId id) {
   return constant(static_cast<uint32_t>(in_.constant_of[id]), g_.dtype(id));
 }
@@ -171,11 +180,11 @@ std::vector<std::string> Writer::coordinates(const Dims& dims, const std::vector
       skipped *= dims[k];
       continue;
     }
-    if (skipped > 1) rest = let("gc_index", rest + " / " + size(skipped), "i");
+    if (skipped > 1) rest = let("gc_index", rest + " / " + divisor(skipped), "i");
     skipped = dims[k];
     bool outermost = std::all_of(dims.begin(), dims.begin() + static_cast<ptrdiff_t>(k),
                                  [](int64_t d) { return d == 1; });
-    c[k] = outermost ? rest : let("gc_index", rest + " % " + size(dims[k]), "i");
+    c[k] = outermost ? rest : let("gc_index", rest + " % " + divisor(dims[k]), "i");
   }
   return c;
 }
@@ -357,12 +366,12 @@ std::string Writer::placed_in_zeros(NodeId id, const Piece& p, const Index& at) 
     if (start != 0 || step != 1 || n != box[k]) {
       std::string from_start = start == 0 ? d : let("gc_index", d + " - " + size(start), "i");
       if (step < 0) from_start = let("gc_index", size(start) + " - " + d, "i");
-      int64_t stride = step < 0 ? -step : step;
+      int64_t stride = n == 1 ? 1 : step < 0 ? -step : step;  // a single element: any step
       std::string test =
           from_start + " >= 0 && " + from_start + " < " + size(n) + " * " + size(stride);
       if (stride != 1) {
-        test += " && " + from_start + " % " + size(stride) + " == 0";
-        d = let("gc_index", from_start + " / " + size(stride), "i");
+        test += " && " + from_start + " % " + divisor(stride) + " == 0";
+        d = let("gc_index", from_start + " / " + divisor(stride), "i");
       } else {
         d = from_start;
       }
@@ -466,9 +475,9 @@ std::string Writer::multiplied(NodeId id, const Index& at) {
     const NodeId a = f_.storage[g_.input(id, pair)], b = f_.storage[g_.input(id, pair + 1)];
     const ProductSizes s = sizes_of(g_.dims(g_.input(id, pair)), g_.dims(id), p);
     const bool one = rows == s.m;
-    const std::string which = one ? "" : let("gc_index", row + " / " + size(s.m), "i");
+    const std::string which = one ? "" : let("gc_index", row + " / " + divisor(s.m), "i");
     const std::string within =
-        one || !p.transpose_a ? row : let("gc_index", row + " % " + size(s.m), "i");
+        one || !p.transpose_a ? row : let("gc_index", row + " % " + divisor(s.m), "i");
     // An operand's element (i, j) of so many columns, in its own matrix of the batch.
     auto element = [&](NodeId x, const std::string& i, const std::string& j, int64_t columns,
                        const std::string& matrix, int64_t count) {

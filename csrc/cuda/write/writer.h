@@ -48,7 +48,8 @@ class Writer {
   std::string reads(NodeId id);  ///< the pointer to a node's buffer
   std::string writes(NodeId id);
   std::string buffer(BufferId b, const char* type, bool written, const std::string& name);
-  std::string size(int64_t value);  ///< "1" and "0" stay literals
+  std::string size(int64_t value);     ///< "1" and "0" stay literals
+  std::string divisor(int64_t value);  ///< what a gc_index is divided by
   std::string constant(NodeId id);
   std::string constant(uint32_t index, DType type);  ///< of the plan's
   std::string status();
@@ -151,7 +152,7 @@ class Writer {
   std::map<BufferId, size_t> read_;
   std::vector<std::string> title_;
   std::string moved_;  ///< the first movement op: a title where there is no other
-  int reads_ = 0, writes_ = 0, sizes_ = 0, constants_ = 0;
+  int reads_ = 0, writes_ = 0, sizes_ = 0, divisors_ = 0, constants_ = 0;
 };
 
 }  // namespace gradcell::cuda

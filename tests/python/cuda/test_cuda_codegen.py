@@ -191,7 +191,7 @@ def updates_of(plan: Any) -> list[dict[str, Any]]:
 
 
 def parameter_bytes(step: dict[str, Any]) -> int:
-    width = {"float": 4, "int": 4, "size": 4, "packs": 4}
+    width = {"float": 4, "int": 4, "size": 4, "divisor": 12, "packs": 4}
     return sum(width.get(a[2] if a[0] == "constant" else a[0], 8) for a in step["arguments"])
 
 

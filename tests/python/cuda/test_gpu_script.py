@@ -85,7 +85,7 @@ def carried(plans: pathlib.Path, to: pathlib.Path, *names: str) -> pathlib.Path:
 
 #: Tensor cores and sums, products with a bias, a loop, pools, a scan, random numbers, and a timed one.
 SOME = (
-    "check-64-wide", "check-MLP-step", "check-recurrent", "check-layer-MaxPool2d", "check-dropout",
+    "check-64-wide-TF32", "check-MLP-step", "check-recurrent", "check-layer-MaxPool2d", "check-dropout",
     "check-cumprod-1-False-False", "time-copy",
 )  # fmt: skip
 
@@ -141,33 +141,33 @@ def test_plans_run_by_themselves(process: Process, plans: pathlib.Path) -> None:
 def test_each_buffer_of_a_replay_is_an_allocation(
     process: Process, plans: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    some = carried(plans, process.folder / "some", "check-64-wide")
+    some = carried(plans, process.folder / "some", "check-64-wide-TF32")
     process.environment["FAKE_CUDA_SIZES"] = str(process.folder / "sizes")
     assert replay(process, some, "--repeats", "0").returncode == 0
     sizes = sorted(map(int, (process.folder / "sizes").read_text().split()))
-    plan = json.loads((some / "check-64-wide.json").read_text())
+    plan = json.loads((some / "check-64-wide-TF32.json").read_text())
     workspace, status = 32 << 20, 4
     assert sizes == sorted([workspace, status, *(b[3] for b in plan["buffers"])])
 
 
 def test_a_wrong_result_is_told(process: Process, plans: pathlib.Path) -> None:
-    some = carried(plans, process.folder / "some", "check-dropout", "check-64-wide")
-    values = dict(np.load(some / "check-64-wide.npz"))
-    values["out1"][3, 1] += 0.001
-    np.savez(some / "check-64-wide.npz", **values)
+    some = carried(plans, process.folder / "some", "check-dropout", "check-64-wide-TF32")
+    values = dict(np.load(some / "check-64-wide-TF32.npz"))
+    values["out1"][3, 1] += 1.0
+    np.savez(some / "check-64-wide-TF32.npz", **values)
     (some / "check-64.json").write_text("{}")
     done = replay(process, some, "--repeats", "0", "--json", "out.json")
     assert done.returncode == 1
     cases = json.loads((process.folder / "out.json").read_text())["cases"]
     assert "error" in cases["check-64"]
-    assert not cases["check-64-wide"]["right"] and cases["check-dropout"]["right"]
+    assert not cases["check-64-wide-TF32"]["right"] and cases["check-dropout"]["right"]
 
 
 def test_the_tools_of_a_toolkit(process: Process, plans: pathlib.Path, alone: list[str]) -> None:
     """ncu and compute-sanitizer, made up: they write down what they are called for, and call it."""
     out, tools = process.folder / "out", process.folder / "tools"
     names = ("time-Burgers-nn-Dense-8x20", "time-Burgers-nn-Dense-4x64")
-    carried(plans, out / "carried" / "plans", "check-64-wide", "check-dropout", *names)
+    carried(plans, out / "carried" / "plans", "check-64-wide-TF32", "check-dropout", *names)
     tools.mkdir()
     for name in ("ncu", "compute-sanitizer"):
         (tools / name).write_text(

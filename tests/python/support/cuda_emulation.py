@@ -45,6 +45,13 @@ C_TYPES = {
 }
 
 
+def divisor(by: int, index: type) -> Any:
+    """What the engine passes for a divisor, as prelude.cuh has it."""
+    bits, rounds = 8 * ctypes.sizeof(index) - 1, (by - 1).bit_length()
+    multiplier, shift = (-(-(1 << bits + rounds) // by), rounds - 1) if by >> bits == 0 else (0, 0)
+    return (index * 3)(by, multiplier, shift)
+
+
 def widen(array: np.ndarray, dtype: str) -> np.ndarray:
     """bfloat16 patterns as float32; anything else as it is."""
     if dtype != "bfloat16":
@@ -384,6 +391,8 @@ class Batch:
                 values.append(ctypes.c_void_p(places[rest[0]]))
             elif kind == "size":
                 values.append(index_type(rest[0]))
+            elif kind == "divisor":
+                values.append(divisor(rest[0], index_type))
             elif kind == "packs":
                 values.append(index_type(rest[0] if aligned else 0))
             elif kind == "constant":
