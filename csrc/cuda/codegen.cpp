@@ -102,7 +102,7 @@ Scheme scheme_of(PlanGraph graph, const Target& target) {
   Scheme s;
   s.graph = std::move(graph);
   const Graph& g = s.graph.graph;
-  s.tiles = find_tile_regions(s.graph);
+  s.tiles = find_tile_regions(s.graph, target.shared_bytes);
   s.fusion = fuse(g, s.graph.roots, s.tiles, target);
   s.sums = sums_of_products(g, s.graph.roots, s.fusion);
   s.ends = ends_of_convolutions(g, s.graph.roots, target, s.fusion);

@@ -1,6 +1,7 @@
 #include "cuda/fuse/tile_layout.h"
 
 #include <algorithm>
+#include <map>
 
 #include "plan/arena.h"
 #include "plan/region/uses.h"
@@ -9,15 +10,19 @@ namespace gradcell::cuda {
 
 namespace {
 
-/// Weights up to this size together are copied to shared memory by each block.
+/// Weights up to this size together are copied to shared memory by each block, for each group side
+/// by side.
 constexpr size_t kMaxWeightBytes = 32 << 10;
+/// Shared memory that a block may have beside what a tile's values and weights take.
+constexpr size_t kOwnShared = 1 << 10;
 constexpr int32_t kMostGroups = 16;
 /// Fewer warps than this leave a multiprocessor waiting.
 constexpr double kGoodGroups = 8;
 
 class Layouter {
  public:
-  Layouter(const Region& r, bool tf32) : r_(r), tf32_(tf32), values_(r.values.size()) {}
+  Layouter(const Region& r, bool tf32, size_t shared)
+      : r_(r), tf32_(tf32), room_(shared - kOwnShared), values_(r.values.size()) {}
 
   TileLayout run() {
     order();
@@ -186,10 +191,41 @@ class Layouter {
       l_.weight_bytes += static_cast<size_t>(w.k * step) * compute_size(w.type);
       l_.weight_bytes = (l_.weight_bytes + 15) / 16 * 16;
     }
+    if (!is_staged) keep_weights();
+  }
+
+  /// Rows of a tile beside so many bytes.
+  uint32_t rows_beside(size_t bytes) const {
+    uint32_t rows = kTileRows;
+    while (rows > 1 && bytes + l_.row_bytes * (rows | 1) > room_) rows /= 2;
+    return rows;
+  }
+
+  /// What multiply-adds read is copied as it is stored, a matrix and its transpose once, where that
+  /// takes no rows from a tile.
+  void keep_weights() {
+    std::map<BufferId, int64_t> places;
+    size_t end = 0;
+    for (size_t k = 0; k < r_.weights.size(); ++k) {
+      const PackedWeights& w = r_.weights[k];
+      if (!kept(k)) continue;
+      if (places.try_emplace(w.buffer, end).second)
+        end += (static_cast<size_t>(w.k * w.m) * compute_size(w.type) + 15) / 16 * 16;
+    }
+    if (rows_beside(end) < rows_beside(0)) return;
+    l_.weight_bytes = end, l_.as_stored = true;
+    for (size_t k = 0; k < r_.weights.size(); ++k)
+      if (kept(k)) l_.weights[k] = places.at(r_.weights[k].buffer);
+  }
+  bool kept(size_t k) const {
+    const PackedWeights& w = r_.weights[k];
+    const bool dense = (w.k - 1) * w.k_stride + (w.m - 1) * w.m_stride == int64_t(w.k) * w.m - 1;
+    return dense && l_.by[k] == ProductUnit::Fma;
   }
 
   const Region& r_;
   const bool tf32_;
+  const size_t room_;
   std::vector<Life> values_;
   int32_t phase_ = 0;
   TileLayout l_;
@@ -203,6 +239,8 @@ bool reads_own(const Region& r, const Operand& o, int32_t features) {
   return dense(o) && r.values[o.value].features == features;
 }
 
-TileLayout lay_out(const Region& r, bool tf32) { return Layouter(r, tf32).run(); }
+TileLayout lay_out(const Region& r, bool tf32, size_t shared) {
+  return Layouter(r, tf32, shared).run();
+}
 
 }  // namespace gradcell::cuda

@@ -26,9 +26,10 @@ struct TileLayout {
   std::vector<size_t> place;    ///< of shared ones, in bytes of a row
   size_t row_bytes = 0;         ///< shared memory for a row
   int32_t groups = 1;           ///< threads y
-  /// By weights: where in shared memory they are, for each group side by side; -1: read where they
-  /// are stored.
+  /// By weights: where in shared memory they are, for each group side by side, or `as_stored`; -1:
+  /// read where they are stored.
   std::vector<int64_t> weights;
+  bool as_stored = false;
   size_t weight_bytes = 0;
   std::vector<ProductUnit> by;        ///< by weights
   std::vector<ProductUnit> outer_by;  ///< by accumulators; of gradients of weights
@@ -42,7 +43,7 @@ int32_t packed(int32_t chunk);
 /// Whether an instruction for so many features reads those of its own thread through an operand.
 bool reads_own(const Region& r, const Operand& o, int32_t features);
 
-/// `tf32`: whether float32 products may be computed in TF32.
-TileLayout lay_out(const Region& r, bool tf32);
+/// `tf32`: whether float32 products may be computed in TF32. `shared`: bytes that a block can have.
+TileLayout lay_out(const Region& r, bool tf32, size_t shared);
 
 }  // namespace gradcell::cuda

@@ -25,8 +25,12 @@ constexpr size_t kMostInstructions = 4096;
 
 class Finder {
  public:
-  explicit Finder(const PlanGraph& c)
-      : c_(c), g_(c.graph), labels_(label(g_, c.roots)), constant_of_(constant_numbers(c)) {
+  Finder(const PlanGraph& c, size_t shared)
+      : c_(c),
+        g_(c.graph),
+        labels_(label(g_, c.roots)),
+        constant_of_(constant_numbers(c)),
+        shared_(shared) {
     itself_.resize(g_.size());
     std::iota(itself_.begin(), itself_.end(), 0);
   }
@@ -70,7 +74,7 @@ class Finder {
     const RegionInputs in{g_, labels_, itself_, constant_of_};
     TileRegion t{build_region(in, nodes, false), {}, nodes, {}, {}};
     if (t.region.program.size() > kMostInstructions) return;
-    t.layout = lay_out(t.region, tf32_allowed());
+    t.layout = lay_out(t.region, tf32_allowed(), shared_);
     if (t.layout.row_bytes > kMostRowBytes || !can_write_tile(t.region)) return;
     std::set<NodeId> reads, writes;
     for (const Uniform& u : t.region.uniforms)
@@ -89,12 +93,13 @@ class Finder {
   const Graph& g_;
   const Labels labels_;
   const std::vector<int> constant_of_;
+  const size_t shared_;         ///< that a block can have
   std::vector<NodeId> itself_;  ///< stands for each node's buffer
   TileRegions found_;
 };
 
 }  // namespace
 
-TileRegions find_tile_regions(const PlanGraph& c) { return Finder(c).run(); }
+TileRegions find_tile_regions(const PlanGraph& c, size_t shared) { return Finder(c, shared).run(); }
 
 }  // namespace gradcell::cuda

@@ -24,6 +24,6 @@ struct TileRegions {
   std::vector<NodeId> order;
 };
 
-TileRegions find_tile_regions(const PlanGraph& c);
+TileRegions find_tile_regions(const PlanGraph& c, size_t shared);
 
 }  // namespace gradcell::cuda

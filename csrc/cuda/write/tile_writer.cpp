@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "cuda/write/writer.h"
 
@@ -84,9 +85,16 @@ class TileWriter : Writer {
 
   std::string stage_weights() {
     std::string text;
+    std::set<int64_t> places;
     for (size_t k = 0; k < r_.weights.size(); ++k) {
-      if (l_.weights[k] < 0) continue;
+      if (l_.weights[k] < 0 || !places.insert(l_.weights[k]).second) continue;
       const PackedWeights& w = r_.weights[k];
+      if (l_.as_stored) {
+        const int32_t n = w.k * w.m;
+        text += str("  gc_stage<", unit_name(ProductUnit::Fma, w.dtype), ", 1, ", n, ", ", n, ", ",
+                    n, ", ", n, ">(", weights(k), ", ", reads(w.buffer), ", 0, 1);\n");
+        continue;
+      }
       const int32_t chunk = l_.chunk(w.m);
       text += str("  gc_stage<", unit_name(ProductUnit::Fma, w.dtype), ", ", w.k, ", ", w.m, ", ",
                   chunk, ", ", packed(chunk), ", ", step(k), ">(", weights(k), ", ",
@@ -352,10 +360,11 @@ class TileWriter : Writer {
     const std::string to = i.accumulate ? own(i.dst) : in_registers(i.dst);
     const std::string sums = "s" + std::to_string(next_++);
     const ProductUnit by = l_.by[i.weights];
-    const bool staged = l_.weights[i.weights] >= 0, warps = by != ProductUnit::Fma;
+    const bool copied = l_.weights[i.weights] >= 0, staged = copied && !l_.as_stored;
+    const bool warps = by != ProductUnit::Fma;
     const int32_t pack = staged ? packed(chunk) : 0, width = staged ? step(i.weights) : 0;
-    const std::string kind = unit_name(by, w.dtype),
-                      matrix = staged ? weights(i.weights) : reads(w.buffer);
+    const std::string kind = copied && l_.as_stored ? "gc_as_stored" : unit_name(by, w.dtype),
+                      matrix = copied ? weights(i.weights) : reads(w.buffer);
     const std::string from =
         "&" + in_tile(i.operand[0].value, std::to_string(i.operand[0].base), warps ? "0" : "x");
     std::string call;
