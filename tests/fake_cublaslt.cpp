@@ -1,7 +1,11 @@
 // cuBLASLt of the made-up GPU: column-major products, with a bias where they are asked to add one.
 //
 // Environment: FAKE_CUBLASLT_BIAS: 0: the search for an algorithm that adds a bias fails; -1: it
-// finds none.
+// finds none. FAKE_CUBLASLT_TIMES ("1"): for each algorithm that the search finds how many launches
+// it takes; FAKE_CUBLASLT_BITS ("0"): 1 for one that adds up in another way.
+// FAKE_CUBLASLT_VERSION (130000).
+#include <sstream>
+
 #include "fake_cuda.h"
 
 using namespace fake;
@@ -16,6 +20,34 @@ struct Description {
   uint32_t epilogue = kDefault;
   const void* bias = nullptr;
 };
+/// It remembers the alignment that it was chosen for.
+struct Algorithm {
+  uint32_t alignment[4], number, rest[11];
+};
+struct Found {  // cublasLtMatmulHeuristicResult_t
+  Algorithm algorithm;
+  size_t workspace;
+  int state;
+  float waves;
+  int reserved[4];
+};
+
+std::vector<long> numbers(const char* variable, const char* otherwise) {
+  const char* given = std::getenv(variable);
+  std::istringstream in(given ? given : otherwise);
+  std::vector<long> all;
+  for (long n; in >> n;) all.push_back(n);
+  return all;
+}
+const std::vector<long>& times() {
+  static const auto all = numbers("FAKE_CUBLASLT_TIMES", "1");
+  return all;
+}
+bool adds_otherwise(uint32_t algorithm) {
+  static const auto all = numbers("FAKE_CUBLASLT_BITS", "0");
+  return algorithm < all.size() && all[algorithm];
+}
+
 struct Layout {
   int type;
   uint64_t rows, columns;
@@ -57,6 +89,9 @@ void put(void* p, int type, int64_t i, double v) {
 
 }  // namespace
 
+extern "C" __attribute__((visibility("default"))) size_t cublasLtGetVersion() {
+  return static_cast<size_t>(setting("FAKE_CUBLASLT_VERSION", 130000));
+}
 // As the library does, a handle belongs to the device that is current when it is made: the first
 // one where there is none.
 API cublasLtCreate(void** h) { return *h = current ? current : &contexts[0], 0; }
@@ -83,7 +118,6 @@ API cublasLtMatrixLayoutSetAttribute(void* l, int which, const void* v, size_t s
   return 7;
 }
 
-// An algorithm of this library remembers the alignment that it was chosen for.
 API cublasLtMatmulPreferenceCreate(void** p) { return *p = new uint32_t[4]{256, 256, 256, 256}, 0; }
 API cublasLtMatmulPreferenceDestroy(void* p) { return delete[] static_cast<uint32_t*>(p), 0; }
 API cublasLtMatmulPreferenceSetAttribute(void* p, int which, const void* v, size_t size) {
@@ -92,7 +126,7 @@ API cublasLtMatmulPreferenceSetAttribute(void* p, int which, const void* v, size
   return std::memcpy(static_cast<uint32_t*>(p) + (which - 5), v, 4), 0;
 }
 API cublasLtMatmulAlgoGetHeuristic(void*, void* desc, void*, void*, void*, void*, void* preference,
-                                   int, void* result, int* found) {
+                                   int most, Found* result, int* found) {
   auto d = static_cast<const Description*>(desc);
   *found = 0;
   if (d->epilogue != kDefault && d->epilogue != kBias) return 15;
@@ -102,15 +136,27 @@ API cublasLtMatmulAlgoGetHeuristic(void*, void* desc, void*, void*, void*, void*
     if (able == 0 || !d->bias) return 15;
     if (able < 0) return 0;
   }
-  std::memcpy(result, preference, 16);
-  return *found = 1, 0;
+  *found = std::min(most, static_cast<int>(times().size()));
+  for (int k = 0; k < *found; ++k) {
+    result[k] = {};
+    std::memcpy(result[k].algorithm.alignment, preference, 16);
+    result[k].algorithm.number = static_cast<uint32_t>(k);
+  }
+  return 0;
+}
+API cublasLtMatmulAlgoCheck(void*, void*, void*, void*, void*, void*, const Algorithm* algorithm,
+                            Found* result) {
+  ++counts.checks;
+  if (algorithm->number >= times().size()) return 15;
+  return *result = {*algorithm, 0, 0, 1, {}}, 0;
 }
 API cublasLtMatmul(void* handle, void* desc, const void* alpha, const void* a, void* la,
                    const void* b, void* lb, const void* beta, const void* c, void* lc, void* out,
-                   void* lo, const void* algorithm, void* workspace, size_t, void* stream) {
+                   void* lo, const Algorithm* algorithm, void* workspace, size_t, void* stream) {
   LOCKED;
   if (handle != current || wrong(stream)) return 13;
-  auto alignment = static_cast<const uint32_t*>(algorithm);
+  const uint32_t* alignment = algorithm->alignment;
+  const uint32_t number = algorithm->number;
   auto aligned = [&](const void* p, int k) {
     return reinterpret_cast<uintptr_t>(p) % alignment[k] == 0;
   };
@@ -122,20 +168,21 @@ API cublasLtMatmul(void* handle, void* desc, const void* alpha, const void* a, v
   Description d = *static_cast<Description*>(desc);
   Layout A = *static_cast<Layout*>(la), B = *static_cast<Layout*>(lb),
          C = *static_cast<Layout*>(lo);
-  auto number = [&](const void* p) {
+  auto scale = [&](const void* p) {
     return d.scale == 1 ? *static_cast<const double*>(p) : *static_cast<const float*>(p);
   };
-  double one = number(alpha), keep = number(beta);
+  double one = scale(alpha), keep = scale(beta);
   uint64_t inner = d.transpose[0] ? A.rows : A.columns;
   if (inner != (d.transpose[1] ? B.columns : B.rows)) return 7;
   if (C.rows != (d.transpose[0] ? A.columns : A.rows) ||
       C.columns != (d.transpose[1] ? B.rows : B.columns))
     return 7;
-  bool biased = d.epilogue == kBias;
+  bool biased = d.epilogue == kBias, otherwise = adds_otherwise(number);
   Stream* on = stream_of(stream);
   enqueue(stream, [=] {
-    on->clock += kLaunchTime;
+    on->clock += kLaunchTime * static_cast<double>(times().at(number));
     ++counts.products;
+    ++counts.by_candidate[number];
     counts.biases += biased;
     if (biased && reinterpret_cast<uintptr_t>(d.bias) % 16 != 0) sticky = kMisaligned;
     if (biased && !there(reinterpret_cast<Address>(d.bias), device)) return;
@@ -143,23 +190,37 @@ API cublasLtMatmul(void* handle, void* desc, const void* alpha, const void* a, v
     for (const void* p :
          {a, b, keep != 0 ? c : static_cast<const void*>(out), static_cast<const void*>(out)})
       if (!there(reinterpret_cast<Address>(p), device)) return;
-    for (int32_t n = 0; n < C.batch; ++n)
+    // The rows or columns that are multiplied, one after the other.
+    auto lines = [&](const void* p, const Layout& of, bool columns, uint64_t count, int32_t n) {
+      std::vector<double> all(count * inner);
+      for (uint64_t i = 0; i < count; ++i)
+        for (uint64_t k = 0; k < inner; ++k) {
+          auto at = static_cast<int64_t>(columns ? k + i * of.ld : i + k * of.ld);
+          all[i * inner + k] = element(p, of.type, at + n * of.stride);
+        }
+      return all;
+    };
+    for (int32_t n = 0; n < C.batch; ++n) {
+      const auto left = lines(a, A, d.transpose[0], C.rows, n);
+      const auto right = lines(b, B, !d.transpose[1], C.columns, n);
       for (uint64_t j = 0; j < C.columns; ++j)
         for (uint64_t i = 0; i < C.rows; ++i) {
-          double sum = 0;
-          for (uint64_t k = 0; k < inner; ++k)
-            sum += element(a, A.type,
-                           static_cast<int64_t>(d.transpose[0] ? k + i * A.ld : i + k * A.ld) +
-                               n * A.stride) *
-                   element(b, B.type,
-                           static_cast<int64_t>(d.transpose[1] ? j + k * B.ld : k + j * B.ld) +
-                               n * B.stride);
+          const double *x = &left[i * inner], *y = &right[j * inner];
+          auto added = [&](auto sum) {
+            for (uint64_t k = 0; k < inner; ++k) {
+              uint64_t at = otherwise ? inner - 1 - k : k;
+              sum += static_cast<decltype(sum)>(x[at] * y[at]);
+            }
+            return static_cast<double>(sum);
+          };
+          double sum = otherwise && C.type != 1 ? added(0.0f) : added(0.0);
           int64_t at = static_cast<int64_t>(i + j * C.ld) + n * C.stride;
           sum *= one;
           if (keep != 0) sum += keep * element(c, C.type, at);
           if (biased) sum += element(d.bias, C.type, static_cast<int64_t>(i));
           put(out, C.type, at, sum);
         }
+    }
   });
   return 0;
 }

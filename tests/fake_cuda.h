@@ -33,16 +33,18 @@ inline long setting(const char* name, long otherwise) {
 
 struct Counts {
   std::atomic<long> launches{0}, graphs{0}, captures{0}, compiles{0}, uploads{0}, downloads{0},
-      products{0}, biases{0}, copies{0}, ptx{0}, updates{0}, additions{0}, waits{0}, allocations{0};
+      products{0}, biases{0}, copies{0}, ptx{0}, updates{0}, additions{0}, waits{0}, allocations{0},
+      checks{0}, by_candidate[8] = {};
   ~Counts() {
     const char* file = std::getenv("FAKE_CUDA_COUNTS");
     if (!file) return;
-    std::ofstream(file) << "launches " << launches << "\ngraphs " << graphs << "\ncaptures "
-                        << captures << "\ncompiles " << compiles << "\nuploads " << uploads
-                        << "\ndownloads " << downloads << "\nproducts " << products << "\nbiases "
-                        << biases << "\ncopies " << copies << "\nptx " << ptx << "\nadditions "
-                        << additions << "\nupdates " << updates << "\nwaits " << waits
-                        << "\nallocations " << allocations << "\n";
+    std::ofstream out(file);
+    out << "launches " << launches << "\ngraphs " << graphs << "\ncaptures " << captures
+        << "\ncompiles " << compiles << "\nuploads " << uploads << "\ndownloads " << downloads
+        << "\nproducts " << products << "\nbiases " << biases << "\ncopies " << copies << "\nptx "
+        << ptx << "\nadditions " << additions << "\nupdates " << updates << "\nwaits " << waits
+        << "\nallocations " << allocations << "\nchecks " << checks << "\n";
+    for (int k = 0; k < 8; ++k) out << "candidate" << k << " " << by_candidate[k] << "\n";
   }
 };
 inline Counts counts;

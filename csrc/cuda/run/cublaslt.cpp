@@ -1,8 +1,16 @@
 #include "cuda/run/cublaslt.h"
 
+#include <algorithm>
 #include <array>
+#include <cstdlib>
+#include <cstring>
+#include <span>
+#include <string_view>
+#include <utility>
 
 #include "base/error.h"
+#include "cuda/run/cache_files.h"
+#include "cuda/run/trial.h"
 
 namespace gradcell::cuda {
 
@@ -28,6 +36,22 @@ struct Heuristic {  // cublasLtMatmulHeuristicResult_t
   float waves;
   int reserved[4];
 };
+
+constexpr int kMostCandidates = 8;
+/// Operations of a product from which on its algorithms are timed: fewer take no longer than their
+/// launch.
+constexpr double kWorthTiming = 1 << 24;
+constexpr int kTimedRuns = 5;
+/// Milliseconds of timed runs, after which a process times no more products.
+constexpr float kMostTiming = 2000;
+/// Of the first algorithm's time that another may take: less would be within what times vary by.
+constexpr float kFaster = 0.95f;
+
+bool is_worth_timing(const Gemm& p) {
+  return 2.0 * static_cast<double>(p.batch) * static_cast<double>(p.m) * static_cast<double>(p.n) *
+             static_cast<double>(p.k) >=
+         kWorthTiming;
+}
 
 int cublas_type(DType t) {
   switch (t) {
@@ -68,6 +92,9 @@ struct CublasLt::Api {
       library, "cublasLtMatmulPreferenceSetAttribute"};
   Function<int(void*, void*, void*, void*, void*, void*, void*, int, Heuristic*, int*)> heuristic{
       library, "cublasLtMatmulAlgoGetHeuristic"};
+  Function<int(void*, void*, void*, void*, void*, void*, const Algorithm*, Heuristic*)> suits{
+      library, "cublasLtMatmulAlgoCheck"};
+  Function<size_t()> version{library, "cublasLtGetVersion"};
   Function<int(void*, void*, const void*, const void*, void*, const void*, void*, const void*,
                const void*, void*, void*, void*, const Algorithm*, void*, size_t, void*)>
       matmul{library, "cublasLtMatmul"};
@@ -90,8 +117,7 @@ struct CublasLt::Api {
 /// whose operands are the row-major matrices as they lie in memory. Its bias has an element for
 /// each row of out', which is a column of out.
 struct CublasLt::Product {
-  Product(const Api& api, void* handle, const Gemm& p, uint32_t alignment, bool with_bias)
-      : api(api) {
+  Product(const Api& api, const Gemm& p, bool with_bias) : api(api), with_bias(with_bias) {
     int type = cublas_type(p.dtype);
     bool wide = p.dtype == DType::Float64;
     int compute = wide ? kCompute64 : p.tf32 ? kComputeTf32 : kCompute32;
@@ -99,14 +125,11 @@ struct CublasLt::Product {
     Api::set(api.desc_set, desc, kTransposeA,
              int{p.transpose_b});  // CUBLAS_OP_N is 0, CUBLAS_OP_T 1
     Api::set(api.desc_set, desc, kTransposeB, int{p.transpose_a});
-    if (with_bias) {
-      Api::set(api.desc_set, desc, kEpilogue, kEpilogueBias);
-      set_bias(kMaxAlignment);  // the search looks at an address' alignment only
-    }
+    if (with_bias) Api::set(api.desc_set, desc, kEpilogue, kEpilogueBias);
+    set_bias(kMaxAlignment);  // the search looks at an address' alignment only
     layout(b, type, p, p.transpose_b ? p.k : p.n, p.transpose_b ? p.n : p.k);
     layout(a, type, p, p.transpose_a ? p.m : p.k, p.transpose_a ? p.k : p.m);
     layout(out, type, p, p.n, p.m);
-    choose(handle, alignment);
   }
   ~Product() {
     if (desc) api.desc_destroy(desc);
@@ -116,7 +139,9 @@ struct CublasLt::Product {
   Product(const Product&) = delete;
   Product& operator=(const Product&) = delete;
 
-  void set_bias(DevicePointer bias) const { Api::set(api.desc_set, desc, kBiasPointer, bias); }
+  void set_bias(DevicePointer bias) const {
+    if (with_bias) Api::set(api.desc_set, desc, kBiasPointer, bias);
+  }
 
   void layout(void*& to, int type, const Gemm& p, int64_t rows, int64_t columns) {
     Api::call(api.layout_create, &to, type, static_cast<uint64_t>(rows),
@@ -126,88 +151,164 @@ struct CublasLt::Product {
     Api::set(api.layout_set, to, kBatchStride, rows * columns);
   }
 
-  void choose(void* handle, uint32_t alignment) {
+  /// Candidates, the one that the library thinks fastest first.
+  void search(void* handle, int64_t alignment, int most) {
     void* preference = nullptr;
     Api::call(api.preference_create, &preference);
     auto destroy = [this](void* p) { api.preference_destroy(p); };
     std::unique_ptr<void, decltype(destroy)> owner(preference, destroy);
     Api::set(api.preference_set, preference, kMaxWorkspace, uint64_t{kWorkspace});
     for (int k = 0; k < 4; ++k)
-      Api::set(api.preference_set, preference, kMinAlignmentA + k, alignment);
-    Heuristic found{};
+      Api::set(api.preference_set, preference, kMinAlignmentA + k,
+               static_cast<uint32_t>(alignment));
+    std::array<Heuristic, kMostCandidates> found{};
     int count = 0;
-    status = api.heuristic(handle, desc, b, a, out, out, preference, 1, &found, &count);
-    possible = status == 0 && count > 0 && found.state == 0;
-    algorithm = found.algorithm;
+    status = api.heuristic(handle, desc, b, a, out, out, preference, most, found.data(), &count);
+    if (status != 0) return;
+    for (const Heuristic& h : std::span(found).first(static_cast<size_t>(count)))
+      if (h.state == 0) candidates.push_back(h.algorithm);
+  }
+
+  std::string file() const { return digest(key) + ".product"; }
+
+  /// Takes what was chosen before, if that can still be done.
+  void recall(void* handle) {
+    const std::string text = read_cached(file());
+    Algorithm found{};
+    if (text.size() != key.size() + sizeof found || !text.starts_with(key)) return;
+    std::memcpy(&found, text.data() + key.size(), sizeof found);
+    Heuristic now{};
+    if (api.suits(handle, desc, b, a, out, out, &found, &now) == 0 && now.state == 0 &&
+        now.workspace <= kWorkspace)
+      candidates = {found};
+  }
+  void remember() const {
+    std::string text = key;
+    text.append(reinterpret_cast<const char*>(candidates.data()), sizeof(Algorithm));
+    write_cached(file(), text);
   }
 
   const Api& api;
+  const bool with_bias;
   void *desc = nullptr, *a = nullptr, *b = nullptr, *out = nullptr;
-  Algorithm algorithm{};
-  int status = 0;         ///< of the search for an algorithm
-  bool possible = false;  ///< there is one
+  int status = 0;  ///< of the search
+  /// The first is taken. There are more until they have been timed; none: the library has none.
+  std::vector<Algorithm> candidates;
+  std::string key;  ///< the choice is kept by it
 };
 
 std::string CublasLt::library_path() { return Api().library.path(); }
 
-CublasLt::CublasLt() : api_(std::make_unique<Api>()) { Api::call(api_->create, &handle_); }
+CublasLt::CublasLt(const std::string& device)
+    : api_(std::make_unique<Api>()), timing_left_(kMostTiming) {
+  Api::call(api_->create, &handle_);
+  const char* tune = std::getenv("GRADCELL_CUDA_TUNE");
+  tunes_ = !tune || std::string_view(tune) != "0";
+  kind_ = str("cuBLASLt ", static_cast<size_t (*)()>(api_->version)(), " on ", device);
+}
 
 CublasLt::~CublasLt() {
   products_.clear();
   if (handle_) api_->destroy(handle_);
 }
 
-CublasLt::Product& CublasLt::product(const Gemm& p, uint32_t alignment, bool with_bias) {
-  int64_t flags = p.transpose_a + 2 * p.transpose_b + 4 * p.tf32 + 8 * with_bias;
-  std::array<int64_t, 7> key{
-      static_cast<int64_t>(p.dtype), flags, p.batch, p.m, p.n, p.k, alignment};
-  std::lock_guard lock(mutex_);
-  auto& entry = products_[key];
-  if (!entry) entry = std::make_unique<Product>(*api_, handle_, p, alignment, with_bias);
-  return *entry;
-}
-
 namespace {
 
 /// Another library's memory may start anywhere.
-uint32_t alignment_of(DevicePointer a, DevicePointer b, DevicePointer c, DevicePointer out) {
-  DevicePointer all = a | b | c | out | kMaxAlignment;
-  return static_cast<uint32_t>(all & ~(all - 1));
+int64_t alignment_of(const Operands& at) {
+  DevicePointer all = at.a | at.b | at.c | at.out | kMaxAlignment;
+  return static_cast<int64_t>(all & ~(all - 1));
 }
 
 }  // namespace
 
-void CublasLt::enqueue(const Product& product, const Gemm& p, DevicePointer a, DevicePointer b,
-                       DevicePointer c, DevicePointer out, DevicePointer workspace,
-                       StreamHandle stream) {
+CublasLt::Product& CublasLt::product(const Gemm& p, const Operands& at, bool with_bias) {
+  const int64_t flags = p.transpose_a + 2 * p.transpose_b + 4 * p.tf32 + 8 * with_bias +
+                        16 * p.accumulate + 32 * p.adds;
+  const std::array<int64_t, 7> shape{
+      static_cast<int64_t>(p.dtype), flags, p.batch, p.m, p.n, p.k, alignment_of(at)};
+  std::lock_guard lock(mutex_);
+  auto& entry = products_[shape];
+  if (entry) return *entry;
+  auto made = std::make_unique<Product>(*api_, p, with_bias);
+  const bool tunes = tunes_ && is_worth_timing(p);
+  if (tunes) {
+    made->key = kind_;
+    for (int64_t n : shape) made->key += str(" ", n);
+    made->key += "\n";
+    made->recall(handle_);
+  }
+  if (made->candidates.empty())
+    made->search(handle_, alignment_of(at), tunes ? kMostCandidates : 1);
+  entry = std::move(made);
+  return *entry;
+}
+
+int CublasLt::enqueue(const Product& product, size_t candidate, const Gemm& p, const Operands& at,
+                      const Place& place) const {
   double one64 = 1, zero64 = 0;
   float one32 = 1, zero32 = 0;
   bool wide = p.dtype == DType::Float64;
   const void* one = wide ? static_cast<const void*>(&one64) : &one32;
   const void* zero = wide ? static_cast<const void*>(&zero64) : &zero32;
-  auto at = [](DevicePointer d) { return reinterpret_cast<void*>(d); };
-  Api::call(api_->matmul, handle_, product.desc, one, at(b), product.b, at(a), product.a,
-            p.accumulate || p.adds ? one : zero, at(c), product.out, at(out), product.out,
-            &product.algorithm, at(workspace), kWorkspace, stream);
+  auto pointer = [](DevicePointer d) { return reinterpret_cast<void*>(d); };
+  return api_->matmul(handle_, product.desc, one, pointer(at.b), product.b, pointer(at.a),
+                      product.a, p.accumulate || p.adds ? one : zero, pointer(at.c), product.out,
+                      pointer(at.out), product.out, &product.candidates[candidate],
+                      pointer(place.workspace), kWorkspace, place.stream);
 }
 
-void CublasLt::multiply(const Gemm& p, DevicePointer a, DevicePointer b, DevicePointer c,
-                        DevicePointer out, DevicePointer workspace, StreamHandle stream) {
-  const Product& product = this->product(p, alignment_of(a, b, c, out), false);
+void CublasLt::choose(Product& product, const Gemm& p, const Place& place) {
+  const size_t count = product.candidates.size();
+  size_t best = 0, tried = 0;
+  if (const Trial trial(p, place.stream); trial.possible()) {
+    product.set_bias(trial.tried().bias);
+    auto run = [&](size_t k, const Operands& at) { return enqueue(product, k, p, at, place) == 0; };
+    std::vector<std::pair<float, size_t>> times;
+    for (; tried < count && timing_left_ > 0; ++tried) {
+      if (!run(tried, trial.tried())) continue;  // loads its kernels too
+      const float time = trial.time([&] {
+        for (int again = 0; again < kTimedRuns; ++again) run(tried, trial.tried());
+      });
+      times.emplace_back(time, tried);
+      timing_left_ -= time;
+    }
+    const bool comparable = !times.empty() && times[0].second == 0;
+    const float limit = comparable ? kFaster * times[0].first : 0;
+    if (comparable) run(0, trial.expected());
+    std::ranges::sort(times);
+    for (auto [time, k] : times) {
+      if (time >= limit || best != 0) break;
+      trial.refill_tried();
+      if (run(k, trial.tried()) && trial.are_equal()) best = k;
+    }
+  }
+  product.candidates = {product.candidates[best]};
+  if (tried == count) product.remember();
+}
+
+void CublasLt::multiply(Product& product, const Gemm& p, const Operands& at, const Place& place) {
+  if (product.candidates.size() > 1 && place.may_wait && timing_left_ > 0)
+    choose(product, p, place);
+  product.set_bias(at.bias);
+  Api::check(enqueue(product, 0, p, at, place), api_->matmul.name);
+}
+
+void CublasLt::multiply(const Gemm& p, const Operands& at, const Place& place) {
+  Product& product = this->product(p, at, false);
   Api::check(product.status, "cublasLtMatmulAlgoGetHeuristic");
-  require(product.possible, ErrorKind::Runtime, "cuBLASLt has no algorithm for a product of ",
-          name(p.dtype), " matrices, ", p.m, "x", p.k, " by ", p.k, "x", p.n, ", batch ", p.batch);
-  enqueue(product, p, a, b, c, out, workspace, stream);
+  require(!product.candidates.empty(), ErrorKind::Runtime,
+          "cuBLASLt has no algorithm for a product of ", name(p.dtype), " matrices, ", p.m, "x",
+          p.k, " by ", p.k, "x", p.n, ", batch ", p.batch);
+  multiply(product, p, at, place);
 }
 
-bool CublasLt::multiply_and_add(const Gemm& p, DevicePointer a, DevicePointer b, DevicePointer bias,
-                                DevicePointer out, DevicePointer workspace, StreamHandle stream) {
+bool CublasLt::multiply_and_add(const Gemm& p, const Operands& at, const Place& place) {
   // Algorithms take this alignment of a bias for granted, whatever is said of it in the search.
-  if (bias % kMaxAlignment != 0) return false;
-  const Product& product = this->product(p, alignment_of(a, b, out, out), true);
-  if (!product.possible) return false;
-  product.set_bias(bias);
-  enqueue(product, p, a, b, out, out, workspace, stream);
+  if (at.bias % kMaxAlignment != 0) return false;
+  Product& product = this->product(p, at, true);
+  if (product.candidates.empty()) return false;
+  multiply(product, p, at, place);
   return true;
 }
 

@@ -163,7 +163,9 @@ void Device::waiting(F wait) {
 CublasLt& Device::products() {
   std::call_once(products_once_, [this] {
     // The library's handle is for the device that is current.
-    enter([this] { products_ = std::make_unique<CublasLt>(); });
+    enter([this] {
+      products_ = std::make_unique<CublasLt>(str(name(), " of compute capability ", capability()));
+    });
   });
   return *products_;
 }

@@ -87,6 +87,8 @@ class Driver {
   Function<int(EventHandle*, unsigned)> cuEventCreate{library_, "cuEventCreate"};
   Function<int(EventHandle, StreamHandle)> cuEventRecord{library_, "cuEventRecord"};
   Function<int(EventHandle)> cuEventSynchronize{library_, "cuEventSynchronize"};
+  Function<int(float*, EventHandle, EventHandle)> cuEventElapsedTime{library_,
+                                                                     "cuEventElapsedTime"};
   Function<int(EventHandle)> cuEventDestroy{library_, "cuEventDestroy_v2"};
   /// All that has been put on any stream of a context: since CUDA 12.5.
   Function<int(void*, EventHandle)> cuCtxRecordEvent{library_, "cuCtxRecordEvent", kMayLack};

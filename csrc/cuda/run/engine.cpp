@@ -303,10 +303,12 @@ void Launcher::multiply(const CudaPlan& plan, const Gemm& p, const Places& buffe
     return;
   }
   CublasLt& products = device_.products();
-  DevicePointer a = buffers[p.a], b = buffers[p.b], workspace = device_.workspace();
-  if (p.has_bias && products.multiply_and_add(p, a, b, buffers[p.bias], out, workspace, run.stream))
-    return;
-  products.multiply(p, a, b, p.adds ? buffers[p.addend] : out, out, workspace, run.stream);
+  const Operands at{buffers[p.a], buffers[p.b], p.adds ? buffers[p.addend] : out, out,
+                    p.has_bias ? buffers[p.bias] : 0};
+  // A plan that runs again is worth some time for what its products are computed by.
+  const CublasLt::Place place{device_.workspace(), run.stream, ran_ && !run.capturing};
+  if (p.has_bias && products.multiply_and_add(p, at, place)) return;
+  products.multiply(p, at, place);
   if (p.has_bias) launch(plan.bias_steps[p.add_bias], buffers, run);
 }
 

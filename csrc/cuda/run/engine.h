@@ -1,11 +1,12 @@
 // The CUDA engine: loads a plan's kernels and runs it on a device.
 //
-// Holds: a run enqueues work and returns; it waits for nothing. From its second run on, a plan
-// keeps a few sets of output buffers and hands out the one that nobody holds any more: so that a
-// training step finds the same buffers again, is captured as a CUDA graph, and from then on is one
-// launch. What varies from run to run does not change that: inputs that come from ever other
-// places, as batches do, are copied into a slot of the plan's own, and constants are set in the
-// graph. A loop's body runs once a step, on the same stream, in a captured graph as nodes of it.
+// Holds: a run enqueues work and returns; it waits for nothing, except while the algorithms of new
+// products are timed in a plan's second run. From its second run on, a plan keeps a few sets of
+// output buffers and hands out the one that nobody holds any more: so that a training step finds
+// the same buffers again, is captured as a CUDA graph, and from then on is one launch. What varies
+// from run to run does not change that: inputs that come from ever other places, as batches do, are
+// copied into a slot of the plan's own, and constants are set in the graph. A loop's body runs once
+// a step, on the same stream, in a captured graph as nodes of it.
 #pragma once
 
 #include <list>

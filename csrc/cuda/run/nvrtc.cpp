@@ -1,18 +1,12 @@
 #include "cuda/run/nvrtc.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <atomic>
-#include <cstdlib>
-#include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <mutex>
 #include <unordered_map>
 #include <vector>
 
 #include "base/error.h"
+#include "cuda/run/cache_files.h"
 #include "cuda/run/library.h"
 
 namespace gradcell::cuda {
@@ -108,70 +102,6 @@ class Nvrtc {
   int major_ = 0, minor_ = 0;
 };
 
-/// 128 bits as 32 hexadecimal digits: two FNV-1a hashes from different starts, mixed at the end.
-std::string digest(const std::string& text) {
-  uint64_t a = 0xCBF29CE484222325ull, b = 0x9AE16A3B2F90404Full;
-  for (unsigned char c : text) {
-    a = (a ^ c) * 0x100000001B3ull;
-    b = ((b ^ c) + (b << 7)) * 0x9E3779B97F4A7C15ull;
-    b ^= b >> 29;
-  }
-  a ^= b >> 31;
-  char hex[33];
-  std::snprintf(hex, sizeof hex, "%016llx%016llx", static_cast<unsigned long long>(a),
-                static_cast<unsigned long long>(b));
-  return hex;
-}
-
-/// GRADCELL_CACHE_DIR, or the user's cache directory; made if need be. Empty: there is none.
-fs::path cache_directory() {
-  auto variable = [](const char* name) {
-    const char* v = std::getenv(name);
-    return std::string(v ? v : "");
-  };
-  fs::path dir = variable("GRADCELL_CACHE_DIR");
-  if (dir.empty() && !variable("XDG_CACHE_HOME").empty())
-    dir = fs::path(variable("XDG_CACHE_HOME")) / "gradcell";
-  if (dir.empty() && !variable("HOME").empty())
-    dir = fs::path(variable("HOME")) / ".cache" / "gradcell";
-  if (dir.empty()) return dir;
-  dir /= "cuda";
-  std::error_code error;
-  fs::create_directories(dir, error);
-  return fs::is_directory(dir, error) ? dir : fs::path();
-}
-
-constexpr std::string_view kMark = "gradcell-cubin-1 ";
-
-/// The file's contents if its mark, its length and its digest are right; else empty.
-std::string read_entry(const fs::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  if (!in) return {};
-  std::string all((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
-  size_t header = kMark.size() + 33;
-  if (all.size() <= header || all.compare(0, kMark.size(), kMark) != 0) return {};
-  std::string cubin = all.substr(header);
-  return all.compare(kMark.size(), 32, digest(cubin)) == 0 ? cubin : std::string();
-}
-
-void write_entry(const fs::path& file, const std::string& cubin) {
-  static std::atomic<unsigned> counter{0};
-  fs::path temporary = file;
-  temporary += "." + std::to_string(::getpid()) + "." + std::to_string(counter++);
-  std::error_code ignored;
-  {
-    std::ofstream out(temporary, std::ios::binary);
-    out << kMark << digest(cubin) << '\n' << cubin;
-    out.close();
-    if (!out) {
-      fs::remove(temporary, ignored);
-      return;  // a read-only or full disk: the kernel stays in memory
-    }
-  }
-  fs::rename(temporary, file, ignored);
-  if (ignored) fs::remove(temporary, ignored);
-}
-
 struct Cache {
   std::mutex mutex;
   std::unordered_map<std::string, std::shared_ptr<const std::string>> entries;
@@ -202,13 +132,12 @@ std::shared_ptr<const std::string> compiled(const std::string& source, int capab
       return it->second;
     }
   }
-  fs::path dir = cache_directory();
-  fs::path file = dir.empty() ? dir : dir / (key + ".cubin");
-  std::string cubin = file.empty() ? std::string() : read_entry(file);
+  const std::string file = key + ".cubin";
+  std::string cubin = read_cached(file);
   bool found = !cubin.empty();
   if (!found) {
     cubin = nvrtc.compile(source, options);
-    if (!file.empty()) write_entry(file, cubin);
+    write_cached(file, cubin);
   }
   std::lock_guard lock(cache.mutex);
   ++(found ? cache.from_disk : cache.compiled);

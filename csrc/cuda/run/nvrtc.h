@@ -10,9 +10,8 @@ namespace gradcell::cuda {
 /// Code for a compute capability (90: sm_90), from the cache where it is there: a CUBIN, or PTX
 /// where this NVRTC does not know the GPU's generation.
 ///
-/// The key is the text, the options, the architecture and NVRTC's version. Files are written under
-/// another name and renamed, so that other processes see them whole or not at all; what cannot be
-/// written stays in memory; what cannot be read back is compiled again.
+/// The key is the text, the options, the architecture and NVRTC's version. What cannot be written
+/// stays in memory; what cannot be read back is compiled again.
 std::shared_ptr<const std::string> compiled(const std::string& source, int capability,
                                             size_t shared_bytes);
 

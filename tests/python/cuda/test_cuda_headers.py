@@ -26,13 +26,12 @@ HEADERS = {
         """
         driver.cpp kOutOfMemory CUDA_ERROR_OUT_OF_MEMORY
         device.cpp kNonBlocking CU_STREAM_NON_BLOCKING
-        device.cpp kNoTiming CU_EVENT_DISABLE_TIMING
+        driver.h kNoTiming CU_EVENT_DISABLE_TIMING
         device.cpp kMajorOf CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR
         device.cpp kMinorOf CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR
         device.cpp kImplicitCapture CUDA_ERROR_STREAM_CAPTURE_IMPLICIT
         device.cpp kSharedOf CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN
         engine.cpp kSharedLimit CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-        staging.cpp kNoTiming CU_EVENT_DISABLE_TIMING
         engine.cpp kThreadLocal CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
         engine.cpp kActive CU_STREAM_CAPTURE_STATUS_ACTIVE
         ../../runtime/exchange.cpp kDeviceOrdinal CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
