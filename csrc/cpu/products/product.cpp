@@ -106,6 +106,16 @@ struct Source {
   }
 };
 
+/// Whether n columns are best multiplied by a as it lies: not transposed, of T, and not with rows
+/// apart by pages, which meet in one set of the first cache, where enough columns pay for a copy.
+template <class T>
+bool lies_well(bool ta, const Source<T>& a, int64_t n) {
+  constexpr int64_t kPage = 4096, kPays = 512;
+  if (ta || kPairs<T>) return !ta;
+  const bool meet = a.ld * int64_t(sizeof(T)) % kPage == 0 && n >= kPays;
+  return a.stored == kType<T> && !meet;
+}
+
 /// Rows of a are broadcast, columns of b are lanes. k counts what T is: of pairs half as many as
 /// numbers, which are `length`.
 template <class T>
@@ -129,9 +139,8 @@ struct Product {
   int64_t tiles = ceil_div(n, R);
   bool b_is_tile = exact && !tb && n == R && b.ld == R;
 
-  /// Of a, row-major: as it lies, or transposed or widened first. (Rows apart by a power of two
-  /// would meet in few sets of the cache.)
-  bool a_as_it_lies = !ta && (exact || kPairs<T>);
+  /// Of a, row-major: as it lies, or copied first.
+  bool a_as_it_lies = lies_well(ta, a, n);
   int64_t ld_left = !a_as_it_lies ? round_up(k, 16) + 16 : kPairs<T> ? a.ld / 2 : a.ld;
 
   template <class F>
@@ -298,7 +307,7 @@ void product(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const Source<T>&
   const int64_t block = cut ? kNumbers * kDepth : k;
   const int64_t most = std::max<int64_t>(
       kSlabRows, kMostCopied / int64_t(sizeof(T)) / block * kNumbers / kSlabRows * kSlabRows);
-  const bool lies = !ta && (kPairs<T> || a.stored == kType<T>);
+  const bool lies = lies_well(ta, a, n);
   const bool apart = cut && a.stored != kType<Sum>;  // sums are not what c is of
   const int64_t down = lies && !apart ? m : most;
   for (int64_t j = 0; j < n; j += most)
