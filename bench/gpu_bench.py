@@ -259,6 +259,7 @@ def measured(fn: Callable[..., Any], data: list[list[Tensor]], repeats: int) -> 
         "ms": took * 1e3,
         "launches": plan.launches,
         "products": plan.products,
+        "convolutions": plan.convolutions,
         "gigabytes_per_second": plan.bytes_moved / took / 1e9,
         "gigaflops": sum(s["flops"] for s in plan.steps) / took / 1e9,
     }

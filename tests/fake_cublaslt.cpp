@@ -56,37 +56,6 @@ struct Layout {
   int64_t stride = 0;
 };
 
-double element(const void* p, int type, int64_t i) {
-  if (type == 1) return static_cast<const double*>(p)[i];
-  if (type == 0) return static_cast<const float*>(p)[i];
-  uint16_t h = static_cast<const uint16_t*>(p)[i];
-  if (type == 14) {
-    uint32_t u = uint32_t(h) << 16;
-    float f;
-    std::memcpy(&f, &u, 4);
-    return f;
-  }
-  _Float16 f;
-  std::memcpy(&f, &h, 2);
-  return static_cast<double>(f);
-}
-
-void put(void* p, int type, int64_t i, double v) {
-  if (type == 1)
-    static_cast<double*>(p)[i] = v;
-  else if (type == 0)
-    static_cast<float*>(p)[i] = static_cast<float>(v);
-  else if (type == 14) {
-    float f = static_cast<float>(v);
-    uint32_t u;
-    std::memcpy(&u, &f, 4);
-    static_cast<uint16_t*>(p)[i] = static_cast<uint16_t>((u + 0x7FFF + (u >> 16 & 1)) >> 16);
-  } else {
-    auto h = static_cast<_Float16>(v);
-    std::memcpy(static_cast<uint16_t*>(p) + i, &h, 2);
-  }
-}
-
 }  // namespace
 
 extern "C" __attribute__((visibility("default"))) size_t cublasLtGetVersion() {

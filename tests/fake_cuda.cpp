@@ -1,6 +1,6 @@
 // A GPU for tests, on the CPU: the functions that the CUDA engine uses of the driver (this file),
-// of NVRTC (fake_nvrtc.cpp) and of cuBLASLt (fake_cublaslt.cpp), in one library. Device memory is
-// host memory, "compiling" a kernel is compiling its text as C++ with cuda_shim.h. What the real
+// of NVRTC (fake_nvrtc.cpp), cuBLASLt, NCCL and cuDNN (fake_*.cpp), in one library. Device memory
+// is host memory, "compiling" a kernel is compiling its text as C++ with cuda_shim.h. What the real
 // libraries forbid fails here too: work without a current context or with another's stream or
 // function, memory that was freed or belongs to another GPU, and what must not happen while a
 // stream captures.

@@ -34,7 +34,7 @@ inline long setting(const char* name, long otherwise) {
 struct Counts {
   std::atomic<long> launches{0}, graphs{0}, captures{0}, compiles{0}, uploads{0}, downloads{0},
       products{0}, biases{0}, copies{0}, ptx{0}, updates{0}, additions{0}, waits{0}, allocations{0},
-      checks{0}, by_candidate[8] = {};
+      checks{0}, convolutions{0}, by_candidate[8] = {};
   ~Counts() {
     const char* file = std::getenv("FAKE_CUDA_COUNTS");
     if (!file) return;
@@ -43,7 +43,8 @@ struct Counts {
         << "\ncompiles " << compiles << "\nuploads " << uploads << "\ndownloads " << downloads
         << "\nproducts " << products << "\nbiases " << biases << "\ncopies " << copies << "\nptx "
         << ptx << "\nadditions " << additions << "\nupdates " << updates << "\nwaits " << waits
-        << "\nallocations " << allocations << "\nchecks " << checks << "\n";
+        << "\nallocations " << allocations << "\nchecks " << checks << "\nconvolutions "
+        << convolutions << "\n";
     for (int k = 0; k < 8; ++k) out << "candidate" << k << " " << by_candidate[k] << "\n";
   }
 };
@@ -134,6 +135,40 @@ inline bool there(Address p, int device) {
   if (device_of(p) == device) return true;
   sticky = kIllegalAddress;
   return false;
+}
+
+// Elements of arrays by cudaDataType
+// ------------------------------------------------------------------------------------------------
+
+inline double element(const void* p, int type, int64_t i) {
+  if (type == 1) return static_cast<const double*>(p)[i];
+  if (type == 0) return static_cast<const float*>(p)[i];
+  uint16_t h = static_cast<const uint16_t*>(p)[i];
+  if (type == 14) {
+    uint32_t u = uint32_t(h) << 16;
+    float f;
+    std::memcpy(&f, &u, 4);
+    return f;
+  }
+  _Float16 f;
+  std::memcpy(&f, &h, 2);
+  return static_cast<double>(f);
+}
+
+inline void put(void* p, int type, int64_t i, double v) {
+  if (type == 1)
+    static_cast<double*>(p)[i] = v;
+  else if (type == 0)
+    static_cast<float*>(p)[i] = static_cast<float>(v);
+  else if (type == 14) {
+    float f = static_cast<float>(v);
+    uint32_t u;
+    std::memcpy(&u, &f, 4);
+    static_cast<uint16_t*>(p)[i] = static_cast<uint16_t>((u + 0x7FFF + (u >> 16 & 1)) >> 16);
+  } else {
+    auto h = static_cast<_Float16>(v);
+    std::memcpy(static_cast<uint16_t*>(p) + i, &h, 2);
+  }
 }
 
 // Kernels

@@ -78,6 +78,21 @@ py::dict step(const cuda::CudaPlan& plan, const cuda::Step& s, const Kernels& ke
   } else if (s.routine) {
     d["routine"] = py::dict(py::arg("op") = info(s.routine->op).name,
                             py::arg("in") = s.routine->inputs, py::arg("out") = s.routine->output);
+  } else if (s.convolution) {
+    static constexpr const char* kParts[] = {"output", "input", "weight"};
+    const cuda::Convolved& c = *s.convolution;
+    py::list axes;
+    for (const WindowAxis& a : c.sizes.axes)
+      axes.append(py::dict(py::arg("input") = a.input, py::arg("kernel") = a.kernel,
+                           py::arg("output") = a.output, py::arg("stride") = a.stride,
+                           py::arg("dilation") = a.dilation, py::arg("before") = a.before));
+    d["convolution"] =
+        py::dict(py::arg("part") = kParts[static_cast<int>(c.part)], py::arg("a") = c.a,
+                 py::arg("b") = c.b, py::arg("out") = c.out,
+                 py::arg("dtype") = std::string(name(c.dtype)), py::arg("tf32") = c.tf32,
+                 py::arg("channels_last") = c.channels_last, py::arg("images") = c.sizes.images,
+                 py::arg("groups") = c.sizes.groups, py::arg("inputs") = c.sizes.inputs,
+                 py::arg("outputs") = c.sizes.outputs, py::arg("axes") = axes);
   } else {
     const cuda::Gemm& p = s.product;
     d["matmul"] = py::dict(
@@ -137,7 +152,7 @@ py::dict listing(const cuda::CudaPlan& plan) {
   return d;
 }
 
-/// What inspection plans for.
+/// What inspection plans for where no GPU is in use.
 cuda::Target g_target;
 
 }  // namespace
@@ -151,8 +166,10 @@ void bind_cuda(py::module_& m) {
   m.def(
       "cuda_plan", in_trace(+[](Trace& t, const std::vector<TensorPtr>& outputs) {
         Trace::Work work = t.work(nodes(t, outputs));
+        const int in_use = device_in_use();
+        const cuda::Target target = in_use < 0 ? g_target : cuda::Device::get(in_use).target();
         cuda::CudaPlan plan =
-            cuda::make_cuda_plan(t.graph, work.live, work.roots, t.cuts(), g_target);
+            cuda::make_cuda_plan(t.graph, work.live, work.roots, t.cuts(), target);
         py::dict d = listing(plan);
         py::list values, constants;
         for (const Array& a : work.inputs) values.append(view(a));
@@ -166,11 +183,12 @@ void bind_cuda(py::module_& m) {
 
   m.def(
       "set_cuda_paths",
-      [](std::string driver, std::string nvrtc, std::string cublaslt, std::string nccl) {
+      [](std::string driver, std::string nvrtc, std::string cublaslt, std::string nccl,
+         std::string cudnn) {
         cuda::library_paths() = {std::move(driver), std::move(nvrtc), std::move(cublaslt),
-                                 std::move(nccl)};
+                                 std::move(nccl), std::move(cudnn)};
       },
-      "Where the CUDA libraries are; empty: where the system has them.");
+      "Where the CUDA libraries are; empty: where the system has them, but cuDNN is not used.");
   m.def("use_device", &use_device, "-1: the CPU. Otherwise that GPU, from the next plan on.");
   m.def("device_in_use", &device_in_use);
   m.def(
@@ -205,14 +223,18 @@ void bind_cuda(py::module_& m) {
         cuda::allow_tf32(allowed);
         clear_plan_cache();
       },
-      "Whether float32 products on a GPU may be computed in TF32.");
+      "Whether float32 products and convolutions on a GPU may be computed in TF32.");
   m.def(
       "plan_for_cuda",
-      [](int capability, size_t shared_bytes) { g_target = {capability, shared_bytes}; },
+      [](int capability, size_t shared_bytes, bool cudnn) {
+        g_target = {capability, shared_bytes, cudnn};
+      },
       py::arg("capability") = cuda::Target{}.capability,
       py::arg("shared_bytes") = cuda::Target{}.shared_bytes,
-      "Which GPU cuda_plan() plans for: its compute capability (90: sm_90), and the bytes of "
-      "shared memory that a block can have.");
+      py::arg("cudnn") = cuda::Target{}.cudnn,
+      "Which GPU cuda_plan() plans for where none is in use: its compute capability (90: sm_90), "
+      "the bytes of shared "
+      "memory that a block can have, and whether cuDNN computes large convolutions.");
   m.def("look_for_written_attention", look_for_written_attention, py::arg("wanted"),
         "Whether softmax(q k') v becomes attention's op, as on a CPU; returns whether it did.");
   m.def(
@@ -245,6 +267,9 @@ void bind_cuda(py::module_& m) {
   m.def(
       "cublaslt_path", [] { return cuda::CublasLt::library_path(); },
       "Which cuBLASLt is found. Raises RuntimeError where there is none.");
+  m.def(
+      "cudnn_version", [] { return cuda::Cudnn::library(); },
+      "(92801 for 9.28.1, where it is). Raises RuntimeError if it is missing.");
   m.def("kernel_cache_info", [] {
     cuda::KernelCacheInfo i = cuda::kernel_cache_info();
     return py::dict(py::arg("directory") = i.directory, py::arg("files") = i.files,

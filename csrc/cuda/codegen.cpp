@@ -323,12 +323,34 @@ class CudaPlanner {
 
   /// A partial derivative of a convolution's form, and what its kernel computes after it.
   void make_convolution(NodeId id, NodeId end) {
+    if (is_of_library(g_, id, target_)) return call_library(id);
     const ConvolutionTiles t = plan_convolution(g_, id, target_);
     if (t.tall == 0) return add(write_convolution(in_, id));
     const BufferId partial = t.parts > 1 ? temporary(t.partial_bytes) : 0;
     for (Written& w : write_convolution_tiles(in_, id, end, t, partial)) add(std::move(w));
   }
   void make_convolution(NodeId id) { make_convolution(id, id); }
+
+  void call_library(NodeId id) {
+    const std::vector<NodeId> in = in_storage(id);
+    const DType t = g_.dtype(id);
+    Step step;
+    step.convolution = {convolution_part(g_[id].op),
+                        sizes_of_convolution(g_, id),
+                        t,
+                        t == DType::Float32 && g_allow_tf32,
+                        attributes<ConvolutionAttributes>(g_, id).last != 0,
+                        buffer_of_[in[0]],
+                        buffer_of_[in[1]],
+                        buffer_of_[id]};
+    step.nodes = 1;
+    step.flops = 2 * step.convolution->sizes.work();
+    step.bytes_read = bytes(in[0]) + (in[0] == in[1] ? 0 : bytes(in[1]));
+    step.bytes_written = bytes(id);
+    step.stage = f_.node[id].stage;
+    step.location = g_[id].location;
+    plan_.steps.push_back(std::move(step));
+  }
 
   /// A product, or a sum that its product writes.
   void make_product(NodeId out) {
@@ -453,6 +475,8 @@ class CudaPlanner {
       } else if (s.routine) {
         for (BufferId b : s.routine->inputs) use(b, at);
         use(s.routine->output, at);
+      } else if (s.convolution) {
+        use(s.convolution->a, at), use(s.convolution->b, at), use(s.convolution->out, at);
       } else if (s.loop >= 0) {
         const Loop& loop = plan_.loops[static_cast<size_t>(s.loop)];
         for (BufferId b : loop.reads) use(b, at);

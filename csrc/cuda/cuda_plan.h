@@ -1,5 +1,5 @@
-// What the CUDA planner makes of a graph: kernels as text, and steps that launch them or call the
-// matrix library, over numbered buffers. Pure data: it can be made, read and tested with no GPU.
+// What the CUDA planner makes of a graph: kernels as text, and steps that launch them or call a
+// library, over numbered buffers. Pure data: it can be made, read and tested with no GPU.
 //
 // Sizes are arguments of the kernels: their text depends on a graph's structure, on which of its
 // sizes are equal and on which are 1, not on the sizes; only the kernel of a narrow network has the
@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "ops/combining/convolution.h"
 #include "plan/loop_steps.h"
 
 namespace gradcell::cuda {
@@ -52,6 +53,16 @@ struct Gemm {
   std::vector<BufferId> a_parts = {}, b_parts = {}, out_parts = {};
 };
 
+/// A partial derivative of a convolution's form by cuDNN, of operands in their order.
+struct Convolved {
+  ConvolutionPart part;
+  ConvolutionSizes sizes;
+  DType dtype;
+  bool tf32;           ///< float32 only
+  bool channels_last;  ///< of all three tensors, or of none
+  BufferId a, b, out;
+};
+
 /// Data that goes between the processes of a group: see CollectiveAttributes.
 struct Passage {
   Op op;
@@ -63,15 +74,16 @@ struct Passage {
   int64_t given = 0, had = 0;  ///< elements
 };
 
-/// A launch of a kernel, a loop, a collective, a routine, or a product where there is none of
-/// these.
+/// A launch of a kernel, a loop, a collective, a routine, a convolution by cuDNN, or a product
+/// where there is none of these.
 struct Step {
   int kernel = -1;
   int loop = -1;  ///< of the plan's loops
   Gemm product{};
   std::optional<Passage> passage;
   std::optional<Call> routine;  ///< run by the host, which waits for its inputs
-  bool is_product() const { return kernel < 0 && loop < 0 && !passage && !routine; }
+  std::optional<Convolved> convolution;
+  bool is_product() const { return kernel < 0 && loop < 0 && !passage && !routine && !convolution; }
   uint32_t grid = 1, block_x = 256, block_y = 1;
   /// Shared memory that a block has, and for each row, of which there is one a thread x: where a
   /// device has little, a launch has fewer threads x. (A row more where they are even.)
@@ -119,6 +131,7 @@ struct Loop : LoopFrame {
 struct Target {
   int capability = 90;              ///< sm_90
   size_t shared_bytes = 227 << 10;  ///< that a block can have
+  bool cudnn = false;               ///< large convolutions are cuDNN's
 };
 
 /// Whether float32 products of later plans are computed in TF32: 10 bits of mantissa, several times

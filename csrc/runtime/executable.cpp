@@ -151,8 +151,7 @@ std::shared_ptr<const Executable> make_executable(const Graph& g, std::span<cons
   if (number < 0)
     return std::make_shared<OnCpu>(make_plan(g, live, roots, cuts), types_of(g, roots));
   cuda::Device& device = cuda::Device::get(number);
-  const cuda::Target target{device.capability(), device.shared_bytes()};
-  return std::make_shared<OnGpu>(cuda::make_cuda_plan(g, live, roots, cuts, target),
+  return std::make_shared<OnGpu>(cuda::make_cuda_plan(g, live, roots, cuts, device.target()),
                                  types_of(g, roots), device);
 }
 

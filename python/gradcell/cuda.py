@@ -24,13 +24,13 @@ class Plan:
     Attributes:
         kernels: (name, text) of each kernel; kernels with the same text are one.
         steps: dicts, in order: a launch (kernel, grid, block, segments, arguments), a matrix product
-            (matmul) or a loop, with the graph nodes it computes and the bytes it must read and write.
-            More than one segment: the arguments are those of one after another. A product with a
-            bias that cuBLASLt cannot add is followed by its "add_bias", a launch; one with an
-            "addend" is added to that buffer's matrix. A loop has a "body", with steps of its own,
-            which it repeats.
-        launches, products: how many of each a run puts on the stream, those of a loop's body once for
-            each of its steps.
+            (matmul), a convolution by cuDNN or a loop, with the graph nodes it computes and the bytes
+            it must read and write. More than one segment: the arguments are those of one after
+            another. A product with a bias that cuBLASLt cannot add is followed by its "add_bias", a
+            launch; one with an "addend" is added to that buffer's matrix. A loop has a "body", with
+            steps of its own, which it repeats.
+        launches, products, convolutions: how many of each a run puts on the stream, those of a loop's
+            body once for each of its steps.
         node_count: nodes of the graph, constants and inputs included.
         source: the whole module, as the compiler gets it.
 
@@ -43,10 +43,11 @@ class Plan:
         self.steps: list[dict[str, Any]] = raw["steps"]
         self.node_count: int = raw["node_count"]
         self.source: str = raw["source"]
-        self.products: int = sum(times for s, _, times in _every(self.steps) if "matmul" in s)
-        self.launches: int = sum(
-            times for s, _, times in _every(self.steps) if "matmul" not in s and "loop" not in s
-        )
+        times = dict.fromkeys(("matmul", "convolution", "loop", "launch"), 0)
+        for s, _, n in _every(self.steps):
+            times[next((kind for kind in times if kind in s), "launch")] += n
+        self.products, self.convolutions = times["matmul"], times["convolution"]
+        self.launches = times["launch"]
 
     @property
     def bytes_moved(self) -> int:
@@ -67,9 +68,10 @@ class Plan:
                 f"{s['bytes_written']:12}"
             )
         kernels = len({s["kernel"] for s, _, _ in _every(self.steps) if "kernel" in s})
+        by_cudnn = f"{self.convolutions} convolutions by cuDNN, " if self.convolutions else ""
         lines.append(
-            f"{self.node_count} nodes of the graph: {self.launches} launches of "
-            f"{kernels} kernels, {self.products} matrix products, {self.bytes_moved} bytes moved"
+            f"{self.node_count} nodes of the graph: {self.launches} launches of {kernels} kernels, "
+            f"{self.products} matrix products, {by_cudnn}{self.bytes_moved} bytes moved"
         )
         return "\n".join(lines)
 
@@ -98,6 +100,12 @@ def _named(step: dict[str, Any]) -> tuple[str, str]:
         return step["collective"]["op"], ""
     if "routine" in step:
         return step["routine"]["op"], "on the host"
+    if "convolution" in step:
+        c = step["convolution"]
+        places = "x".join(str(a["output"]) for a in c["axes"])
+        size = f"{c['images']}x{c['groups'] * c['outputs']}x{places}"
+        part = "" if c["part"] == "output" else f", gradient of {c['part']}"
+        return f"cuDNN {'tf32' if c['tf32'] else c['dtype']}{part}", size
     m = step["matmul"]
     batch = f"{m['batch']} x " if m["batch"] != 1 else ""
     more = " + bias" if "bias" in m else " + matrix" if "addend" in m else ""
@@ -106,7 +114,8 @@ def _named(step: dict[str, Any]) -> tuple[str, str]:
 
 
 def plan_of(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Plan:
-    """The CUDA plan of `fn(*args, **kwargs)`, which is recorded and not run.
+    """The CUDA plan of `fn(*args, **kwargs)`, which is recorded and not run: for the GPU in use and the
+    libraries that are there; with device_target="CPU" for an H200 without cuDNN.
 
     The plan holds what fn returns and the parameters it assigns. Where fn asks for a value, the
     value is computed on the CPU, as anywhere in a function that records.

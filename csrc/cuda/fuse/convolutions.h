@@ -28,6 +28,10 @@ struct ConvolutionTiles {
 };
 ConvolutionTiles plan_convolution(const Graph& g, NodeId id, const Target& target);
 
+/// Whether cuDNN computes it: what is large, would have tiles, and is what the library has words
+/// for. Nothing after it is in its kernel then.
+bool is_of_library(const Graph& g, NodeId id, const Target& target);
+
 /// Convolutions in tiles that read their operands where they lie before a transpose from channels
 /// that come last, and write results as a transpose to such has them.
 PlanGraph with_channels_last(PlanGraph from, const Target& target);

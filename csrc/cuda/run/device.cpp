@@ -175,6 +175,17 @@ DevicePointer Device::workspace() {
   return workspace_;
 }
 
+Cudnn& Device::convolutions() {
+  std::call_once(convolutions_once_,
+                 [this] { enter([this] { convolutions_ = std::make_unique<Cudnn>(); }); });
+  return *convolutions_;
+}
+
+DevicePointer Device::convolutions_workspace() {
+  if (!convolutions_workspace_) convolutions_workspace_ = allocate(Cudnn::kWorkspace);
+  return convolutions_workspace_;
+}
+
 std::shared_ptr<DeviceBlock> Device::arena(size_t bytes) {
   auto found = arena_.lock();
   if (bytes > 0 && (!found || found->bytes() < bytes))

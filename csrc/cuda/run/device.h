@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "cuda/run/cublaslt.h"
+#include "cuda/run/cudnn.h"
 #include "cuda/run/driver.h"
 #include "cuda/run/staging.h"
 
@@ -38,6 +39,8 @@ class Device {
   const std::string& name() const { return properties_.name; }
   int capability() const { return properties_.capability; }  ///< 90: sm_90
   size_t shared_bytes() const { return properties_.shared_bytes; }
+  /// What plans have to know of it, and of the libraries that are there.
+  Target target() const { return {capability(), shared_bytes(), !library_paths().cudnn.empty()}; }
   StreamHandle stream() const { return stream_; }
   /// Where graphs are captured: nothing ever runs on it, so that transfers of other threads are not
   /// recorded among a plan's steps.
@@ -45,6 +48,9 @@ class Device {
   /// Made at the first call, which throws if cuBLASLt is missing.
   CublasLt& products();
   DevicePointer workspace();  ///< of cuBLASLt
+  /// The same of cuDNN.
+  Cudnn& convolutions();
+  DevicePointer convolutions_workspace();
 
   /// f() with the device's context as this thread's; afterwards the one is that was before. Every
   /// entry from outside is one of these. Throws Runtime in a forked process, and where the device
@@ -159,9 +165,10 @@ class Device {
   std::unordered_map<size_t, std::vector<Free>> free_;
   std::vector<std::pair<size_t, DevicePointer>> unsafe_;  ///< which other streams may be using
   std::atomic<size_t> in_use_{0}, cached_{0}, unsafe_bytes_{0};
-  std::once_flag products_once_;
+  std::once_flag products_once_, convolutions_once_;
   std::unique_ptr<CublasLt> products_;
-  DevicePointer workspace_ = 0;
+  std::unique_ptr<Cudnn> convolutions_;
+  DevicePointer workspace_ = 0, convolutions_workspace_ = 0;
   std::atomic<DevicePointer> status_{0};
   std::weak_ptr<DeviceBlock> arena_;
 

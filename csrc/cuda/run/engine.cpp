@@ -199,10 +199,11 @@ Launcher::~Launcher() {
 
 std::string Launcher::named(const CudaPlan& plan, const Step& s) const {
   const std::string where = location_text ? location_text(s.location) : std::string();
-  std::string what = s.kernel >= 0 ? plan_.kernels[static_cast<size_t>(s.kernel)].name
-                     : s.passage   ? info(s.passage->op).name
-                     : s.routine   ? info(s.routine->op).name
-                                   : "a matrix product";
+  std::string what = s.kernel >= 0   ? plan_.kernels[static_cast<size_t>(s.kernel)].name
+                     : s.passage     ? info(s.passage->op).name
+                     : s.routine     ? info(s.routine->op).name
+                     : s.convolution ? "a convolution by cuDNN"
+                                     : "a matrix product";
   if (s.loop >= 0) {
     const Loop& loop = plan.loops[static_cast<size_t>(s.loop)];
     what = str(loop.steps, " times ", description(loop.body));
@@ -356,6 +357,11 @@ void Launcher::enqueue(const CudaPlan& plan, const Step& s, const Places& buffer
   if (s.loop >= 0) return repeat(plan.loops[static_cast<size_t>(s.loop)], buffers, run);
   if (s.is_product()) return multiply(plan, s.product, buffers, run);
   if (s.routine) return compute_on_host(*s.routine, buffers, run);
+  if (s.convolution) {
+    const Convolved& c = *s.convolution;
+    return device_.convolutions().convolve(c, buffers[c.a], buffers[c.b], buffers[c.out],
+                                           device_.convolutions_workspace(), run.stream);
+  }
   const Passage& p = *s.passage;
   Nccl::get().enqueue(p, p.reads ? buffers[p.in] : 0, buffers[p.out], run.stream);
 }

@@ -45,6 +45,7 @@ class Function {
 /// Where Python found the libraries; empty: the system's. Set before anything is opened.
 struct LibraryPaths {
   std::string driver, nvrtc, cublaslt, nccl;
+  std::string cudnn;  ///< empty: not used
 };
 LibraryPaths& library_paths();
 

@@ -17,9 +17,11 @@ _LIBRARIES = {
     "NVRTC": ("nvrtc", "GRADCELL_NVRTC"),
     "cuBLASLt": ("cublasLt", "GRADCELL_CUBLASLT"),
     "NCCL": ("nccl", "GRADCELL_NCCL"),
+    "cuDNN": ("cudnn", "GRADCELL_CUDNN"),
 }
-#: Libraries whose own version is in their name, whatever CUDA's is.
-_OWN_VERSION = {"nccl": 2}
+#: Libraries whose own versions are in their names, whatever CUDA's is.
+_OWN_VERSIONS = {"nccl": [2], "cudnn": [9, 8]}
+_OFF = "0"  # in place of a path: cuDNN is not used
 _OLDEST, _NEWEST = 12, 13  # CUDA's versions that the engine knows
 _paths: dict[str, str] | None = None
 
@@ -48,7 +50,7 @@ def _find(name: str, versions: range) -> str:
     toolkit; else of any that cuda-pathfinder finds."""
     spec = importlib.util.find_spec("nvidia")
     folders = [Path(f) for f in (spec and spec.submodule_search_locations) or ()]
-    for version in [_OWN_VERSION[name]] if name in _OWN_VERSION else versions:
+    for version in _OWN_VERSIONS.get(name, versions):
         file = f"lib{name}.so.{version}"
         for folder in folders:
             for path in sorted(folder.glob(f"*/lib/{file}")):
@@ -69,9 +71,9 @@ def _find(name: str, versions: range) -> str:
 def find_libraries() -> dict[str, str]:
     """Where each library is; empty where it is not found.
 
-    A variable (GRADCELL_CUDA_DRIVER, GRADCELL_NVRTC, GRADCELL_CUBLASLT, GRADCELL_NCCL) comes first,
-    then what suits the driver: of several versions of CUDA that are installed, the newest that it
-    can use.
+    A variable (GRADCELL_CUDA_DRIVER, GRADCELL_NVRTC, GRADCELL_CUBLASLT, GRADCELL_NCCL,
+    GRADCELL_CUDNN) comes first, then what suits the driver: of several versions of CUDA that are
+    installed, the newest that it can use.
     """
     global _paths
     if _paths is not None:
@@ -80,7 +82,9 @@ def find_libraries() -> dict[str, str]:
     versions = _versions(found["driver"])
     for name, (library, variable) in _LIBRARIES.items():
         found[name] = os.environ.get(variable, "") or _find(library, versions)
-    _core.set_cuda_paths(found["driver"], found["NVRTC"], found["cuBLASLt"], found["NCCL"])
+    if found["cuDNN"] == _OFF:
+        found["cuDNN"] = ""
+    _core.set_cuda_paths(*(found[name] for name in ("driver", *_LIBRARIES)))
     _paths = found
     return found
 
@@ -150,4 +154,13 @@ def report() -> list[tuple[str, str]]:
         rows.append(("NCCL", f"{version // 10000}.{version // 100 % 100}.{version % 100} {path}"))
     except RuntimeError as error:
         rows.append(("NCCL", f"missing: {reason(error)}"))
+    if os.environ.get("GRADCELL_CUDNN") == _OFF:
+        return [*rows, ("cuDNN", "not used: GRADCELL_CUDNN=0")]
+    try:
+        version, path = _core.cudnn_version()
+        thousands = 10_000 if version >= 90_000 else 1_000
+        major, rest = divmod(version, thousands)
+        rows.append(("cuDNN", f"{major}.{rest // 100}.{rest % 100} {path}"))
+    except RuntimeError as error:
+        rows.append(("cuDNN", f"missing: {reason(error)}"))
     return rows

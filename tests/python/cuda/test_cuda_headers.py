@@ -2,7 +2,7 @@
 signatures, values, structs, and symbols. The headers come with NVIDIA's wheels, in whatever version is
 installed; what is not there is skipped.
 
-    pip install nvidia-cuda-{runtime,crt,cccl,nvrtc} nvidia-cublas nvidia-nccl-cu13
+    pip install nvidia-cuda-{runtime,crt,cccl,nvrtc} nvidia-cublas nvidia-{nccl,cudnn}-cu13
 """
 
 from __future__ import annotations
@@ -74,6 +74,23 @@ HEADERS = {
         nccl.cpp kBrainFloat16 ncclBfloat16
         """,
     ),
+    "cudnn.h": (
+        "cudnn.cpp",
+        "libcudnn.so.*",
+        """
+        cudnn.cpp kDataFloat CUDNN_DATA_FLOAT
+        cudnn.cpp kDataHalf CUDNN_DATA_HALF
+        cudnn.cpp kDataBrainHalf CUDNN_DATA_BFLOAT16
+        cudnn.cpp kChannelsSecond CUDNN_TENSOR_NCHW
+        cudnn.cpp kChannelsLast CUDNN_TENSOR_NHWC
+        cudnn.cpp kAnyMath CUDNN_DEFAULT_MATH
+        cudnn.cpp kTensorMath CUDNN_TENSOR_OP_MATH
+        cudnn.cpp kHalvedMath CUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION
+        cudnn.cpp kFmaMath CUDNN_FMA_MATH
+        cudnn.cpp kDeterministic CUDNN_DETERMINISTIC
+        cudnn.cpp kCrossCorrelation CUDNN_CROSS_CORRELATION
+        """,
+    ),
 }
 
 #: More that has to hold, by header.
@@ -109,6 +126,23 @@ static_assert(int(ncclProd) == int(gradcell::Combine::Product));
 static_assert(int(ncclMax) == int(gradcell::Combine::Max));
 static_assert(int(ncclMin) == int(gradcell::Combine::Min));
 """,
+    "cudnn.h": """
+template <class Theirs>
+constexpr bool same =
+    sizeof(AlgorithmFound) == sizeof(Theirs) &&
+    offsetof(AlgorithmFound, status) == offsetof(Theirs, status) &&
+    offsetof(AlgorithmFound, memory) == offsetof(Theirs, memory) &&
+    offsetof(AlgorithmFound, determinism) == offsetof(Theirs, determinism) &&
+    offsetof(AlgorithmFound, math) == offsetof(Theirs, mathType);
+static_assert(same<cudnnConvolutionFwdAlgoPerf_t> && same<cudnnConvolutionBwdDataAlgoPerf_t> &&
+              same<cudnnConvolutionBwdFilterAlgoPerf_t>);
+""",
+}
+
+#: What signatures and the lines above name, in the engine's own file.
+DECLARED = {
+    "cublasLt.h": [r"struct Algorithm \{.*?\n\};", r"struct Heuristic \{.*?\n\};"],
+    "cudnn.h": [r"struct AlgorithmFound \{.*?\n\};", r"using Search = .*?;", r"using Run = .*?;"],
 }
 
 PREFIX = """
@@ -172,12 +206,11 @@ def test_headers(header: str, tmp_path: pathlib.Path) -> None:
     if not cxx or not found:
         pytest.skip(f"no {header}: see the top of this file" if cxx else "no g++")
     text = PREFIX.replace("HEADER", header)
-    if header == "cublasLt.h":
-        source = (CUDA / "cublaslt.cpp").read_text()
-        for name in ("Algorithm", "Heuristic"):
-            structure = re.search(rf"struct {name} \{{.*?\n\}};", source, re.S)
-            assert structure
-            text += structure[0] + "\n"
+    source = (CUDA / HEADERS[header][0]).read_text()
+    for pattern in DECLARED.get(header, ()):
+        declared = re.search(pattern, source, re.S)
+        assert declared, pattern
+        text += declared[0] + "\n"
     for signature, symbol in functions(header):
         text += f"static_assert(Abi<{signature}>::value == Abi<decltype({symbol})>::value);\n"
     for line in HEADERS[header][2].strip().splitlines():
@@ -187,10 +220,11 @@ def test_headers(header: str, tmp_path: pathlib.Path) -> None:
         text += f"static_assert({value[1]} == {theirs});\n"
     (tmp_path / "headers.cpp").write_text(text + MORE[header])
     for place in found:
-        # CUDA 13's packages share a folder. CUDA 12's have one each; NCCL's suits both.
+        # CUDA 13's packages share a folder. CUDA 12's have one each; NCCL's and cuDNN's suit both.
         ours = place.parts[-3]
         all_of = installed("include/cuda_runtime.h")
-        newer = ours == "cu13" or (ours == "nccl" and any(p.parts[-3] == "cu13" for p in all_of))
+        of_both = ours in ("nccl", "cudnn")
+        newer = ours == "cu13" or (of_both and any(p.parts[-3] == "cu13" for p in all_of))
         named = {"cu13"} if newer else {"cuda_runtime", "cuda_nvcc", "cuda_cccl"}
         folders = [CSRC, place.parent]
         for pattern in ("cuda_runtime.h", "crt", "nv", "cccl"):

@@ -47,7 +47,7 @@ def build(folder: pathlib.Path) -> pathlib.Path:
         return target
 
     with ThreadPoolExecutor(2) as pool:
-        objects = list(pool.map(compile, ("cuda", "nvrtc", "cublaslt", "nccl")))
+        objects = list(pool.map(compile, ("cuda", "nvrtc", "cublaslt", "nccl", "cudnn")))
     run("-shared", *objects, "-o", library, "-ldl")
     return library
 
@@ -67,6 +67,7 @@ class Process:
             "GRADCELL_NVRTC": str(fake),
             "GRADCELL_CUBLASLT": str(fake),
             "GRADCELL_NCCL": str(fake),
+            "GRADCELL_CUDNN": str(fake),
             "GRADCELL_CACHE_DIR": str(folder / "cache"),
             "FAKE_CUDA_COUNTS": str(self.counts_file),
         }
