@@ -93,8 +93,8 @@ GRADCELL_DEVICE void gc_set_sum(T* p, T v) {
 GRADCELL_DEVICE gc_index gc_first() { return (gc_index)blockIdx.x * blockDim.x + threadIdx.x; }
 GRADCELL_DEVICE gc_index gc_step() { return (gc_index)gridDim.x * blockDim.x; }
 
-// A divisor that the host knows: the quotient of a number from 0 on is the upper half of its product
-// by `multiplier`, shifted (run/divisor.h).
+// A divisor that the host knows: the quotient of a number from 0 on is the upper half of its
+// product by `multiplier`, shifted (run/divisor.h).
 struct gc_divisor {
   gc_index by, multiplier, shift;
 };
