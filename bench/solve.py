@@ -3,6 +3,7 @@
     python bench/solve.py                                # all problems, seeds 0 to 4, until their targets
     python bench/solve.py --problems burgers --seeds 1 --methods gauss-newton ssbroyden lbfgs --full
     python bench/solve.py --report                       # tables and pictures from bench/results/solve.json
+    GRADCELL_NUM_THREADS=1 python bench/solve.py         # on one thread: the processor's time counts
 
 Every run adds to bench/results/solve.json. Errors are relative L2 errors against exact or spectral
 references (solve_problems.py), on points that no solver has seen; the time that they take is not counted.
@@ -22,6 +23,7 @@ from typing import Any
 import numpy as np
 
 import gradcell as gc
+import solve_peers
 from gradcell import nn, ops
 from solve_problems import PROBLEMS, Problem
 
@@ -30,20 +32,26 @@ LEVELS = (1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
 Watch = Callable[[], bool]  # notes the error; whether the run is over
 
 
+def clock() -> Callable[[], float]:
+    """Seconds: on one thread those of the processor, which others on the machine disturb little."""
+    return time.process_time if gc._core.max_threads() == 1 else time.perf_counter
+
+
 class Course:
     """(seconds, error) on the way, and when it is over."""
 
     def __init__(self, problem: Problem, full: bool, every: float = 0.05) -> None:
         self.problem, self.full, self.every = problem, full, every
-        self.begun, self.aside, self.next = time.perf_counter(), 0.0, 0.0
+        self.clock = clock()
+        self.begun, self.aside, self.next = self.clock(), 0.0, 0.0
         self.points: list[tuple[float, float]] = []
 
     def watch(self) -> bool:
-        now = time.perf_counter() - self.begun - self.aside
+        now = self.clock() - self.begun - self.aside
         if now >= self.next:
-            before = time.perf_counter()
+            before = self.clock()
             self.points.append((now, self.problem.error()))
-            self.aside += time.perf_counter() - before
+            self.aside += self.clock() - before
             self.next = now + max(self.every, now / 100)
         reached = bool(self.points) and self.points[-1][1] <= self.problem.target
         return now > self.problem.seconds or (reached and not self.full)
@@ -55,6 +63,16 @@ class Course:
             for level in LEVELS
             if any(e <= level for _, e in self.points)
         }
+
+    def record(self, name: str, method: str, seed: int, size: int, target: float) -> dict[str, Any]:
+        """A run's entry of solve.json."""
+        best, at = min((e, t) for t, e in self.points)
+        return {
+            "problem": name, "method": method, "seed": seed, "parameters": size, "target": target,
+            "reached": self.reached(), "best": best, "best_at": at, "seconds": self.points[-1][0],
+            "course": self.points[:: max(1, len(self.points) // 200)] + self.points[-1:],
+            "full": self.full, "threads": gc._core.max_threads(), "machine": platform.machine(),
+        }  # fmt: skip
 
 
 def gauss_newton(problem: Problem, random: np.random.Generator, course: Course) -> None:
@@ -128,30 +146,28 @@ METHODS: dict[str, Callable[[Problem, np.random.Generator, Course], None]] = {
 }
 
 
-def run(name: str, method: str, seed: int, full: bool, seconds: float | None) -> dict[str, Any]:
+def run(
+    name: str, method: str, seed: int, full: bool, seconds: float | None
+) -> dict[str, Any] | None:
+    """A run's entry, or None where a peer has not this problem."""
+    if method in solve_peers.PEERS:
+        return solve_peers.measured(method, name, seed, seconds)
     problem = PROBLEMS[name](seed)
     if seconds is not None:
         problem.seconds = seconds
     course = Course(problem, full)
     METHODS[method](problem, np.random.default_rng(seed), course)
     size = sum(p.size for p in problem.parameters)
-    best = min(e for _, e in course.points)
-    kept = course.points[:: max(1, len(course.points) // 200)] + course.points[-1:]
-    return {
-        "problem": name, "method": method, "seed": seed, "parameters": size,
-        "target": problem.target, "reached": course.reached(), "best": best,
-        "seconds": course.points[-1][0], "course": kept, "full": full,
-        "threads": gc._core.max_threads(), "machine": platform.machine(),
-    }  # fmt: skip
+    return course.record(name, method, seed, size, problem.target)
 
 
 def table(runs: list[dict[str, Any]]) -> str:
     """A line for each problem and method: the median seconds to each level, and at the target the
     worst."""
     lines = [
-        "| problem | method | parameters | seeds | " + " | ".join(f"{x:g}" for x in LEVELS)
+        "| problem | method | parameters | threads | seeds | " + " | ".join(f"{x:g}" for x in LEVELS)
         + " | worst to its target | best error, median |",
-        "|---|---|---|---|" + "---|" * (len(LEVELS) + 2),
+        "|---|---|---|---|---|" + "---|" * (len(LEVELS) + 2),
     ]  # fmt: skip
     order = list(PROBLEMS)
     keys = sorted(
@@ -169,7 +185,8 @@ def table(runs: list[dict[str, Any]]) -> str:
 
         target = some[0]["target"]
         lines.append(
-            f"| {problem} | {method} | {some[0]['parameters']} | {len(some)} | "
+            f"| {problem} | {method} | {some[0]['parameters']} | {some[0]['threads']} "
+            f"| {len(some)} | "
             + " | ".join(cell(level) for level in LEVELS)
             + f" | {target:g}: {cell(target, True)} | {median(r['best'] for r in some):.1e} |"
         )
@@ -184,14 +201,14 @@ def pictures(runs: list[dict[str, Any]], path: Path) -> None:
     figure = Figure(figsize=(12, 3 * -(-len(names) // 3)), layout="constrained")
     axes = np.atleast_1d(figure.subplots(-(-len(names) // 3), 3)).reshape(-1)
     for axis, name in zip(axes, names, strict=False):
-        for k, method in enumerate(METHODS):
+        for k, method in enumerate([*METHODS, *solve_peers.PEERS]):
             for i, r in enumerate(
                 r for r in runs if r["problem"] == name and r["method"] == method
             ):
                 t, e = np.array(r["course"]).T
                 axis.loglog(t, e, color=f"C{k}", lw=0.9, label=None if i else method)
         axis.set(title=name, xlabel="seconds", ylabel="relative error", xlim=(0.05, None))
-        axis.legend(frameon=False, fontsize=8)
+        axis.legend(frameon=False, fontsize=7)
     for axis in axes[len(names) :]:
         axis.set_visible(False)
     figure.savefig(path, dpi=100)
@@ -202,10 +219,11 @@ def report(runs: list[dict[str, Any]]) -> None:
         [
             "# Seconds until an equation is solved",
             "",
-            f"Written by bench/solve.py, on {runs[0]['threads']} threads of a machine that other work "
-            "shared. The median over seeds of the seconds to a relative L2 error (for inverse-heat the "
-            "coefficient's relative error), the time for measuring the error not counted; where no more "
-            "than half of the seeds got there, how many did. Runs end at the problem's target.",
+            "Written by bench/solve.py, on machines that other work shared. The median over seeds of the "
+            "seconds to a relative L2 error (for inverse-heat the coefficient's relative error), with one "
+            "thread those of the processor; the time for measuring the error is not counted. Where no more "
+            "than half of the seeds got there, how many did. Runs end at the problem's target. jax: the same "
+            "steps from the same weights, compilation included; deepxde: PyTorch, its settings.",
             "",
             table(runs),
             "",
@@ -219,7 +237,9 @@ def report(runs: list[dict[str, Any]]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--problems", nargs="+", default=list(PROBLEMS), choices=list(PROBLEMS))
-    parser.add_argument("--methods", nargs="+", default=["gauss-newton"], choices=list(METHODS))
+    parser.add_argument(
+        "--methods", nargs="+", default=["gauss-newton"], choices=[*METHODS, *solve_peers.PEERS]
+    )
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2, 3, 4])
     parser.add_argument("--seconds", type=float, help="at most so many a run")
     parser.add_argument("--full", action="store_true", help="go on after the target")
@@ -232,6 +252,8 @@ def main() -> None:
             for method in given.methods:
                 for seed in given.seeds:
                     found = run(name, method, seed, given.full, given.seconds)
+                    if found is None:
+                        continue
                     same = ("problem", "method", "seed")
                     runs = [r for r in runs if any(r[k] != found[k] for k in same)] + [found]
                     times = ", ".join(f"{k} {t:.1f} s" for k, t in found["reached"].items())

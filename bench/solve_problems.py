@@ -14,6 +14,11 @@ import numpy as np
 import gradcell as gc
 from gradcell import nn, ops
 
+try:
+    from scipy.stats import qmc
+except ImportError:
+    qmc = None
+
 PI = float(np.pi)
 Points = tuple[Any, ...]
 
@@ -56,12 +61,10 @@ def tensors(*arrays: Any) -> Points:
 
 def box(random: np.random.Generator, n: int, low: Sequence[float], high: Sequence[float]) -> Any:
     """n points in a box, by a scrambled Halton sequence where SciPy is there."""
-    try:
-        from scipy.stats import qmc
-
-        unit = qmc.Halton(len(low), seed=random).random(n)
-    except ImportError:
+    if qmc is None:
         unit = random.random((n, len(low)))
+    else:
+        unit = qmc.Halton(len(low), seed=random).random(n)
     return np.asarray(low) + unit * (np.asarray(high) - np.asarray(low))
 
 
