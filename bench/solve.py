@@ -223,7 +223,8 @@ def report(runs: list[dict[str, Any]]) -> None:
             "seconds to a relative L2 error (for inverse-heat the coefficient's relative error), with one "
             "thread those of the processor; the time for measuring the error is not counted. Where no more "
             "than half of the seeds got there, how many did. Runs end at the problem's target. jax: the same "
-            "steps from the same weights, compilation included; deepxde: PyTorch, its settings.",
+            "steps from the same weights, compilation included; deepxde: on PyTorch, with the settings "
+            "of its example of such an equation.",
             "",
             table(runs),
             "",
