@@ -629,7 +629,7 @@ def test_the_benchmarks(process: Process) -> None:
     ]
     done = subprocess.run(
         [sys.executable, str(bench), *options],
-        env=process.environment,
+        env={**process.environment, "GRADCELL_CUDNN": "0"},  # then two cases cannot run
         capture_output=True,
         text=True,
     )
