@@ -17,9 +17,11 @@ from typing import Any
 import numpy as np
 
 import gradcell as gc
-from solve_problems import PI, PROBLEMS, Problem, allen_cahn_reference, burgers_reference, relative
+from solve_problems import PI, PROBLEMS, RE, Problem, kovasznay_exact, relative
 
 PEERS = ("deepxde", "jax")
+#: Where DeepXDE's points have the time last, and ours first.
+TIME_LAST = ("heat", "burgers", "allen-cahn")
 Watch = Callable[[], bool]
 
 
@@ -120,7 +122,7 @@ def _allen_cahn(dde: Any, torch: Any, points: tuple[int, int, int]) -> Any:
 
 
 def _kovasznay(dde: Any, torch: Any, points: tuple[int, int, int]) -> Any:
-    box, re = dde.geometry.Rectangle([-0.5, -0.5], [1, 1.5]), 40.0
+    box = dde.geometry.Rectangle([-0.5, -0.5], [1, 1.5])
 
     def equation(x: Any, f: Any) -> Any:
         u, v = f[:, :1], f[:, 1:2]
@@ -128,26 +130,17 @@ def _kovasznay(dde: Any, torch: Any, points: tuple[int, int, int]) -> Any:
 
         def momentum(k: int) -> Any:
             second = sum(dde.grad.hessian(f, x, component=k, i=j, j=j) for j in range(2))
-            return u * d[k][0] + v * d[k][1] + d[2][k] - second / re
+            return u * d[k][0] + v * d[k][1] + d[2][k] - second / RE
 
         return [momentum(0), momentum(1), d[0][0] + d[1][1]]
 
     def border(k: int) -> Any:
         return dde.icbc.DirichletBC(
-            box, lambda x: _kovasznay_exact(x)[:, k : k + 1], lambda _, on: on, component=k
+            box, lambda x: kovasznay_exact(x)[:, k : k + 1], lambda _, on: on, component=k
         )
 
     conditions = [border(k) for k in range(3)]
     return dde.data.PDE(box, equation, conditions, num_domain=points[0], num_boundary=points[1])
-
-
-def _kovasznay_exact(x: Any) -> Any:
-    decay = 20 - np.sqrt(400 + 4 * PI**2)
-    growth, turn = np.exp(decay * x[:, :1]), 2 * PI * x[:, 1:]
-    pressure = (1 - growth**2) / 2
-    return np.hstack(
-        [1 - growth * np.cos(turn), decay / (2 * PI) * growth * np.sin(turn), pressure]
-    )
 
 
 DEEPXDE = {
@@ -174,25 +167,6 @@ def _cos(x: Any) -> Any:
     return torch.cos(x)
 
 
-def _tests(name: str) -> tuple[Any, Any]:
-    """The points of the error and what is right there, as DeepXDE has them: time comes last."""
-    if name in ("burgers", "allen-cahn"):
-        points, want = burgers_reference() if name == "burgers" else allen_cahn_reference()
-        return points[:, ::-1].copy(), want
-    low, high = {"kovasznay": ([-0.5, -0.5], [1, 1.5]), "helmholtz-4": ([-1, -1], [1, 1])}.get(
-        name, ([0, 0], [1, 1])
-    )
-    axes = [np.linspace(a, b, 101) for a, b in zip(low, high, strict=True)]
-    p = np.stack(np.meshgrid(*axes, indexing="ij"), -1).reshape(-1, 2)
-    x, y = p[:, :1], p[:, 1:]
-    if name == "kovasznay":
-        return p, _kovasznay_exact(p)[:, :2]
-    if name == "heat":
-        return p, np.exp(-y) * np.sin(PI * x) + np.exp(-4 * y) * np.sin(2 * PI * x) / 2
-    a = 4 if name == "helmholtz-4" else 1
-    return p, np.sin(a * PI * x) * np.sin(a * PI * y)
-
-
 def deepxde(name: str, seed: int, course: Callable[[Problem], Any]) -> tuple[int, Any]:
     with contextlib.redirect_stdout(io.StringIO()):
         import deepxde as dde
@@ -206,8 +180,10 @@ def deepxde(name: str, seed: int, course: Callable[[Problem], Any]) -> tuple[int
         if setting.ansatz:
             net.apply_output_transform(setting.ansatz)
         model = dde.Model(data, net)
-        points, want = _tests(name)
         problem = PROBLEMS[name](seed)
+        points, want = problem.test
+        if name in TIME_LAST:
+            points = points[:, ::-1].copy()
         problem.error = lambda: relative(model.predict(points)[:, : want.shape[1]], want)
         problem.seconds = float("inf")
         seen = course(problem)

@@ -233,8 +233,8 @@ void bind_cuda(py::module_& m) {
       py::arg("shared_bytes") = cuda::Target{}.shared_bytes,
       py::arg("cudnn") = cuda::Target{}.cudnn,
       "Which GPU cuda_plan() plans for where none is in use: its compute capability (90: sm_90), "
-      "the bytes of shared "
-      "memory that a block can have, and whether cuDNN computes large convolutions.");
+      "the bytes of shared memory that a block can have, and whether cuDNN computes large "
+      "convolutions.");
   m.def("look_for_written_attention", look_for_written_attention, py::arg("wanted"),
         "Whether softmax(q k') v becomes attention's op, as on a CPU; returns whether it did.");
   m.def(

@@ -49,22 +49,22 @@ std::string Writer::writes(NodeId id) {
                 "q" + std::to_string(writes_++));
 }
 
-std::string Writer::size(int64_t value) {
+std::string Writer::index_parameter(Argument::Kind kind, const char* type, const char* letter,
+                                    int64_t value) {
   if (value == 0 || value == 1) return std::to_string(value);
-  std::string& name = known_["size " + std::to_string(value)];
+  std::string& name = known_[letter + std::to_string(value)];
   if (!name.empty()) return name;
-  name = "n" + std::to_string(sizes_++);
-  parameter("const gc_index", name, {Argument::Kind::Size, 0, value, Compute::I64});
+  name = letter + std::to_string(index_parameters_[letter[0]]++);
+  parameter(type, name, {kind, 0, value, Compute::I64});
   return name;
 }
 
+std::string Writer::size(int64_t value) {
+  return index_parameter(Argument::Kind::Size, "const gc_index", "n", value);
+}
+
 std::string Writer::divisor(int64_t value) {
-  if (value == 0 || value == 1) return std::to_string(value);
-  std::string& name = known_["divisor " + std::to_string(value)];
-  if (!name.empty()) return name;
-  name = "d" + std::to_string(divisors_++);
-  parameter("const gc_divisor", name, {Argument::Kind::Divisor, 0, value, Compute::I64});
-  return name;
+  return index_parameter(Argument::Kind::Divisor, "const gc_divisor", "d", value);
 }
 
 std::string Writer::constant(NodeId id) {

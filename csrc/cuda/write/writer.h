@@ -45,6 +45,9 @@ class Writer {
 
   // Parameters -----------------------------------------------------------------------------------
   void parameter(std::string type, std::string name, Argument a);
+  /// A parameter for a number of at least 2; smaller ones stay literals.
+  std::string index_parameter(Argument::Kind kind, const char* type, const char* letter,
+                              int64_t value);
   std::string reads(NodeId id);  ///< the pointer to a node's buffer
   std::string writes(NodeId id);
   std::string buffer(BufferId b, const char* type, bool written, const std::string& name);
@@ -152,7 +155,8 @@ class Writer {
   std::map<BufferId, size_t> read_;
   std::vector<std::string> title_;
   std::string moved_;  ///< the first movement op: a title where there is no other
-  int reads_ = 0, writes_ = 0, sizes_ = 0, divisors_ = 0, constants_ = 0;
+  int reads_ = 0, writes_ = 0, constants_ = 0;
+  std::map<char, int> index_parameters_;  ///< how many, by the letter of their names
 };
 
 }  // namespace gradcell::cuda
