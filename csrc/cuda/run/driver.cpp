@@ -13,11 +13,12 @@ std::atomic<bool> g_forked{false};
 
 constexpr int kOutOfMemory = 2;       // CUDA_ERROR_OUT_OF_MEMORY
 constexpr int kOldestDriver = 12000;  // what the compilers of the cuda12 extra need
-/// Of cuda.h, those after which "any further CUDA work will return the same error": uncorrectable
-/// memory and link errors, contained errors, illegal and misaligned addresses, illegal
-/// instructions, failed launches, tensor memory that is not given back, errors of an external
-/// device.
-constexpr int kFatal[] = {214, 220, 226, 700, 702, 710, 714, 715, 716, 717, 718, 719, 721, 911};
+/// Of cuda.h, those after which "any further CUDA work will return the same error", or "the process
+/// must be terminated": uncorrectable memory and link errors, contained errors, illegal and
+/// misaligned addresses, illegal instructions, failed launches, tensor memory that is not given
+/// back, an MPS server that ended its client, errors of an external device.
+constexpr int kFatal[] = {214, 220, 226, 700, 702, 710, 714, 715,
+                          716, 717, 718, 719, 721, 810, 911};
 
 }  // namespace
 

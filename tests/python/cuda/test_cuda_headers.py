@@ -110,6 +110,7 @@ static_assert(CUDA_ERROR_ILLEGAL_INSTRUCTION == 715 && CUDA_ERROR_MISALIGNED_ADD
 static_assert(CUDA_ERROR_INVALID_ADDRESS_SPACE == 717 && CUDA_ERROR_INVALID_PC == 718);
 static_assert(CUDA_ERROR_LAUNCH_FAILED == 719 && CUDA_ERROR_TENSOR_MEMORY_LEAK == 721);
 static_assert(CUDA_ERROR_CONTAINED == 226 && CUDA_ERROR_EXTERNAL_DEVICE == 911);
+static_assert(CUDA_ERROR_MPS_CLIENT_TERMINATED == 810);
 """,
     "nvrtc.h": "",
     "cublasLt.h": """
@@ -246,7 +247,7 @@ def test_errors_after_which_all_work_fails_are_fatal() -> None:
     headers = installed("include/cuda.h")
     if not headers:
         pytest.skip("no cuda.h: see the top of this file")
-    found = re.search(r"kFatal\[\] = \{([\d, ]+)\}", (CUDA / "driver.cpp").read_text())
+    found = re.search(r"kFatal\[\] = \{([\d,\s]+)\}", (CUDA / "driver.cpp").read_text())
     assert found
     ours = {int(n) for n in found[1].split(",")}
     for header in headers:
