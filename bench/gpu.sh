@@ -95,6 +95,18 @@ step_tileless() {
     --cases PINN narrow 8x20 10^6 4x64
 }
 
+# Products by the algorithms that cuBLASLt names first, where the usual ones are timed.
+step_untuned() {
+  GRADCELL_CUDA_TUNE=0 within 30 "$python" "$root/bench/gpu_bench.py" --scale "$scale" --repeats 5 \
+    --json gpu_untuned.json --cases product MLP 4x128 LSTM
+}
+
+# Convolutions by gradcell's own kernels, where the usual ones are cuDNN's.
+step_convolutions() {
+  GRADCELL_CUDNN=0 within 20 "$python" "$root/bench/gpu_bench.py" --scale "$scale" --repeats 5 \
+    --json gpu_no_cudnn.json --cases convolution
+}
+
 step_compare() {
   within 120 "$python" "$root/bench/gpu_compare.py" --scale "$scale" --rounds 5 \
     --frameworks gradcell jax --json gpu_compare.json
@@ -141,6 +153,6 @@ step_second() {
     "$root/tests/python/reference"
 }
 
-for name in ${GPU_STEPS:-versions replay package smoke times tileless compare tests profile sanitizer}; do
+for name in ${GPU_STEPS:-versions replay package smoke times tileless compare tests untuned convolutions profile sanitizer}; do
   step "$name"
 done

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
+import os
 import platform
 import statistics
 import sys
@@ -286,7 +287,12 @@ def main() -> int:
     if not options.cpu:
         ms.set_context(device_target="GPU")
     record: dict[str, Any] = {"machine": platform.machine(), "scale": options.scale}
-    record |= {"tiles": not options.no_tiles, "cases": {}}
+    record |= {"tiles": not options.no_tiles}
+    record |= {
+        "tuned": os.environ.get("GRADCELL_CUDA_TUNE") != "0",
+        "cudnn": os.environ.get("GRADCELL_CUDNN") != "0",
+    }
+    record["cases"] = {}
     if not options.cpu:
         driver = _core.cuda_driver_info()
         record["gpu"] = driver["devices"][0]["name"]

@@ -190,6 +190,21 @@ def test_the_tools_of_a_toolkit(process: Process, plans: pathlib.Path, alone: li
     assert (out / "sanitizer.txt").read_text().count("check-dropout") == 2
 
 
+def test_times_without_what_the_libraries_choose(process: Process, alone: list[str]) -> None:
+    """Products by cuBLASLt's first algorithms, convolutions by gradcell's own kernels."""
+    out = process.folder / "out"
+    steps = environment(process, GPU_STEPS="untuned convolutions", GPU_SCALE="0.0001")
+    subprocess.run([*alone, "sh", str(SCRIPT), str(out)], env=steps, stdout=subprocess.DEVNULL)
+    assert list(ended(out)) == ["untuned", "convolutions"]
+    untuned, own = (
+        json.loads((out / f"gpu_{name}.json").read_text()) for name in ("untuned", "no_cudnn")
+    )
+    assert (untuned["tuned"], untuned["cudnn"]) == (False, True)
+    assert (own["tuned"], own["cudnn"]) == (True, False)
+    assert {"float32 product", "TF32 product", "MLP training step"} <= set(untuned["cases"])
+    assert set(own["cases"]) == {"convolution, float32", "convolution, float16"}
+
+
 @pytest.mark.slow
 def test_a_step_ends_with_its_time(process: Process, alone: list[str]) -> None:
     out = process.folder / "out"
