@@ -125,6 +125,7 @@ class TripletMarginWithDistanceLoss(LossBase):
         axis = arguments.axis_of(1, difference.ndim, "TripletMarginWithDistanceLoss")
         return length(_ops.reduce_sum(_ops.square(difference), axis))
 
+    @in_float32
     def construct(self, x: Tensor, positive: Tensor, negative: Tensor) -> Tensor:  # type: ignore[override]
         self._check(x=x, positive=positive, negative=negative)
         near, far = self.distance_function(x, positive), self.distance_function(x, negative)

@@ -46,9 +46,14 @@ class ClipByNorm(Cell):
     def construct(self, x: Tensor, clip_norm: Any) -> Tensor:
         arguments.tensor(x, "ClipByNorm", "x")
         limit = arguments.operand(clip_norm, "ClipByNorm", "clip_norm")
-        axes = arguments.axes_of(self.axis, x.ndim, "ClipByNorm")
-        squares = _ops.reduce_sum(_ops.square(x), axes, True)
-        return _ops.div(_ops.mul(x, limit), _ops.maximum(length(squares), limit))
+        return _clipped(x, limit, arguments.axes_of(self.axis, x.ndim, "ClipByNorm"))
+
+
+@in_float32
+def _clipped(x: Tensor, limit: Tensor, axes: list[int]) -> Tensor:
+    x = arguments.single(x)  # beside a limit in float32
+    norm = length(_ops.reduce_sum(_ops.square(x), axes, True))
+    return _ops.div(_ops.mul(x, limit), _ops.maximum(norm, limit))
 
 
 class L1Regularizer(Cell):
