@@ -10,6 +10,7 @@
 #include "ops/families.h"
 #include "ops/moving/movement.h"
 #include "ops/value.h"
+#include "ops/written_normal.h"
 
 namespace gradcell {
 
@@ -76,7 +77,8 @@ NodeId simplify_pow(Graph& g, NodeId a, NodeId b) {
   return kNoNode;
 }
 
-/// Only rewrites that are exact in IEEE arithmetic (pow's small powers and square root aside).
+/// Only rewrites that are exact in IEEE arithmetic (pow's small powers and square root aside), or
+/// more exact than what was written (ndtr).
 NodeId simplify(Graph& g, Op op, NodeId a, NodeId b) {
   bool floating = is_floating(g.dtype(a));
   switch (op) {
@@ -85,11 +87,11 @@ NodeId simplify(Graph& g, Op op, NodeId a, NodeId b) {
       if (!floating && is_value(g, a, 0)) return b;
       if (g[b].op == Op::Neg) return binary(g, Op::Sub, a, g.input(b, 0));
       if (g[a].op == Op::Neg) return binary(g, Op::Sub, b, g.input(a, 0));
-      return kNoNode;
+      return sum_by_normal(g, op, a, b);
     case Op::Sub:
       if (is_value(g, b, 0) && !std::signbit(constant_value(g, b))) return a;
       if (g[b].op == Op::Neg) return binary(g, Op::Add, a, g.input(b, 0));
-      return kNoNode;
+      return sum_by_normal(g, op, a, b);
     case Op::Mul:
       if (is_value(g, b, 1)) return a;
       if (is_value(g, a, 1)) return b;
@@ -100,7 +102,7 @@ NodeId simplify(Graph& g, Op op, NodeId a, NodeId b) {
       if (g[a].op == Op::Neg) return unary(g, Op::Neg, binary(g, Op::Mul, g.input(a, 0), b));
       if (g[b].op == Op::Neg) return unary(g, Op::Neg, binary(g, Op::Mul, a, g.input(b, 0)));
       if (a == b) return unary(g, Op::Square, a);
-      return kNoNode;
+      return product_by_normal(g, a, b);
     case Op::Div:
       if (is_value(g, b, 1)) return a;
       if (is_constant(g, b) && is_power_of_two(constant_value(g, b))) {

@@ -121,6 +121,43 @@ TEST_P(Simplify, Products) {
     o.expect_same(binary(g, Op::Mul, x, y), o.raw(Op::Mul, x, y));
 }
 
+/// GELU as programs write it, and the distribution function by itself.
+TEST_P(Simplify, TheNormalDistributionByErf) {
+  Operands o(GetParam());
+  if (!is_floating(o.type())) GTEST_SKIP() << "erf is floating";
+  auto& g = o.g;
+  auto mul = [&](NodeId a, NodeId b) { return binary(g, Op::Mul, a, b); };
+  auto add = [&](NodeId a, NodeId b) { return binary(g, Op::Add, a, b); };
+  auto div = [&](NodeId a, NodeId b) { return binary(g, Op::Div, a, b); };
+  const NodeId x = o.a, half = o.c(0.5), one = o.c(1), two = o.c(2);
+  const NodeId by_product = unary(g, Op::Erf, mul(x, o.c(std::sqrt(0.5))));
+  const NodeId by_quotient = unary(g, Op::Erf, div(x, o.c(std::sqrt(2.0))));
+  const NodeId far = unary(g, Op::Erfc, mul(o.neg(x), o.c(std::sqrt(0.5))));
+  const NodeId phi = unary(g, Op::Ndtr, x), gelu = mul(x, phi);
+  for (NodeId erf : {by_product, by_quotient}) {
+    const NodeId sum = add(one, erf);
+    EXPECT_EQ(g[sum].op, Op::Add) << "as written where nothing is gained";
+    EXPECT_EQ(mul(mul(half, x), sum), gelu);
+    EXPECT_EQ(mul(sum, mul(x, half)), gelu);
+    EXPECT_EQ(mul(mul(x, sum), half), gelu);
+    EXPECT_EQ(div(mul(x, sum), two), gelu);
+    EXPECT_EQ(mul(x, mul(half, sum)), gelu);
+    EXPECT_EQ(mul(x, add(half, mul(half, erf))), gelu);
+    EXPECT_EQ(mul(half, mul(o.b, mul(x, sum))), mul(o.b, gelu));
+    EXPECT_EQ(mul(half, sum), phi);
+    EXPECT_EQ(mul(half, binary(g, Op::Sub, one, erf)), unary(g, Op::Ndtr, o.neg(x)));
+    EXPECT_EQ(binary(g, Op::Sub, half, mul(erf, half)), unary(g, Op::Ndtr, o.neg(x)));
+    EXPECT_EQ(mul(sum, o.c(3)), mul(phi, o.c(6)));
+  }
+  EXPECT_EQ(mul(mul(x, half), far), gelu);
+  const NodeId narrow = mul(half, add(unary(g, Op::Erf, div(x, o.c(4))), one));
+  EXPECT_EQ(g[narrow].op, Op::Ndtr) << "of another width";
+  EXPECT_EQ(g[g.input(narrow, 0)].op, Op::Mul);
+  for (NodeId other : {mul(half, add(unary(g, Op::Erf, x), one)), mul(half, add(by_product, two)),
+                       mul(x, add(by_product, one)), mul(o.b, by_product)})
+    EXPECT_EQ(g[other].op, Op::Mul) << "not the distribution function, or not for less";
+}
+
 TEST_P(Simplify, QuotientsByPowersOfTwo) {
   Operands o(GetParam());
   if (!is_floating(o.type())) GTEST_SKIP() << "a quotient is floating";

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import mpmath
 import numpy as np
 import pytest
 from numpy_functions import elu, erf, sigmoid, softmax, softplus
@@ -165,3 +166,73 @@ def test_gradients_of_bounds() -> None:
     assert by_high.tolist() == [0.0, 0.0, 0.0, 0.5, 1.0]
     with pytest.raises(ValueError, match="clip_by_value: at least one bound"):
         ops.clip_by_value(x)
+
+
+#: GELU by the error function as programs write it.
+BY_HAND: list[tuple[str, Callable[[Tensor], Tensor]]] = [
+    ("half first", lambda x: 0.5 * x * (1 + ops.erf(x / math.sqrt(2)))),
+    ("half second", lambda x: x * 0.5 * (1.0 + ops.erf(x * math.sqrt(0.5)))),
+    ("half last", lambda x: x * (1 + ops.erf(x / math.sqrt(2))) * 0.5),
+    ("by two", lambda x: x * (1 + ops.erf(x / 2**0.5)) / 2),
+    ("half of the sum", lambda x: x * (0.5 * (1 + ops.erf(x / math.sqrt(2))))),
+    ("halves", lambda x: x * (0.5 + 0.5 * ops.erf(x / math.sqrt(2)))),
+    ("erfc", lambda x: 0.5 * x * ops.erfc(-x * math.sqrt(0.5))),
+    ("a cell's", lambda x: ops.mul(ops.mul(x, 0.5), ops.add(ops.erf(ops.div(x, 2**0.5)), 1))),
+]
+SCALES = np.concatenate([10.0 ** np.arange(-30, 38, 4.0), np.linspace(0.1, 14, 61)])
+
+
+@pytest.mark.parametrize(("name", "fn"), BY_HAND, ids=[b[0] for b in BY_HAND])
+@pytest.mark.parametrize("dtype", [ms.float32, ms.float64])
+def test_gelu_by_hand(name: str, fn: Callable[[Tensor], Tensor], dtype: Any) -> None:
+    """As exact as the library's own, far out too, where 1 + erf has no digits left, to order 3.
+
+    (Derivatives up to 1e10: x^3 overflows further out, before exp(-x^2 / 2) takes all of it.)
+    """
+    unit = np.finfo(np.float32 if dtype == ms.float32 else np.float64).eps
+    x = Tensor(np.concatenate([SCALES, -SCALES]), dtype)
+    with mpmath.workdps(60):
+        points = [mpmath.mpf(float(p)) for p in x.asnumpy()]
+        density = [mpmath.npdf(p) for p in points]
+        cdf = [mpmath.erfc(-p / mpmath.sqrt(2)) / 2 for p in points]
+        exact = [
+            [p * c for p, c in zip(points, cdf, strict=True)],
+            [c + p * d for p, c, d in zip(points, cdf, density, strict=True)],
+            [(2 - p**2) * d for p, d in zip(points, density, strict=True)],
+            [(p**3 - 4 * p) * d for p, d in zip(points, density, strict=True)],
+        ]
+    smallest = float(np.finfo(np.float32 if dtype == ms.float32 else np.float64).tiny)
+    f: Any = fn
+    for order in range(4):
+        got = [mpmath.mpf(float(y)) for y in ms.jit(f)(x).asnumpy()]
+        for p, value, right in zip(points, got, exact[order], strict=True):
+            if order and abs(p) > 1e10:
+                continue
+            # exp(-x^2 / 2) of a rounded square; and terms of the derivative that cancel, whose
+            # exponential is perhaps subnormal
+            near = min(abs(p), mpmath.mpf(40))
+            bound = (4 + near**2 / 2) * max(abs(right), smallest)
+            terms = (near ** (order + 1) + 4) * max(mpmath.npdf(p), smallest) if order else 0
+            assert abs(value - right) <= unit * (bound + 4 * terms), (name, order, float(p))
+        f = ms.grad(lambda x, f=f: ops.reduce_sum(f(x)))
+
+
+@pytest.mark.parametrize(("name", "fn"), BY_HAND, ids=[b[0] for b in BY_HAND])
+def test_gelu_by_hand_runs_as_the_librarys(name: str, fn: Callable[[Tensor], Tensor]) -> None:
+    x = T(POINTS)
+    for of in (lambda f: f, lambda f: ms.grad(lambda x: ops.reduce_sum(f(x)))):
+        assert ms.plan_text(of(fn), x) == ms.plan_text(of(ops.gelu), x), name
+    ends = T([0.0, -0.0, np.inf, -np.inf, np.nan])
+    np.testing.assert_array_equal(ms.jit(fn)(ends).asnumpy(), ops.gelu(ends).asnumpy())
+    assert np.signbit(ms.jit(fn)(ends).asnumpy()[:2]).tolist() == [False, True]
+    assert ms.jit(fn)(T(POINTS, ms.float16)).dtype == ms.float16
+
+
+def test_a_smoothed_step_by_erf() -> None:
+    """The distribution function of another width: exact far out too."""
+    step = ms.jit(lambda x: 0.5 * (1 + ops.erf((x - 1.0) / (0.25 * math.sqrt(2)))))
+    points = np.linspace(-2, 4, 49)
+    exact = [0.5 * math.erfc(-(p - 1) / (0.25 * math.sqrt(2))) for p in points]
+    np.testing.assert_allclose(step(T(points, ms.float64)).asnumpy(), exact, rtol=2e-13)
+    near = step(T(points)).asnumpy()
+    np.testing.assert_allclose(near, exact, rtol=3e-5)
