@@ -279,6 +279,7 @@ struct PowFn {
   GRADCELL_INLINE static V finish(V x, V y, V power) {
     const V one = all<V>(1), zero = all<V>(0), inf = all<V>(kInf);
     const V a = abs_value(x), b = abs_value(y);
+    if (every(both(both(x > zero, x < inf), b < inf))) return power;  // nothing to put in
     const auto edge = either(either(a == zero, a == inf), b == inf);
     const V grows = select(a < one, -y, y);  // its sign: that of y log a
     power = select(edge, select(grows > zero, inf, zero), power);
