@@ -264,6 +264,23 @@ class Interpreter {
     });
   }
 
+  /// Each element from the first of its line on.
+  Bits linear_recurrence(NodeId id) const {
+    const auto how = attributes<ScanAttributes>(g_, id);
+    const DType t = g_.dtype(id);
+    const int64_t n = g_.dims(id)[how.axis];
+    return each(id, [&](Dims at) {
+      const int64_t here = at[how.axis], steps = how.reverse ? n - 1 - here : here;
+      double y = 0, before = 0;
+      for (int64_t k = 0; k <= steps; ++k) {
+        at[how.axis] = how.reverse ? n - 1 - k : k;
+        before = y;
+        y = number(t, element(id, 0, at)) * y + number(t, element(id, 1, at));
+      }
+      return to_bits(t, how.exclusive ? before : y);
+    });
+  }
+
   int64_t index(NodeId id, int k, const Dims& at, int64_t size) const {
     auto i = std::bit_cast<int64_t>(element(id, k, at));
     return i < 0 ? i + size : i;
@@ -458,6 +475,8 @@ class Interpreter {
         return arg_reduce(id);
       case Op::CumSum:
         return cumsum(id);
+      case Op::LinearRecurrence:
+        return linear_recurrence(id);
       case Op::Convolution:
       case Op::ConvolutionInput:
       case Op::ConvolutionWeight:

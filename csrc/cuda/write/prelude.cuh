@@ -180,6 +180,22 @@ struct gc_product {
   static GRADCELL_DEVICE T none() { return T(1); }
   static GRADCELL_DEVICE T of(T a, T b) { return a * b; }
 };
+// y -> factor y + term; the one of a pair is applied first.
+template <class T>
+struct gc_affine {
+  T factor, term;
+};
+template <class T>
+GRADCELL_DEVICE gc_affine<T> gc_shuffle(gc_affine<T> v, int distance) {
+  return {gc_shuffle(v.factor, distance), gc_shuffle(v.term, distance)};
+}
+template <class T>
+struct gc_after {
+  static GRADCELL_DEVICE gc_affine<T> none() { return {T(1), T(0)}; }
+  static GRADCELL_DEVICE gc_affine<T> of(gc_affine<T> a, gc_affine<T> b) {
+    return {b.factor * a.factor, b.factor * a.term + b.term};
+  }
+};
 template <class T>
 struct gc_max {
   static GRADCELL_DEVICE T none() { return gc_limits<T>::low(); }

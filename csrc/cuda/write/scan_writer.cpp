@@ -180,6 +180,95 @@ class ScanWriter : AloneWriter {
   std::string line_, chunk_;
 };
 
+/// Linear recurrences: many lines by a thread each; few long ones by a block each, whose threads
+/// compose the steps of four elements and then those of one another.
+class RecurrenceWriter : AloneWriter {
+ public:
+  RecurrenceWriter(const WriterInputs& in, NodeId id)
+      : AloneWriter(in, id),
+        how_(attributes<ScanAttributes>(g_, id)),
+        split_(split(g_.dims(id), Dims{how_.axis})) {}
+
+  Written write() {
+    factors_ = reads(f_.storage[g_.input(id_, 0)]), terms_ = reads(f_.storage[g_.input(id_, 1)]);
+    to_ = writes(id_);
+    count_node(id_);
+    constexpr int64_t kFewLines = 4096, kShort = 64;
+    return split_.outputs < kFewLines && split_.length > kShort ? by_blocks() : by_threads();
+  }
+
+ private:
+  std::string begin() { return split_.outputs == 1 ? "0" : place_in(split_.kept, "t"); }
+  std::string at(const std::string& base, const std::string& k) {
+    return place(base, split_.gone,
+                 how_.reverse ? let("gc_index", size(split_.length) + " - 1 - " + k, "k") : k);
+  }
+  std::string element(const std::string& of, const std::string& i) {
+    return decoded(dtype_, of + "[" + i + "]");
+  }
+  void store(const std::string& i, const std::string& y) {
+    line(to_ + "[" + i + "] = " + result(y) + ";");
+  }
+
+  Written by_threads() {
+    const std::string base = begin();
+    const Scope step = nested([&] {
+      const std::string i = at(base, "k");
+      if (how_.exclusive) store(i, "s");
+      line("s = " + element(factors_, i) + " * s + " + element(terms_, i) + ";");
+      if (!how_.exclusive) store(i, "s");
+    });
+    line(sum_type() + " s = 0;");
+    line("#pragma unroll 4");
+    block("for (gc_index k = 0; k < " + size(split_.length) + "; ++k)", step);
+    return each_thread(size(split_.outputs), split_.outputs, 64, "linear_recurrence");
+  }
+
+  /// All threads of a block take equally many turns.
+  Written by_blocks() {
+    const std::string type = sum_type(), steps = "gc_affine<" + type + ">";
+    const std::string op = "gc_after<" + type + ">", four = std::to_string(kEach);
+    const std::string base = begin(), length = size(split_.length);
+    auto each_of_four = [&](auto body) {
+      line("#pragma unroll");
+      block("for (int u = 0; u < " + four + "; ++u)", nested([&] {
+              line("const gc_index k = first + u;");
+              body();
+            }));
+    };
+    line(type + " s = 0;");
+    block("for (gc_index turn = 0; turn < " + length + "; turn += " + four + " * blockDim.x)",
+          nested([&] {
+            line("const gc_index first = turn + threadIdx.x * " + four + ";");
+            line(steps + " own[" + four + "], mine = " + op + "::none(), all;");
+            each_of_four([&] {
+              line("own[u] = " + op + "::none();");
+              block("if (k < " + length + ")", nested([&] {
+                      const std::string i = at(base, "k");
+                      line("own[u] = {" + element(factors_, i) + ", " + element(terms_, i) + "};");
+                    }));
+              line("mine = " + op + "::of(mine, own[u]);");
+            });
+            line("const " + steps + " before = gc_before<" + op + ">(mine, all);");
+            line(type + " y = before.factor * s + before.term;");
+            each_of_four([&] {
+              auto put = [&] {
+                block("if (k < " + length + ")", nested([&] { store(at(base, "k"), "y"); }));
+              };
+              if (how_.exclusive) put();
+              line("y = own[u].factor * y + own[u].term;");
+              if (!how_.exclusive) put();
+            });
+            line("s = all.factor * s + all.term;");
+          }));
+    return each_block(size(split_.outputs), split_.outputs, kScanBlock, "linear_recurrence");
+  }
+
+  const ScanAttributes how_;
+  const Split split_;
+  std::string factors_, terms_, to_;
+};
+
 }  // namespace
 
 Scan plan_scan(const Graph& g, NodeId id) {
@@ -194,6 +283,10 @@ Scan plan_scan(const Graph& g, NodeId id) {
     scan.partial_bytes = static_cast<size_t>(s.outputs * scan.chunks) *
                          accumulator_size(spec(g, id).combine, g.dtype(id));
   return scan;
+}
+
+Written write_recurrence(const WriterInputs& in, NodeId id) {
+  return RecurrenceWriter(in, id).write();
 }
 
 std::vector<Written> write_scan(const WriterInputs& in, NodeId id, BufferId partial) {

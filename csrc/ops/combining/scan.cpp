@@ -14,6 +14,9 @@ namespace {
 constexpr Parameter kScanned[] = {kX, kAxis, attribute("exclusive", "False"),
                                   attribute("reverse", "False")};
 
+constexpr Parameter kRecurring[] = {tensor("factors"), tensor("terms"), kAxis,
+                                    attribute("exclusive", "False"), attribute("reverse", "False")};
+
 template <class Base>
 class Scan : public Base {
  public:
@@ -62,56 +65,10 @@ NodeId shifted(Graph& g, NodeId v, int64_t axis, int64_t by) {
   return slice_scatter(g, slice(g, v, kept), dims, place, kept.step);
 }
 
-/// s[j] = b[j] + a[j] s[j + step] along a short axis, one after the other.
-NodeId short_recurrence(Graph& g, NodeId a, NodeId b, int64_t axis, int64_t step) {
-  const int64_t n = g.dims(b)[axis];
-  auto at = [&](NodeId v, int64_t j) {
-    const Dims dims = g.dims(v);
-    SliceSpec one{Dims(dims.size(), 0), dims, Dims(dims.size(), 1)};
-    one.start[axis] = j, one.size[axis] = 1;
-    return slice(g, v, one);
-  };
-  std::vector<NodeId> sums(static_cast<size_t>(n));
-  for (int64_t k = n; k-- > 0;) {
-    const int64_t j = step > 0 ? k : n - 1 - k, next = j + step;
-    sums[j] = at(b, j);
-    if (k + 1 < n) sums[j] = binary(g, Op::Add, sums[j], binary(g, Op::Mul, at(a, j), sums[next]));
-  }
-  return concat(g, sums, static_cast<int>(axis));
-}
-
-/// The same along any axis: by blocks, of which the first (last) elements recur with the products
-/// of each block. So nothing is divided, and zeros do no harm.
-NodeId recurrence(Graph& g, NodeId a, NodeId b, int64_t axis, int64_t step) {
-  constexpr int64_t kBlock = 8;
-  const Dims dims = g.dims(b);
-  const int64_t n = dims[axis], blocks = (n + kBlock - 1) / kBlock;
-  if (n == 0) return b;
-  if (n <= kBlock) return short_recurrence(g, a, b, axis, step);
-  Dims padded = dims, cut = dims, ends = dims;
-  padded[axis] = blocks * kBlock, cut[axis] = ends[axis] = blocks;
-  cut.insert(cut.begin() + axis + 1, kBlock);
-  auto in_blocks = [&](NodeId v) {
-    const Dims start(dims.size(), 0), steps(dims.size(), 1);
-    return reshape(g, n < padded[axis] ? slice_scatter(g, v, padded, start, steps) : v, cut);
-  };
-  a = in_blocks(a);
-  const NodeId own = short_recurrence(g, a, in_blocks(b), axis + 1, step);
-  const NodeId products =
-      make(g, Op::CumProd, {{&a, 1}, encode(ScanAttributes{axis + 1, false, step > 0})});
-  auto at_end = [&](NodeId v) {
-    SliceSpec one{Dims(cut.size(), 0), cut, Dims(cut.size(), 1)};
-    one.start[axis + 1] = step > 0 ? 0 : kBlock - 1, one.size[axis + 1] = 1;
-    return reshape(g, slice(g, v, one), ends);
-  };
-  const NodeId last = recurrence(g, at_end(products), at_end(own), axis, step);
-  Dims between = cut;
-  between[axis + 1] = 1;
-  const NodeId from = broadcast_to(g, reshape(g, shifted(g, last, axis, step), between), cut);
-  const NodeId sums =
-      reshape(g, binary(g, Op::Add, own, binary(g, Op::Mul, products, from)), padded);
-  if (n == padded[axis]) return sums;
-  return slice(g, sums, {Dims(dims.size(), 0), dims, Dims(dims.size(), 1)});
+/// y[i] = a[i] y[i - 1] + b[i] along the axis, from 0 on; exclusive: y[i - 1] in y[i]'s place.
+NodeId linear_recurrence(Graph& g, NodeId a, NodeId b, const ScanAttributes& how) {
+  const NodeId in[] = {a, b};
+  return make(g, Op::LinearRecurrence, {in, encode(how)});
 }
 
 /// y[i] is the product of x up to i; p[j] that before j. A derivative by x[j] is p[j] times the
@@ -124,14 +81,13 @@ class ProductScan : public Scan<Spec> {
     const int64_t next = a.reverse ? -1 : 1;
     const NodeId x = g.input(id, 0), factors = shifted(g, x, a.axis, next);
     if (a.exclusive) dy = shifted(g, dy, a.axis, next);
-    return binary(g, Op::Mul, before(g, x, a), recurrence(g, factors, dy, a.axis, next));
+    return binary(g, Op::Mul, before(g, x, a),
+                  linear_recurrence(g, factors, dy, {a.axis, false, !a.reverse}));
   }
   NodeId tangent(Graph& g, NodeId id, std::span<const NodeId> dx) const override {
     const auto a = gradcell::attributes<ScanAttributes>(g, id);
-    const int64_t previous = a.reverse ? 1 : -1;
     const NodeId x = g.input(id, 0), own = binary(g, Op::Mul, before(g, x, a), dx[0]);
-    const NodeId dy = recurrence(g, x, own, a.axis, previous);
-    return a.exclusive ? shifted(g, dy, a.axis, previous) : dy;
+    return linear_recurrence(g, x, own, a);
   }
   Law law() const override { return Law::Smooth; }
 
@@ -142,10 +98,56 @@ class ProductScan : public Scan<Spec> {
   }
 };
 
+/// The adjoints of its results recur too, the other way: each gets a multiple of the one after it.
+class LinearRecurrence : public Spec {
+ public:
+  explicit LinearRecurrence(Op op)
+      : Spec(op, Form::Recur, kAttributes<ScanAttributes>, kRecurring) {}
+
+  Type infer(const Graph& g, const Draft& d) const override {
+    const NodeId a = d.inputs[0], b = d.inputs[1];
+    require(g.dims(a) == g.dims(b) && g.dtype(a) == g.dtype(b), ErrorKind::Value, name(),
+            ": factors ", gradcell::name(g.dtype(a)), listed(g.dims(a)), " and terms ",
+            gradcell::name(g.dtype(b)), listed(g.dims(b)), " must be alike");
+    require(g.dtype(a) != DType::Bool, ErrorKind::Type, name(), ": not defined for bool");
+    require(!g.dims(a).empty(), ErrorKind::Value, name(),
+            ": a tensor without dimensions has no axis");
+    check_axis(name(), d.attributes[0], g.dims(a).size());
+    return {g.dtype(a), g.dims(a)};
+  }
+  NodeId adjoint(Graph& g, NodeId id, int k, NodeId dy) const override {
+    const auto how = gradcell::attributes<ScanAttributes>(g, id);
+    const int64_t next = how.reverse ? -1 : 1;
+    if (how.exclusive) dy = shifted(g, dy, how.axis, next);
+    const NodeId factors = shifted(g, g.input(id, 0), how.axis, next);
+    const NodeId by_term = linear_recurrence(g, factors, dy, {how.axis, false, !how.reverse});
+    return k == 1 ? by_term : binary(g, Op::Mul, by_term, before(g, id, how));
+  }
+  NodeId tangent(Graph& g, NodeId id, std::span<const NodeId> dx) const override {
+    const auto how = gradcell::attributes<ScanAttributes>(g, id);
+    NodeId own = dx[1];
+    if (dx[0] != kNoNode) own = accumulate(g, own, binary(g, Op::Mul, dx[0], before(g, id, how)));
+    return linear_recurrence(g, g.input(id, 0), own, how);
+  }
+  Law law() const override { return Law::Smooth; }
+  NodeId batch(Graph& g, NodeId id, const Batch& b) const override {
+    auto how = gradcell::attributes<ScanAttributes>(g, id);
+    ++how.axis;
+    return linear_recurrence(g, over_batch(g, b, 0), over_batch(g, b, 1), how);
+  }
+
+ private:
+  /// What the node has at each place but the element itself: the one before it.
+  static NodeId before(Graph& g, NodeId id, const ScanAttributes& how) {
+    return how.exclusive ? id : shifted(g, id, how.axis, how.reverse ? 1 : -1);
+  }
+};
+
 }  // namespace
 
 SPEC(CumSum, SumScan, Combine::Sum)
 SPEC(CumProd, ProductScan, Combine::Product)
+SPEC(LinearRecurrence, LinearRecurrence)
 
 NodeId cumsum(Graph& g, NodeId x, const ScanAttributes& a) {
   return make(g, Op::CumSum, {{&x, 1}, encode(a)});

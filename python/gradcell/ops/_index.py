@@ -80,7 +80,7 @@ MODULES = {
         TensorScatterSub TensorShape TruncateDiv TruncateMod TupleToArray Unique Unpack
         UnsortedSegmentMax UnsortedSegmentMin UnsortedSegmentSum Xdivy Zeta""",
     "random.draws": "choice_with_mask multinomial random_categorical shuffle",
-    "reductions.scans": "cummax cummin cumprod diff logcumsumexp trapz",
+    "reductions.scans": "cummax cummin cumprod diff linear_recurrence logcumsumexp trapz",
     "reductions.sets": """
         bucketize isin searchsorted unique unique_consecutive unique_with_pad""",
     "reductions.statistics": """

@@ -195,6 +195,7 @@ from gradcell.ops.networks.norms import layer_norm as layer_norm
 from gradcell.ops.elements.activations import leaky_relu as leaky_relu
 from gradcell.ops.elements.elementwise import lerp as lerp
 from gradcell.ops.elements.special import lgamma as lgamma
+from gradcell.ops.reductions.scans import linear_recurrence as linear_recurrence
 from gradcell.derivatives.jacobians import linearize as linearize
 from gradcell.ops.arrays.creation import linspace as linspace
 from gradcell.ops.elements.activations import log_softmax as log_softmax

@@ -1,4 +1,4 @@
-"""Running products and extrema along a dimension, differences, and the trapezoidal rule."""
+"""Running products and extrema along a dimension, recurrences, differences, and the trapezoidal rule."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ from gradcell.ops.elements import special
 from gradcell.ops.method import method
 from gradcell.ops.one_plan import in_float32, one_plan
 
-__all__ = ["cummax", "cummin", "cumprod", "diff", "logcumsumexp", "trapz"]
+__all__ = [
+    "cummax", "cummin", "cumprod", "diff", "linear_recurrence", "logcumsumexp", "trapz",
+]  # fmt: skip
 
 _ops = _core.ops
 
@@ -54,6 +56,36 @@ def running_product(x: Any, axis: Any, *, exclusive: bool, reverse: bool) -> Ten
         t = _ops.concat([shaping._window(t, a, 0, reach), _ops.mul(late, early)], a)
         reach *= 2
     return shaping.flip(t, (a,)) if reverse else t
+
+
+@one_plan
+def linear_recurrence(
+    factors: Any, terms: Any, axis: Any = 0, initial: Any = None, reverse: Any = False
+) -> Tensor:
+    """y along axis, where `y[i] = factors[i] * y[i - 1] + terms[i]`: a filter with feedback, an implicit
+    Euler step after the other, discounted sums, a state that decays.
+
+    factors, terms: tensors, or one of them a number, which broadcast. initial: what is before the
+    first element, 0 for None; a tensor or a number which broadcasts to one place of axis. reverse:
+    whether it runs from the end, `y[i] = factors[i] * y[i + 1] + terms[i]`. The result is computed in
+    the wider of both dtypes, each float rounded once. Derivatives of any order are recurrences too.
+    Raises ValueError for shapes that do not broadcast, or an axis out of range.
+    """
+    a, b = arguments.operands(factors, terms, "linear_recurrence", ("factors", "terms"))
+    dtype = _ops.add(a, b).dtype
+    shape = list(np.broadcast_shapes(tuple(a.shape), tuple(b.shape)))
+    along = arguments.axis_of(axis, len(shape), "linear_recurrence")
+    backwards = arguments.boolean(reverse, "linear_recurrence", "reverse")
+    a, b = (_ops.broadcast_to(_ops.cast(x, dtype), shape) for x in (a, b))
+    if initial is not None and shape and shape[along]:
+        y = _ops.cast(arguments.operand(initial, "linear_recurrence", "initial", b), dtype)
+        first, n = (shape[along] - 1 if backwards else 0), shape[along] - 1
+        rest = shaping._window(b, along, 0 if backwards else 1, n)
+        begins = _ops.add(
+            _ops.mul(shaping._window(a, along, first, 1), y), shaping._window(b, along, first, 1)
+        )
+        b = _ops.concat([rest, begins] if backwards else [begins, rest], along)
+    return _ops.linear_recurrence(a, b, along, False, backwards)
 
 
 @one_plan

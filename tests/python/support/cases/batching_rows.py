@@ -190,6 +190,17 @@ def reducing_rows() -> Iterator[BatchRow]:
                     )
 
 
+def recurrence_rows() -> Iterator[BatchRow]:
+    for axis in (0, 1):
+        for exclusive in (False, True):
+            yield BatchRow(
+                "LinearRecurrence",
+                f"{axis}-{exclusive}",
+                lambda a, b, x=axis, e=exclusive: ops.linear_recurrence(a, b, x, e, x == 1),
+                (numbers(3, 4), numbers(3, 4)),
+            )
+
+
 def moving_rows() -> Iterator[BatchRow]:
     x = numbers(2, 3, 4)
     for to in [(6, 4), (24,), (2, 1, 3, 4), (4, 3, 2)]:
@@ -315,6 +326,7 @@ ROWS: list[BatchRow] = [
     *product_rows(),
     *index_rows(),
     *reducing_rows(),
+    *recurrence_rows(),
     *moving_rows(),
     *complex_rows(),
     *matrix_rows(),

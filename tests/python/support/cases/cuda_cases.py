@@ -214,6 +214,27 @@ for _axis, _shape in ((0, (1000,)), (1, (3, 300)), (0, (300, 3))):
                 lambda x, a=_axis, e=_exclusive, r=_reverse: core.cumsum(x * 2.0, a, e, r),
                 (tensor(*_shape),),
             )
+for _axis, _shape in ((0, (4, 5)), (1, (4, 5)), (0, (1000,)), (1, (3, 1100)), (0, (300, 3))):
+    for _exclusive in (False, True):
+        for _reverse in (False, True):
+            CASES[f"recurrence of {_shape} along {_axis} {_exclusive} {_reverse}"] = (
+                lambda a, b, x=_axis, e=_exclusive, r=_reverse: core.linear_recurrence(
+                    a * 0.5, b, x, e, r
+                ),
+                (tensor(*_shape), tensor(*_shape)),
+            )
+CASES["gradient of a recurrence"] = (
+    lambda a, b: ms.grad(lambda a, b: core.reduce_sum(core.linear_recurrence(a, b, 1)), (0, 1))(
+        a * 0.5, b
+    ),
+    (tensor(3, 70), tensor(3, 70)),
+)
+CASES["recurrence of integers"] = (
+    lambda x: core.linear_recurrence(
+        core.cast(core.round(x), ms.int32), core.cast(x * 10.0, ms.int32), 0
+    ),
+    (tensor(90),),
+)
 CASES["cumprod of a long axis"] = (
     lambda x: core.cumprod(x * 0.1 + 1.0, 0, False, False),
     (tensor(400, 2),),

@@ -275,6 +275,69 @@ def cumprod_cases() -> Iterator[Case]:
     yield Case("CumProd", "empty", lambda x: ops.cumprod(x, 0), lambda x: x.cumprod(0), ((0, 3),))
 
 
+def numpy_recurrence(
+    a: np.ndarray, b: np.ndarray, axis: int, exclusive: bool, reverse: bool
+) -> np.ndarray:
+    """y[i] = a[i] y[i - 1] + b[i], one element after the other; exclusive: y[i - 1] at i."""
+    a, b = (np.moveaxis(np.asarray(x), axis, 0)[:: -1 if reverse else 1] for x in (a, b))
+    results, y = [], np.zeros(b.shape[1:], b.dtype)
+    for factor, term in zip(a, b, strict=True):
+        before, y = y, factor * y + term
+        results.append(before if exclusive else y)
+    y = np.stack(results)[:: -1 if reverse else 1] if results else b
+    return np.moveaxis(y, 0, axis)
+
+
+def recurrence_cases() -> Iterator[Case]:
+    for axis in (0, 1, -1):
+        for exclusive in (False, True):
+            for reverse in (False, True):
+                yield Case(
+                    "LinearRecurrence",
+                    f"{axis}-{exclusive}-{reverse}",
+                    lambda a, b, x=axis, e=exclusive, r=reverse: _core.ops.linear_recurrence(
+                        a, b, x, e, r
+                    ),
+                    lambda a, b, x=axis, e=exclusive, r=reverse: numpy_recurrence(a, b, x, e, r),
+                    ((2, 3), (2, 3)),
+                )
+    for shape, axis in (((3, 2, 9), 0), ((2, 17), 1), ((0, 3), 0), ((2, 1), 1)):
+        yield Case(
+            "LinearRecurrence",
+            f"{shape}-{axis}",
+            lambda a, b, x=axis: _core.ops.linear_recurrence(a, b, x),
+            lambda a, b, x=axis: numpy_recurrence(a, b, x, False, False),
+            (shape, shape),
+            order=2,
+        )
+    for shape, axis in (((40, 300), 0), ((300, 40), 1), ((20, 30, 4), 1), ((2000,), 0)):
+        for reverse in (False, True):
+            yield Case(
+                "LinearRecurrence",
+                f"big-{shape}-{axis}-{reverse}",
+                lambda a, b, x=axis, r=reverse: ops.linear_recurrence(a * 0.25, b, x, reverse=r),
+                lambda a, b, x=axis, r=reverse: numpy_recurrence(a * 0.25, b, x, False, r),
+                (shape, shape),
+                order=0,
+            )
+    yield Case(
+        "LinearRecurrence", "broadcast",
+        lambda a, b: ops.linear_recurrence(a, b, 1),
+        lambda a, b: numpy_recurrence(np.broadcast_to(a, (3, 4)), b, 1, False, False),
+        ((4,), (3, 4)))  # fmt: skip
+    for reverse in (False, True):
+        yield Case(
+            "LinearRecurrence", f"initial-{reverse}",
+            lambda b, y, r=reverse: ops.linear_recurrence(0.5, b, 1, y, r),
+            lambda b, y, r=reverse: numpy_recurrence(
+                np.full((3, 4), 0.5, b.dtype),
+                np.concatenate([b[:, :3], b[:, 3:] + y / 2], 1)
+                if r
+                else np.concatenate([b[:, :1] + y / 2, b[:, 1:]], 1),
+                1, False, r),
+            ((3, 4), (3, 1)), order=2)  # fmt: skip
+
+
 def moving(
     op: str, label: str, run: Callable[..., Any], reference: Callable[..., Any], *shapes: Shape
 ) -> Case:
@@ -553,6 +616,7 @@ CASES: list[Case] = [
     *cumsum_cases(),
     *fourier_cases(),
     *cumprod_cases(),
+    *recurrence_cases(),
     *shape_cases(),
     *joining_cases(),
     *index_cases(),
