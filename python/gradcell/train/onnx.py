@@ -545,6 +545,40 @@ def _cumsum(e: _Exporter, n: Node) -> str:
     )
 
 
+def _linear_recurrence(e: _Exporter, n: Node) -> str:
+    """A Scan, whose body is one step."""
+    flags, info, node = n["attributes"], e.helper.make_tensor_value_info, e.helper.make_node
+    axis, back, kind = flags["axis"], int(flags["reverse"]), e.types[n["dtype"].name]
+    one = [d for k, d in enumerate(n["shape"]) if k != axis]
+    before, factor, term, product, after, result = (
+        e._fresh(word) for word in ("before", "factor", "term", "product", "after", "result")
+    )
+    steps = [
+        node("Mul", [factor, before], [product]),
+        node("Add", [product, term], [after]),
+        node("Identity", [before if flags["exclusive"] else after], [result]),
+    ]
+    body = e.helper.make_graph(
+        steps,
+        "step",
+        [info(name, kind, one) for name in (before, factor, term)],
+        [info(name, kind, one) for name in (after, result)],
+    )
+    begin = e.op("Expand", e.number(0, n), e.shape(one))
+    return e.outputs(
+        2,
+        "Scan",
+        begin,
+        *e.inputs(n),
+        body=body,
+        num_scan_inputs=2,
+        scan_input_axes=[axis] * 2,
+        scan_input_directions=[back] * 2,
+        scan_output_axes=[axis],
+        scan_output_directions=[back],
+    )[1]
+
+
 def _gather(e: _Exporter, n: Node) -> str:
     return e.op("Gather", *e.inputs(n), axis=n["attributes"]["axis"])
 
@@ -614,6 +648,7 @@ _RULES: dict[str, Callable[[_Exporter, Node], str]] = {
     "ArgMax": _arg("ArgMax"),
     "ArgMin": _arg("ArgMin"),
     "CumSum": _cumsum,
+    "LinearRecurrence": _linear_recurrence,
     "Gather": _gather,
     "ScatterAdd": _scatter_add,
 }

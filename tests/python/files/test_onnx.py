@@ -103,6 +103,10 @@ CASES = [
     *[(f"sample {part}", lambda a, b, part=part: sampled(part, a, b),
        [DRAW.standard_normal(shape).astype(np.float32) for shape in shapes])
       for part, (shapes, _) in SAMPLES.items()],
+    *[(f"recurrence {axis} {exclusive} {reverse}",
+       lambda x, how=(axis, exclusive, reverse): _core.ops.linear_recurrence(x, x * 2.0, *how), [X])
+      for axis in (0, 1) for exclusive in (False, True) for reverse in (False, True)],
+    ("recurrence of numbers", lambda x: ops.linear_recurrence(0.5, x), [X[0]]),
     ("pooling's gradient", lambda x: ms.grad(lambda y: (ops.max_pool2d(y, 2, 1) ** 2).sum())(x),
      [DRAW.standard_normal((2, 3, 5, 5)).astype(np.float32)]),
     ("pooling's tangent", lambda x: ms.jvp(lambda y: ops.max_pool2d(y, 3, 2), x, x * 2)[1],
