@@ -69,12 +69,27 @@ def test_the_order_of_threads_and_blocks_is_free(name: str, batch: Batch) -> Non
 
 
 #: With two warps a row.
-TWO_WARPS = ("layer norm of long rows", "argmax of a long axis", "long sums of long rows [1]")
+TWO_WARPS = (
+    "layer norm of long rows", "argmax of a long axis", "long sums of long rows [1]",
+    "recurrence of (3, 1100) along 1 False False", "recurrence of (1000,) along 0 True True",
+)  # fmt: skip
 THREADED = [
     n
     for n in CASES
     if n.startswith(
-        ("softmax", "layer", "long", "arg", "arrays", "reduce_m", "PINN", "MLP", "loss", "cum")
+        (
+            "softmax",
+            "layer",
+            "long",
+            "arg",
+            "arrays",
+            "reduce_m",
+            "PINN",
+            "MLP",
+            "loss",
+            "cum",
+            "recur",
+        )
     )
     and n != "long sums [1]"  # 3000 rows: as many barriers as the rest together
 ]
