@@ -148,7 +148,10 @@ struct Product {
     parallel_if(m * n * k >= kParallelWork, static_cast<int>(tasks), body);
   }
 
-  bool wanted(int64_t row, int64_t tile) const { return (tile + 1) * R > row + below; }
+  /// How many of `rows` rows from `row` have something in a tile that is wanted.
+  int64_t wanted(int64_t row, int64_t rows, int64_t tile) const {
+    return std::clamp<int64_t>((tile + 1) * R - row - below, 0, rows);
+  }
 
   int columns(int64_t tile) const { return static_cast<int>(std::min<int64_t>(R, n - tile * R)); }
 
@@ -249,9 +252,8 @@ struct Product {
       const int64_t slab = slab_rows();
       for (int64_t row = 0; row < m; row += slab)
         for (int64_t t = first; t < last; ++t)
-          if (wanted(row, t))
-            multiply(row, std::min(slab, m - row), left + row * ld_left, t,
-                     x + (t - first) * R * k);
+          if (const int64_t rows = wanted(row, std::min(slab, m - row), t); rows > 0)
+            multiply(row, rows, left + row * ld_left, t, x + (t - first) * R * k);
     });
   }
 
@@ -274,10 +276,11 @@ struct Product {
     slab = slab / 12 * 12;
     for_each(ceil_div(m, slab) * across, [&](int task, int) {
       const int64_t row = task / across * slab, rows = std::min(slab, m - row);
-      if (!wanted(row, task % across + at_once - 1)) return;
+      if (wanted(row, rows, task % across + at_once - 1) == 0) return;
       const T* w = slab_of_a(row, rows, a_as_it_lies ? nullptr : kept<T, Own>(slab * ld_left));
       for (int64_t i = 0, tile = task % across; i < at_once; ++i, ++tile)
-        if (wanted(row, tile)) multiply(row, rows, w, tile, x + tile * R * k);
+        if (const int64_t some = wanted(row, rows, tile); some > 0)
+          multiply(row, some, w, tile, x + tile * R * k);
     });
   }
 
