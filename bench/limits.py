@@ -2,6 +2,7 @@
 
     python bench/limits.py                   all steady cases of compare, networks, laplacian, transforms
     python bench/limits.py --cases mlp gpt   parts of a case's name
+    python bench/limits.py --gauss-newton    a step of least squares in float64, and its parts
 
 First the limits are measured: multiplications and additions a second in large products (the best of
 gradcell's and NumPy's, which is OpenBLAS), bytes a second between memory and processor, and
@@ -16,7 +17,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -27,6 +27,8 @@ import laplacian
 import steps
 from cases import Case, all_cases
 from networks import network_cases
+from solve import clock
+from solve_problems import PROBLEMS
 from transforms import transform_cases
 
 #: Elements of the arrays that functions are measured with: they stay in the second-level cache.
@@ -38,13 +40,14 @@ FUNCTIONS = ("Exp", "Log", "Sin", "Cos", "Tanh", "Sigmoid", "Erf", "Sqrt", "Rsqr
 
 
 def best(run: Callable[[], Any], seconds: float = 0.3) -> float:
-    """Seconds of the fastest run."""
+    """Seconds of the fastest run; on one thread those of the processor."""
     run()
-    found, end = [], time.perf_counter() + seconds
-    while len(found) < 3 or time.perf_counter() < end:
-        begin = time.perf_counter()
+    now = clock()
+    found, end = [], now() + seconds
+    while len(found) < 3 or now() < end:
+        begin = now()
         run()
-        found.append(time.perf_counter() - begin)
+        found.append(now() - begin)
     return min(found)
 
 
@@ -127,13 +130,61 @@ def steps_of(words: list[str]) -> list[Case]:
     return [c for c in found if not words or any(w.lower() in c.name.lower() for w in words)]
 
 
+def gauss_newton(machine: Machine) -> list[str]:
+    """Milliseconds of a step for Helmholtz's equation and of its parts by themselves, beside half of the
+    multiplications of J'J and those of Cholesky's factor at the machine's rate."""
+    problem = PROBLEMS["helmholtz-4"](0)
+    points = problem.points(np.random.default_rng(0))
+    solver = gc.GaussNewton(problem.residuals, problem.parameters, weights=problem.weights)
+    blocks, given = solver.blocks, solver.blocks.given(points)
+    apart = blocks.rows_apart(given)
+    nodes = gc._core.ops
+    make = gc.jit(lambda p: nodes.concat(blocks.jacobian(p, apart), 0))
+    square = gc.jit(lambda j: nodes.matmul(j, j, True))
+    factor = gc.jit(lambda a: nodes.cholesky_factor(a, False))
+    bend = gc.jit(lambda d, p: blocks.second(d, p))
+    losses = gc.jit(lambda p: blocks.vector(p))
+    jacobian = make(given)
+    n, size = jacobian.shape
+    matrix = square(jacobian).asnumpy()
+    damped = gc.Tensor(matrix + 1e-3 * matrix.max() * np.eye(size))
+    direction = gc.Tensor(np.full(size, 1e-3))
+    parts = {
+        "whole step": lambda: solver.step(*points),
+        "Jacobian": lambda: make(given),
+        "J'J": lambda: square(jacobian),
+        "Cholesky's factor": lambda: factor(damped),
+        "second derivative along the direction": lambda: bend(direction, given),
+        "residuals at a trial step": lambda: losses(given),
+    }
+    found = {name: best(run, 1.0) for name, run in parts.items()}
+    rate = machine.operations("float64")
+    limits = {"J'J": n * size**2 / rate, "Cholesky's factor": size**3 / 3 / rate}
+    limits["whole step"] = sum(limits.values())
+    lines = [
+        f"A Gauss-Newton step, {n:,} residuals, {size:,} parameters",
+        "",
+        "| part | ms | at the limit | ratio |",
+        "|---|---|---|---|",
+    ]
+    for name, seconds in found.items():
+        limit = limits.get(name)
+        beside = f"{1e3 * limit:.1f} | {seconds / limit:.2f}" if limit else "| "
+        lines.append(f"| {name} | {1e3 * seconds:.2f} | {beside} |")
+    return lines
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--cases", nargs="*", default=[], help="parts of their names")
+    parser.add_argument("--gauss-newton", action="store_true", help="a step of it alone")
     options = parser.parse_args()
     machine = Machine()
     rates = [f"{d} {machine.operations(d) / 1e9:.0f}" for d in ("float32", "float64", "bfloat16")]
     print(f"products: {', '.join(rates)} GFLOPS; memory: {machine.bandwidth / 1e9:.1f} GB/s")
+    if options.gauss_newton:
+        print("\n".join(gauss_newton(machine)))
+        return 0
     print("| step | ms | at the limit | products | functions | memory | share |")
     print("|---|---|---|---|---|---|---|")
     for case in steps_of(options.cases):
