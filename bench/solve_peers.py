@@ -9,6 +9,7 @@ import contextlib
 import io
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -32,9 +33,9 @@ def measured(peer: str, problem: str, seed: int, seconds: float | None) -> dict[
     command = [sys.executable, __file__, peer, problem, str(seed), str(seconds or 1e9)]
     names = ("OMP", "OPENBLAS", "MKL", "GRADCELL")
     one = {f"{name}_NUM_THREADS": "1" for name in names} | {"DDE_BACKEND": "pytorch"}
-    out = subprocess.run(command, env={**os.environ, **one}, capture_output=True, text=True)
+    out = subprocess.run(command, env={**os.environ, **one}, stdout=subprocess.PIPE, text=True)
     if out.returncode:
-        raise RuntimeError(f"{peer}, {problem}, seed {seed}:\n{out.stderr[-3000:]}")
+        raise RuntimeError(f"{peer}, {problem}, seed {seed} failed, as said above")
     return json.loads(out.stdout.splitlines()[-1])  # type: ignore[no-any-return]
 
 
@@ -190,11 +191,14 @@ def deepxde(name: str, seed: int, course: Callable[[Problem], Any]) -> tuple[int
 
         class Seen(dde.callbacks.Callback):  # type: ignore[misc]
             def on_epoch_end(self) -> None:
-                seen.watch()
+                known = len(seen.points)
+                model.stop_training = seen.watch()
+                if os.environ.get("SOLVE_PRINT") and len(seen.points) > known:
+                    print(model.train_state.step, *seen.points[-1], file=sys.stderr, flush=True)
 
         model.compile("adam", lr=1e-3)
         model.train(iterations=setting.adam, display_every=10**9, callbacks=[Seen()])
-        if setting.lbfgs:
+        if setting.lbfgs and not model.stop_training:
             model.compile("L-BFGS")
             model.train(display_every=10**9, callbacks=[Seen()])
         seen.next = 0.0
@@ -348,11 +352,13 @@ def main() -> None:
     parser.add_argument("seed", type=int)
     parser.add_argument("seconds", type=float)
     given = parser.parse_args()
-    # One CPU for all that it starts: XLA has no other way to one thread.
-    os.sched_setaffinity(0, {sorted(os.sched_getaffinity(0))[-1]})
+    if given.peer == "jax":  # one CPU for all that it starts: XLA has no other way to one thread
+        os.sched_setaffinity(0, {sorted(os.sched_getaffinity(0))[-1]})
 
     def course(problem: Problem) -> Any:
         problem.seconds = min(problem.seconds, given.seconds)
+        # What a run that is told to end had reached counts.
+        signal.signal(signal.SIGTERM, lambda *_: setattr(problem, "seconds", 0.0))
         return Course(problem, full=given.peer == "deepxde")
 
     find = deepxde if given.peer == "deepxde" else jax_twin
