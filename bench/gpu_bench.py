@@ -157,7 +157,7 @@ def recurrent(steps: int) -> tuple[Callable[..., Any], list[Tensor]]:
     ]
 
 
-#: Cases that are one kernel for a narrow network, unless they are planned without.
+#: Cases with a narrow network that can be one kernel.
 NARROW = (
     "PINN training step", "narrow MLP", "Burgers, nn.Dense 8x20", "the same, 10^6 points",
     "Burgers, nn.Dense 4x64",
@@ -283,7 +283,7 @@ def main() -> int:
     parser.add_argument("--no-tiles", action="store_true", help="narrow networks by products")
     parser.add_argument("--cases", nargs="*", default=[], help="parts of the names of cases")
     options = parser.parse_args()
-    _core.weigh_cuda_plans(tiles=not options.no_tiles)
+    _core.weigh_cuda_plans(tiles=False if options.no_tiles else None)
     if not options.cpu:
         ms.set_context(device_target="GPU")
     record: dict[str, Any] = {"machine": platform.machine(), "scale": options.scale}

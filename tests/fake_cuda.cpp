@@ -10,7 +10,7 @@
 //
 // Environment: FAKE_CUDA_VERSION (13000), FAKE_CUDA_DEVICES (1), FAKE_CUDA_MEMORY in bytes of each
 // device (1 GiB), FAKE_CUDA_CAPABILITY (90), FAKE_CUDA_REFUSE_CAPTURE, FAKE_CUDA_REFUSE_UPDATES,
-// FAKE_CUDA_REFUSE_CONTEXT_EVENTS,
+// FAKE_CUDA_REFUSE_CONTEXT_EVENTS, FAKE_CUDA_MULTIPROCESSORS (132),
 // FAKE_NVRTC_ARCHS
 // ("75 80 90 100"), FAKE_CUDA_COUNTS: a file that what happened is written to in the end,
 // FAKE_CUDA_SIZES: one that gets the bytes of each allocation.
@@ -82,7 +82,7 @@ struct Module {
 int launch_of(void* function, unsigned gx, unsigned bx, unsigned by, unsigned shared,
               void** parameters, Call& call);
 constexpr unsigned kNoTiming = 2;
-constexpr int kMajor = 75, kMinor = 76, kMostShared = 97, kMostDynamic = 8;
+constexpr int kMultiprocessors = 16, kMajor = 75, kMinor = 76, kMostShared = 97, kMostDynamic = 8;
 
 /// CUDA_KERNEL_NODE_PARAMS_v2
 struct KernelNode {
@@ -112,6 +112,8 @@ API cuDeviceGetAttribute(int* v, int attribute, int) {
   const long capability = setting("FAKE_CUDA_CAPABILITY", 90);
   if (attribute == kMajor) return *v = static_cast<int>(capability / 10), 0;
   if (attribute == kMinor) return *v = static_cast<int>(capability % 10), 0;
+  if (attribute == kMultiprocessors)
+    return *v = static_cast<int>(setting("FAKE_CUDA_MULTIPROCESSORS", 132)), 0;
   if (attribute != kMostShared) return kInvalid;
   return *v = (capability >= 90 ? 227 : capability >= 80 ? 163 : 64) << 10, 0;
 }

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -31,11 +30,10 @@ RATES = {
     "TF32": (370e12, 124e12),
     "bfloat16": (740e12, 248e12),
 }
-#: Multiprocessors, their clock, and the cycles of a tile of a narrow network's kernel by
-#: tools/sass_cycles.py: rows, with all that it reads in the L1 cache but sums, and with weights in the
-#: L2 cache too.
-MULTIPROCESSORS, CLOCK = 132, 1.98e9
-TILES = {"8 x 20": (32, 72_183, 81_203), "4 x 64": (16, 72_649, 96_220)}
+#: The clock, and the cycles of a tile of a narrow network's kernel by tools/sass_cycles.py: with all that it
+#: reads in the L1 cache but sums, and with weights in the L2 cache too.
+CLOCK = 1.98e9
+TILES = {"8 x 20": (72_183, 81_203), "4 x 64": (72_649, 96_220)}
 
 
 class Found(NamedTuple):
@@ -50,7 +48,6 @@ class Case(NamedTuple):
     make: Callable[[], tuple[Callable[..., Any], list[Tensor]]]
     dtype: str = "float32"
     tiles: str = ""  # of TILES
-    rows: int = 0
 
 
 def zeros(*shape: int) -> Tensor:
@@ -212,9 +209,7 @@ CASES["LSTM 64 to 128, batch 32, 1,000 steps"] = Case(lstm)
 for _name, _layers in (("8 x 20", [20] * 8), ("4 x 64", [64] * 4), ("4 x 128", [128] * 4)):
     for _points in (10_000, 1_000_000):
         CASES[f"Burgers' equation, {_name}, {_points:,} points"] = Case(
-            lambda w=_layers, p=_points: burgers(w, p),
-            tiles=_name if _name in TILES else "",
-            rows=_points,
+            lambda w=_layers, p=_points: burgers(w, p), tiles=_name
         )
 
 
@@ -234,13 +229,12 @@ def seconds(steps: list[dict[str, Any]], case: Case) -> tuple[float, float, floa
         rate = RATES[case.dtype][0 if "matmul" in step else 1]
         bytes_moved = (step["bytes_read"] + step["bytes_written"]) / MEMORY
         low = high = max(bytes_moved, step["flops"] / rate)
-        if step.get("shared", (0, 0))[1]:  # a narrow network's
-            if not case.tiles:
-                raise ValueError("the cycles of this network's tiles are not known")
-            rows, quick, slow = TILES[case.tiles]
-            # A block a multiprocessor: each takes as many tiles as there are rounds.
-            rounds = math.ceil(case.rows / rows / min(MULTIPROCESSORS, step["grid"]))
-            low, high = (max(low, rounds * cycles / CLOCK) for cycles in (quick, slow))
+        if (
+            "tile" in step
+        ):  # a narrow network's: tiles after each other, and the planner's own guess
+            rounds, cycles = step["tile"]
+            each = TILES.get(case.tiles, (cycles / rounds,) * 2)
+            low, high = (max(low, rounds * cycles / CLOCK) for cycles in each)
         least, most = least + low + LAUNCH, most + high + LAUNCH
         operations += step["flops"]
     return least, most, operations

@@ -1,7 +1,7 @@
 // What the CUDA planner makes of a trace, to look at with or without a GPU.
 #include "bind/bind.h"
+#include "cuda/costs.h"
 #include "cuda/cuda_plan.h"
-#include "cuda/fuse/costs.h"
 #include "cuda/run/device.h"
 #include "cuda/run/engine.h"
 #include "cuda/run/nccl.h"
@@ -66,6 +66,7 @@ py::dict step(const cuda::CudaPlan& plan, const cuda::Step& s, const Kernels& ke
     d["arguments"] = arguments;
     d["segments"] = s.segments;
     d["shared"] = py::make_tuple(s.shared_bytes, s.shared_row_bytes);
+    if (s.tile_rounds > 0) d["tile"] = py::make_tuple(s.tile_rounds, s.tile_cycles);
   } else if (s.loop >= 0) {
     d["loop"] = listing(plan.loops[static_cast<size_t>(s.loop)], kernels);
   } else if (s.passage) {
@@ -112,6 +113,7 @@ py::dict step(const cuda::CudaPlan& plan, const cuda::Step& s, const Kernels& ke
   d["bytes_read"] = s.bytes_read;
   d["bytes_written"] = s.bytes_written;
   d["flops"] = s.flops;
+  d["instructions"] = s.instructions;
   d["stage"] = s.stage;
   d["location"] = location_text(s.location);
   return d;
@@ -226,28 +228,33 @@ void bind_cuda(py::module_& m) {
       "Whether float32 products and convolutions on a GPU may be computed in TF32.");
   m.def(
       "plan_for_cuda",
-      [](int capability, size_t shared_bytes, bool cudnn) {
-        g_target = {capability, shared_bytes, cudnn};
+      [](int capability, size_t shared_bytes, bool cudnn, int multiprocessors) {
+        require(multiprocessors > 0, ErrorKind::Value, "a GPU has multiprocessors");
+        g_target = {capability, shared_bytes, cudnn, multiprocessors};
       },
       py::arg("capability") = cuda::Target{}.capability,
       py::arg("shared_bytes") = cuda::Target{}.shared_bytes,
       py::arg("cudnn") = cuda::Target{}.cudnn,
+      py::arg("multiprocessors") = cuda::Target{}.multiprocessors,
       "Which GPU cuda_plan() plans for where none is in use: its compute capability (90: sm_90), "
-      "the bytes of shared memory that a block can have, and whether cuDNN computes large "
-      "convolutions.");
+      "the bytes of shared memory that a block can have, whether cuDNN computes large "
+      "convolutions, and how many multiprocessors there are.");
   m.def("look_for_written_attention", look_for_written_attention, py::arg("wanted"),
         "Whether softmax(q k') v becomes attention's op, as on a CPU; returns whether it did.");
   m.def(
       "weigh_cuda_plans",
-      [](double launch, double instructions, bool tiles) {
-        cuda::weigh({launch, instructions, tiles});
+      [](double launch, double instructions, std::optional<bool> tiles) {
+        cuda::weigh({launch, instructions,
+                     !tiles   ? cuda::Tiles::WhereQuicker
+                     : *tiles ? cuda::Tiles::Always
+                              : cuda::Tiles::Never});
         clear_plan_cache();
       },
       py::arg("launch") = cuda::Weights{}.launch,
-      py::arg("instructions") = cuda::Weights{}.instructions,
-      py::arg("tiles") = cuda::Weights{}.tiles,
+      py::arg("instructions") = cuda::Weights{}.instructions, py::arg("tiles") = py::none(),
       "What plans for a GPU weigh: the bytes that a launch is worth, the instructions a byte; and "
-      "whether a narrow network may be one kernel.");
+      "whether narrow networks are kernels of their own: where that is quicker, unless it is "
+      "said.");
   m.def(
       "cuda_driver_info",
       [] {

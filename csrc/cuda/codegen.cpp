@@ -1,10 +1,12 @@
 // graph -> CudaPlan: fusion, buffers, kernels' text in launch order, liveness.
 #include <algorithm>
 #include <atomic>
+#include <functional>
 #include <map>
+#include <set>
 
+#include "cuda/costs.h"
 #include "cuda/fuse/attention_tiles.h"
-#include "cuda/fuse/costs.h"
 #include "cuda/fuse/epilogues.h"
 #include "cuda/fuse/narrow_products.h"
 #include "cuda/fuse/product_joins.h"
@@ -12,10 +14,12 @@
 #include "cuda/join/reduction_joins.h"
 #include "cuda/join/row_joins.h"
 #include "cuda/join/segments.h"
+#include "cuda/plan_time.h"
 #include "cuda/write/kernel_writers.h"
 #include "cuda/write/tile_writer.h"
 #include "ops/ops.h"
 #include "plan/arena.h"
+#include "plan/costs.h"
 #include "plan/planner.h"
 
 namespace gradcell::cuda {
@@ -98,11 +102,12 @@ struct Scheme {
   double cost = 0;
 };
 
-Scheme scheme_of(PlanGraph graph, const Target& target) {
+/// `others`: of find_tile_regions().
+Scheme scheme_of(PlanGraph graph, const Target& target, const std::set<int64_t>& others) {
   Scheme s;
   s.graph = std::move(graph);
   const Graph& g = s.graph.graph;
-  s.tiles = find_tile_regions(s.graph, target.shared_bytes);
+  s.tiles = find_tile_regions(s.graph, target, others);
   s.fusion = fuse(g, s.graph.roots, s.tiles, target);
   s.sums = sums_of_products(g, s.graph.roots, s.fusion);
   s.ends = ends_of_convolutions(g, s.graph.roots, target, s.fusion);
@@ -130,25 +135,31 @@ Scheme scheme_of(PlanGraph graph, const Target& target) {
 }
 
 /// The cheapest scheme of all ways in which products by a column or two can be computed.
-Scheme cheapest_scheme(PlanGraph graph, const Target& target) {
-  Scheme first = scheme_of(std::move(graph), target), best;
+Scheme cheapest_scheme(PlanGraph graph, const Target& target, const std::set<int64_t>& others) {
+  Scheme first = scheme_of(std::move(graph), target, others), best;
   best.cost = first.cost;
   const NarrowWays all = narrow_ways(first.graph.graph, first.tiles);
   for (const NarrowWays ways : {NarrowWays{true, false}, {false, true}, {true, true}}) {
     if (ways.along > all.along || ways.over > all.over) continue;
     auto rewritten = without_narrow_products(first.graph, first.tiles, ways);
     if (!rewritten) continue;
-    Scheme other = scheme_of(*std::move(rewritten), target);
+    Scheme other = scheme_of(*std::move(rewritten), target, others);
     if (other.cost < best.cost) best = std::move(other);
   }
   return best.cost < first.cost ? std::move(best) : std::move(first);
 }
 
+/// The quickest of the plans that have narrow networks as kernels or as products. Those with the
+/// same number of rows are the one or the other together. `again`: makes the same graph.
+CudaPlan quickest(PlanGraph graph, const std::function<PlanGraph()>& again, Module& module,
+                  bool wide, const Target& target);
+
 class CudaPlanner {
  public:
-  CudaPlanner(PlanGraph c, Module& module, bool wide, const Target& target)
+  CudaPlanner(PlanGraph c, Module& module, bool wide, const Target& target,
+              const std::set<int64_t>& others)
       : target_(target),
-        scheme_(cheapest_scheme(with_channels_last(std::move(c), target), target)),
+        scheme_(cheapest_scheme(with_channels_last(std::move(c), target), target, others)),
         c_(scheme_.graph),
         module_(module),
         g_(c_.graph),
@@ -181,6 +192,13 @@ class CudaPlanner {
     place_temporaries(join_products(plan_));
     plan_.wide = in_.wide;
     return std::move(plan_);
+  }
+
+  /// The numbers of rows of its narrow networks, and how long the kernels of each take.
+  std::map<int64_t, double> tile_cycles() const {
+    std::map<int64_t, double> found;
+    for (const TileRegion& t : tiles_.all) found[t.region.rows] += t.cost.cycles;
+    return found;
   }
 
  private:
@@ -228,7 +246,7 @@ class CudaPlanner {
     tile_made_[number] = 1;
     const int32_t stage = f_.node[id].stage;
     std::vector<TileSums> sums = tile_sums(tile.region);
-    for (TileSums& s : sums) s.partial = temporary(partial_bytes(tile.region, s));
+    for (TileSums& s : sums) s.partial = temporary(partial_bytes(tile, s));
     add(write_tile(in_, stage, tile, sums));
     for (const TileSums& s : sums) add(write_tile_sums(in_, stage, tile, s));
   }
@@ -291,8 +309,8 @@ class CudaPlanner {
   /// One step for all results of a loop.
   void make_loop(const std::vector<NodeId>& results) {
     FramedLoop framed = frame_loop(g_, results);
-    PlanGraph graph = plan_graph(framed.body, framed.live, framed.roots, {}, true);
-    CudaPlan body = CudaPlanner(std::move(graph), module_, in_.wide, target_).run();
+    auto make = [&] { return plan_graph(framed.body, framed.live, framed.roots, {}, true); };
+    CudaPlan body = quickest(make(), make, module_, in_.wide, target_);
     require(body.constants.empty(), ErrorKind::Runtime, "planning: constants in a loop's body");
     Step step;
     step.loop = static_cast<int>(plan_.loops.size());
@@ -532,6 +550,28 @@ class CudaPlanner {
   std::map<NodeId, std::vector<NodeId>> attended_with_;  ///< sums of one kernel, by each
 };
 
+/// As products a network takes a launch for each of two at least, and one between them.
+constexpr double kWorthTrying = 3 * kLaunchCycles;
+
+CudaPlan quickest(PlanGraph graph, const std::function<PlanGraph()>& again, Module& module,
+                  bool wide, const Target& target) {
+  const Module before = module;
+  std::set<int64_t> others;
+  CudaPlanner planner(std::move(graph), module, wide, target, others);
+  CudaPlan best = planner.run();
+  for (const auto& [rows, cycles] : planner.tile_cycles()) {
+    if (cycles <= kWorthTrying || weights().tiles == Tiles::Always) continue;
+    others.insert(rows);
+    Module its = before;
+    CudaPlan other = CudaPlanner(again(), its, wide, target, others).run();
+    if (cycles_of(other, target) < cycles_of(best, target))
+      best = std::move(other), module = std::move(its);
+    else
+      others.erase(rows);
+  }
+  return best;
+}
+
 }  // namespace
 
 std::string CudaPlan::source() const {
@@ -556,10 +596,11 @@ bool tf32_allowed() { return g_allow_tf32; }
 
 CudaPlan make_cuda_plan(const Graph& g, std::span<const NodeId> live, std::span<const NodeId> roots,
                         std::span<const NodeId> cuts, const Target& target) {
-  PlanGraph graph = plan_graph(g, live, roots, cuts, true);
+  auto make = [&] { return plan_graph(g, live, roots, cuts, true); };
+  PlanGraph graph = make();
   const bool wide = is_wide(graph.graph);
   Module module;
-  CudaPlan plan = CudaPlanner(std::move(graph), module, wide, target).run();
+  CudaPlan plan = quickest(std::move(graph), make, module, wide, target);
   plan.kernels = std::move(module.kernels);
   plan.uses_status = module.uses_status;
   plan.prelude = prelude_text(wide);

@@ -93,7 +93,12 @@ struct Step {
   size_t nodes = 0;       ///< of the graph, that the step computes
   size_t bytes_read = 0;  ///< that must come from memory: each buffer once
   size_t bytes_written = 0;
-  int64_t flops = 0;  ///< additions and multiplications of its products
+  int64_t flops = 0;         ///< additions and multiplications of its products
+  int64_t instructions = 0;  ///< about so many, of elementwise nodes
+  /// Of a narrow network's kernel: how many cycles it is thought to take, as many as this number of
+  /// tiles after each other.
+  double tile_cycles = 0;
+  int64_t tile_rounds = 0;
   int32_t stage = 0;  ///< steps run in their order; a lower stage never needs a higher one
   Location location;
   size_t dynamic_bytes() const { return shared_bytes + shared_row_bytes * (block_x | 1); }
@@ -132,6 +137,7 @@ struct Target {
   int capability = 90;              ///< sm_90
   size_t shared_bytes = 227 << 10;  ///< that a block can have
   bool cudnn = false;               ///< large convolutions are cuDNN's
+  int multiprocessors = 132;
 };
 
 /// Whether float32 products of later plans are computed in TF32: 10 bits of mantissa, several times

@@ -43,6 +43,45 @@ inline constexpr double kTransferredRowNs = 0.3;  ///< a load or store of one ro
 inline constexpr double kClearedByteNs = 0.15;    ///< of an accumulator: cleared, reduced, merged
 inline constexpr double kCallElementNs = 1;       ///< of a call's result, whatever the call does
 
+// Of a GPU: what decides whether a narrow network is one kernel or several products.
+
+/// A multiprocessor. Bytes that memory moves for each in one of its cycles: 16.5 on an H200 (4.3
+/// TB/s, what a copy reaches, 132 of them at 1.98 GHz), 12 on an A100 (1.8 TB/s, 108 at 1.41), 5 on
+/// a T4 (0.28 TB/s, 40 at 1.59).
+inline constexpr double kBytesPerCycle = 16;
+/// Cycles of a launch in a graph, with the start and end of its kernel: 2 us at 1.98 GHz. A guess;
+/// tools/predict_gpu.py has the same.
+inline constexpr double kLaunchCycles = 4000;
+/// Multiply-adds a cycle of the library's products: three quarters of the data sheet of an H200
+/// (67, 495 and 990 10^12 operations a second, 67 of float64 by tensor cores).
+struct ProductRates {
+  double float64 = 96, float32 = 96, tf32 = 700, half = 1400;
+  /// What the shorter and the longer side of a result are rounded up to: smaller tiles of the
+  /// library read more than they multiply.
+  int64_t shorter = 64, longer = 32;
+};
+inline constexpr ProductRates kProductRates;
+
+/// The kernel of a narrow network, in cycles of one of its threads: fitted to what
+/// tools/sass_cycles.py finds in 18 kernels for sm_90, of 8 to 128 columns, of first and second
+/// order (it has 270 cycles for the L2 cache, where sums are, 38 for the L1, 30 for shared memory).
+/// tests/python/cuda/test_cuda_cycles.py compares the two.
+struct TileCosts {
+  double phase = 290;        ///< a barrier, and what waits on both sides of it
+  double instruction = 2.6;  ///< of an element, with its loads and stores in shared memory
+  double call = 60, term = 8, slot = 1.1;      ///< multiply-adds: each term, each of product_cost()
+  double warp_call = 300, warp_slot = 1.35;    ///< by tensor cores: each of product_cost()
+  double sum = 500, sum_row = 68;              ///< a gradient: its sums once, each row
+  double warp_sum = 290, warp_sum_slot = 1.9;  ///< by tensor cores: each of OuterJobs
+  double row_sum = 320, row_sum_feature = 16;  ///< a sum over rows, and each column
+  double copied = 160, cleared = 5;            ///< a weight or a sum of a block, by all threads
+  double issuing = 0.4;  ///< of a warp's cycles it issues in: 0.2 to 0.45 in those kernels
+  /// Registers of a multiprocessor, and about how many a thread has (139 to 236 of those kernels by
+  /// NVRTC 13.5). Bytes of shared memory that each block takes for the driver.
+  int64_t registers = 65536, thread_registers = 200, block_shared = 1024;
+};
+inline constexpr TileCosts kTileCosts;
+
 constexpr const ElementCost& element_cost(OpCost kind) {
   return kElementCosts[static_cast<size_t>(kind)];
 }

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "cuda/fuse/costs.h"
+#include "cuda/costs.h"
 #include "ops/ops.h"
 
 namespace gradcell::cuda {

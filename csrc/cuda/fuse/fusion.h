@@ -6,7 +6,7 @@
 // comes from lower stages.
 #pragma once
 
-#include "cuda/fuse/tile_regions.h"
+#include "cuda/tiles/tile_regions.h"
 
 namespace gradcell::cuda {
 

@@ -6,7 +6,7 @@
 
 #include <optional>
 
-#include "cuda/fuse/tile_regions.h"
+#include "cuda/tiles/tile_regions.h"
 
 namespace gradcell::cuda {
 

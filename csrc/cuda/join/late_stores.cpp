@@ -6,7 +6,7 @@
 #include <set>
 #include <tuple>
 
-#include "cuda/fuse/costs.h"
+#include "cuda/costs.h"
 #include "cuda/fuse/far_reads.h"
 #include "cuda/write/kernel_writers.h"
 #include "ops/ops.h"

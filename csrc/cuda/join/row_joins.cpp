@@ -4,7 +4,7 @@
 #include <map>
 #include <tuple>
 
-#include "cuda/fuse/costs.h"
+#include "cuda/costs.h"
 #include "ops/ops.h"
 
 namespace gradcell::cuda {

@@ -18,7 +18,8 @@ constexpr size_t kMaxNotes = 4;
 /// Bytes that may wait for all streams, where the driver cannot say when these are done.
 constexpr size_t kMostUnsafe = size_t{256} << 20;
 constexpr int kMajorOf = 75, kMinorOf = 76;  // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_*
-constexpr int kSharedOf = 97;  // CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN
+constexpr int kSharedOf = 97;           // CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN
+constexpr int kMultiprocessorsOf = 16;  // CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT
 
 /// Sizes in eighths of a power of two, so that shapes that vary a little find their blocks again.
 size_t rounded(size_t bytes) {
@@ -31,14 +32,15 @@ size_t rounded(size_t bytes) {
 
 DeviceProperties properties_of(int number) {
   const Driver& driver = Driver::get();
-  int device = 0, major = 0, minor = 0, shared = 0;
+  int device = 0, major = 0, minor = 0, shared = 0, multiprocessors = 0;
   driver.call(driver.cuDeviceGet, &device, number);
   char name[256] = {};
   driver.call(driver.cuDeviceGetName, name, sizeof name - 1, device);
   driver.call(driver.cuDeviceGetAttribute, &major, kMajorOf, device);
   driver.call(driver.cuDeviceGetAttribute, &minor, kMinorOf, device);
   driver.call(driver.cuDeviceGetAttribute, &shared, kSharedOf, device);
-  return {name, major * 10 + minor, static_cast<size_t>(shared)};
+  driver.call(driver.cuDeviceGetAttribute, &multiprocessors, kMultiprocessorsOf, device);
+  return {name, major * 10 + minor, static_cast<size_t>(shared), multiprocessors};
 }
 
 namespace {

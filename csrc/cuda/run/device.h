@@ -22,6 +22,7 @@ struct DeviceProperties {
   std::string name;
   int capability;       ///< 90: sm_90
   size_t shared_bytes;  ///< that a block can have
+  int multiprocessors;
 };
 /// Makes no context. Throws Runtime.
 DeviceProperties properties_of(int number);
@@ -40,7 +41,10 @@ class Device {
   int capability() const { return properties_.capability; }  ///< 90: sm_90
   size_t shared_bytes() const { return properties_.shared_bytes; }
   /// What plans have to know of it, and of the libraries that are there.
-  Target target() const { return {capability(), shared_bytes(), !library_paths().cudnn.empty()}; }
+  Target target() const {
+    return {capability(), shared_bytes(), !library_paths().cudnn.empty(),
+            properties_.multiprocessors};
+  }
   StreamHandle stream() const { return stream_; }
   /// Where graphs are captured: nothing ever runs on it, so that transfers of other threads are not
   /// recorded among a plan's steps.

@@ -5,7 +5,7 @@
 #include <map>
 
 #include "cuda/fuse/attention_tiles.h"
-#include "cuda/fuse/tile_products.h"
+#include "cuda/tiles/tile_products.h"
 #include "cuda/write/attention_text.h"
 
 namespace gradcell::cuda {

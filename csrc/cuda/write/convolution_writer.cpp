@@ -1,6 +1,6 @@
 // Convolutions in tiles (convolution.cuh). The text depends on the number of axes, on how tensors
 // lie and on dtypes; sizes are arguments, so that all layers of a network share a few kernels.
-#include "cuda/fuse/tile_products.h"
+#include "cuda/tiles/tile_products.h"
 #include "cuda/write/single_node_writer.h"
 
 namespace gradcell::cuda {

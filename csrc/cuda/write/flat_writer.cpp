@@ -198,7 +198,7 @@ std::vector<Written> write_segments(const WriterInputs& in, int32_t stage,
       if (!copy) {
         step.arguments.back().value += w.step.grid;
         w.step.grid += step.grid;
-        w.step.nodes += step.nodes;
+        w.step.nodes += step.nodes, w.step.instructions += step.instructions;
         w.step.bytes_written += step.bytes_written;
         w.step.location = step.location;
         for (auto [buffer, bytes] : parts[i].read)

@@ -15,7 +15,7 @@
 
 #include "cuda/cuda_plan.h"
 #include "cuda/fuse/convolutions.h"
-#include "cuda/fuse/feature_maps.h"
+#include "cuda/tiles/feature_maps.h"
 #include "cuda/fuse/fusion.h"
 
 namespace gradcell::cuda {

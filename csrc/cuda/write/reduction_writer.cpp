@@ -282,7 +282,7 @@ std::vector<Written> write_reductions(const WriterInputs& in, std::span<const No
               "planning: reductions of one launch differ");
       Step &all = passes[pass].step, &step = own[pass].step;
       all.arguments.insert(all.arguments.end(), step.arguments.begin(), step.arguments.end());
-      all.nodes += step.nodes;
+      all.nodes += step.nodes, all.instructions += step.instructions;
       all.bytes_read += step.bytes_read, all.bytes_written += step.bytes_written;
       all.location = step.location;
       ++all.segments;

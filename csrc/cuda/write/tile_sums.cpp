@@ -1,5 +1,4 @@
-// Sums over rows: how many chunks of rows there are, and the kernel that adds up what each comes
-// to.
+// Sums over rows: the kernel that adds up what each chunk of rows comes to.
 #include <algorithm>
 
 #include "cuda/write/tile_writer.h"
@@ -9,19 +8,17 @@ namespace gradcell::cuda {
 
 namespace {
 
-/// As many chunks as keep any GPU busy, but not many more where each has many sums.
-constexpr int64_t kFewestChunks = 128, kMostSumChunks = 512, kMostSums = 1 << 20;
-
 /// Adds up what the chunks of rows come to, for some accumulators side by side.
 class SumWriter : Writer {
  public:
   SumWriter(const WriterInputs& in, int32_t stage) : Writer(in, stage) {}
 
-  Written run(const Region& r, const TileSums& sums) {
+  Written run(const TileRegion& tile, const TileSums& sums) {
+    const Region& r = tile.region;
     const std::string type = sum_type(sums.floating), op = reduction(sums.combine, type);
     const std::string p = buffer(sums.partial, type.c_str(), false, "p0");
-    const std::string count = size(sums.count), chunks = size(tile_chunks(r));
-    step_.bytes_read += partial_bytes(r, sums);
+    const std::string count = size(sums.count), chunks = size(tile.cost.chunks);
+    step_.bytes_read += partial_bytes(tile, sums);
     std::string stores;
     int64_t at = 0;
     for (uint32_t k : sums.accumulators) {
@@ -67,21 +64,13 @@ std::vector<TileSums> tile_sums(const Region& r) {
   return all;
 }
 
-int64_t tile_chunks(const Region& r) {
-  size_t sums = 1;
-  for (const Accumulator& a : r.accumulators) sums += a.count();
-  return std::min(
-      (r.rows + kTileRows - 1) / kTileRows,
-      std::clamp(kMostSums / static_cast<int64_t>(sums), kFewestChunks, kMostSumChunks));
-}
-
-size_t partial_bytes(const Region& r, const TileSums& sums) {
-  return static_cast<size_t>(tile_chunks(r) * sums.count) * 8;
+size_t partial_bytes(const TileRegion& tile, const TileSums& sums) {
+  return static_cast<size_t>(tile.cost.chunks * sums.count) * 8;
 }
 
 Written write_tile_sums(const WriterInputs& in, int32_t stage, const TileRegion& tile,
                         const TileSums& sums) {
-  return SumWriter(in, stage).run(tile.region, sums);
+  return SumWriter(in, stage).run(tile, sums);
 }
 
 }  // namespace gradcell::cuda

@@ -1,6 +1,6 @@
 #include "cuda/write/tile_writer.h"
 
-#include "cuda/fuse/feature_maps.h"
+#include "cuda/tiles/feature_maps.h"
 
 #include <algorithm>
 #include <map>
@@ -40,7 +40,7 @@ class TileWriter : Writer {
 
   Written run(std::span<const TileSums> sums) {
     for (NodeId id : tile_.nodes) count_node(id);
-    const std::string rows = size(rows_), chunks = argument(tile_chunks(r_), "chunks");
+    const std::string rows = size(rows_), chunks = argument(tile_.cost.chunks, "chunks");
     std::string start = stage_weights(), clear;
     for (size_t g = 0; g < sums.size(); ++g) clear += place_sums(sums[g], g);
     std::string phases;
@@ -68,9 +68,10 @@ class TileWriter : Writer {
                        body_.text + phases + "    }\n  }\n";
     step_.block_x = kTileRows;
     step_.block_y = static_cast<uint32_t>(l_.groups);
-    step_.grid = static_cast<uint32_t>(tile_chunks(r_));
+    step_.grid = static_cast<uint32_t>(tile_.cost.chunks);
     step_.shared_bytes = l_.weight_bytes;
     step_.shared_row_bytes = l_.row_bytes;
+    step_.tile_cycles = tile_.cost.cycles, step_.tile_rounds = tile_.cost.rounds;
     return written(text, "tile", step_.block_x * step_.block_y);
   }
 
@@ -121,7 +122,7 @@ class TileWriter : Writer {
       sums_[a] = {q, at, type, s.combine};
       at += static_cast<int64_t>(r_.accumulators[a].count());
     }
-    step_.bytes_written += partial_bytes(r_, s);
+    step_.bytes_written += partial_bytes(tile_, s);
     return str("    ", type, "* const ", q, " = ", to, " + chunk * ", count,
                ";\n    for (gc_index e = gc_thread(); e < ", count, "; e += gc_threads()) ", q,
                "[e] = ", reduction(s.combine, type), "::none();\n");

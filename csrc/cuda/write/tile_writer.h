@@ -5,7 +5,7 @@
 // weights, else in float64; the tiles of a chunk, and then the chunks, in float64 (tile_sums.cpp).
 #pragma once
 
-#include "cuda/fuse/tile_regions.h"
+#include "cuda/tiles/tile_regions.h"
 #include "cuda/write/kernel_writers.h"
 
 namespace gradcell::cuda {
@@ -22,10 +22,8 @@ std::vector<TileSums> tile_sums(const Region& r);
 /// In C: what sums are taken in, and how two are combined.
 const char* sum_type(bool floating);
 std::string reduction(Combine how, const std::string& type);
-/// A number of chunks that depends on the shapes alone.
-int64_t tile_chunks(const Region& r);
 /// What the chunks come to, in bytes.
-size_t partial_bytes(const Region& r, const TileSums& sums);
+size_t partial_bytes(const TileRegion& tile, const TileSums& sums);
 
 Written write_tile(const WriterInputs& in, int32_t stage, const TileRegion& tile,
                    std::span<const TileSums> sums);

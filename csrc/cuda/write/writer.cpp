@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "plan/costs.h"
+
 namespace gradcell::cuda {
 
 namespace {
@@ -125,6 +127,8 @@ std::string Writer::let(const char* type, const std::string& expression, const c
 void Writer::count_node(NodeId id) {
   if (!counted_.insert(id).second) return;
   ++step_.nodes;
+  if (is_elementwise(g_[id].op))
+    step_.instructions += g_.count(id) * element_cost(g_, id).gpu_instructions;
   step_.location = g_[id].location;
   std::string word = info(g_[id].op).function;
   bool computes = is_elementwise(g_[id].op) || f_.node[id].role == Role::RowReduce ||

@@ -98,10 +98,12 @@ WRITERS = {
 class Mutants:
     def __init__(self, folder: pathlib.Path) -> None:
         self.plans = []
+        _core.weigh_cuda_plans(tiles=True)
         for name, (fn, args) in CASES.items():
             _core.plan_for_cuda(75 if name in WITHOUT else 90)
             self.plans.append(cuda.plan_of(fn, *args))
         _core.plan_for_cuda()
+        _core.weigh_cuda_plans()
         self.batch = Batch(self.plans, folder)
         barriers = self.batch.barriers
         self.count = len(barriers.where)

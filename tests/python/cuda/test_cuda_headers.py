@@ -31,6 +31,7 @@ HEADERS = {
         device.cpp kMinorOf CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR
         device.cpp kImplicitCapture CUDA_ERROR_STREAM_CAPTURE_IMPLICIT
         device.cpp kSharedOf CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN
+        device.cpp kMultiprocessorsOf CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT
         engine.cpp kSharedLimit CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
         engine.cpp kThreadLocal CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
         engine.cpp kActive CU_STREAM_CAPTURE_STATUS_ACTIVE

@@ -31,11 +31,19 @@ from network_cases import (
 from product_cases import CASES, STRANGE, agrees, in_halves, strange, two_products
 
 import gradcell as ms
-from gradcell import Tensor, cuda, ops
+from gradcell import Tensor, _core, cuda, ops
 from gradcell.base import tree
 
 U = 2.0**-24
 HALVES = {"float16": ms.float16, "bfloat16": ms.bfloat16}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def networks_are_kernels() -> Iterator[None]:
+    """Also where products would be quicker."""
+    _core.weigh_cuda_plans(tiles=True)
+    yield
+    _core.weigh_cuda_plans()
 
 
 @pytest.fixture(autouse=True)

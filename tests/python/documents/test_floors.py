@@ -36,10 +36,11 @@ ROOMS = {
     "cpu/attention": "cpu/kernels cpu/calls",
     "cpu/program": "cpu/kernels",
     "cpu/run": "cpu/kernels cpu/products cpu/calls cpu/program",
-    "cuda": "cuda/fuse cuda/write cuda/join",  # codegen.cpp, which asks them in turn
-    "cuda/fuse": "cuda",
-    "cuda/write": "cuda cuda/fuse",
-    "cuda/join": "cuda cuda/fuse cuda/write",
+    "cuda": "cuda/tiles cuda/fuse cuda/write cuda/join",  # codegen.cpp, which asks them in turn
+    "cuda/tiles": "cuda",
+    "cuda/fuse": "cuda cuda/tiles",
+    "cuda/write": "cuda cuda/tiles cuda/fuse",
+    "cuda/join": "cuda cuda/tiles cuda/fuse cuda/write",
     "cuda/run": "cuda",
 }
 

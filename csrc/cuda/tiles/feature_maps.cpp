@@ -1,4 +1,4 @@
-#include "cuda/fuse/feature_maps.h"
+#include "cuda/tiles/feature_maps.h"
 
 namespace gradcell::cuda {
 

@@ -19,6 +19,13 @@ ProductUnit unit_for(DType dtype, bool tf32);
 /// are in shared memory or where they are stored.
 double product_cost(ProductUnit unit, int32_t k, int32_t chunk, bool staged);
 
+/// How warps share the gradient of a matrix of k x m by tensor cores, as gc_add_outer_warps has it.
+struct OuterJobs {
+  int32_t turns;  ///< of each warp
+  double slots;   ///< issue slots of one turn, for 32 rows
+};
+OuterJobs outer_jobs(ProductUnit unit, int32_t k, int32_t m, int32_t warps);
+
 /// The same for the gradient of a matrix of k x m, which all groups share.
 double outer_cost(ProductUnit unit, int32_t k, int32_t m, int32_t groups);
 

@@ -2,11 +2,14 @@
 // elementwise ops between them, a block takes a tile of rows through all of them, and what lies
 // between never leaves the multiprocessor. Gradients of weights are sums of each block's.
 //
-// What goes in: a cleaned graph; what comes out: the regions that are worth it, in the CPU
-// planner's form, and an order in which everything that a region reads comes before its nodes.
+// What goes in: a cleaned graph; what comes out: the regions that there can be, in the CPU
+// planner's form with what each costs, and an order in which everything that a region reads comes
+// before its nodes. Which are worth it cuda/scheme.cpp finds out.
 #pragma once
 
-#include "cuda/fuse/tile_layout.h"
+#include <set>
+
+#include "cuda/tiles/tile_costs.h"
 #include "plan/planner.h"
 
 namespace gradcell::cuda {
@@ -14,6 +17,7 @@ namespace gradcell::cuda {
 struct TileRegion {
   Region region;  ///< its buffers are nodes
   TileLayout layout;
+  TileCost cost;
   std::vector<NodeId> nodes;          ///< ascending
   std::vector<NodeId> reads, writes;  ///< nodes with buffers; ascending
 };
@@ -24,6 +28,8 @@ struct TileRegions {
   std::vector<NodeId> order;
 };
 
-TileRegions find_tile_regions(const PlanGraph& c, size_t shared);
+/// `others`: the numbers of rows whose regions are left to other kernels and the library.
+TileRegions find_tile_regions(const PlanGraph& c, const Target& target,
+                              const std::set<int64_t>& others = {});
 
 }  // namespace gradcell::cuda

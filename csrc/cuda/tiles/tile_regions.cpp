@@ -1,13 +1,13 @@
-#include "cuda/fuse/tile_regions.h"
+#include "cuda/tiles/tile_regions.h"
 
 #include <algorithm>
 #include <map>
 #include <numeric>
 #include <set>
 
+#include "cuda/costs.h"
 #include "cuda/cuda_plan.h"
-#include "cuda/fuse/costs.h"
-#include "cuda/fuse/feature_maps.h"
+#include "cuda/tiles/feature_maps.h"
 #include "ops/ops.h"
 #include "plan/region/region_builder.h"
 
@@ -25,12 +25,13 @@ constexpr size_t kMostInstructions = 4096;
 
 class Finder {
  public:
-  Finder(const PlanGraph& c, size_t shared)
+  Finder(const PlanGraph& c, const Target& target, const std::set<int64_t>& others)
       : c_(c),
         g_(c.graph),
         labels_(label(g_, c.roots)),
         constant_of_(constant_numbers(c)),
-        shared_(shared) {
+        target_(target),
+        others_(others) {
     itself_.resize(g_.size());
     std::iota(itself_.begin(), itself_.end(), 0);
   }
@@ -38,12 +39,13 @@ class Finder {
   TileRegions run() {
     found_.of.assign(g_.size(), -1);
     found_.order = itself_;
-    if (!weights().tiles) return std::move(found_);
+    if (weights().tiles == Tiles::Never) return std::move(found_);
     if (!g_.effects().empty()) return std::move(found_);  // collectives stay in their order
     std::map<std::pair<int32_t, int32_t>, std::vector<NodeId>> groups;  // by stage and component
     for (NodeId id = 0; id < g_.size(); ++id) {
       const NodeLabel& l = labels_.node[id];
-      if (l.in_region && labels_.storage[id] == id && l.block == 1 && l.rows >= kFewestRows)
+      if (l.in_region && labels_.storage[id] == id && l.block == 1 && l.rows >= kFewestRows &&
+          !others_.contains(l.rows))
         groups[{l.stage, l.component}].push_back(id);
     }
     for (auto& [key, nodes] : groups)
@@ -72,10 +74,11 @@ class Finder {
 
   void consider(const std::vector<NodeId>& nodes) {
     const RegionInputs in{g_, labels_, itself_, constant_of_};
-    TileRegion t{build_region(in, nodes, false), {}, nodes, {}, {}};
+    TileRegion t{build_region(in, nodes, false), {}, {}, nodes, {}, {}};
     if (t.region.program.size() > kMostInstructions) return;
-    t.layout = lay_out(t.region, tf32_allowed(), shared_);
+    t.layout = lay_out(t.region, tf32_allowed(), target_.shared_bytes);
     if (t.layout.row_bytes > kMostRowBytes || !can_write_tile(t.region)) return;
+    t.cost = tile_cost(t.region, t.layout, target_);
     std::set<NodeId> reads, writes;
     for (const Uniform& u : t.region.uniforms)
       if (u.constant < 0) reads.insert(u.buffer);
@@ -93,13 +96,17 @@ class Finder {
   const Graph& g_;
   const Labels labels_;
   const std::vector<int> constant_of_;
-  const size_t shared_;         ///< that a block can have
+  const Target& target_;
+  const std::set<int64_t>& others_;
   std::vector<NodeId> itself_;  ///< stands for each node's buffer
   TileRegions found_;
 };
 
 }  // namespace
 
-TileRegions find_tile_regions(const PlanGraph& c, size_t shared) { return Finder(c, shared).run(); }
+TileRegions find_tile_regions(const PlanGraph& c, const Target& target,
+                              const std::set<int64_t>& others) {
+  return Finder(c, target, others).run();
+}
 
 }  // namespace gradcell::cuda

@@ -7,12 +7,12 @@
 // other. A value that no other thread reads, and no later phase, is in registers alone.
 #pragma once
 
-#include "cuda/fuse/tile_products.h"
+#include "cuda/tiles/tile_products.h"
 
 namespace gradcell::cuda {
 
 /// Rows of a tile, where shared memory has room for them.
-inline constexpr uint32_t kTileRows = 32;
+inline constexpr int32_t kTileRows = 32;
 
 struct TileItem {
   enum class Kind : uint8_t { Load, Compute, Store } kind;
@@ -26,6 +26,7 @@ struct TileLayout {
   std::vector<size_t> place;    ///< of shared ones, in bytes of a row
   size_t row_bytes = 0;         ///< shared memory for a row
   int32_t groups = 1;           ///< threads y
+  int32_t rows = kTileRows;     ///< threads x, on a GPU with the shared memory that was asked for
   /// By weights: where in shared memory they are, for each group side by side, or `as_stored`; -1:
   /// read where they are stored.
   std::vector<int64_t> weights;

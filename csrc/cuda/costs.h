@@ -10,18 +10,22 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 
 namespace gradcell::cuda {
+
+/// Whether narrow networks are kernels of their own.
+enum class Tiles : uint8_t { WhereQuicker, Never, Always };
 
 struct Weights {
   double launch = 2 << 20;  ///< bytes
   double instructions = 8;  ///< a byte
-  bool tiles = true;        ///< whether there may be kernels of narrow networks
+  Tiles tiles = Tiles::WhereQuicker;
 };
 
 namespace costs {
 inline std::atomic<double> launch{Weights{}.launch}, instructions{Weights{}.instructions};
-inline std::atomic<bool> tiles{Weights{}.tiles};
+inline std::atomic<Tiles> tiles{Weights{}.tiles};
 }  // namespace costs
 
 /// Of the plans that are made from now on.

@@ -1,4 +1,4 @@
-#include "cuda/fuse/tile_layout.h"
+#include "cuda/tiles/tile_layout.h"
 
 #include <algorithm>
 #include <map>
@@ -31,6 +31,7 @@ class Layouter {
     choose_groups();
     choose_units();
     place_weights();
+    l_.rows = rows_beside(l_.weight_bytes);
     return std::move(l_);
   }
 
@@ -195,9 +196,9 @@ class Layouter {
   }
 
   /// Rows of a tile beside so many bytes.
-  uint32_t rows_beside(size_t bytes) const {
-    uint32_t rows = kTileRows;
-    while (rows > 1 && bytes + l_.row_bytes * (rows | 1) > room_) rows /= 2;
+  int32_t rows_beside(size_t bytes) const {
+    int32_t rows = kTileRows;
+    while (rows > 1 && bytes + l_.row_bytes * static_cast<size_t>(rows | 1) > room_) rows /= 2;
     return rows;
   }
 

@@ -1,4 +1,4 @@
-#include "cuda/fuse/tile_products.h"
+#include "cuda/tiles/tile_products.h"
 
 #include "base/error.h"
 
@@ -72,16 +72,20 @@ double product_cost(ProductUnit unit, int32_t k, int32_t chunk, bool staged) {
          columns * (swaps + kMmaColumns);
 }
 
+OuterJobs outer_jobs(ProductUnit unit, int32_t k, int32_t m, int32_t warps) {
+  const int32_t down = parts_of(k, kMmaRows), across = parts_of(m, kMmaColumns);
+  int32_t wide = 4;  // no warp without work
+  while (wide > 1 && (across < wide || down * parts_of(across, wide) < warps)) wide /= 2;
+  const double job =
+      factor_cost(unit, kMmaRows) + wide * (factor_cost(unit, kMmaColumns) + mma_cost(unit));
+  return {parts_of(down * parts_of(across, wide), warps), (32.0 / terms(unit)) * job};
+}
+
 double outer_cost(ProductUnit unit, int32_t k, int32_t m, int32_t groups) {
   if (unit == ProductUnit::Fma)  // 4 x 4 elements: 8 loads a row
     return parts_of(k, 4) * parts_of(m, 4) * (16 + 8 * kLoad) / groups;
-  const int32_t down = parts_of(k, kMmaRows), across = parts_of(m, kMmaColumns);
-  int32_t wide = 4;  // as gc_add_outer_warps: no warp without work
-  while (wide > 1 && (across < wide || down * parts_of(across, wide) < groups)) wide /= 2;
-  const int32_t jobs = down * parts_of(across, wide);
-  const double job =
-      factor_cost(unit, kMmaRows) + wide * (factor_cost(unit, kMmaColumns) + mma_cost(unit));
-  return parts_of(jobs, groups) * (32.0 / terms(unit)) * job;
+  const OuterJobs jobs = outer_jobs(unit, k, m, groups);
+  return jobs.turns * jobs.slots;
 }
 
 int32_t weights_step(ProductUnit unit, int32_t groups, int32_t pack) {
