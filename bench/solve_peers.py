@@ -1,6 +1,7 @@
 """The same equations as bench/solve.py, solved by others: DeepXDE on PyTorch, with the settings of its own
-examples, and a twin of gradcell's Gauss-Newton method in JAX. Each run is a process of its own on one CPU;
-the processor's time counts. `bench/solve.py --methods deepxde jax` calls this."""
+examples, and a twin of gradcell's Gauss-Newton method in JAX. Each run is a process of its own on one
+thread; the processor's time counts. `bench/solve.py --methods deepxde jax` calls this. With SOLVE_PRINT=1
+runs show how far they are; one of DeepXDE that is told to end (SIGTERM) gives what it had reached."""
 
 from __future__ import annotations
 
