@@ -326,7 +326,7 @@ void singular_factors(const Call& c, const void* const* in, void* out) {
   });
 }
 
-constexpr RoutineRow kRows[] = {
+constexpr RoutineRow kFactorisations[] = {
     {Op::LUFactors, lu_factors},
     {Op::LUSolve, lu_solve},
     {Op::LUInverse, lu_inverse},
@@ -341,6 +341,6 @@ constexpr RoutineRow kRows[] = {
 
 }  // namespace
 
-std::span<const RoutineRow> factorisations() { return kRows; }
+std::span<const RoutineRow> factorisations() { return kFactorisations; }
 
 }  // namespace gradcell::cpu

@@ -99,7 +99,8 @@ void permitted(const Call& c, const void* const* in, void* out) {
           [&]<class T> { std::fill_n(static_cast<T*>(out), c.out.count, T{}); });
 }
 
-constexpr RoutineRow kRows[] = {{Op::OfIntegers, of_integers}, {Op::Permitted, permitted}};
+constexpr RoutineRow kFunctionsOfIntegers[] = {{Op::OfIntegers, of_integers},
+                                               {Op::Permitted, permitted}};
 
 }  // namespace
 
@@ -115,6 +116,6 @@ bool all_permitted(DType dtype, const void* integers, int64_t n, IntegerLimit li
   return all;
 }
 
-std::span<const RoutineRow> functions_of_integers() { return kRows; }
+std::span<const RoutineRow> functions_of_integers() { return kFunctionsOfIntegers; }
 
 }  // namespace gradcell::cpu

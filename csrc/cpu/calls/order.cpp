@@ -341,12 +341,12 @@ void running_best(const Call& c, const void* const* in, void* out) {
   });
 }
 
-constexpr RoutineRow kRows[] = {
+constexpr RoutineRow kOrders[] = {
     {Op::Order, in_order}, {Op::FirstInOrder, first_in_rows}, {Op::RunningBest, running_best}};
 
 }  // namespace
 
-std::span<const RoutineRow> orders() { return kRows; }
+std::span<const RoutineRow> orders() { return kOrders; }
 
 void order_of_rows(DType dtype, const void* x, int64_t rows, int64_t length, bool descending,
                    int32_t* out) {

@@ -16,7 +16,7 @@ namespace {
 
 /// body(first, count) for parts of n elements, on all threads.
 template <class F>
-void by_parts(int64_t n, F body) {
+void in_pieces(int64_t n, F body) {
   constexpr int64_t kPart = 1 << 14;
   parallel_for(static_cast<int>((n + kPart - 1) / kPart), [&](int task, int) {
     body(task * kPart, static_cast<size_t>(std::min(kPart, n - task * kPart)));
@@ -154,7 +154,7 @@ void matmul(const Call& c, size_t pair, const void* const* all, void* out) {
 
 std::vector<float> widened(const TensorDesc& t, const void* p) {
   std::vector<float> wide(static_cast<size_t>(t.count));
-  by_parts(t.count, [&](int64_t first, size_t n) {
+  in_pieces(t.count, [&](int64_t first, size_t n) {
     tile_kernels().transpose.load(
         static_cast<const std::byte*>(p) + static_cast<size_t>(first) * item_size(t.dtype), t.dtype,
         wide.data() + first, n);

@@ -34,7 +34,7 @@ void join(const T* lines, int64_t n, int64_t count, Together<T>* to) {
 }
 /// Elements side by side; or in their lines, where few of them are read.
 template <class T>
-struct Joined {
+struct SideBySide {
   const Together<T>* x;
   Together<T> operator()(int32_t at) const { return x[at]; }
 };
@@ -257,7 +257,7 @@ class Run {
     if (2 * lines_ < s_.size) return f(Apart<T>(lines, s_.size, g.count));
     joined.resize(static_cast<size_t>(s_.size));
     if (next) join(lines, s_.size, g.count, joined.data());
-    f(Joined<T>{joined.data()});
+    f(SideBySide<T>{joined.data()});
   }
 
   /// What a group of channels adds to the gradients of its image's weights, block by block.

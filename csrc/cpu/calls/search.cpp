@@ -229,7 +229,7 @@ void segment_best(const Call& c, const void* const* in, void* out) {
   });
 }
 
-constexpr RoutineRow kRows[] = {
+constexpr RoutineRow kSearches[] = {
     {Op::Among, among},
     {Op::CountBetween, count_between},
     {Op::DrawByWeights, draw_by_weights},
@@ -238,6 +238,6 @@ constexpr RoutineRow kRows[] = {
 
 }  // namespace
 
-std::span<const RoutineRow> searches() { return kRows; }
+std::span<const RoutineRow> searches() { return kSearches; }
 
 }  // namespace gradcell::cpu

@@ -6,7 +6,7 @@ namespace gradcell::cpu::GRADCELL_ISA {
 namespace {
 
 template <class T>
-constexpr TileMatmul<T> table() {
+constexpr TileMatmul<T> matmul_table() {
   return {kMaxV * kLanes<T> > 16 ? kMaxV * kLanes<T> : 16,
           packed_size<T>,
           pack_weights<T>,
@@ -20,6 +20,6 @@ constexpr TileMatmul<T> table() {
 
 }  // namespace
 
-extern const PerFloat<TileMatmul> kTileMatmul = {table<float>(), table<double>()};
+extern const PerFloat<TileMatmul> kTileMatmul = {matmul_table<float>(), matmul_table<double>()};
 
 }  // namespace gradcell::cpu::GRADCELL_ISA

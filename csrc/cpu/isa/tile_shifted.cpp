@@ -29,12 +29,12 @@ bool all_finite(const T* x, size_t n) {
 }
 
 template <class T>
-constexpr TileShifted<T> table() {
+constexpr TileShifted<T> shifted_table() {
   return {pack<T>, product_shifted<T>, dots<T>, spread<T>, collect<T>, all_finite<T>};
 }
 
 }  // namespace
 
-extern const PerFloat<TileShifted> kTileShifted = {table<float>(), table<double>()};
+extern const PerFloat<TileShifted> kTileShifted = {shifted_table<float>(), shifted_table<double>()};
 
 }  // namespace gradcell::cpu::GRADCELL_ISA

@@ -164,12 +164,12 @@ void round(DType dtype, float* x, size_t n) {
 // ---- Transposes. Only bits move, so a 4-byte type goes as float and an 8-byte one as double. ----
 
 template <class T>
-using Lane = std::conditional_t<sizeof(T) == 4, float, double>;
+using Word = std::conditional_t<sizeof(T) == 4, float, double>;
 
 /// Reads rows[i][f .. f+N) for N rows, writes to[f + j][i]. Loads are always of valid rows.
 template <class T, int N>
 GRADCELL_INLINE void rows_to_columns(const T* const* rows, int f, T* to, ptrdiff_t ld) {
-  using S = Square<Lane<T>, N>;
+  using S = Square<Word<T>, N>;
   typename S::V a[N];
 #pragma GCC unroll 16
   for (int i = 0; i < N; ++i) a[i] = load_as<typename S::V>(rows[i] + f);
@@ -182,7 +182,7 @@ GRADCELL_INLINE void rows_to_columns(const T* const* rows, int f, T* to, ptrdiff
 template <class T, int N>
 GRADCELL_INLINE void columns_to_rows(const T* from, ptrdiff_t ld, int f, T* to, ptrdiff_t stride,
                                      int valid) {
-  using S = Square<Lane<T>, N>;
+  using S = Square<Word<T>, N>;
   typename S::V a[N];
 #pragma GCC unroll 16
   for (int i = 0; i < N; ++i) a[i] = load_as<typename S::V>(from + (f + i) * ld);
@@ -205,9 +205,10 @@ GRADCELL_INLINE bool feature_blocks(int F, Block block) {
 }
 
 template <class T>
-constexpr int kBlock = kVectorBytes / static_cast<int>(sizeof(T));  // 4, 8 or 16; 2 for SSE double
+constexpr int kSquareSide =
+    kVectorBytes / static_cast<int>(sizeof(T));  // 4, 8 or 16; 2 for SSE double
 template <class T>
-constexpr int kSmallBlock = 16 / static_cast<int>(sizeof(T));
+constexpr int kSmallSquareSide = 16 / static_cast<int>(sizeof(T));
 
 /// 16 rows to the columns 0..16 of a tile.
 template <class T>
@@ -218,7 +219,7 @@ void load_16_rows(const T* const* rows, int F, T* dst, ptrdiff_t ld) {
       for (int i = 0; i < 16; i += N) rows_to_columns<T, N>(rows + i, f, dst + i, ld);
     });
   };
-  if (blocks_of(Int<kBlock<T>>{}) || blocks_of(Int<kSmallBlock<T>>{})) return;
+  if (blocks_of(Int<kSquareSide<T>>{}) || blocks_of(Int<kSmallSquareSide<T>>{})) return;
   for (int f = 0; f < F; ++f) {
     for (int i = 0; i < 16; ++i) dst[f * ld + i] = rows[i][f];
   }
@@ -235,7 +236,7 @@ void store_16_rows(const T* src, ptrdiff_t ld, int F, T* to, ptrdiff_t stride, i
       }
     });
   };
-  if (blocks_of(Int<kBlock<T>>{}) || blocks_of(Int<kSmallBlock<T>>{})) return;
+  if (blocks_of(Int<kSquareSide<T>>{}) || blocks_of(Int<kSmallSquareSide<T>>{})) return;
   for (int i = 0; i < valid; ++i) {
     for (int f = 0; f < F; ++f) to[i * stride + f] = src[f * ld + i];
   }

@@ -83,10 +83,10 @@ inline void block(const SheetWindows& w, const T* x, int r, int first, T* best, 
 
 /// Windows [begin, end) of row r, all of whose columns are in the sheet.
 template <class T, int Step, int L>
-inline void blocks(const SheetWindows& w, const T* x, int r, int begin, int end, T* best,
-                   int32_t* place, int32_t at) {
+inline void in_blocks(const SheetWindows& w, const T* x, int r, int begin, int end, T* best,
+                      int32_t* place, int32_t at) {
   if constexpr (L > 1)
-    if (end - begin < L) return blocks<T, Step, L / 2>(w, x, r, begin, end, best, place, at);
+    if (end - begin < L) return in_blocks<T, Step, L / 2>(w, x, r, begin, end, best, place, at);
   for (int first = begin; first < end; first += L)
     block<T, Step, L>(w, x, r, std::min(first, end - L), best, place, at);
 }
@@ -102,7 +102,7 @@ void largest(const SheetWindows& w, const T* x, T* best, int32_t* place, int32_t
   for (int r = 0; r < w.rows.output; ++r) {
     auto edge = [&](int c) { block<T, Step, 1>(w, x, r, c, best, place, at); };
     for (int c = 0; c < std::min(begin, w.columns.output); ++c) edge(c);
-    blocks<T, Step, kVectorBytes / int{sizeof(T)}>(w, x, r, begin, end, best, place, at);
+    in_blocks<T, Step, kVectorBytes / int{sizeof(T)}>(w, x, r, begin, end, best, place, at);
     for (int c = end; c < w.columns.output; ++c) edge(c);
   }
 }
