@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pathlib
 import types
+import zlib
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,6 +14,20 @@ from made_up_gpu import Process, build
 
 import gradcell
 from gradcell.dataset import config
+
+
+@pytest.hookimpl(tryfirst=True)  # before the slow ones are left out
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Of a test's cases, those beyond one in n are slow. The first always runs."""
+    met: set[str] = set()
+    for item in items:
+        marker = item.get_closest_marker("one_in")
+        if marker is None:
+            continue
+        test = item.nodeid.partition("[")[0]
+        if test in met and zlib.crc32(item.nodeid.encode()) % marker.args[0]:
+            item.add_marker(pytest.mark.slow)
+        met.add(test)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -85,6 +85,7 @@ def batch(plans: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> Ba
     return Batch(list(plans.values()), tmp_path_factory.mktemp("attention"))
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("capability", CAPABILITIES)
 @pytest.mark.parametrize("name", CASES)
 def test_sums_are_what_all_scores_in_memory_give(

@@ -152,6 +152,7 @@ def batch(made: dict[str, Made], tmp_path_factory: pytest.TempPathFactory) -> Ba
     return Batch([m.plan for m in made.values()], tmp_path_factory.mktemp("convolution"))
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", CASES)
 def test_values_and_derivatives_are_those_of_float64(
     name: str, made: dict[str, Made], batch: Batch

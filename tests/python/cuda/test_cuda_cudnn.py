@@ -181,6 +181,7 @@ CASES = {
 }  # fmt: skip
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", CASES)
 def test_values_and_derivatives_are_those_of_float64(name: str, process: Process) -> None:
     process.good(GPU + "RUNS = 3\n" + VALUES + CASES[name])

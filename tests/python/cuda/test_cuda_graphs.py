@@ -56,6 +56,7 @@ def batches(steps):
 }
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("batches", BATCHES)
 def test_each_step_is_one_launch(process: Process, batches: str) -> None:
     script = TRAINING + BATCHES[batches] + "got = loop('GPU', 40, batches)\n"
