@@ -15,8 +15,8 @@
 
 #include "cuda/cuda_plan.h"
 #include "cuda/fuse/convolutions.h"
-#include "cuda/tiles/feature_maps.h"
 #include "cuda/fuse/fusion.h"
+#include "cuda/tiles/feature_maps.h"
 
 namespace gradcell::cuda {
 

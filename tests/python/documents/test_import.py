@@ -71,9 +71,7 @@ for number, name in enumerate({names}):
         os._exit(0)
     assert os.waitpid(child, 0)[1] == 0, name
 """).splitlines()
-    labels = {
-        n: getattr(getattr(gc, n), "__name__", type(getattr(gc, n)).__name__) for n in names
-    }
+    labels = {n: getattr(getattr(gc, n), "__name__", type(getattr(gc, n)).__name__) for n in names}
     assert told == [f"{name} {label}" for name, label in labels.items()]
 
 
