@@ -171,12 +171,11 @@ RowSet reduce_rows(const Graph& g, NodeId id) {
 /// it as it lies, where a tile would transpose it first.
 bool reads_matrix_once(const Graph& g, const Labels& l, NodeId id) {
   constexpr int64_t kLong = 256, kMany = 1 << 16;
-  const auto p = attributes<ProductAttributes>(g, id);
   const Dims& dims = g.dims(id);
-  const NodeId a = g.input(id, 0);
-  return g[id].input_count == 2 && dims.size() == 2 && dims[1] == 1 && !p.transpose_a &&
-         is_leaf(g, l.storage[a]) && g.dims(a).back() >= kLong && g.count(a) >= kMany &&
-         (g.dtype(id) == DType::Float32 || g.dtype(id) == DType::Float64);
+  const NodeId a = g.input(id, 0), stored = l.storage[a];
+  return g[id].input_count == 2 && dims.size() == 2 && dims[1] == 1 && g.dims(a).back() >= kLong &&
+         g.count(a) >= kMany && (g.dtype(id) == DType::Float32 || g.dtype(id) == DType::Float64) &&
+         (is_leaf(g, stored) || !l.node[stored].in_region);
 }
 
 /// The row counts with which a region can run this node; empty: a call runs it.
