@@ -26,7 +26,6 @@ inline constexpr bool kAllowed =
 #define FUNCTOR(Name, parameters, forward)                 \
   struct Name##Row {                                       \
     static constexpr bool kComposed = calls(#forward) > 1; \
-    static constexpr bool kOneLoop = calls(#forward) == 0; \
     template <class V>                                     \
     GRADCELL_INLINE static auto call parameters {          \
       [[maybe_unused]] constexpr ToValue<V> T{};           \
@@ -113,18 +112,17 @@ template <class Row, class V, class T, class R, size_t... k>
   run_loop<Row, V, T, R, (static_cast<void>(k), Uniform::Either)...>(p, set);
 }
 
-/// One loop for all sets of uniform operands, where a number that all rows have saves no more than
-/// its reads: in rows of arithmetic, and at the level of machines from before 2013, where half the
-/// text serves. (Elsewhere what is made of one number is made once, such as the logarithm of a
+/// One loop for all sets of uniform operands, at the level of machines from before 2013, where half
+/// the text serves. (Elsewhere what is made of one number is made once, such as the logarithm of a
 /// base. Loops over integers are the compiler's, which makes vectors of what is known to be uniform
 /// or not.)
-template <class Row, class T>
-constexpr bool kOneLoop = std::is_floating_point_v<T> && (!math::kHasFma || Row::kOneLoop);
+template <class T>
+constexpr bool kOneLoop = std::is_floating_point_v<T> && !math::kHasFma;
 
 /// The loop for a set of uniform operands.
 template <size_t set, class Row, class V, class T, class R, size_t... k>
 constexpr Loop loop_for(std::index_sequence<k...>) {
-  if constexpr (kOneLoop<Row, T> && sizeof...(k) > 1)
+  if constexpr (kOneLoop<T> && sizeof...(k) > 1)
     return [](const LoopArgs& p) { either_loop<Row, V, T, R, k...>(p, set); };
   else
     return &loop<Row, V, T, R, bool(set >> k & 1)...>;
@@ -170,7 +168,6 @@ Loop elementwise(Op op, Compute type, unsigned uniform) {
 
 template <class Comparison>
 struct ChoiceRow {
-  static constexpr bool kOneLoop = true;
   template <class V>
   GRADCELL_INLINE static V call(const V& a, const V& b, const V& c, const V& d) {
     return where(Comparison::template call<V>(a, b), c, d);
