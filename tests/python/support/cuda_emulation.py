@@ -459,14 +459,18 @@ class Usage(NamedTuple):
     shared: int  # bytes of shared memory that its text names
 
 
+def from_wheel(library: str) -> str | None:
+    from cuda.pathfinder import load_nvidia_dynamic_lib
+
+    return load_nvidia_dynamic_lib(library).abs_path
+
+
 class Nvrtc:
-    """NVRTC from its wheel or the system, through ctypes."""
+    """NVRTC from $GRADCELL_NVRTC, its wheel or the system, through ctypes."""
 
     def __init__(self) -> None:
         try:
-            from cuda.pathfinder import load_nvidia_dynamic_lib
-
-            path = load_nvidia_dynamic_lib("nvrtc").abs_path
+            path = os.environ.get("GRADCELL_NVRTC") or from_wheel("nvrtc")
         except Exception as error:
             pytest.skip(
                 f"NVRTC is not here (pip install nvidia-cuda-nvrtc cuda-pathfinder): {error}"
