@@ -9,6 +9,7 @@
 // elsewhere; masks of lanes that are not there.
 #undef _FORTIFY_SOURCE  // its longjmp knows one stack
 
+#define SHIM_RUNNER
 #include "cuda_shim.h"
 
 #include <setjmp.h>
@@ -17,6 +18,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstdint>
 #include <cstdio>
 #include <map>
@@ -27,7 +29,7 @@
 #include <unordered_map>
 #include <vector>
 
-ShimIndex threadIdx, blockIdx, blockDim, gridDim;
+ShimIndex threadIdx, blockIdx, blockDim, gridDim;  // constant for the kernels
 alignas(16) unsigned char gc_tile[256 << 10];
 
 // The library's own image: of the linker.
@@ -66,12 +68,28 @@ struct Access {
   uint32_t epoch = 0, at = 0;  ///< at: of the code, from the image's start
   uint16_t thread = 0, warp_epoch = 0;
 };
-struct Byte {
+struct Unit {
   Access write, read;
   uint16_t other = 0;  ///< another thread that read in read.epoch, of another warp if there is one
   uint32_t earlier = 0;  ///< an epoch of a block before, in which it was read
 };
-using Page = std::array<Byte, 4096>;
+/// Of each word, or of its four bytes as soon as they are not accessed together.
+struct Page {
+  static constexpr size_t kBytes = 4096, kWords = kBytes / 4;
+  std::array<Unit, kWords> words;
+  std::array<bool, kWords> apart;
+  std::unique_ptr<std::array<Unit, kBytes>> bytes;
+
+  void take_apart(size_t word) {
+    if (!bytes) bytes = std::make_unique<std::array<Unit, kBytes>>();
+    std::fill_n(bytes->begin() + static_cast<ptrdiff_t>(word * 4), 4, words[word]);
+    apart[word] = true;
+  }
+  void put_together(size_t word) {
+    words[word] = (*bytes)[word * 4];
+    apart[word] = false;
+  }
+};
 
 struct Range {
   uintptr_t begin, end;
@@ -80,9 +98,9 @@ struct Range {
 struct Emulator {
   Reports found;
   std::unordered_map<uintptr_t, std::unique_ptr<Page>> pages;
-  uintptr_t latest_number = 0;
-  Page* latest = nullptr;
+  std::array<std::pair<uintptr_t, Page*>, 256> latest{};  ///< by the last bits of their numbers
   std::vector<Range> ranges;  ///< what the launch was given; none: unknown
+  size_t latest_range = 0;
   bool bounded = false;
   size_t tile_bytes = sizeof gc_tile;
   uint32_t epoch = 1, block_begin = 1, launch_begin = 1;
@@ -93,27 +111,29 @@ struct Emulator {
   int left_out = -1;
   std::vector<uint8_t> reached;  ///< by number of barrier
 
-  Byte* bytes(uintptr_t at) {
-    const uintptr_t number = at / 4096;
-    if (number != latest_number) {
-      auto& page = pages[number];
-      if (!page) page = std::make_unique<Page>();
-      latest = page.get(), latest_number = number;
+  Page& page(uintptr_t number) {
+    auto& [known, page] = latest[number % latest.size()];
+    if (known != number || !page) {
+      auto& made = pages[number];
+      if (!made) made = std::make_unique<Page>();
+      known = number, page = made.get();
     }
-    return latest->data() + at % 4096;
+    return *page;
+  }
+  bool given(uintptr_t at, uintptr_t end) {
+    auto holds = [&](const Range& r) { return at >= r.begin && end <= r.end; };
+    if (latest_range < ranges.size() && holds(ranges[latest_range])) return true;
+    for (latest_range = 0; latest_range < ranges.size(); ++latest_range)
+      if (holds(ranges[latest_range])) return true;
+    return !bounded;
   }
 };
-Emulator& emulator() {
-  static auto* one = new Emulator;  // not in the image's own memory, which is the kernels' shared
-  return *one;
-}
+Emulator& the_emulator =
+    *new Emulator;  // not in the image's own memory: that is the kernels' shared
+Emulator& emulator() { return the_emulator; }
 
-struct Thread;
-char* stacks() {
-  static char* all = static_cast<char*>(mmap(nullptr, kStack * kMost, PROT_READ | PROT_WRITE,
+char* const stacks = static_cast<char*>(mmap(nullptr, kStack* kMost, PROT_READ | PROT_WRITE,
                                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
-  return all;
-}
 
 /// How an access and one before, of the same block, get in each other's way.
 bool clash(const Emulator& e, const Access& before, int thread, int me, Fault& fault) {
@@ -123,7 +143,8 @@ bool clash(const Emulator& e, const Access& before, int thread, int me, Fault& f
   return fault = Fault::Warp, true;
 }
 
-void check(Emulator& e, Byte& b, bool write, bool shared, int me, uint32_t at, bool first) {
+void check(Emulator& e, Unit& b, bool write, bool shared, uint32_t at, bool first) {
+  const int me = e.running;
   Fault fault{};
   uint32_t other = 0;
   bool found = false;
@@ -155,24 +176,42 @@ void check(Emulator& e, Byte& b, bool write, bool shared, int me, uint32_t at, b
   b.read = now, b.other = now.thread;
 }
 
+/// Where a stretch of memory that lies in a page was accessed.
+void check_all(Emulator& e, uintptr_t at, size_t size, bool write, bool shared, uint32_t code,
+               bool first) {
+  Page& page = e.page(at / Page::kBytes);
+  for (size_t place = at % Page::kBytes, end = place + size; place < end; first = false) {
+    const size_t word = place / 4, next = std::min(word * 4 + 4, end);
+    const bool whole = next - place == 4;
+    if (!whole && !page.apart[word]) page.take_apart(word);
+    if (!page.apart[word]) {
+      check(e, page.words[word], write, shared, code, first);
+    } else {
+      for (size_t k = place; k < next; ++k)
+        check(e, (*page.bytes)[k], write, shared, code, first && k == place);
+      if (whole && write) page.put_together(word);
+    }
+    place = next;
+  }
+}
+
 void access(const void* p, size_t size, bool write, const void* code) {
+  const uintptr_t at = number_of(p);
+  if (at - number_of(stacks) < kStack * kMost) return;
   Emulator& e = emulator();
   if (e.running < 0) return;
-  const uintptr_t at = number_of(p), stack = number_of(stacks());
-  if (at - stack < kStack * kMost) return;
   const uint32_t from = static_cast<uint32_t>(number_of(code) - number_of(__ehdr_start));
   const bool image = at >= number_of(__ehdr_start) && at < number_of(_end);
   const bool shared = image && at >= number_of(__bss_start);
   if (image && !shared && !write) return;  // a constant
-  for (const ShimIndex* index : {&threadIdx, &blockIdx, &blockDim, &gridDim})
-    if (at - number_of(index) < sizeof *index) return;
   const uintptr_t tile = at - number_of(gc_tile);
-  bool inside = shared ? tile >= sizeof gc_tile || tile + size <= e.tile_bytes : !e.bounded;
-  if (!shared)
-    for (const Range& r : e.ranges) inside |= at >= r.begin && at + size <= r.end;
+  const bool inside =
+      shared ? tile >= sizeof gc_tile || tile + size <= e.tile_bytes : e.given(at, at + size);
   if (!inside) ++e.found.accesses[{Fault::Outside, write, 0, from}];
-  for (size_t k = 0; k < size; ++k)
-    check(e, *e.bytes(at + k), write, shared, e.running, from, k == 0);
+  for (size_t k = 0, part; k < size; k += part) {
+    part = std::min(size - k, Page::kBytes - (at + k) % Page::kBytes);
+    check_all(e, at + k, part, write, shared, from, k == 0);
+  }
 }
 
 // Threads -----------------------------------------------------------------------------------------
@@ -186,10 +225,14 @@ struct Thread {
   bool made = false;
   int barrier = 0;              ///< its number
   unsigned mask = 0, size = 0;  ///< of a gathering; size 0: a warp's barrier
-  unsigned char mine[32];
+  unsigned gatherings = 0;
 };
 
 std::vector<Thread> threads;
+/// What the lanes of a warp show each other, by turns in two places: the next gathering does not
+/// change what others have yet to read, and the one after it begins when all have come to the next.
+using Shown = std::array<unsigned char, 32>;
+std::vector<Shown> shown[2];
 jmp_buf launcher;
 void (*kernel_of)(void**);
 void** arguments_of;
@@ -218,7 +261,7 @@ void resume(size_t number) {
     if (t.made) _longjmp(t.here, 1);
     t.made = true;
     getcontext(&t.start);
-    t.start.uc_stack.ss_sp = stacks() + kStack * number;
+    t.start.uc_stack.ss_sp = stacks + kStack * number;
     t.start.uc_stack.ss_size = kStack;
     t.start.uc_link = nullptr;
     makecontext(&t.start, run_kernels, 0);
@@ -256,7 +299,7 @@ bool release_warp(Emulator& e, size_t warp, size_t count) {
 
 /// False where some threads end while others wait for them.
 bool run_block(Emulator& e, size_t count) {
-  for (size_t t = 0; t < count; ++t) threads[t].state = State::Ready;
+  for (size_t t = 0; t < count; ++t) threads[t].state = State::Ready, threads[t].gatherings = 0;
   std::vector<size_t> warps((count + 31) / 32), lanes(32);
   for (size_t w = 0; w < warps.size(); ++w) warps[w] = w;
   for (size_t l = 0; l < 32; ++l) lanes[l] = l;
@@ -320,19 +363,123 @@ void shim_warp_barrier(int number) {
   wait(t, State::AtWarp);
 }
 
-void shim_gather(unsigned mask, const void* mine, unsigned size, void* of) {
+namespace {
+
+unsigned lane() { return static_cast<unsigned>(emulator().running) % 32; }
+
+/// What `size` bytes of each lane of the warp are.
+const Shown* gathered(unsigned mask, const void* mine, unsigned size) {
   Emulator& e = emulator();
   const auto me = static_cast<size_t>(e.running), first = me / 32 * 32;
-  const size_t count = blockDim.x * blockDim.y;
-  if (mask != lanes_of(me / 32, count)) e.found.note("a mask of other lanes than there are");
+  if (mask != lanes_of(me / 32, blockDim.x * blockDim.y))
+    e.found.note("a mask of other lanes than there are");
   Thread& t = threads[me];
-  std::memcpy(t.mine, mine, size);
+  auto& all = shown[t.gatherings++ % 2];
+  std::memcpy(all[me].data(), mine, size);
   t.barrier = 0, t.mask = mask, t.size = size;
   wait(t, State::AtWarp);
-  for (size_t l = 0; l < 32 && first + l < count; ++l)
-    std::memcpy(static_cast<char*>(of) + l * size, threads[first + l].mine, size);
-  wait(t, State::AtWarp);  // the next one does not change what others have yet to read
+  return &all[first];
 }
+
+}  // namespace
+
+void shim_exchange(unsigned mask, const void* mine, unsigned size, unsigned distance, void* found) {
+  const Shown* all = gathered(mask, mine, size);
+  std::memcpy(found, all[lane() ^ distance].data(), size);
+}
+
+int shim_all(unsigned mask, int mine) {
+  const Shown* all = gathered(mask, &mine, sizeof mine);
+  for (size_t l = 0; l < 32; ++l) {
+    int one;
+    std::memcpy(&one, all[l].data(), sizeof one);
+    if ((mask >> l & 1) && !one) return 0;
+  }
+  return 1;
+}
+
+// Tensor cores ------------------------------------------------------------------------------------
+
+// A warp's matrices are put together from the registers of its threads as the PTX ISA has it,
+// "Matrix Fragments for mma.m16n8k8" and "mma.m16n8k16". Nothing says how sums are rounded. Here
+// addends lose what is below 24 bits of the largest, and the sum is truncated: no device that has
+// been looked at does worse (Fasi, Higham, Mikaitis, Pranesh, PeerJ Comp. Sci. 7, 2021).
+namespace gradcell::scalar {
+namespace {
+
+float truncated(double x) {
+  const float f = static_cast<float>(x);
+  return std::isfinite(f) && std::fabs(double(f)) > std::fabs(x) ? std::nextafter(f, 0.0f) : f;
+}
+
+/// Products of floats and a float: none is subnormal here, and so is no unit.
+float rounded_sum(const double* addends, int n) {
+  double largest = 0, sum = 0;
+  for (int i = 0; i < n; ++i) {
+    sum += addends[i];
+    largest = std::max(largest, std::fabs(addends[i]));
+  }
+  if (!std::isfinite(sum) || largest == 0) return static_cast<float>(sum);
+  const uint64_t exponent = std::bit_cast<uint64_t>(largest) >> 52;  // biased by 1023
+  const double unit = std::bit_cast<double>((exponent - 23) << 52);
+  const double inverse = std::bit_cast<double>((2046 - (exponent - 23)) << 52);
+  sum = 0;
+  for (int i = 0; i < n; ++i) sum += static_cast<int32_t>(addends[i] * inverse) * unit;
+  return truncated(sum);
+}
+
+/// Of the rows of a thread's sums the left factor's, lane / 4 and 8 more, of the columns, 2 (lane %
+/// 4) and 1 more, the right one's: `number(word, i)` is the i-th number of a register, of `packed`.
+template <int packed, class Number>
+void multiply(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2], Number number) {
+  struct Registers {
+    unsigned left[4], right[2];
+  } mine{{a[0], a[1], a[2], a[3]}, {b[0], b[1]}};
+  const Shown* all = gathered(0xffffffffu, &mine, sizeof mine);
+  auto registers = [&](unsigned lane) {
+    Registers of;
+    std::memcpy(&of, all[lane].data(), sizeof of);
+    return of;
+  };
+  constexpr unsigned terms = 8 * packed;
+  const unsigned me = lane();
+  double rows[2][terms], columns[2][terms];
+  for (unsigned in_group = 0; in_group < 4; ++in_group)
+    for (unsigned side = 0; side < 2; ++side) {
+      const Registers left = registers(me / 4 * 4 + in_group);
+      const Registers right = registers((me % 4 * 2 + side) * 4 + in_group);
+      for (unsigned half = 0; half < 2; ++half)
+        for (unsigned i = 0; i < packed; ++i) {
+          const unsigned k = (in_group + 4 * half) * packed + i;
+          rows[side][k] = number(left.left[side + 2 * half], i);
+          columns[side][k] = number(right.right[half], i);
+        }
+    }
+  for (unsigned i = 0; i < 4; ++i) {
+    double addends[terms + 1] = {d[i]};
+    for (unsigned k = 0; k < terms; ++k) addends[k + 1] = rows[i / 2][k] * columns[i % 2][k];
+    d[i] = rounded_sum(addends, terms + 1);
+  }
+}
+
+}  // namespace
+
+void gc_mma_tf32(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
+  multiply<1>(d, a, b, [](unsigned word, unsigned) { return gc_bits_float(word & 0xffffe000u); });
+}
+void gc_mma_half(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
+  multiply<2>(d, a, b, [](unsigned word, unsigned i) {
+    return gc_half_to_float(static_cast<unsigned short>(word >> 16 * i));
+  });
+}
+void gc_mma_bfloat(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
+  multiply<2>(d, a, b,
+              [](unsigned word, unsigned i) { return gc_bits_float(word >> 16 * i << 16); });
+}
+
+}  // namespace gradcell::scalar
+
+// What the tests ask for --------------------------------------------------------------------------
 
 /// The arrays that the next launches are given, exactly; below 0: unknown.
 extern "C" void shim_ranges(int count, const unsigned long* begin, const unsigned long* end) {
@@ -381,7 +528,10 @@ extern "C" int shim_launch(void (*kernel)(void**), void** arguments, unsigned gr
                            unsigned block_x, unsigned block_y, unsigned shared_bytes) {
   Emulator& e = emulator();
   const size_t count = block_x * block_y;
-  if (threads.empty()) threads = std::vector<Thread>(kMost);
+  if (threads.empty()) {
+    threads = std::vector<Thread>(kMost);
+    for (auto& place : shown) place.resize(kMost);
+  }
   gridDim = {grid, 1, 1};
   blockDim = {block_x, block_y, 1};
   kernel_of = kernel, arguments_of = arguments;

@@ -33,15 +33,19 @@ inline void shim_needs_warps() {
   abort();
 }
 #else
-extern ShimIndex threadIdx, blockIdx, blockDim, gridDim;
+/// A thread has one place, so that to read it is no access to memory.
+#ifndef SHIM_RUNNER
+extern const ShimIndex threadIdx, blockIdx, blockDim, gridDim;
+#endif
 alignas(16) extern unsigned char gc_tile[256 << 10];
 /// Barriers of a block and of a warp. Each has a number in the text that tests compile (0: none),
 /// so that one can be left out.
 void shim_barrier(int number);
 void shim_warp_barrier(int number);
-/// What `size` bytes of each lane of the warp are: lane l's from of + l * size on. All lanes that
+/// The `size` bytes of another lane, whose number differs in the bits of `distance`. All lanes that
 /// there are call it together, with the mask that names them.
-void shim_gather(unsigned mask, const void* mine, unsigned size, void* of);
+void shim_exchange(unsigned mask, const void* mine, unsigned size, unsigned distance, void* found);
+int shim_all(unsigned mask, int mine);
 inline void __syncthreads() { shim_barrier(0); }
 inline void __syncwarp() { shim_warp_barrier(0); }
 #endif
@@ -114,19 +118,13 @@ T __shfl_xor_sync(unsigned, T v, int) {
 }
 inline int __all_sync(unsigned, int v) { return v != 0; }
 #else
-inline unsigned shim_lane() { return (threadIdx.y * blockDim.x + threadIdx.x) % 32; }
 template <class T>
 T __shfl_xor_sync(unsigned mask, T v, int distance) {
-  T of[32];
-  shim_gather(mask, &v, sizeof v, of);
-  return of[shim_lane() ^ (unsigned)distance];
+  T found;
+  shim_exchange(mask, &v, sizeof v, static_cast<unsigned>(distance), &found);
+  return found;
 }
-inline int __all_sync(unsigned mask, int v) {
-  int of[32], all = 1;
-  shim_gather(mask, &v, sizeof v, of);
-  for (int l = 0; l < 32; ++l) all &= !(mask >> l & 1) || of[l] != 0;
-  return all;
-}
+inline int __all_sync(unsigned mask, int v) { return shim_all(mask, v); }
 #endif
 #ifdef __SANITIZE_THREAD__
 __attribute__((no_sanitize("thread")))  // it is atomic on a GPU
@@ -135,10 +133,7 @@ inline void gc_flag(int* status) {
   *status = 1;
 }
 
-// Tensor cores: a warp's matrices are put together from the registers of its threads as the PTX ISA
-// has it, "Matrix Fragments for mma.m16n8k8" and "mma.m16n8k16". Nothing says how sums are rounded.
-// Here addends lose what is below 24 bits of the largest, and the sum is truncated: no device that
-// has been looked at does worse (Fasi, Higham, Mikaitis, Pranesh, PeerJ Comp. Sci. 7, 2021).
+// Tensor cores.
 #define GRADCELL_TENSOR_CORES 800
 
 inline unsigned gc_to_tf32(float x) {  // to nearest, ties away from 0
@@ -146,83 +141,15 @@ inline unsigned gc_to_tf32(float x) {  // to nearest, ties away from 0
   if ((u & 0x7fffffffu) > 0x7f800000u) return 0x7fffffffu;
   return (u + 0x1000u) & 0xffffe000u;
 }
-inline float shim_truncated(double x) {
-  const float f = static_cast<float>(x);
-  return std::isfinite(f) && std::fabs(double(f)) > std::fabs(x) ? std::nextafter(f, 0.0f) : f;
-}
-inline float shim_sum(const double* addends, int n) {
-  double largest = 0, sum = 0;
-  for (int i = 0; i < n; ++i) {
-    sum += addends[i];
-    largest = std::fmax(largest, std::fabs(addends[i]));
-  }
-  if (!std::isfinite(sum) || largest == 0) return static_cast<float>(sum);
-  const double unit = std::ldexp(1.0, std::ilogb(largest) - 23);
-  sum = 0;
-  for (int i = 0; i < n; ++i) sum += std::trunc(addends[i] / unit) * unit;
-  return shim_truncated(sum);
-}
 
 #ifdef SHIM_SINGLE
 inline void gc_mma_tf32(float (&)[4], const unsigned (&)[4], const unsigned (&)[2]) {}
 inline void gc_mma_bfloat(float (&)[4], const unsigned (&)[4], const unsigned (&)[2]) {}
 inline void gc_mma_half(float (&)[4], const unsigned (&)[4], const unsigned (&)[2]) {}
 #else
-/// The registers that the threads of a warp have.
-template <int n>
-struct ShimWarp {
-  unsigned of[32][n];
-  explicit ShimWarp(const unsigned (&mine)[n]) { shim_gather(0xffffffffu, mine, sizeof mine, of); }
-};
-template <int terms>
-void shim_mma(float (&d)[4], const double (&a)[16][terms], const double (&b)[terms][8]) {
-  const unsigned lane = shim_lane();
-  for (unsigned i = 0; i < 4; ++i) {
-    const unsigned row = lane / 4 + (i < 2 ? 0 : 8), column = lane % 4 * 2 + (i & 1);
-    double addends[terms + 1] = {d[i]};
-    for (int k = 0; k < terms; ++k) addends[k + 1] = a[row][k] * b[k][column];
-    d[i] = shim_sum(addends, terms + 1);
-  }
-}
-inline void gc_mma_tf32(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
-  const ShimWarp<4> left(a);
-  const ShimWarp<2> right(b);
-  double x[16][8], y[8][8];
-  auto number = [](unsigned bits) { return double(gc_bits_float(bits & 0xffffe000u)); };
-  for (unsigned l = 0; l < 32; ++l) {
-    const unsigned group = l / 4, in_group = l % 4;
-    for (unsigned i = 0; i < 4; ++i)
-      x[i == 0 || i == 2 ? group : group + 8][i < 2 ? in_group : in_group + 4] =
-          number(left.of[l][i]);
-    for (unsigned i = 0; i < 2; ++i)
-      y[i == 0 ? in_group : in_group + 4][group] = number(right.of[l][i]);
-  }
-  shim_mma<8>(d, x, y);
-}
-template <class Number>
-void shim_mma_halves(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2], Number number) {
-  const ShimWarp<4> left(a);
-  const ShimWarp<2> right(b);
-  double x[16][16], y[16][8];
-  auto half = [&](const unsigned* registers, unsigned i) {
-    return double(number(static_cast<unsigned short>(registers[i / 2] >> (i % 2 * 16))));
-  };
-  for (unsigned l = 0; l < 32; ++l) {
-    const unsigned group = l / 4, in_group = l % 4;
-    for (unsigned i = 0; i < 8; ++i)
-      x[i < 2 || (4 <= i && i < 6) ? group : group + 8][in_group * 2 + (i & 1) + (i < 4 ? 0 : 8)] =
-          half(left.of[l], i);
-    for (unsigned i = 0; i < 4; ++i)
-      y[in_group * 2 + (i & 1) + (i < 2 ? 0 : 8)][group] = half(right.of[l], i);
-  }
-  shim_mma<16>(d, x, y);
-}
-inline void gc_mma_half(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
-  shim_mma_halves(d, a, b, [](unsigned short h) { return gc_half_to_float(h); });
-}
-inline void gc_mma_bfloat(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
-  shim_mma_halves(d, a, b, [](unsigned short h) { return gc_bits_float(unsigned(h) << 16); });
-}
+void gc_mma_tf32(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]);
+void gc_mma_half(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]);
+void gc_mma_bfloat(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]);
 #endif
 
 }  // namespace scalar

@@ -236,18 +236,42 @@ def test_a_warp_barrier_that_is_left_out_is_caught(tmp_path: pathlib.Path) -> No
     ],
 )  # fmt: skip
 def test_what_is_undefined_is_found(text: str, found: bytes, tmp_path: pathlib.Path) -> None:
-    file = tmp_path / "undefined.cpp"
+    assert found in report_of(text, tmp_path)
+
+
+def report_of(text: str, folder: pathlib.Path) -> bytes:
+    """Of 2 blocks of 64 threads, which are given 64 integers p."""
+    file = folder / "undefined.cpp"
     file.write_text(f'extern "C" void run(void** a) {{ int* p = *(int**)a[0]; {text} }}')
-    library = ctypes.CDLL(str(compiled([file], tmp_path)))
+    library = ctypes.CDLL(str(compiled([file], folder)))
     library.shim_report.restype = ctypes.c_char_p
     out = np.zeros(65, np.int32)
     pointer = ctypes.c_void_p(out.ctypes.data)
     arguments = (ctypes.c_void_p * 1)(ctypes.addressof(pointer))
-    begin, end = (ctypes.c_ulong * 2)(out.ctypes.data, ctypes.addressof(pointer)), None
-    end = (ctypes.c_ulong * 2)(begin[0] + 64 * 4, begin[1] + 8)
-    library.shim_ranges(2, begin, end)
+    begin = (ctypes.c_ulong * 3)(out.ctypes.data, *map(ctypes.addressof, (pointer, arguments)))
+    end = (ctypes.c_ulong * 3)(*(b + size for b, size in zip(begin, (64 * 4, 8, 8), strict=True)))
+    library.shim_ranges(3, begin, end)
     library.shim_launch(library.run, arguments, 2, 64, 1, 8)
-    assert found in library.shim_report()
+    return bytes(library.shim_report())
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("c[i] = 0; __syncthreads(); if (i % 4 == 0) w[i / 4] += 1;", b""),
+        ("w[i] = 0; __syncthreads(); c[i] = 1; __syncthreads(); w[i] = 2; c[4 * i] = 3;", b""),
+        ("w[i] = 0; __syncthreads(); c[i / 2] = 1;", b"two threads of a warp"),
+        ("c[i] = 0; w[i] = 1;", b"two threads"),
+        ("if (i == 33) c[9] = 1; if (i == 2) w[2] = 1;", b"two threads of a block"),
+        ("w[i] = 0; c[4 * (63 - i) + 3] = 1;", b"two threads"),
+    ],
+)
+def test_bytes_of_a_word_are_memory_of_their_own(
+    text: str, found: bytes, tmp_path: pathlib.Path
+) -> None:
+    start = "if (blockIdx.x) return; volatile int* w = p; volatile char* c = (char*)p;"
+    report = report_of(f"{start} const int i = threadIdx.x; {text}", tmp_path)
+    assert found in report and bool(found) == bool(report), report
 
 
 if __name__ == "__main__":

@@ -83,7 +83,7 @@ def runner() -> str:
     folder = tempfile.mkdtemp()
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     target = str(pathlib.Path(folder) / "cuda_shim.o")
-    compile_with("-c", str(RUNNER), "-o", target)
+    compile_with("-O2", "-c", str(RUNNER), "-o", target)
     return target
 
 
