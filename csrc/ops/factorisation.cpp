@@ -9,6 +9,7 @@ namespace {
 
 constexpr Parameter kPairs = attribute("pairs", "False"), kMatrix = tensor("a");
 constexpr Parameter kOne[] = {kMatrix, kPairs};
+constexpr Parameter kDamped[] = {kMatrix, tensor("damping"), kPairs};
 constexpr Parameter kSolved[] = {tensor("factors"), tensor("b"), kPairs,
                                  attribute("adjoint", "False")};
 constexpr Parameter kFactored[] = {tensor("factors"), kPairs};
@@ -139,6 +140,19 @@ class Cholesky : public OfMatrices {
   }
 };
 
+/// [n, n], lower: the factor of a matrix with the one element of `damping`, [1, 1], added to its
+/// diagonal.
+class DampedCholesky : public OfMatrices {
+ public:
+  explicit DampedCholesky(Op op) : OfMatrices(op, kAttributes<FactorAttributes>, kDamped) {}
+  Type infer(const Graph& g, const Draft& d) const override {
+    const int64_t n = square(g, d, 0);
+    require(square(g, d, 1) == 1, ErrorKind::Value, name(), ": the damping must be of shape ",
+            listed(Dims{1, 1}), ", got shape ", listed(g.dims(d.inputs[1])));
+    return results(g, d, {n, n});
+  }
+};
+
 /// Q and then R, of c columns and rows.
 class QR : public OfMatrices {
  public:
@@ -190,6 +204,7 @@ SPEC(LUSolve, Solve, true)
 SPEC(LUInverse, Inverse, true)
 SPEC(LUDeterminant, Determinant)
 SPEC(CholeskyFactor, Cholesky)
+SPEC(DampedCholeskyFactor, DampedCholesky)
 SPEC(CholeskySolve, Solve, false)
 SPEC(CholeskyInverse, Inverse, false)
 SPEC(QRFactors, QR)

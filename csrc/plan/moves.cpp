@@ -58,12 +58,7 @@ class Joiner {
            !l.in_region && !l.elsewhere && g_.count(id) > 0;
   }
 
-  JoinedMove move_of(NodeId id) const {
-    if (const auto it = joined_.by_node.find(id); it != joined_.by_node.end()) return it->second;
-    JoinedMove m{spec(g_, id).movement(g_, id), {}};
-    for (NodeId i : g_.inputs(id)) m.inputs.push_back(labels_.storage[i]);
-    return m;
-  }
+  JoinedMove move_of(NodeId id) const { return gradcell::move_of(g_, labels_, joined_, id); }
 
   void join(NodeId id) {
     JoinedMove mine = move_of(id), result{{{}, mine.movement.zeros}, {}};
@@ -123,6 +118,13 @@ std::optional<std::vector<Piece>> composed(const Piece& outer, const Movement& i
       p.step[k] *= outer.step[k];
     }
   return pieces;
+}
+
+JoinedMove move_of(const Graph& g, const Labels& labels, const JoinedMoves& moves, NodeId id) {
+  if (const auto it = moves.by_node.find(id); it != moves.by_node.end()) return it->second;
+  JoinedMove m{spec(g, id).movement(g, id), {}};
+  for (NodeId i : g.inputs(id)) m.inputs.push_back(labels.storage[i]);
+  return m;
 }
 
 JoinedMoves join_moves(const Graph& g, const Labels& labels, std::span<const NodeId> roots) {

@@ -23,6 +23,9 @@ struct JoinedMoves {
 
 JoinedMoves join_moves(const Graph& g, const Labels& labels, std::span<const NodeId> roots);
 
+/// The movement of a call, with what it has taken in.
+JoinedMove move_of(const Graph& g, const Labels& labels, const JoinedMoves& moves, NodeId id);
+
 /// The pieces of a result of which `outer` is a piece of what `inner` makes, in dims; none: it
 /// takes more than strides to say where they are.
 std::optional<std::vector<Piece>> composed(const Piece& outer, const Movement& inner,

@@ -33,8 +33,9 @@ struct Buffer {
   uint32_t index = 0;  ///< of the plan's inputs or outputs
   size_t offset = 0;   ///< Temp: into the arena
   size_t bytes = 0;
-  bool feature_major = false;  ///< a matrix [rows, features] with a feature's rows side by side
-  bool tiled = false;          ///< the same in blocks of kTiledRows rows, one behind the other
+  uint32_t within = UINT32_MAX;  ///< Temp: the buffer that it is a part of (plan/parts.h)
+  bool feature_major = false;    ///< a matrix [rows, features] with a feature's rows side by side
+  bool tiled = false;            ///< the same in blocks of kTiledRows rows, one behind the other
 };
 
 /// Tiles of the usual heights lie in one block.

@@ -11,6 +11,7 @@
 #include "plan/layouts.h"
 #include "plan/loop_plan.h"
 #include "plan/moves.h"
+#include "plan/parts.h"
 #include "plan/recomputation.h"
 #include "plan/region/region_builder.h"
 #include "plan/rewrite/rewrite.h"
@@ -204,16 +205,31 @@ class Planner {
       last[id] = std::max(last[id], until);
     }
     for (const Labels::Reread& r : labels_.reread) last[r.id] = std::max(last[r.id], r.stage);
+    std::vector<uint8_t> free(g_.size(), 0);
+    for (NodeId id = 0; id < g_.size(); ++id)
+      free[id] = labels_.storage[id] == id && !is_leaf(g_, id) && labels_.node[id].materialised &&
+                 buffer_of_[id] == UINT32_MAX && moves_.absorbed[id] == kNoNode;
+    const MadeWithin parts = find_parts(g_, labels_, moves_, free);
+    std::vector<int32_t> first(g_.size());
+    for (NodeId id = 0; id < g_.size(); ++id) first[id] = labels_.node[id].stage;
+    for (NodeId id = 0; id < g_.size(); ++id)  // parts come before what they are parts of
+      if (const NodeId whole = parts.whole[id]; whole != kNoNode) {
+        first[whole] = std::min(first[whole], first[id]);
+        last[whole] = std::max(last[whole], last[id]);
+      }
     Arena arena(64);
     for (NodeId id = 0; id < g_.size(); ++id) {
-      if (labels_.storage[id] != id || is_leaf(g_, id) || !labels_.node[id].materialised ||
-          buffer_of_[id] != UINT32_MAX || moves_.absorbed[id] != kNoNode)
-        continue;
-      int32_t first = labels_.node[id].stage;
+      if (!free[id] || parts.whole[id] != kNoNode) continue;
       const size_t bytes = describe(g_, id).bytes();
-      const size_t at = arena.place(bytes, first, std::max(first, last[id]));
+      const size_t at = arena.place(bytes, first[id], std::max(first[id], last[id]));
       buffer_of_[id] = add_buffer(plan_, {Place::Temp, 0, at, bytes});
     }
+    for (NodeId id = static_cast<NodeId>(g_.size()); id-- > 0;)
+      if (const NodeId whole = parts.whole[id]; whole != kNoNode) {
+        const BufferId b = buffer_of_[whole];
+        const size_t at = plan_.buffers[b].offset + parts.at[id];
+        buffer_of_[id] = add_buffer(plan_, {Place::Temp, 0, at, describe(g_, id).bytes(), b});
+      }
     plan_.arena_bytes = arena.size();
   }
 

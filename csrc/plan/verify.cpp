@@ -250,7 +250,18 @@ class BufferChecker {
         return;
       case Place::Temp:
         want(b.offset + b.bytes <= plan_.arena_bytes, "a temporary ends outside the arena");
+        if (b.within == UINT32_MAX) return;
+        want(is_within(plan_.buffers[b.within], b), "a part lies outside what it is a part of");
     }
+  }
+
+  static bool is_within(const Buffer& whole, const Buffer& part) {
+    return whole.place == Place::Temp && whole.offset <= part.offset &&
+           part.offset + part.bytes <= whole.offset + whole.bytes;
+  }
+  bool is_part(BufferId part, BufferId whole) const {
+    while (part != whole && part != UINT32_MAX) part = plan_.buffers[part].within;
+    return part == whole;
   }
 
   void reads(BufferId b, int32_t stage) {
@@ -357,7 +368,8 @@ class BufferChecker {
         BufferId a = temps[i], b = temps[j];
         bool together = written_[a] <= std::max(read_[b], written_[b]) &&
                         written_[b] <= std::max(read_[a], written_[a]);
-        want(!together, "temporaries ", a, " and ", b, " overlap while both live");
+        want(!together || is_part(a, b) || is_part(b, a), "temporaries ", a, " and ", b,
+             " overlap while both live");
       }
   }
 

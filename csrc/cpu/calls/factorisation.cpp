@@ -213,16 +213,25 @@ void lu_determinant(const Call& c, const void* const* in, void* out) {
   });
 }
 
+/// Of matrices, whose lower triangles are read, or of those with `damping` on their diagonals.
+template <class T>
+void cholesky_factors(const Matrices& a, const T* from, const T* damping, T* factors) {
+  const int64_t n = a.rows;
+  each_problem(a.count, cubed(a.rows), [&](int64_t i) {
+    T* const to = factors + i * a.size();
+    for (int64_t r = 0; r < n; ++r) {
+      std::copy_n(from + i * a.size() + r * n, r + 1, to + r * n);
+      if (damping) to[r * n + r] += damping[i];
+    }
+    require(cholesky(1, a.rows, to), ErrorKind::Value, "cholesky: Matrix is not positive definite");
+  });
+}
+
 void cholesky_factor(const Call& c, const void* const* in, void* out) {
   const bool pairs = attributes_of<FactorAttributes>(c).pairs;
   const Matrices a(c.in[0], pairs);
   by_number(pairs, [&]<class T> {
-    each_problem(a.count, cubed(a.rows), [&](int64_t i) {
-      T* const to = write<T>(out) + i * a.size();
-      std::copy_n(read<T>(in[0]) + i * a.size(), a.size(), to);
-      require(cholesky(1, a.rows, to), ErrorKind::Value,
-              "cholesky: Matrix is not positive definite");
-    });
+    cholesky_factors(a, read<T>(in[0]), c.in.size() > 1 ? read<T>(in[1]) : nullptr, write<T>(out));
   });
 }
 
@@ -332,6 +341,7 @@ constexpr RoutineRow kFactorisations[] = {
     {Op::LUInverse, lu_inverse},
     {Op::LUDeterminant, lu_determinant},
     {Op::CholeskyFactor, cholesky_factor},
+    {Op::DampedCholeskyFactor, cholesky_factor},
     {Op::CholeskySolve, cholesky_solve},
     {Op::CholeskyInverse, cholesky_inverse},
     {Op::QRFactors, qr_factors},

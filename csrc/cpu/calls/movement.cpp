@@ -35,6 +35,12 @@ class StridedCopy {
     parts_ = ((rows > 1 ? rows : length) + step_ - 1) / step_;
   }
 
+  /// Whether the elements are where they shall be: what is copied from was made there.
+  bool in_place() const {
+    return src_ == dst_ && outer_.dims.empty() && sheet_[0].size == 1 &&
+           sheet_[1].from == sheet_[1].to;
+  }
+
   int64_t parts() const { return product(outer_.dims, 0, outer_.dims.size()) * parts_; }
 
   /// Cuts rows into smaller parts until there are about as many as that.
@@ -182,10 +188,13 @@ void move(const Call& c, const void* const* in, void* out) {
   for (const Piece& p : c.movement.pieces) {
     const int64_t n = element_count(p.from.dims);
     if (n == 0) continue;
-    copies.emplace_back(p.from, placed(p, c.out.dims), in[p.input], out, item_size(c.out.dtype));
+    StridedCopy copy(p.from, placed(p, c.out.dims), in[p.input], out, item_size(c.out.dtype));
+    if (copy.in_place()) continue;
+    copies.push_back(copy);
     elements += n;
     most = std::max(most, copies.back().parts());
   }
+  if (copies.empty()) return;
   for (StridedCopy& copy : copies) copy.cut(most);
   // A thread takes the same shares of every piece, one after the other: neighbours are often
   // interleaved, and lines are shared.

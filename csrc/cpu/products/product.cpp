@@ -25,12 +25,13 @@ constexpr int64_t ceil_div(int64_t n, int64_t by) { return (n + by - 1) / by; }
 constexpr int64_t round_up(int64_t n, int64_t to) { return ceil_div(n, to) * to; }
 
 /// c is made in tiles of a few columns, of slabs of rows. The slab of a stays in a part of the
-/// second-level cache while tiles pass over it. k is cut into blocks, of which a tile of b stays
-/// there too.
+/// second-level cache while tiles pass over it. k is cut into blocks of a page, of which a tile of
+/// b stays there too.
 constexpr int kMaxColumns = 64;
 constexpr int kSlabRows = 192;
 constexpr int64_t kSlabBytes = 768 << 10;
-constexpr int64_t kDepth = 1024;
+template <class T>
+constexpr int64_t kDepth = 4096 / sizeof(T);
 /// Multiplications below which waking another thread would take as long.
 constexpr int64_t kParallelWork = 3'000'000;
 
@@ -187,8 +188,8 @@ struct Product {
       for (int i = 0; i < M; ++i)
         for (int j = 0; j < count; ++j) into[i * ld + j] += from[i * R + j];
     };
-    for (int64_t k0 = 0; k0 < k; k0 += kDepth) {
-      const auto K = static_cast<int>(std::min(kDepth, k - k0));
+    for (int64_t k0 = 0; k0 < k; k0 += kDepth<T>) {
+      const auto K = static_cast<int>(std::min(kDepth<T>, k - k0));
       if (k0 == 0 && !(direct && adds)) {
         matmul(w, x, y, ldy, K, M, whole);
         continue;
@@ -293,8 +294,9 @@ struct Product {
 
 /// Whether tiles are about filled and there is enough to do; where k is long, enough of c to share
 /// out.
+template <class T>
 bool fills_tiles(int64_t m, int64_t n, int64_t k) {
-  return m >= 16 && k >= 16 && (k <= kDepth || m * n >= 256 * 256) && m * n * k >= 4'000 &&
+  return m >= 16 && k >= 16 && (k <= kDepth<T> || m * n >= 256 * 256) && m * n * k >= 4'000 &&
          round_up(n, 16) * 8 <= n * 9;
 }
 
@@ -306,8 +308,8 @@ void product(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const Source<T>&
              const Source<T>& b, void* c, bool symmetric = false) {
   using Sum = typename Product<T>::Sum;
   constexpr int64_t kNumbers = kPairs<T> ? 2 : 1;  // in a T
-  const bool cut = k > 2 * kNumbers * kDepth;
-  const int64_t block = cut ? kNumbers * kDepth : k;
+  const bool cut = k > 2 * kNumbers * kDepth<T>;
+  const int64_t block = cut ? kNumbers * kDepth<T> : k;
   const int64_t most = std::max<int64_t>(
       kSlabRows, kMostCopied / int64_t(sizeof(T)) / block * kNumbers / kSlabRows * kSlabRows);
   const bool lies = lies_well(ta, a, n);
@@ -375,7 +377,7 @@ const uint16_t* with_zeros(const uint16_t* from, int64_t rows, int64_t k, uint16
 template <class T>
 void matrix_product(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const T* a, const T* b,
                     T* c) {
-  if (!fills_tiles(m, n, k)) return gemm(ta, tb, m, n, k, a, b, c);
+  if (!fills_tiles<T>(m, n, k)) return gemm(ta, tb, m, n, k, a, b, c);
   const bool symmetric = a == b && ta != tb && m == n && n >= kLeastMirrored;
   product<T>(ta, tb, m, n, k, source<T>(a, kType<T>, ta ? m : k),
              source<T>(b, kType<T>, tb ? k : n), c, symmetric);

@@ -86,12 +86,21 @@ double operations_of(const Call& c) {
   return 2.0 * static_cast<double>(s.work());
 }
 
-ProfiledStep describe(const Call& c, int stage) {
+/// What a call reads and writes; of parts that were made where the whole stands, nothing.
+double bytes_of(const Plan& plan, const Call& c) {
+  auto bytes = static_cast<double>(c.out.bytes());
+  for (size_t k = 0; k < c.in.size(); ++k) {
+    const bool in_place = c.form == Form::Move && plan.buffers[c.inputs[k]].within == c.output;
+    bytes += (in_place ? -1.0 : 1.0) * static_cast<double>(c.in[k].bytes());
+  }
+  return bytes;
+}
+
+ProfiledStep describe(const Plan& plan, const Call& c, int stage) {
   ProfiledOp op{info(c.op).name, c.location};
   op.operations = operations_of(c);
   op.elements = static_cast<double>(c.out.count);
-  op.bytes = static_cast<double>(c.out.bytes());
-  for (const TensorDesc& in : c.in) op.bytes += static_cast<double>(in.bytes());
+  op.bytes = bytes_of(plan, c);
   return {"call", stage, 0, 0, {std::move(op)}};
 }
 
@@ -119,7 +128,7 @@ ProfiledPlan::ProfiledPlan(const Plan& plan, Clock::time_point since) : since_(s
     regions_.push_back(stage.regions.size());
     steps_.push_back({"packing and merging", number, 0, 0, {{"packing and merging", {}}}});
     for (const Region& r : stage.regions) steps_.push_back(describe(r, number));
-    for (const Call& c : stage.calls) steps_.push_back(describe(c, number));
+    for (const Call& c : stage.calls) steps_.push_back(describe(plan, c, number));
   }
   for (const ProfiledStep& s : steps_) thread_seconds_.emplace_back(s.ops.size(), 0.0);
 }

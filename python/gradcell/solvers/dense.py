@@ -28,16 +28,14 @@ class DenseSystem:
         self.n = min(count, size)
         self.slope = self._back(residual)
         matrix = wide(_ops.matmul(self.jacobian, self.jacobian, not self.wide, self.wide))
-        square = [self.n, self.n]
-        unit = _ops.equal(_ops.iota(square, _core.int32, 0), _ops.iota(square, _core.int32, 1))
         elements = _ops.reshape(matrix, [self.n * self.n])
         diagonal = _ops.slice(elements, [0], [self.n], [self.n + 1])
         largest = _ops.reduce_max(diagonal, [0], False)
         epsilon = float(np.finfo(np.dtype(self.dtype.name.lower())).eps)
         begun = _ops.where(_ops.greater(damping, 0.0), damping, _ops.mul(largest, 1e-3))
         self.damping = _ops.maximum(begun, _ops.maximum(_ops.mul(largest, 16 * epsilon), 1e-300))
-        damped = _ops.add(matrix, _ops.where(unit, self.damping, 0.0))
-        self.factor = _ops.cholesky_factor(damped, False)
+        damped = _ops.reshape(self.damping, [1, 1])
+        self.factor = _ops.damped_cholesky_factor(matrix, damped, False)
 
     def _back(self, x: Tensor) -> Tensor:
         """J' x, [P]."""

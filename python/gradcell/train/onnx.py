@@ -71,6 +71,7 @@ _WITHOUT = {
             "LUInverse",
             "LUDeterminant",
             "CholeskyFactor",
+            "DampedCholeskyFactor",
             "CholeskySolve",
             "CholeskyInverse",
             "QRFactors",
