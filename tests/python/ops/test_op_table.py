@@ -18,9 +18,9 @@ NONDIFF = {row.name for row in ROWS if not row.differentiable} | {
     "StopGradient", "ArgMax", "ArgMin", "RandomUniform", "LastWriter", "WindowArgMax", "Barrier",
     # Routines, around which rules of derivatives are calls.
     "LUFactors", "LUSolve", "LUInverse", "LUDeterminant", "CholeskyFactor", "CholeskySolve",
-    "CholeskyInverse", "QRFactors", "EigenFactors", "SingularFactors", "Order", "FirstInOrder",
-    "RunningBest", "SegmentBest", "PlaceInLine", "Among", "CountBetween", "DrawByWeights", "OfIntegers",
-    "Permitted",
+    "CholeskyInverse", "DampedCholeskyFactor", "QRFactors", "EigenFactors", "SingularFactors", "Order",
+    "FirstInOrder", "RunningBest", "SegmentBest", "PlaceInLine", "Among", "CountBetween", "DrawByWeights",
+    "OfIntegers", "Permitted",
 }  # fmt: skip
 
 #: What users may call, by MindSpore's names (the rest of it is in op_rows.py).

@@ -228,6 +228,30 @@ def test_what_has_no_answer(call: Any, message: str) -> None:
         call()
 
 
+@pytest.mark.parametrize("pairs", [False, True], ids=["real", "complex"])
+@pytest.mark.parametrize("n", [1, 3, 17, 90])
+def test_factors_of_damped_matrices(n: int, pairs: bool) -> None:
+    """Lower triangles alone are read; the damping is each matrix's own."""
+    a = matrices(2, n, n) + (1j * matrices(2, n, n) if pairs else 0)
+    a = a @ a.swapaxes(1, 2).conj()
+    damping = np.array([0.25, 3.0]).reshape(2, 1, 1)
+    wanted = np.linalg.cholesky(a + damping * np.eye(n))
+    half = np.tril(a) + np.triu(np.full((n, n), np.nan), 1)
+
+    def parts(x: np.ndarray) -> Tensor:
+        return Tensor(np.stack([x.real, x.imag], -1) if pairs else x)
+
+    factor = ms.jit(lambda a, d: ms._core.ops.damped_cholesky_factor(a, d, pairs))
+    got = factor(parts(half), parts(damping)).asnumpy()
+    got = got[..., 0] + 1j * got[..., 1] if pairs else got
+    np.testing.assert_allclose(got, wanted, rtol=1e-11, atol=1e-11 * np.abs(wanted).max())
+
+
+def test_a_damping_of_another_shape() -> None:
+    with pytest.raises(ValueError, match=r"damping must be of shape \[1, 1\], got shape \[3, 3\]"):
+        ms._core.ops.damped_cholesky_factor(Tensor(np.eye(3)), Tensor(np.eye(3)), False)
+
+
 #: Lengths about those at which a long line becomes a sheet.
 @pytest.mark.parametrize("n", [4095, 4096, 4099, 10007, 70000])
 def test_gradient_of_long_products(n: int) -> None:

@@ -109,6 +109,13 @@ def matrix_rows() -> Iterator[BatchRow]:
             (numbers(*lead, 3, 3), numbers(*lead, 3, 1)),
         )  # fmt: skip
         yield BatchRow(
+            "DampedCholeskyFactor", f"{lead}",
+            lambda a, d: ops.damped_cholesky_factor(
+                ops.matmul(a, a, False, True), ops.add(ops.mul(d, d), 1.0), False
+            ),
+            (numbers(*lead, 3, 3), numbers(*lead, 1, 1)),
+        )  # fmt: skip
+        yield BatchRow(
             "CholeskySolve", f"{lead}", lambda a, b: ops.cholesky_solve(lower(a), b),
             (numbers(*lead, 3, 3), numbers(*lead, 3, 2)),
         )  # fmt: skip
