@@ -404,7 +404,7 @@ API cuGraphDestroy(void* graph) { return delete static_cast<Nodes*>(graph), 0; }
 API cuModuleLoadData(void** module, const void* image) {
   LOCKED;
   if (!current) return kNoContext;
-  // The image: a line with the library's size, the library, then its source.
+  // The image: a line with the library's size, the library, then its kernels' text.
   const char* text = static_cast<const char*>(image);
   char* rest = nullptr;
   size_t size = std::strtoull(text, &rest, 10);

@@ -2,6 +2,8 @@
 #include <dlfcn.h>
 #include <unistd.h>
 
+#include <filesystem>
+#include <functional>
 #include <sstream>
 
 #include "fake_cuda.h"
@@ -24,14 +26,42 @@ std::vector<int> architectures() {
   return all;
 }
 
+/// Where this library is.
+std::filesystem::path place() {
+  Dl_info info;
+  dladdr(reinterpret_cast<void*>(&architectures), &info);
+  return info.dli_fname;
+}
+
+int run(const std::string& compiler_flags, const std::string& log) {
+  return std::system((FAKE_CXX + compiler_flags + " 2> " + log).c_str());
+}
+
+/// A header with cuda_shim.h and what comes before kernels, compiled beside this library by the
+/// first process that needs it. Empty: it does not compile.
+std::string header_of(const std::string& prelude, const std::string& flags,
+                      const std::string& log) {
+  const auto folder = std::filesystem::absolute(place()).parent_path();
+  const auto number = std::hash<std::string>()(flags + prelude);
+  const std::string header = folder / ("prelude_" + std::to_string(number) + ".h");
+  if (std::filesystem::exists(header + ".gch")) return header;
+  std::string mine = folder / "making_XXXXXX";
+  if (!mkdtemp(mine.data())) return {};
+  const std::string text = mine + "/text.h";
+  std::ofstream(text) << "#include \"" FAKE_SHIM "\"\n" << prelude;
+  const bool made = run(flags + " -x c++-header " + text + " -o " + text + ".gch", log) == 0;
+  if (made)
+    for (const char* end : {"", ".gch"}) std::filesystem::rename(text + end, header + end);
+  std::filesystem::remove_all(mine);
+  return made ? header : std::string();
+}
+
 }  // namespace
 
 /// By the file's name, libnvrtc.so.12; else 13.
 API nvrtcVersion(int* major, int* minor) {
-  Dl_info info;
   std::smatch found;
-  dladdr(reinterpret_cast<void*>(&nvrtcVersion), &info);
-  const std::string file = info.dli_fname;
+  const std::string file = place();
   const bool named = std::regex_search(file, found, std::regex("\\.so\\.(\\d+)$"));
   return *major = named ? std::stoi(found[1]) : 13, *minor = 0, 0;
 }
@@ -71,8 +101,11 @@ API nvrtcCompileProgram(void* program, int count, const char* const* options) {
   counts.ptx += p->ptx;
   char folder[] = "/tmp/fake_nvrtc_XXXXXX";
   if (!mkdtemp(folder)) return 1;
-  std::string base = folder, source = p->source + "\nusing namespace gradcell::scalar;\n";
-  for (auto& [name, declared] : kernels_of(p->source)) {
+  const std::string base = folder;
+  const size_t begin = p->source.rfind("\nnamespace gradcell {\nnamespace scalar {\n");
+  const std::string kernels = begin == std::string::npos ? p->source : p->source.substr(begin);
+  std::string source = kernels + "\nusing namespace gradcell::scalar;\n";
+  for (auto& [name, declared] : kernels_of(kernels)) {
     const auto& types = declared.types;
     source += "extern \"C\" void run_" + name + "(void** a) { " + name + "(";
     for (size_t i = 0; i < types.size(); ++i) {
@@ -86,18 +119,22 @@ API nvrtcCompileProgram(void* program, int count, const char* const* options) {
     source += "0};\n";
   }
   std::ofstream(base + "/k.cpp") << source;
-  std::string command = std::string(FAKE_CXX) + p->macros +
-                        " -std=c++20 -O0 -w -fwrapv -ffp-contract=off -fPIC -shared -DSHIM_SINGLE "
-                        "-fsanitize=alignment -fsanitize-undefined-trap-on-error -include " +
-                        FAKE_SHIM + " " + base + "/k.cpp -o " + base + "/k.so 2> " + base + "/log";
-  int failed = std::system(command.c_str());
+  const std::string flags = p->macros +
+                            " -std=c++20 -O0 -w -fwrapv -ffp-contract=off -fPIC -DSHIM_SINGLE "
+                            "-fsanitize=alignment -fsanitize-undefined-trap-on-error";
+  const std::string log = base + "/log";
+  const std::string header =
+      header_of(p->source.substr(0, p->source.size() - kernels.size()), flags, log);
+  const bool failed = header.empty() || run(flags + " -shared -include " + header + " " + base +
+                                                "/k.cpp -o " + base + "/k.so",
+                                            log) != 0;
   auto read = [](const std::string& file) {
     std::ifstream in(file, std::ios::binary);
     return std::string(std::istreambuf_iterator<char>(in), {});
   };
-  p->log = read(base + "/log");
+  p->log = read(log);
   std::string library = read(base + "/k.so");
-  p->binary = std::to_string(library.size()) + "\n" + library + p->source + std::string(1, '\0');
+  p->binary = std::to_string(library.size()) + "\n" + library + kernels + std::string(1, '\0');
   for (const char* file : {"/k.cpp", "/k.so", "/log", ""}) std::remove((base + file).c_str());
   return failed ? 6 : 0;
 }
