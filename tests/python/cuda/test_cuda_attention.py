@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from attention_rows import LARGE, SUMS, WAYS, run, shapes, sums
-from cuda_emulation import WHERE_NONE_SPILLS, Batch, Kernels, compiled, that_spill
+from cuda_emulation import WHERE_NONE_SPILLS, Batch, Kernels, chosen, compiled, that_spill
 
 import gradcell as gc
 from gradcell import Tensor, _core, cuda, nn, ops
@@ -81,8 +81,13 @@ def plans() -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def batch(plans: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> Batch:
-    return Batch(list(plans.values()), tmp_path_factory.mktemp("attention"))
+def batch(
+    plans: dict[str, Any],
+    tmp_path_factory: pytest.TempPathFactory,
+    request: pytest.FixtureRequest,
+) -> Batch:
+    only = chosen(request, plans, lambda of: f"{of['name']}, sm_{of['capability']}")
+    return Batch(list(plans.values()), tmp_path_factory.mktemp("attention"), only=only)
 
 
 @pytest.mark.one_in(3)

@@ -274,6 +274,14 @@ def test_bytes_of_a_word_are_memory_of_their_own(
     assert found in report and bool(found) == bool(report), report
 
 
+def test_a_case_that_was_not_compiled_cannot_be_run(tmp_path: pathlib.Path) -> None:
+    plans = [cuda.plan_of(CASES[name][0], *CASES[name][1]) for name in ("rows", "short scans")]
+    batch = Batch(plans, tmp_path, only={1})
+    assert len(batch.run(1)) == 1
+    with pytest.raises(KeyError):
+        batch.run(0)
+
+
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as folder:
         found = Mutants(pathlib.Path(folder))

@@ -15,6 +15,7 @@ import re
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Callable, Collection, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, ClassVar, NamedTuple
 
@@ -78,22 +79,39 @@ def compile_with(*arguments: str) -> None:
 
 
 @functools.cache
-def runner() -> str:
-    """What runs kernels, compiled once for all libraries of this process."""
+def of_this_process() -> pathlib.Path:
+    """A folder for what is compiled once for all libraries."""
     folder = tempfile.mkdtemp()
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    target = str(pathlib.Path(folder) / "cuda_shim.o")
+    return pathlib.Path(folder)
+
+
+@functools.cache
+def runner() -> str:
+    """What runs kernels."""
+    target = str(of_this_process() / "cuda_shim.o")
     compile_with("-O2", "-c", str(RUNNER), "-o", target)
     return target
 
 
-def compiled(files: list[pathlib.Path], folder: pathlib.Path) -> pathlib.Path:
+@functools.cache
+def header(prelude: str, flags: tuple[str, ...]) -> str:
+    """What comes before kernels, the shim first; compiled, if the compiler is g++."""
+    file = pathlib.Path(tempfile.mkdtemp(dir=of_this_process())) / "prelude.h"
+    file.write_text(f'#include "{SHIM}"\n{prelude}')
+    if "clang" not in compiler():
+        compile_with(*flags, "-x", "c++-header", str(file), "-o", f"{file}.gch")
+    return str(file)
+
+
+def compiled(files: list[pathlib.Path], folder: pathlib.Path, prelude: str = "") -> pathlib.Path:
     """The shared library of some C++ files of kernels and of what runs them, two compiled at a time."""
     # Kernels tell cuda_shim.cpp what they access; a name's lines in a report are from -g1. Each library
     # has shared memory of its own.
-    kernels = ["-fsanitize=thread", "-g1", "-fno-gnu-unique", "-include", str(SHIM)]
+    kernels = ["-Og", "-fsanitize=thread", "-g1", "-fno-gnu-unique"]
     if "clang" not in compiler():
         kernels += ["--param", "tsan-instrument-func-entry-exit=0"]
+    kernels += ["-include", header(prelude, tuple(kernels))]
 
     def compile(file: pathlib.Path) -> str:
         target = str(folder / f"{file.stem}.o")
@@ -159,15 +177,18 @@ class Barriers:
 
 
 class Kernels:
-    """Every different kernel of some plans once, as kernel_0, kernel_1 and so on."""
+    """Every different kernel of some plans once, as kernel_0, kernel_1 and so on; `only`: of the plans with
+    these numbers."""
 
-    def __init__(self, plans: list[Any]) -> None:
+    def __init__(self, plans: list[Any], only: Collection[int] | None = None) -> None:
         self.prelude: str = plans[0].raw["prelude"]
         self.texts: list[str] = []
         self.number: dict[tuple[int, str], int] = {}  # of a plan's kernel, by its name
         seen: dict[str, int] = {}
         for i, plan in enumerate(plans):
             assert plan.raw["prelude"] == self.prelude
+            if only is not None and i not in only:
+                continue
             for name, kernel in plan.kernels:
                 bare = kernel.replace(f" {name}(", " @(")
                 if bare not in seen:
@@ -217,6 +238,16 @@ def that_spill(kernels: Kernels, arch: str, every: int) -> dict[str, Usage]:
     return {name: of for name, of in found.items() if of.spilled}
 
 
+def chosen(
+    request: pytest.FixtureRequest, cases: Iterable[str], of: Callable[[dict[str, Any]], str]
+) -> set[int]:
+    """The numbers of the cases that a fixture is asked for by the tests that were chosen to run; `of`: which
+    one a test is about, by its parameters."""
+    asking = (i for i in request.session.items if request.fixturename in i.fixturenames)  # type: ignore[attr-defined]
+    names = {of(i.callspec.params) for i in asking if i.module is request.module}
+    return {number for number, name in enumerate(cases) if name in names}
+
+
 class Launches(NamedTuple):
     """What the launches of a run have in common."""
 
@@ -253,13 +284,20 @@ def block_of(step: dict[str, Any], room: int = SHARED - OWN_SHARED) -> tuple[int
 
 
 class Batch:
-    """The kernels of several plans, compiled by a C++ compiler, a few files at a time."""
+    """The kernels of several plans, compiled by a C++ compiler, a few files at a time; `only`: of the plans
+    with these numbers, and no other can be run."""
 
     PART = 60  # kernels a file
 
-    def __init__(self, plans: list[Any], folder: pathlib.Path, wide: bool = False) -> None:
+    def __init__(
+        self,
+        plans: list[Any],
+        folder: pathlib.Path,
+        wide: bool = False,
+        only: Collection[int] | None = None,
+    ) -> None:
         self.plans = plans
-        self.kernels = Kernels(plans)
+        self.kernels = Kernels(plans, only)
         if wide:
             narrow, index = "typedef int gc_index;", "typedef long long gc_index;"
             assert narrow in self.kernels.prelude
@@ -271,7 +309,7 @@ class Batch:
         texts = [self.barriers.numbered(t) for t in self.kernels.texts]
         for begin in range(0, len(texts), self.PART):
             part = texts[begin : begin + self.PART]
-            source = module(prelude, part) + "using namespace gradcell::scalar;\n"
+            source = module("", part) + "using namespace gradcell::scalar;\n"
             for i, kernel in enumerate(part, begin):
                 types = parameter_types(kernel)
                 values = ", ".join(f"*({t}*)a[{k}]" for k, t in enumerate(types))
@@ -282,7 +320,7 @@ class Batch:
                 source += f"{{ kernel_{i}({values}); }}\n"
             files.append(folder / f"kernels{begin}.cpp")
             files[-1].write_text(source)
-        self.path = compiled(files, folder)
+        self.path = compiled(files, folder, prelude)
         self.library = ctypes.CDLL(str(self.path))
         self.library.shim_report.restype = ctypes.c_char_p
 
