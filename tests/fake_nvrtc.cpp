@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <regex>
 #include <sstream>
 
 #include "fake_cuda.h"
@@ -57,6 +58,30 @@ std::string header_of(const std::string& prelude, const std::string& flags,
 }
 
 }  // namespace
+
+std::map<std::string, Declared> fake::kernels_of(const std::string& source) {
+  std::map<std::string, Declared> found;
+  std::regex kernel("__global__ void __launch_bounds__\\((\\d+), 1\\) (\\w+)\\(([^)]*)\\) \\{");
+  for (std::sregex_iterator it(source.begin(), source.end(), kernel), end; it != end; ++it) {
+    std::vector<std::string> types;
+    std::string rest = (*it)[3];
+    size_t at = 0;
+    while (at < rest.size()) {
+      size_t comma = rest.find(',', at);
+      if (comma != std::string::npos && rest.find('<', at) < comma)  // gc_each<float, 3>
+        comma = rest.find(',', rest.find('>', at));
+      std::string one = rest.substr(at, comma == std::string::npos ? comma : comma - at);
+      one = one.substr(0, one.find_last_of(" *") + 1);
+      one = std::regex_replace(one, std::regex("__restrict__"), "");
+      types.push_back(one);
+      at = comma == std::string::npos ? rest.size() : comma + 1;
+    }
+    auto begin = static_cast<size_t>(it->position()), next = source.find("__global__", begin + 1);
+    bool warps = source.substr(begin, next - begin).find("GC_NEEDS_WARPS()") != std::string::npos;
+    found[(*it)[2]] = {static_cast<unsigned>(std::stoi((*it)[1])), warps, types};
+  }
+  return found;
+}
 
 /// By the file's name, libnvrtc.so.12; else 13.
 API nvrtcVersion(int* major, int* minor) {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import pathlib
 import types
@@ -50,7 +51,13 @@ def mode(request: pytest.FixtureRequest) -> Iterator[int]:
 
 @pytest.fixture(scope="session")
 def fake_cuda(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
-    return build(tmp_path_factory.mktemp("fake"))
+    """The library of the made-up GPU, built once for all processes of pytest-xdist."""
+    folder = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        folder = folder.parent
+    with open(folder / "fake.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        return build(folder / "fake")
 
 
 @pytest.fixture
