@@ -51,7 +51,8 @@ def check(found: list[Any], option: str, size: int) -> None:
             assert got["weights"][name].tobytes() == same, f"{option} {name} differs by rank"
 
 
-@pytest.mark.parametrize("size", [1, 2, 4])
+# What 2 processes show, 4 do as well; the tests below have 2.
+@pytest.mark.parametrize("size", [1, pytest.param(2, marks=pytest.mark.slow), 4])
 def test_processes_train_as_one(tmp_path: pathlib.Path, size: int) -> None:
     """As one process does, whatever their number; and a second run gives the same bits."""
     found, again = (
