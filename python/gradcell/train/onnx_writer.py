@@ -41,6 +41,7 @@ class Writer:
     # Pieces ---------------------------------------------------------------------------------------
 
     def fresh(self, name: str) -> str:
+        """A name that nothing has yet: this one, or this one with a number."""
         made, k = name, 0
         while made in self.taken:
             k += 1
@@ -77,6 +78,7 @@ class Writer:
         return self.outputs(1, kind, *inputs, **attributes)[0]
 
     def outputs(self, count: int, kind: str, *inputs: str, **attributes: Any) -> list[str]:
+        """An operator, by the names of its outputs."""
         names = [self.fresh(kind) for _ in range(count)]
         self.made.append(self.helper.make_node(kind, list(inputs), names, names[0], **attributes))
         return names
@@ -90,6 +92,7 @@ class Writer:
         return [self.whole(i) for i in node["inputs"]]
 
     def whole(self, i: int) -> str:
+        """The name of a node's values in its full shape, also of a constant, which is kept as one number."""
         node = self.by_id[i]
         if node["op"] != "Const" or not node["shape"]:
             return self.names[i]
