@@ -157,6 +157,47 @@ def recurrent(steps: int) -> tuple[Callable[..., Any], list[Tensor]]:
     ]
 
 
+def experts(count: int, rows: int, width: int) -> tuple[Callable[..., Any], list[Tensor]]:
+    """A layer for each of some experts, with rows of its own, and the gradients."""
+
+    def loss(*all_: Tensor) -> Tensor:
+        parts = zip(*(all_[k * count : (k + 1) * count] for k in range(3)), strict=True)
+        return sum(ops.square(ops.tanh(ops.matmul(x, w) + b)).mean() for x, w, b in parts)  # type: ignore[return-value]
+
+    shapes = [(rows, width), (width, width), (width,)]
+    return ms.value_and_grad(loss, tuple(range(3 * count))), [
+        tensor(*shape) for shape in shapes for _ in range(count)
+    ]
+
+
+def heads(count: int, length: int, width: int) -> tuple[Callable[..., Any], list[Tensor]]:
+    """Attention written head by head, and its gradients."""
+
+    def loss(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        total = 0.0
+        for h in range(count):
+            part = slice(h * width, (h + 1) * width)
+            weights = ops.softmax(ops.matmul(q[:, part], k[:, part].T) * width**-0.5, -1)
+            total += ops.square(ops.matmul(weights, v[:, part])).mean()
+        return total
+
+    return ms.value_and_grad(loss, (0, 1, 2)), [tensor(length, count * width) for _ in range(3)]
+
+
+def equal_layers(depth: int, rows: int, width: int) -> tuple[Callable[..., Any], list[Tensor]]:
+    """The gradients of a network too wide for one kernel, whose weights have the same shape."""
+    weights = [tensor(width, width) for _ in range(depth)]
+    x = tensor(rows, width)
+
+    def loss(*ws: Tensor) -> Tensor:
+        y = x
+        for w in ws:
+            y = ops.tanh(ops.matmul(y, w))
+        return ops.square(y).mean()
+
+    return ms.value_and_grad(loss, tuple(range(depth))), weights
+
+
 #: Cases with a narrow network that can be one kernel.
 NARROW = (
     "PINN training step", "narrow MLP", "Burgers, nn.Dense 8x20", "the same, 10^6 points",
@@ -191,6 +232,9 @@ def cases(scale: float) -> dict[str, tuple[Callable[..., Any], list[Tensor]]]:
         "narrow MLP": (narrow_step, narrow),
         "narrow MLP, bfloat16": (narrow_step, [a.astype(ms.bfloat16) for a in narrow]),
         "narrow MLP, float16": (narrow_step, [a.astype(ms.float16) for a in narrow]),
+        "small products: 8 experts": experts(8, n(128), 128),
+        "small products: 12 heads": heads(12, n(128), 64),
+        "small products: 8 layers": equal_layers(8, n(256), 192),
         "LSTM of 128, sequences": (lstm_step, [tensor(steps, 32, 64), tensor(steps, 32, 128)]),
         "Burgers, nn.Dense 8x20": (cell_step(Burgers, [2, *[20] * 8, 1]), [tensor(n(10_000), 2)]),
         "the same, 10^6 points": (cell_step(Burgers, [2, *[20] * 8, 1]), [tensor(n(1_000_000), 2)]),
@@ -281,13 +325,14 @@ def main() -> int:
     parser.add_argument("--scale", type=float, default=1.0, help="of the problems' sizes")
     parser.add_argument("--repeats", type=int, default=7)
     parser.add_argument("--no-tiles", action="store_true", help="narrow networks by products")
+    parser.add_argument("--no-groups", action="store_true", help="a call for each small product")
     parser.add_argument("--cases", nargs="*", default=[], help="parts of the names of cases")
     options = parser.parse_args()
-    _core.weigh_cuda_plans(tiles=False if options.no_tiles else None)
+    _core.weigh_cuda_plans(tiles=False if options.no_tiles else None, groups=not options.no_groups)
     if not options.cpu:
         ms.set_context(device_target="GPU")
     record: dict[str, Any] = {"machine": platform.machine(), "scale": options.scale}
-    record |= {"tiles": not options.no_tiles}
+    record |= {"tiles": not options.no_tiles, "groups": not options.no_groups}
     record |= {
         "tuned": os.environ.get("GRADCELL_CUDA_TUNE") != "0",
         "cudnn": os.environ.get("GRADCELL_CUDNN") != "0",

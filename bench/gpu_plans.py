@@ -2,10 +2,11 @@
 
     python bench/gpu_plans.py FOLDER [--scale 1] [--checks 40]
 
-The plans are for sm_90. Timed ones are the steps of gpu_bench.py; those that are one kernel for a narrow
-network also without it. The checks are cases of the tests: few that call as many of the kernels' functions
-as so few can. A case is NAME.json: the kernels' text and what to do with it. NAME.npz has what goes in and
-what the CPU engine makes of it, where that is not large; other inputs are made up by whoever runs the plan.
+The plans are for sm_90. Timed ones are the steps of gpu_bench.py; those with a kernel for a narrow network,
+or for groups of products, also without it. The checks are cases of the tests: few that call as many of the
+kernels' functions as so few can. A case is NAME.json: the kernels' text and what to do with it. NAME.npz
+has what goes in and what the CPU engine makes of it, where that is not large; other inputs are made up by
+whoever runs the plan.
 """
 
 from __future__ import annotations
@@ -87,6 +88,10 @@ def timed(folder: Path, scale: float) -> None:
                 write(folder, "time", name, case)
             elif name in gpu_bench.NARROW:
                 write(folder, "time", f"{name}, no tiles", case)
+    _core.weigh_cuda_plans(groups=False)
+    for name, (fn, arguments) in gpu_bench.cases(scale).items():
+        if name.startswith("small products"):
+            write(folder, "time", f"{name}, no groups", (fn, tuple(arguments)))
     _core.weigh_cuda_plans()
 
 
@@ -130,7 +135,8 @@ def checks(folder: Path, count: int) -> None:
     steps["recurrent"] = gpu_bench.recurrent(12)
     steps["taken"] = taken, [gpu_bench.tensor(400, 4)]
     for name, (fn, arguments) in steps.items():
-        if name.startswith(("attention", "convolution", "PINN", "recurrent", "taken")):
+        kinds = ("attention", "convolution", "PINN", "recurrent", "small products", "taken")
+        if name.startswith(kinds):
             count -= 1
             write(folder, "check", name, (fn, tuple(arguments)))
     for name in covering(cases, count - len(tf32)):

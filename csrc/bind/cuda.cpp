@@ -243,18 +243,20 @@ void bind_cuda(py::module_& m) {
         "Whether softmax(q k') v becomes attention's op, as on a CPU; returns whether it did.");
   m.def(
       "weigh_cuda_plans",
-      [](double launch, double instructions, std::optional<bool> tiles) {
+      [](double launch, double instructions, std::optional<bool> tiles, bool groups) {
         cuda::weigh({launch, instructions,
                      !tiles   ? cuda::Tiles::WhereQuicker
                      : *tiles ? cuda::Tiles::Always
-                              : cuda::Tiles::Never});
+                              : cuda::Tiles::Never,
+                     groups});
         clear_plan_cache();
       },
       py::arg("launch") = cuda::Weights{}.launch,
       py::arg("instructions") = cuda::Weights{}.instructions, py::arg("tiles") = py::none(),
+      py::arg("groups") = cuda::Weights{}.groups,
       "What plans for a GPU weigh: the bytes that a launch is worth, the instructions a byte; and "
       "whether narrow networks are kernels of their own: where that is quicker, unless it is "
-      "said.");
+      "said; and whether small products may share a launch.");
   m.def(
       "cuda_driver_info",
       [] {

@@ -11,6 +11,7 @@
 #include "cuda/fuse/narrow_products.h"
 #include "cuda/fuse/product_joins.h"
 #include "cuda/join/late_stores.h"
+#include "cuda/join/product_groups.h"
 #include "cuda/join/reduction_joins.h"
 #include "cuda/join/row_joins.h"
 #include "cuda/join/segments.h"
@@ -26,8 +27,8 @@ namespace gradcell::cuda {
 
 namespace {
 
-/// The text of math/scalar.h, prelude.cuh, tensor_cores.cuh, attention.cuh and convolution.cuh,
-/// embedded by the build.
+/// The text of math/scalar.h, prelude.cuh, tensor_cores.cuh, attention.cuh, convolution.cuh and
+/// products.cuh, embedded by the build.
 constexpr const char* kScalarText =
 #include "cuda_scalar.inc"
     ;
@@ -43,13 +44,16 @@ constexpr const char* kAttentionText =
 constexpr const char* kConvolutionText =
 #include "cuda_convolution.inc"
     ;
+constexpr const char* kProductsText =
+#include "cuda_products.inc"
+    ;
 
 std::atomic<bool> g_allow_tf32{false};
 
 std::string prelude_text(bool wide) {
   std::string text = wide ? "typedef long long gc_index;\n" : "typedef int gc_index;\n";
   return text + "typedef long long gc_long;\n" + kScalarText + kPreludeText + kTensorCoresText +
-         kAttentionText + kConvolutionText;
+         kAttentionText + kConvolutionText + kProductsText;
 }
 
 /// Element numbers from here on, with what a grid may add to them, need 64 bits.
@@ -189,7 +193,10 @@ class CudaPlanner {
         for (NodeId id : ids) attended_with_[id] = ids;
     }
     for (int32_t stage = 0; stage < f_.stage_count; ++stage) make_stage(stage);
-    place_temporaries(join_products(plan_));
+    const std::vector<Neighbours> neighbours = join_products(plan_);
+    if (weights().groups) group_products();
+    make_biases();
+    place_temporaries(neighbours);
     plan_.wide = in_.wide;
     return std::move(plan_);
   }
@@ -392,11 +399,39 @@ class CudaPlanner {
     Step& step = plan_.steps.back();
     step.product.has_bias = true;
     step.product.bias = buffer_of_[bias];
-    step.product.add_bias = static_cast<uint32_t>(plan_.bias_steps.size());
+    step.product.add_bias = static_cast<uint32_t>(biases_.size());
     step.nodes += 2;  // the broadcast and the sum
     step.bytes_read += bytes(bias);
     step.location = g_[sum].location;
-    plan_.bias_steps.push_back(with_kernel(write_bias(in_, sum, bias)));
+    biases_.emplace_back(sum, bias);
+  }
+
+  /// What adds biases where the library cannot, for the products that are left to it.
+  void make_biases() {
+    for (Step& s : plan_.steps) {
+      if (!s.is_product() || !s.product.has_bias) continue;
+      const auto [sum, bias] = biases_[s.product.add_bias];
+      s.product.add_bias = static_cast<uint32_t>(plan_.bias_steps.size());
+      plan_.bias_steps.push_back(with_kernel(write_bias(in_, sum, bias)));
+    }
+  }
+
+  /// Small products of equal sizes as kernels of their own.
+  void group_products() {
+    std::vector<std::vector<Step>> instead(plan_.steps.size());
+    std::vector<uint8_t> dropped(plan_.steps.size(), 0);
+    for (const ProductGroup& group : product_groups(plan_, target_)) {
+      const BufferId partial = group.parts > 1 ? temporary(group.partial_bytes) : 0;
+      for (size_t at : group.steps) dropped[at] = 1;
+      for (Written& w : write_product_group(in_, plan_, group, partial))
+        instead[group.steps.back()].push_back(with_kernel(std::move(w)));
+    }
+    std::vector<Step> steps;
+    for (size_t at = 0; at < plan_.steps.size(); ++at) {
+      if (!dropped[at]) steps.push_back(std::move(plan_.steps[at]));
+      std::ranges::move(instead[at], std::back_inserter(steps));
+    }
+    plan_.steps = std::move(steps);
   }
 
   /// One of the products that a node adds up, into the buffer of `out`.
@@ -482,32 +517,8 @@ class CudaPlanner {
       if (first[b] < 0) first[b] = at;
       last[b] = at;
     };
-    for (size_t i = 0; i < plan_.steps.size(); ++i) {
-      const Step& s = plan_.steps[i];
-      int at = static_cast<int>(i);
-      for (const Argument& a : s.arguments)
-        if (a.kind == Argument::Kind::Buffer) use(a.index, at);
-      if (s.passage) {
-        if (s.passage->reads) use(s.passage->in, at);
-        use(s.passage->out, at);
-      } else if (s.routine) {
-        for (BufferId b : s.routine->inputs) use(b, at);
-        use(s.routine->output, at);
-      } else if (s.convolution) {
-        use(s.convolution->a, at), use(s.convolution->b, at), use(s.convolution->out, at);
-      } else if (s.loop >= 0) {
-        const Loop& loop = plan_.loops[static_cast<size_t>(s.loop)];
-        for (BufferId b : loop.reads) use(b, at);
-        for (BufferId b : loop.writes) use(b, at);
-        use(loop.state, at), use(loop.arena, at);
-      } else if (s.is_product()) {
-        use(s.product.a, at), use(s.product.b, at), use(s.product.out, at);
-        for (const auto* parts : {&s.product.a_parts, &s.product.b_parts, &s.product.out_parts})
-          for (BufferId b : *parts) use(b, at);
-        if (s.product.has_bias) use(s.product.bias, at);
-        if (s.product.adds) use(s.product.addend, at);
-      }
-    }
+    for (size_t i = 0; i < plan_.steps.size(); ++i)
+      for (BufferId b : plan_.used_by(plan_.steps[i])) use(b, static_cast<int>(i));
     std::vector<Neighbours> order = neighbours;
     std::vector<uint8_t> grouped(plan_.buffers.size(), 0);
     for (const Neighbours& group : neighbours)
@@ -545,8 +556,9 @@ class CudaPlanner {
   std::vector<BufferId> buffer_of_;
   std::vector<int> constant_of_;
   Segments segments_;
-  std::map<NodeId, NodeId> reduced_with_;                ///< the first of those of one launch
-  std::map<NodeId, std::vector<NodeId>> reductions_;     ///< by the first
+  std::vector<std::pair<NodeId, NodeId>> biases_;     ///< sums and what products add, by add_bias
+  std::map<NodeId, NodeId> reduced_with_;             ///< the first of those of one launch
+  std::map<NodeId, std::vector<NodeId>> reductions_;  ///< by the first
   std::map<NodeId, std::vector<NodeId>> attended_with_;  ///< sums of one kernel, by each
 };
 
@@ -573,6 +585,32 @@ CudaPlan quickest(PlanGraph graph, const std::function<PlanGraph()>& again, Modu
 }
 
 }  // namespace
+
+std::vector<BufferId> CudaPlan::used_by(const Step& s) const {
+  std::vector<BufferId> all;
+  auto use = [&](const std::vector<BufferId>& some) {
+    all.insert(all.end(), some.begin(), some.end());
+  };
+  for (const Argument& a : s.arguments)
+    if (a.kind == Argument::Kind::Buffer) all.push_back(a.index);
+  if (s.passage) {
+    if (s.passage->reads) all.push_back(s.passage->in);
+    all.push_back(s.passage->out);
+  } else if (s.routine) {
+    use(s.routine->inputs), all.push_back(s.routine->output);
+  } else if (s.convolution) {
+    use({s.convolution->a, s.convolution->b, s.convolution->out});
+  } else if (s.loop >= 0) {
+    const Loop& loop = loops[static_cast<size_t>(s.loop)];
+    use(loop.reads), use(loop.writes), use({loop.state, loop.arena});
+  } else if (s.is_product()) {
+    const Gemm& p = s.product;
+    use({p.a, p.b, p.out}), use(p.a_parts), use(p.b_parts), use(p.out_parts);
+    if (p.has_bias) all.push_back(p.bias);
+    if (p.adds) all.push_back(p.addend);
+  }
+  return all;
+}
 
 std::string CudaPlan::source() const {
   std::string text = prelude + "\nnamespace gradcell {\nnamespace scalar {\n";

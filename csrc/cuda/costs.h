@@ -21,17 +21,22 @@ struct Weights {
   double launch = 2 << 20;  ///< bytes
   double instructions = 8;  ///< a byte
   Tiles tiles = Tiles::WhereQuicker;
+  bool groups = true;  ///< small products of equal sizes share a launch, where that is quicker
 };
 
 namespace costs {
 inline std::atomic<double> launch{Weights{}.launch}, instructions{Weights{}.instructions};
 inline std::atomic<Tiles> tiles{Weights{}.tiles};
+inline std::atomic<bool> groups{Weights{}.groups};
 }  // namespace costs
 
 /// Of the plans that are made from now on.
-inline Weights weights() { return {costs::launch, costs::instructions, costs::tiles}; }
+inline Weights weights() {
+  return {costs::launch, costs::instructions, costs::tiles, costs::groups};
+}
 inline void weigh(const Weights& w) {
   costs::launch = w.launch, costs::instructions = w.instructions, costs::tiles = w.tiles;
+  costs::groups = w.groups;
 }
 
 }  // namespace gradcell::cuda

@@ -96,7 +96,7 @@ struct Step {
   int64_t flops = 0;         ///< additions and multiplications of its products
   int64_t instructions = 0;  ///< about so many, of elementwise nodes
   /// Of a narrow network's kernel: how many cycles it is thought to take, as many as this number of
-  /// tiles after each other.
+  /// tiles after each other. (Of a group of products: the cycles alone.)
   double tile_cycles = 0;
   int64_t tile_rounds = 0;
   int32_t stage = 0;  ///< steps run in their order; a lower stage never needs a higher one
@@ -117,6 +117,8 @@ struct CudaPlan : PlanFrame {
 
   /// Whether the host computes a part of it: such a run cannot be captured.
   bool has_routines() const;
+  /// The buffers that a step reads or writes.
+  std::vector<BufferId> used_by(const Step& s) const;
   /// The module: prelude and kernels.
   std::string source() const;
   /// What a run puts on the stream: launches, products and collectives, those of a loop's body once

@@ -62,6 +62,19 @@ struct ProductRates {
 };
 inline constexpr ProductRates kProductRates;
 
+/// The same of the engine's own products in tiles, of which a multiprocessor has one: a quarter of
+/// what tensor cores can, a third of that where float32 takes three products, and multiply-adds by
+/// `exact`. tools/predict_gpu.py has the same; nothing is measured.
+struct OwnProductRates {
+  double exact = 32, float32 = 78, tf32 = 237, half = 474;
+};
+inline constexpr OwnProductRates kOwnProductRates;
+/// Such a tile has so many rows and columns, and takes so many terms a step.
+struct GroupTile {
+  int64_t side = 64, terms = 32;
+};
+inline constexpr GroupTile kGroupTile;
+
 /// The kernel of a narrow network, in cycles of one of its threads: fitted to what
 /// tools/sass_cycles.py finds in 18 kernels for sm_90, of 8 to 128 columns, of first and second
 /// order (it has 270 cycles for the L2 cache, where sums are, 38 for the L1, 30 for shared memory).

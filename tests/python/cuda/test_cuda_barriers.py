@@ -81,6 +81,8 @@ CASES: dict[str, Case] = {
     "attention": (attention, (values(1, 2, 70, 5), values(1, 2, 70, 5))),
     "attention without tensor cores": (attention, (values(1, 2, 70, 40), values(1, 2, 70, 40))),
     "the same, second order": (second, (values(1, 2, 40, 8), values(1, 2, 40, 8))),
+    "grouped products": (lambda a, b, c, d: (ops.matmul(a, b), ops.matmul(c, d)),
+                         (values(70, 40), values(40, 9), values(70, 40), values(40, 9))),
     "convolution": (convolution, (values(2, 24, 6, 5), values(70, 24, 3, 3))),
     "a narrow network": first_order([5, 20, 20, 3], 150, ops.tanh),
     "a narrow network's equation": burgers_step([6, 6, 6], 150),
