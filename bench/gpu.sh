@@ -4,7 +4,8 @@
 #     sh bench/gpu.sh [OUT [CARRIED]]
 #
 # Each step has a time limit, none ends the others, and what one writes lies in OUT (bench/results) line by line, or
-# after each case, so that a run that is cut off leaves all that it had done. steps.txt says how each step ended.
+# after each case, so that a run that is cut off leaves all that it had done. steps.txt says how each step ended, and
+# what was ended early.
 # CARRIED (OUT/carried) is a folder with wheels: gradcell's for the Python there, and scipy-openblas32's; without
 # one of gradcell's the checkout is built. Where gradcell can be imported already, nothing is installed. In
 # CARRIED/plans are plans that need nothing of gradcell to run: python bench/gpu_plans.py CARRIED/plans, on any machine.
@@ -13,6 +14,10 @@
 # GPU_SECONDS (590): all steps together. GPU_STEPS: which ones, in order; "second" is what a second call of ten minutes
 # is for. GPU_SCALE (1): of the benchmarks' sizes. PYTHON: the interpreter. PIP_OPTIONS are passed on.
 set -u
+# Seconds that each step may take, in the order in which they run: what tells most comes first. Together 9.5 minutes.
+limits="versions=15 replay=60 package=100 smoke=30 tests=70 times=70 compare=75 sanitizer=60 ungrouped=15 tileless=20
+ untuned=15 convolutions=10 profile=30"
+second="second=580"
 cd "$(dirname "$0")/.." || exit 1
 root=$PWD
 out=$(mkdir -p "${1:-bench/results}" && cd "${1:-bench/results}" && pwd) || exit 1
@@ -26,26 +31,36 @@ export PYTHONUNBUFFERED=1 GRADCELL_TEST_NEEDS_GPU=1
 export XLA_PYTHON_CLIENT_PREALLOCATE=false
 : >"$out/steps.txt"
 
-# within SECONDS COMMAND...: ended, and then killed, when its time or that of all steps is over.
+# within SECONDS COMMAND...: ended, and then killed, when its time, the step's or that of all steps is over.
 within() {
   left=$((end - $(date +%s)))
   limit=$1
   shift
   [ "$left" -gt "$limit" ] || limit=$left
-  [ "$limit" -gt 0 ] || return 124
+  if [ "$limit" -le 0 ]; then
+    echo "  no time left for $*" >>"$out/steps.txt"
+    return 124
+  fi
   timeout -k 5 "$limit" "$@"
+  within=$?
+  [ "$within" -ne 124 ] && [ "$within" -ne 137 ] || echo "  ended after $limit s: $*" >>"$out/steps.txt"
+  return "$within"
 }
 
 # step NAME: runs the function of that name from OUT, so that the package is not taken from the checkout.
 step() {
   began=$(date +%s)
-  (cd "$out" && "step_$1") >"$out/$1.txt" 2>&1
+  limit=$(echo " $limits $second " | tr '\n' ' ' | sed -n "s/.* $1=\([0-9]*\) .*/\1/p")
+  (
+    [ $((began + limit)) -gt "$end" ] || end=$((began + limit))
+    cd "$out" && "step_$1"
+  ) >"$out/$1.txt" 2>&1
   echo "$1: status $?, $(($(date +%s) - began)) s" | tee -a "$out/steps.txt"
 }
 
 step_versions() {
-  within 10 nvidia-smi
-  within 20 "$python" -m pip list
+  within 5 nvidia-smi
+  within 10 "$python" -m pip list
 }
 
 # have_plans: carried along, or written now; sets $plans.
@@ -66,56 +81,62 @@ replay() {
 
 step_replay() {
   have_plans || return $?
-  replay 75 --json gpu_replay.json
+  replay 60 --json gpu_replay.json
 }
 
 step_package() {
   within 20 "$python" -c "import gradcell._core" && return 0
   offline="--no-index --no-deps --find-links $carried"
   # shellcheck disable=SC2086
-  within 60 "$python" -m pip install ${PIP_OPTIONS:-} $offline scipy-openblas32
+  within 20 "$python" -m pip install ${PIP_OPTIONS:-} $offline scipy-openblas32
   # shellcheck disable=SC2086
-  within 60 "$python" -m pip install ${PIP_OPTIONS:-} $offline gradcell && return 0
+  within 20 "$python" -m pip install ${PIP_OPTIONS:-} $offline gradcell && return 0
   # shellcheck disable=SC2086
-  within 300 "$python" -m pip install ${PIP_OPTIONS:-} $offline --no-build-isolation "$root"
+  within 90 "$python" -m pip install ${PIP_OPTIONS:-} $offline --no-build-isolation "$root"
 }
 
 step_smoke() {
-  within 20 "$python" -m gradcell info
-  within 60 "$python" "$root/bench/gpu_smoke.py"
+  within 10 "$python" -m gradcell info
+  within 25 "$python" "$root/bench/gpu_smoke.py"
 }
 
 step_times() {
-  within 90 "$python" "$root/bench/gpu_bench.py" --scale "$scale" --repeats 5 --json gpu.json
+  within 70 "$python" "$root/bench/gpu_bench.py" --scale "$scale" --repeats 5 --json gpu.json
+}
+
+# Small products as a call of the library each, where the usual ones share launches.
+step_ungrouped() {
+  within 15 "$python" "$root/bench/gpu_bench.py" --scale "$scale" --repeats 5 --json gpu_no_groups.json --no-groups \
+    --cases "small products"
 }
 
 # Narrow networks as products and elementwise kernels.
 step_tileless() {
-  within 45 "$python" "$root/bench/gpu_bench.py" --scale "$scale" --repeats 5 --json gpu_no_tiles.json --no-tiles \
+  within 20 "$python" "$root/bench/gpu_bench.py" --scale "$scale" --repeats 5 --json gpu_no_tiles.json --no-tiles \
     --cases PINN narrow 8x20 10^6 4x64
 }
 
 # Products by the algorithms that cuBLASLt names first, where the usual ones are timed.
 step_untuned() {
-  GRADCELL_CUDA_TUNE=0 within 30 "$python" "$root/bench/gpu_bench.py" --scale "$scale" --repeats 5 \
+  GRADCELL_CUDA_TUNE=0 within 15 "$python" "$root/bench/gpu_bench.py" --scale "$scale" --repeats 5 \
     --json gpu_untuned.json --cases product MLP 4x128 LSTM
 }
 
 # Convolutions by gradcell's own kernels, where the usual ones are cuDNN's.
 step_convolutions() {
-  GRADCELL_CUDNN=0 within 20 "$python" "$root/bench/gpu_bench.py" --scale "$scale" --repeats 5 \
+  GRADCELL_CUDNN=0 within 10 "$python" "$root/bench/gpu_bench.py" --scale "$scale" --repeats 5 \
     --json gpu_no_cudnn.json --cases convolution
 }
 
 step_compare() {
-  within 120 "$python" "$root/bench/gpu_compare.py" --scale "$scale" --rounds 5 \
+  within 75 "$python" "$root/bench/gpu_compare.py" --scale "$scale" --rounds 5 \
     --frameworks gradcell jax --json gpu_compare.json
 }
 
 step_tests() {
   processes=$("$python" -c "import xdist" 2>/dev/null && echo "-n 12")
   # shellcheck disable=SC2086
-  within 90 "$python" $suite ${processes:-} -v --junitxml=gpu-tests.xml
+  within 70 "$python" $suite ${processes:-} -v --junitxml=gpu-tests.xml
 }
 
 # The first kernel of three plans.
@@ -125,7 +146,7 @@ step_profile() {
   status=0
   for name in time-Burgers-nn-Dense-8x20. time-Burgers-nn-Dense-4x64. time-attention-float32.; do
     under="ncu --launch-count 1 --set full --page details"
-    replay 25 --repeats 0 --cases "$name" || status=$?
+    replay 10 --repeats 0 --cases "$name" || status=$?
   done
   return "$status"
 }
@@ -138,10 +159,10 @@ step_sanitizer() {
   status=0
   for tool in memcheck racecheck; do
     under="compute-sanitizer --tool $tool --error-exitcode 9"
-    replay 45 --repeats 0 --cases check- || status=$?
+    replay 20 --repeats 0 --cases check- || status=$?
   done
   # shellcheck disable=SC2086
-  GRADCELL_CUDA_EXACT_MEMORY=1 within 30 compute-sanitizer --tool memcheck --error-exitcode 9 \
+  GRADCELL_CUDA_EXACT_MEMORY=1 within 20 compute-sanitizer --tool memcheck --error-exitcode 9 \
     "$python" "$root/bench/gpu_smoke.py" || status=$?
   return "$status"
 }
@@ -153,6 +174,6 @@ step_second() {
     "$root/tests/python/reference"
 }
 
-for name in ${GPU_STEPS:-versions replay package smoke times tileless compare tests untuned convolutions profile sanitizer}; do
+for name in ${GPU_STEPS:-$(echo "$limits" | sed 's/=[0-9]*//g')}; do
   step "$name"
 done

@@ -62,6 +62,60 @@ def test_no_step_ends_the_others(process: Process, alone: list[str]) -> None:
     assert found["replay"] == 2 and "no plans in" in (out / "replay.txt").read_text()
 
 
+def limits(name: str) -> dict[str, int]:
+    """Of a variable in the script: the seconds of each step."""
+    (text,) = re.findall(rf'^{name}="([^"]*)"', SCRIPT.read_text(), re.M)
+    return {step: int(n) for step, n in re.findall(r"(\w+)=(\d+)", text)}
+
+
+def test_the_limits_fit_into_ten_minutes() -> None:
+    """A command on a lent machine may take ten: no step is kept from its turn by those before it."""
+    usual, second = limits("limits"), limits("second")
+    assert sum(usual.values()) <= 570 and sum(second.values()) <= 590
+    text = SCRIPT.read_text()
+    steps = dict(re.findall(r"^step_(\w+)\(\) \{\n(.*?)^\}", text, re.M | re.S))
+    assert set(steps) == {*usual, *second}
+    for step, body in steps.items():
+        for within in re.findall(r"\b(?:within|replay) (\d+) ", body):
+            assert int(within) <= {**usual, **second}[step], step
+    assert list(usual)[:5] == ["versions", "replay", "package", "smoke", "tests"]
+
+
+def test_what_is_ended_early_is_told(tmp_path: pathlib.Path) -> None:
+    sleeper = tmp_path / "python"
+    sleeper.write_text("#!/bin/sh\nexec sleep 30\n")
+    sleeper.chmod(0o755)
+    more = {"PYTHON": str(sleeper), "GPU_SECONDS": "2", "GPU_STEPS": "tileless untuned"}
+    out = tmp_path / "out"
+    began = time.monotonic()
+    subprocess.run(
+        ["sh", str(SCRIPT), str(out)], env={**os.environ, **more}, stdout=subprocess.DEVNULL
+    )
+    assert time.monotonic() - began < 20
+    assert ended(out) == {"tileless": 124, "untuned": 124}
+    lines = (out / "steps.txt").read_text().splitlines()
+    assert re.match(r"  ended after [12] s: .*gpu_bench.py", lines[0])
+    assert re.match(r"  no time left for .*gpu_bench.py", lines[2])
+
+
+def test_a_step_has_no_more_than_its_own_time(tmp_path: pathlib.Path) -> None:
+    script = SCRIPT.read_text().replace("tileless=20", "tileless=1")
+    folder = tmp_path / "bench"
+    folder.mkdir()
+    (folder / "gpu.sh").write_text(script)
+    sleeper = tmp_path / "python"
+    sleeper.write_text("#!/bin/sh\nexec sleep 30\n")
+    sleeper.chmod(0o755)
+    out = tmp_path / "out"
+    subprocess.run(
+        ["sh", str(folder / "gpu.sh"), str(out)],
+        env={**os.environ, "PYTHON": str(sleeper), "GPU_STEPS": "tileless"},
+        stdout=subprocess.DEVNULL,
+    )
+    assert ended(out) == {"tileless": 124}
+    assert "ended after 1 s" in (out / "steps.txt").read_text()
+
+
 @pytest.fixture(scope="module")
 def plans(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     """What gpu_plans.py writes, of a small size."""
@@ -86,7 +140,7 @@ def carried(plans: pathlib.Path, to: pathlib.Path, *names: str) -> pathlib.Path:
 #: Tensor cores and sums, products with a bias, a loop, pools, a scan, random numbers, and a timed one.
 SOME = (
     "check-64-wide-TF32", "check-MLP-step", "check-recurrent", "check-layer-MaxPool2d", "check-dropout",
-    "check-cumprod-0-False-False", "time-copy",
+    "check-cumprod-0-False-False", "check-small-products-12-heads", "time-copy",
 )  # fmt: skip
 
 
@@ -104,15 +158,20 @@ def replay(
     )  # fmt: skip
 
 
-def test_there_are_forty_checks_and_each_step_with_and_without_tiles(plans: pathlib.Path) -> None:
+def test_there_are_forty_checks_and_steps_with_and_without_tiles_and_groups(
+    plans: pathlib.Path,
+) -> None:
     names = {p.stem for p in plans.glob("*.json")}
     assert len([n for n in names if n.startswith("check-")]) == 40
     assert len(list(plans.glob("check-*.npz"))) > 35
     narrow = {n for n in names if n.endswith("-no-tiles")}
     assert len(narrow) == 5 and {n.removesuffix("-no-tiles") for n in narrow} < names
+    single = {n for n in names if n.endswith("-no-groups")}
+    assert len(single) == 3 and {n.removesuffix("-no-groups") for n in single} < names
     texts = [p.read_text() for p in plans.glob("check-*.json")]
     for function in (
         "gc_convolve",
+        "gc_products",
         "attention",
         "gc_tf32x3",
         "gc_bfloat",
@@ -191,14 +250,19 @@ def test_the_tools_of_a_toolkit(process: Process, plans: pathlib.Path, alone: li
 
 
 def test_times_without_what_the_libraries_choose(process: Process, alone: list[str]) -> None:
-    """Products by cuBLASLt's first algorithms, convolutions by gradcell's own kernels."""
+    """Products by cuBLASLt's first algorithms, a call for each, convolutions by gradcell's own kernels."""
     out = process.folder / "out"
-    steps = environment(process, GPU_STEPS="untuned convolutions", GPU_SCALE="0.0001")
+    names = ["untuned", "convolutions", "ungrouped"]
+    steps = environment(process, GPU_STEPS=" ".join(names), GPU_SCALE="0.0001")
     subprocess.run([*alone, "sh", str(SCRIPT), str(out)], env=steps, stdout=subprocess.DEVNULL)
-    assert list(ended(out)) == ["untuned", "convolutions"]
-    untuned, own = (
-        json.loads((out / f"gpu_{name}.json").read_text()) for name in ("untuned", "no_cudnn")
+    assert list(ended(out)) == names
+    untuned, own, single = (
+        json.loads((out / f"gpu_{name}.json").read_text())
+        for name in ("untuned", "no_cudnn", "no_groups")
     )
+    assert (own["groups"], single["groups"]) == (True, False)
+    assert [c.partition(": ")[0] for c in single["cases"]] == ["small products"] * 3
+    assert all(row["products"] >= 10 for row in single["cases"].values())
     assert (untuned["tuned"], untuned["cudnn"]) == (False, True)
     assert (own["tuned"], own["cudnn"]) == (True, False)
     assert {"float32 product", "TF32 product", "MLP training step"} <= set(untuned["cases"])
