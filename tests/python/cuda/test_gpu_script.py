@@ -163,7 +163,7 @@ def test_there_are_forty_checks_and_steps_with_and_without_tiles_and_groups(
 ) -> None:
     names = {p.stem for p in plans.glob("*.json")}
     assert len([n for n in names if n.startswith("check-")]) == 40
-    assert len(list(plans.glob("check-*.npz"))) > 35
+    assert len(list(plans.glob("check-*.npz"))) >= 35  # the others change parameters
     narrow = {n for n in names if n.endswith("-no-tiles")}
     assert len(narrow) == 5 and {n.removesuffix("-no-tiles") for n in narrow} < names
     single = {n for n in names if n.endswith("-no-groups")}
