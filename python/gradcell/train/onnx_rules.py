@@ -30,8 +30,8 @@ SAME = {
     "StopGradient": "Identity",
 }  # fmt: skip
 
-#: Why there is no operator for an op, where more can be said than that there is none. (An op that
-#: stands in none of these tables has none.)
+#: Structured ops that ONNX has no operator for, and why. (A row of the op table that stands in none
+#: of these tables has none either.)
 WITHOUT = {
     "CumProd": "it has running sums only",
     **dict.fromkeys(
@@ -61,6 +61,7 @@ WITHOUT = {
             "LUInverse",
             "LUDeterminant",
             "CholeskyFactor",
+            "DampedCholeskyFactor",
             "CholeskySolve",
             "CholeskyInverse",
             "QRFactors",
@@ -83,6 +84,7 @@ WITHOUT = {
         "it orders NaN and equal elements in other ways, or does not search",
     ),
     "OfIntegers": "it has no divisors, and shifts of unsigned integers only",
+    "Recurrence": "networks are recorded step by step instead",
     "LastWriter": "its scatters leave the order of repeated indices open",
     "RandomUniform": "its random numbers are others; is the network in training mode "
     "(set_train(False))?",
