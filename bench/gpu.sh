@@ -12,7 +12,8 @@
 # Without them they are written here, once gradcell can be imported.
 #
 # GPU_SECONDS (590): all steps together. GPU_STEPS: which ones, in order; "second" is what a second call of ten minutes
-# is for. GPU_SCALE (1): of the benchmarks' sizes. PYTHON: the interpreter. PIP_OPTIONS are passed on.
+# is for. GPU_PATIENCE (1): what the limits of steps are multiplied by, on a slow machine. GPU_SCALE (1): of the
+# benchmarks' sizes. PYTHON: the interpreter. PIP_OPTIONS are passed on.
 set -u
 # Seconds that each step may take, in the order in which they run: what tells most comes first. Together 9.5 minutes.
 limits="versions=15 replay=60 package=100 smoke=30 tests=70 times=70 compare=75 sanitizer=60 ungrouped=15 tileless=20
@@ -24,6 +25,7 @@ out=$(mkdir -p "${1:-bench/results}" && cd "${1:-bench/results}" && pwd) || exit
 carried=${2:-$out/carried}
 python=${PYTHON:-python3}
 scale=${GPU_SCALE:-1}
+patience=${GPU_PATIENCE:-1}
 end=$(($(date +%s) + ${GPU_SECONDS:-590}))
 suite="-m pytest -p no:cacheprovider -m cuda --import-mode=importlib $root/tests/python/cuda/test_cuda_gpu.py"
 export PYTHONUNBUFFERED=1 GRADCELL_TEST_NEEDS_GPU=1
@@ -34,7 +36,7 @@ export XLA_PYTHON_CLIENT_PREALLOCATE=false
 # within SECONDS COMMAND...: ended, and then killed, when its time, the step's or that of all steps is over.
 within() {
   left=$((end - $(date +%s)))
-  limit=$1
+  limit=$(($1 * patience))
   shift
   [ "$left" -gt "$limit" ] || limit=$left
   if [ "$limit" -le 0 ]; then
@@ -52,7 +54,7 @@ step() {
   began=$(date +%s)
   limit=$(echo " $limits $second " | tr '\n' ' ' | sed -n "s/.* $1=\([0-9]*\) .*/\1/p")
   (
-    [ $((began + limit)) -gt "$end" ] || end=$((began + limit))
+    [ $((began + limit * patience)) -gt "$end" ] || end=$((began + limit * patience))
     cd "$out" && "step_$1"
   ) >"$out/$1.txt" 2>&1
   echo "$1: status $?, $(($(date +%s) - began)) s" | tee -a "$out/steps.txt"

@@ -34,7 +34,9 @@ def alone() -> list[str]:
 
 
 def environment(process: Process, **more: str) -> dict[str, str]:
-    return {**process.environment, "PYTHON": sys.executable, "GPU_SCALE": "0.0005", **more}
+    """What the script is told: the made-up GPU is slow, and other tests run beside it."""
+    usual = {"PYTHON": sys.executable, "GPU_SCALE": "0.0005", "GPU_PATIENCE": "10"}
+    return {**process.environment, **usual, **more}
 
 
 def ended(out: pathlib.Path) -> dict[str, int]:
