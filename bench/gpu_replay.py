@@ -64,6 +64,10 @@ class Nvrtc:
         major, minor, count = ctypes.c_int(), ctypes.c_int(), ctypes.c_int()
         self.library.nvrtcVersion(ctypes.byref(major), ctypes.byref(minor))
         self.version = f"{major.value}.{minor.value}"
+        # It finds this by its name once it is open, which not all of NVIDIA's wheels see to.
+        beside = Path(self.library._name).with_name(f"libnvrtc-builtins.so.{self.version}")
+        if beside.is_absolute() and beside.exists():
+            ctypes.CDLL(str(beside))
         self.library.nvrtcGetNumSupportedArchs(ctypes.byref(count))
         known = (ctypes.c_int * count.value)()
         self.library.nvrtcGetSupportedArchs(known)

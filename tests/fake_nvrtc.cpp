@@ -122,6 +122,10 @@ API nvrtcCompileProgram(void* program, int count, const char* const* options) {
     p->log = "nvrtc: error: invalid value for --gpu-architecture (-arch)\n";
     return 5;
   }
+  if (setting("FAKE_NVRTC_BUILTINS", 0) && !dlopen("libnvrtc-builtins.so.13.0", RTLD_NOW)) {
+    p->log = "nvrtc: error: failed to open libnvrtc-builtins.so.13.0.\n";
+    return 7;
+  }
   ++counts.compiles;
   counts.ptx += p->ptx;
   char folder[] = "/tmp/fake_nvrtc_XXXXXX";

@@ -26,6 +26,11 @@ void* Library::address(const char* name) const {
   return p;
 }
 
+void Library::open_beside(const std::string& name) const {
+  if (size_t slash = path_.rfind('/'); slash != std::string::npos)
+    dlopen((path_.substr(0, slash + 1) + name).c_str(), RTLD_NOW | RTLD_LOCAL);
+}
+
 LibraryPaths& library_paths() {
   static auto* paths = new LibraryPaths;
   return *paths;

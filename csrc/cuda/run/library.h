@@ -18,6 +18,9 @@ class Library {
   /// Null instead.
   void* find(const char* name) const;
   const std::string& path() const { return path_; }
+  /// Opens what lies beside this library under that name, if it is there: the library then finds it
+  /// by its name alone, which not all of NVIDIA's wheels see to.
+  void open_beside(const std::string& name) const;
 
  private:
   void* handle_ = nullptr;

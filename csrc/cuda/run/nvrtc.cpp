@@ -73,6 +73,7 @@ class Nvrtc {
                  "NVRTC, which compiles kernels for the GPU, was not found. Install it with pip "
                  "install 'gradcell[cuda13]' (or 'gradcell[cuda12]' for a driver of CUDA 12)") {
     check(version_(&major_, &minor_), "nvrtcVersion");
+    library_.open_beside("libnvrtc-builtins.so." + version());
     int count = 0;
     check(architecture_count_(&count), "nvrtcGetNumSupportedArchs");
     architectures_.resize(static_cast<size_t>(count));

@@ -513,6 +513,18 @@ def test_a_gpu_that_this_nvrtc_does_not_know(process: Process, capability: str, 
     assert process.counts()["compiles"] == 0
 
 
+def test_what_nvrtc_opens_by_its_name_lies_beside_it(process: Process) -> None:
+    """The wheel of NVRTC 13.0 does not look beside itself."""
+    nvrtc = process.folder / "libnvrtc.so.13"
+    shutil.copy(process.environment["GRADCELL_NVRTC"], nvrtc)
+    process.environment |= {"GRADCELL_NVRTC": str(nvrtc), "FAKE_NVRTC_BUILTINS": "1"}
+    assert "failed to open libnvrtc-builtins.so.13.0" in process.run(CHAIN).stderr
+    name = "libnvrtc-builtins.so.13.0"
+    command = ["g++", "-shared", "-x", "c++", "/dev/null", f"-Wl,-soname,{name}", "-o", name]
+    subprocess.run(command, cwd=process.folder, check=True)
+    process.good(CHAIN)
+
+
 def test_gpus_that_are_too_old(process: Process) -> None:
     error = process.error(GPU, FAKE_CUDA_CAPABILITY="70")
     assert "the GPU Fake GPU has compute capability 7.0; gradcell needs 7.5 or later" in error
