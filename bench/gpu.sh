@@ -27,7 +27,8 @@ python=${PYTHON:-python3}
 scale=${GPU_SCALE:-1}
 patience=${GPU_PATIENCE:-1}
 end=$(($(date +%s) + ${GPU_SECONDS:-590}))
-suite="-m pytest -p no:cacheprovider -m cuda --import-mode=importlib $root/tests/python/cuda/test_cuda_gpu.py"
+# -v, and not the usual -q: what has passed is named when the rest is ended.
+suite="-m pytest -o addopts= -v -p no:cacheprovider -m cuda --import-mode=importlib $root/tests/python/cuda/test_cuda_gpu.py"
 export PYTHONUNBUFFERED=1 GRADCELL_TEST_NEEDS_GPU=1
 # JAX takes three quarters of the memory at once unless it is told not to.
 export XLA_PYTHON_CLIENT_PREALLOCATE=false
@@ -138,7 +139,7 @@ step_compare() {
 step_tests() {
   processes=$("$python" -c "import xdist" 2>/dev/null && echo "-n 12")
   # shellcheck disable=SC2086
-  within 70 "$python" $suite ${processes:-} -v --junitxml=gpu-tests.xml
+  within 70 "$python" $suite ${processes:-} --junitxml=gpu-tests.xml
 }
 
 # The first kernel of three plans.

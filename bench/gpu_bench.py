@@ -356,8 +356,8 @@ def main() -> int:
     if not options.cpu:
         record["copy_gigabytes_per_second"] = copy_bandwidth(max(16, int(1e8 * options.scale)))
         print(f"the driver's copy: {record['copy_gigabytes_per_second']} GB/s")
-    head = ("case", "ms", "launches", "products", "GB/s", "GFLOP/s")
-    print("{:24} {:>10} {:>9} {:>9} {:>9} {:>9}".format(*head))
+    head = ("case", "ms", "launches", "products", "convolutions", "GB/s", "GFLOP/s")
+    print("{:26} {:>10} {:>9} {:>9} {:>13} {:>9} {:>9}".format(*head))
     rows = {name: (fn, [arguments]) for name, (fn, arguments) in cases(options.scale).items()}
     rows["MLP, batches in turn"] = batches(options.scale)
     if not options.cpu:
@@ -372,11 +372,12 @@ def main() -> int:
         try:
             row = measured(fn, data, options.repeats)
             print(
-                "{:24} {:10.3f} {:9} {:9} {:9.1f} {:9.1f}".format(name, *row.values()), flush=True
+                "{:26} {:10.3f} {:9} {:9} {:13} {:9.1f} {:9.1f}".format(name, *row.values()),
+                flush=True,
             )
         except Exception as error:  # the next case may say more
             row = {"error": f"{type(error).__name__}: {error}"}
-            print(f"{name:24} {row['error']}", flush=True)
+            print(f"{name:26} {row['error']}", flush=True)
         record["cases"][name] = row
         if options.json:
             written(record, Path(options.json))

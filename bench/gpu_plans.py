@@ -2,11 +2,11 @@
 
     python bench/gpu_plans.py FOLDER [--scale 1] [--checks 40]
 
-The plans are for sm_90. Timed ones are the steps of gpu_bench.py; those with a kernel for a narrow network,
-or for groups of products, also without it. The checks are cases of the tests: few that call as many of the
-kernels' functions as so few can. A case is NAME.json: the kernels' text and what to do with it. NAME.npz
-has what goes in and what the CPU engine makes of it, where that is not large; other inputs are made up by
-whoever runs the plan.
+The plans are for sm_90. Timed ones are the steps of gpu_bench.py; those with a kernel for a narrow
+network, or for groups of products, also with it and without it. The checks are cases of the tests: few
+that call as many of the kernels' functions as so few can. A case is NAME.json: the kernels' text and
+what to do with it. NAME.npz has what goes in and what the CPU engine makes of it, where that is not
+large; other inputs are made up by whoever runs the plan.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import argparse
 import json
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +32,6 @@ Case = tuple[Callable[..., Any], tuple[Tensor, ...]]
 LARGE = 2 << 20
 #: Beside the largest result: what the tests allow.
 TOLERANCE = {"float16": 2e-3, "bfloat16": 2e-2, "float32": 2e-5, "float64": 1e-12}
-TF32_TOLERANCE = 2e-2
 
 
 def runs_anywhere(steps: list[dict[str, Any]]) -> bool:
@@ -50,7 +49,8 @@ def as_plain(value: Tensor) -> np.ndarray:
     return np.asarray((value.astype(ms.float32) if wide else value).asnumpy())
 
 
-def write(folder: Path, group: str, name: str, case: Case, tf32: bool = False) -> None:
+def write(folder: Path, group: str, name: str, case: Case, rough: float | None = None) -> None:
+    """`rough`: how far results may be from the CPU's where their dtypes do not say so."""
     fn, arguments = case
     raw = cuda.plan_of(fn, *arguments).raw
     if not runs_anywhere(raw["steps"]):
@@ -70,9 +70,7 @@ def write(folder: Path, group: str, name: str, case: Case, tf32: bool = False) -
         shapes = [list(o["shape"]) for o in raw["outputs"]]
         if [list(r.shape) for r in results] == shapes[: len(results)]:
             kinds = [o["dtype"] for o in raw["outputs"]]
-            kept["tolerance"] = [
-                TF32_TOLERANCE if tf32 else TOLERANCE.get(kind, 0.0) for kind in kinds
-            ]
+            kept["tolerance"] = [rough or TOLERANCE.get(kind, 0.0) for kind in kinds]
             named = {f"in{i}": v for i, v in enumerate(inputs)}
             np.savez_compressed(
                 beside, allow_pickle=False, **named, **{f"out{i}": v for i, v in enumerate(results)}
@@ -81,18 +79,19 @@ def write(folder: Path, group: str, name: str, case: Case, tf32: bool = False) -
 
 
 def timed(folder: Path, scale: float) -> None:
-    for tiles in (True, False):
-        _core.weigh_cuda_plans(tiles=tiles)
+    """Each case as it is planned, and otherwise where there is a choice."""
+    small = [name for name in gpu_bench.cases(scale) if name.startswith("small products")]
+    choices: list[tuple[str, dict[str, bool], Sequence[str] | None]] = [
+        ("", {}, None),
+        (", tiles", {"tiles": True}, gpu_bench.NARROW),
+        (", no tiles", {"tiles": False}, gpu_bench.NARROW),
+        (", no groups", {"groups": False}, small),
+    ]
+    for words, choice, names in choices:
+        _core.weigh_cuda_plans(**choice)
         for name, (fn, arguments) in gpu_bench.cases(scale).items():
-            case = fn, tuple(arguments)
-            if tiles:
-                write(folder, "time", name, case)
-            elif name in gpu_bench.NARROW:
-                write(folder, "time", f"{name}, no tiles", case)
-    _core.weigh_cuda_plans(groups=False)
-    for name, (fn, arguments) in gpu_bench.cases(scale).items():
-        if name.startswith("small products"):
-            write(folder, "time", f"{name}, no groups", (fn, tuple(arguments)))
+            if names is None or name in names:
+                write(folder, "time", name + words, (fn, tuple(arguments)))
     _core.weigh_cuda_plans()
 
 
@@ -140,11 +139,12 @@ def checks(folder: Path, count: int) -> None:
         if name.startswith(kinds):
             count -= 1
             write(folder, "check", name, (fn, tuple(arguments)))
+    rough = product_cases.ROUGH
     for name in covering(cases, count - len(tf32)):
-        write(folder, "check", name, cases[name])
+        write(folder, "check", name, cases[name], rough.get(name))
     _core.allow_tf32(True)
     for name in tf32:
-        write(folder, "check", name, product_cases.CASES[name][0], tf32=True)
+        write(folder, "check", name, product_cases.CASES[name][0], rough[name])
     _core.allow_tf32(False)
 
 

@@ -41,7 +41,8 @@ int64_t divided(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 double cycles_of(const Step& s, const Target& target) {
   const double many = target.multiprocessors;
-  const double bytes = static_cast<double>(s.bytes_read + s.bytes_written) +
+  const double moved = static_cast<double>(s.bytes_read + s.bytes_written);
+  const double bytes = (s.is_product() ? kProductRates.bytes : 1) * moved +
                        static_cast<double>(s.instructions) / weights().instructions;
   double cycles = bytes / (kBytesPerCycle * many);
   if (s.is_product())

@@ -49,8 +49,8 @@ inline constexpr double kCallElementNs = 1;       ///< of a call's result, whate
 /// TB/s, what a copy reaches, 132 of them at 1.98 GHz), 12 on an A100 (1.8 TB/s, 108 at 1.41), 5 on
 /// a T4 (0.28 TB/s, 40 at 1.59).
 inline constexpr double kBytesPerCycle = 16;
-/// Cycles of a launch in a graph, with the start and end of its kernel: 2 us at 1.98 GHz. A guess;
-/// tools/predict_gpu.py has the same.
+/// Cycles of a launch in a graph, with the start and end of its kernel: 2 us at 1.98 GHz, of which
+/// an H200 takes 2 to 3. tools/predict_gpu.py has the same.
 inline constexpr double kLaunchCycles = 4000;
 /// Multiply-adds a cycle of the library's products: three quarters of the data sheet of an H200
 /// (67, 495 and 990 10^12 operations a second, 67 of float64 by tensor cores).
@@ -59,12 +59,15 @@ struct ProductRates {
   /// What the shorter and the longer side of a result are rounded up to: smaller tiles of the
   /// library read more than they multiply.
   int64_t shorter = 64, longer = 32;
+  /// A byte of a product beside one of an elementwise kernel: those of narrow networks move 1.1 to
+  /// 1.2 TB/s on an H200, where elementwise kernels move 3.9.
+  double bytes = 3.5;
 };
 inline constexpr ProductRates kProductRates;
 
 /// The same of the engine's own products in tiles, of which a multiprocessor has one: a quarter of
 /// what tensor cores can, a third of that where float32 takes three products, and multiply-adds by
-/// `exact`. tools/predict_gpu.py has the same; nothing is measured.
+/// `exact`. tools/predict_gpu.py has the same.
 struct OwnProductRates {
   double exact = 32, float32 = 78, tf32 = 237, half = 474;
 };
@@ -77,17 +80,19 @@ inline constexpr GroupTile kGroupTile;
 
 /// The kernel of a narrow network, in cycles of one of its threads: fitted to what
 /// tools/sass_cycles.py finds in 18 kernels for sm_90, of 8 to 128 columns, of first and second
-/// order (it has 270 cycles for the L2 cache, where sums are, 38 for the L1, 30 for shared memory).
-/// tests/python/cuda/test_cuda_cycles.py compares the two.
+/// order (it has 270 cycles for the L2 cache, where sums are, 38 for the L1, 30 for shared memory);
+/// what tensor cores wait for is fitted to an H200's times of 4 x 64 and 128-128-10 (bench/results/
+/// gpu.md). tests/python/cuda/test_cuda_cycles.py compares it with measured tiles.
 struct TileCosts {
   double phase = 290;        ///< a barrier, and what waits on both sides of it
   double instruction = 2.6;  ///< of an element, with its loads and stores in shared memory
-  double call = 60, term = 8, slot = 1.1;      ///< multiply-adds: each term, each of product_cost()
-  double warp_call = 300, warp_slot = 1.35;    ///< by tensor cores: each of product_cost()
-  double sum = 500, sum_row = 68;              ///< a gradient: its sums once, each row
-  double warp_sum = 290, warp_sum_slot = 1.9;  ///< by tensor cores: each of OuterJobs
-  double row_sum = 320, row_sum_feature = 16;  ///< a sum over rows, and each column
-  double copied = 160, cleared = 5;            ///< a weight or a sum of a block, by all threads
+  double call = 60, term = 8, slot = 1.1;    ///< multiply-adds: each term, each of product_cost()
+  double warp_call = 300, warp_slot = 1.35;  ///< by tensor cores: each of product_cost()
+  double far_step = 200;  ///< a step of 8 or 16 terms, where these weights are in the L2 cache
+  double sum = 500, sum_row = 68;               ///< a gradient: its sums once, each row
+  double warp_sum = 290, warp_sum_slot = 4.75;  ///< by tensor cores: each of OuterJobs
+  double row_sum = 320, row_sum_feature = 16;   ///< a sum over rows, and each column
+  double copied = 160, cleared = 5;             ///< a weight or a sum of a block, by all threads
   double issuing = 0.4;  ///< of a warp's cycles it issues in: 0.2 to 0.45 in those kernels
   /// Registers of a multiprocessor, and about how many a thread has (139 to 236 of those kernels by
   /// NVRTC 13.5). Bytes of shared memory that each block takes for the driver.

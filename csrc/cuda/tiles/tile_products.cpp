@@ -72,6 +72,8 @@ double product_cost(ProductUnit unit, int32_t k, int32_t chunk, bool staged) {
          columns * (swaps + kMmaColumns);
 }
 
+int32_t product_steps(ProductUnit unit, int32_t k) { return parts_of(k, terms(unit)); }
+
 OuterJobs outer_jobs(ProductUnit unit, int32_t k, int32_t m, int32_t warps) {
   const int32_t down = parts_of(k, kMmaRows), across = parts_of(m, kMmaColumns);
   int32_t wide = 4;  // no warp without work

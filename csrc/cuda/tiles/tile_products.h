@@ -19,6 +19,9 @@ ProductUnit unit_for(DType dtype, bool tf32);
 /// are in shared memory or where they are stored.
 double product_cost(ProductUnit unit, int32_t k, int32_t chunk, bool staged);
 
+/// Instructions by tensor cores after each other for so many terms.
+int32_t product_steps(ProductUnit unit, int32_t k);
+
 /// How warps share the gradient of a matrix of k x m by tensor cores, as gc_add_outer_warps has it.
 struct OuterJobs {
   int32_t turns;  ///< of each warp

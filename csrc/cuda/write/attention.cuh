@@ -45,28 +45,48 @@ GRADCELL_DEVICE int gc_warp_other(int p, int e) {
   return gc_member() / 128 * 32 + 8 * p + gc_member() % 4 * 2 + e % 2;
 }
 
-// 64 rows of K elements from `first` on; 0 beyond the last.
+// A thread's part of 64 rows of K elements from `first` on. What is beyond the last row or element
+// is read from the last one, and 0 only once it is put: no load waits for another.
 template <int K, class T>
-GRADCELL_DEVICE void gc_stage_rows(T* to, const T* from, gc_index stride, gc_index first,
-                                   gc_index rows, bool packs) {
-  if constexpr (K > 0) {
-    constexpr int pitch = gc_pitch<T>(K), wide = gc_padded<T>(K);
-#pragma unroll 1
-    for (int i = gc_member(); i < 16 * wide; i += 256) {
-      const int r = i / (wide / 4), f = i % (wide / 4);
-      gc_pack<T> v = {};
-      if (first + r < rows) {
-        const T* const row = from + (first + r) * stride;
-        if (K % 4 == 0 && packs) {
-          if (4 * f < K) v = gc_load(row, f);
-        } else {
+struct gc_fetched {
+  static constexpr int fours = gc_padded<T>(K) / 4, turns = (64 * fours + 255) / 256;
+  gc_index there;  // rows
+  gc_pack<T> at[turns > 0 ? turns : 1];
+};
+template <int K, class T>
+GRADCELL_DEVICE gc_fetched<K, T> gc_fetch_rows(const T* from, gc_index stride, gc_index first,
+                                               gc_index rows, bool packs) {
+  gc_fetched<K, T> v;
+  v.there = rows - first;
+  if (K % 4 == 0 && packs) {
 #pragma unroll
-          for (int u = 0; u < 4; ++u)
-            if (4 * f + u < K) v.at[u] = row[4 * f + u];
-        }
-      }
-      gc_store(to + r * pitch, f, v);
+    for (int turn = 0; turn < v.turns; ++turn) {
+      const int i = gc_member() + 256 * turn, f = i % v.fours;
+      const gc_index r = first + i / v.fours;
+      v.at[turn] = gc_load(from + (r < rows ? r : rows - 1) * stride, 4 * f < K ? f : 0);
     }
+  } else {
+#pragma unroll
+    for (int turn = 0; turn < v.turns; ++turn) {
+      const int i = gc_member() + 256 * turn, f = i % v.fours;
+      const gc_index r = first + i / v.fours;
+      const T* const row = from + (r < rows ? r : rows - 1) * stride;
+#pragma unroll
+      for (int u = 0; u < 4; ++u) v.at[turn].at[u] = row[4 * f + u < K ? 4 * f + u : K - 1];
+    }
+  }
+  return v;
+}
+template <int K, class T>
+GRADCELL_DEVICE void gc_put_rows(T* to, const gc_fetched<K, T>& v) {
+#pragma unroll
+  for (int turn = 0; turn < v.turns; ++turn) {
+    const int i = gc_member() + 256 * turn, r = i / v.fours, f = i % v.fours;
+    gc_pack<T> x = v.at[turn];
+#pragma unroll
+    for (int u = 0; u < 4; ++u)
+      if (r >= v.there || 4 * f + u >= K) x.at[u] = 0;
+    if (r < 64) gc_store(to + r * gc_pitch<T>(K), f, x);
   }
 }
 

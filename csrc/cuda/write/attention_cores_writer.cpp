@@ -13,6 +13,9 @@ namespace gradcell::cuda {
 namespace {
 
 constexpr int64_t kTileSide = 64;
+/// Sums that a thread may have where two blocks share a multiprocessor, so that one computes while
+/// the other waits for memory: each thread has half the registers then, 128.
+constexpr int64_t kShared = 32;
 
 class AttentionCoresWriter : AttentionText {
  public:
@@ -34,9 +37,10 @@ class AttentionCoresWriter : AttentionText {
     const std::string tiles = size(tiles_of_head), d = divisor(tiles_of_head);
     line("const gc_index top = t % " + d + " * 64, head = t / " + d + ";");
     operands();
-    bounds();
+    bounds(false);
+    fetch(by_keys_, "top", rows());
     line("__syncthreads();");
-    stage(by_keys_, "top", rows());
+    put(by_keys_);
     for (size_t k = 0; k < sums_.size(); ++k)
       if (at_of(k).c >= 0) line(str("float sum", k, "[", parts(k), "][4] = {};"));
     if (finds_)
@@ -52,7 +56,7 @@ class AttentionCoresWriter : AttentionText {
     step_.shared_bytes = tiles_.bytes;
     return written("  GC_NEEDS_WARPS();\n  for (gc_index t = blockIdx.x; t < " + size(heads_) +
                        " * " + tiles + "; t += gridDim.x) {\n" + body_.text + "  }\n",
-                   "attention", 256);
+                   "attention", 256, blocks());
   }
 
  private:
@@ -68,6 +72,12 @@ class AttentionCoresWriter : AttentionText {
   NodeId input_of(size_t k, int i) const { return g_.input(sums_[k], i); }
   int64_t width(size_t k) const { return outside(sums_[k]).back(); }
   int64_t parts(size_t k) const { return (width(k) + 7) / 8; }
+
+  uint32_t blocks() const {
+    int64_t own = 0;
+    for (size_t k = 0; k < sums_.size(); ++k) own += at_of(k).c >= 0 ? 4 * parts(k) : 0;
+    return dtype_ != DType::Float32 && own <= kShared ? 2 : 1;
+  }
 
   // Operands --------------------------------------------------------------------------------------
 
@@ -96,13 +106,21 @@ class AttentionCoresWriter : AttentionText {
     return str("gc_in_tile<", stored_type(g_.dtype(x)), ">(", t.offset, ")");
   }
 
-  /// The operands whose rows are keys, or queries.
-  void stage(bool by_keys, const char* first, int64_t n) {
+  /// The operands whose rows are keys, or queries: read, all of them before one is waited for, and
+  /// put into shared memory.
+  void fetch(bool by_keys, const char* first, int64_t n) {
     for (size_t k = 0; k < tiles_.all.size(); ++k) {
       const AttentionTile& t = tiles_.all[k];
       if (t.by_keys != by_keys) continue;
-      line(str("gc_stage_rows<", t.width, ">(", tile_of(t.node, by_keys), ", x", k, ", ",
-               strides_[k], ", ", first, ", ", size(n), ", ", fours(), ");"));
+      line(str("const auto f", k, " = gc_fetch_rows<", t.width, ">(x", k, ", ", strides_[k], ", ",
+               first, ", ", size(n), ", ", fours(), ");"));
+    }
+  }
+  void put(bool by_keys) {
+    for (size_t k = 0; k < tiles_.all.size(); ++k) {
+      const AttentionTile& t = tiles_.all[k];
+      if (t.by_keys == by_keys)
+        line(str("gc_put_rows<", t.width, ">(", tile_of(t.node, by_keys), ", f", k, ");"));
     }
   }
   std::string fours() {
@@ -144,24 +162,57 @@ class AttentionCoresWriter : AttentionText {
     block("for (int c = 0; c < 16; ++c)", inside);
   }
 
+  /// What scores are changed by and lies in memory, for all of a thread's at once: loads that do
+  /// not wait for each other, nor for the products.
+  void read_ahead() {
+    if (at_.mask >= 0) {
+      line(hides() ? "unsigned hides = 0;" : "gc_scores added;");
+      each_score([&] {
+        line("const gc_index row = gc_sooner(i, " + size(rows()) + " - 1), other = gc_sooner(j, " +
+             size(inner()) + " - 1);");
+        const std::string x =
+            decoded(g_.dtype(node(at_.mask)),
+                    by_keys_ ? mask_place("other", "row") : mask_place("row", "other"));
+        line(hides() ? "hides |= unsigned(" + x + ") << c;" : "added.at[p][e] = " + x + ";");
+      });
+    }
+    if (!by_keys_ || finds_) return;
+    of_others("above", node(at_.log_sum));
+    for (size_t k = 0; k < sums_.size(); ++k)
+      if (at_of(k).shift >= 0) of_others(str("shift", k), input_of(k, at_of(k).shift));
+  }
+  /// Numbers of the queries that are a thread's other rows.
+  void of_others(const std::string& name, NodeId x) {
+    line("float " + name + "[8];");
+    line("#pragma unroll");
+    line("for (int c = 0; c < 8; ++c) " + name + "[c] = " +
+         number(x, "gc_sooner(next + gc_warp_other(c / 2, c % 2), " + size(inner()) + " - 1)") +
+         ";");
+  }
+  std::string of_query(const std::string& name) const {
+    return name + (by_keys_ ? "[2 * p + e % 2]" : "[e / 2]");
+  }
+
   void tile() {
+    fetch(!by_keys_, "next", inner());
     line("__syncthreads();");
-    stage(!by_keys_, "next", inner());
+    put(!by_keys_);
+    read_ahead();
     line("__syncthreads();");
     line("gc_scores s = " + dots(node(0), node(1)) + ";");
-    const std::string m = by_keys_ ? "j" : "i";
     if (at_.state >= 0) line("unsigned kept = 0;");
     if (!finds_) line("unsigned seen = 0;");
     const std::string keeps = at_.state >= 0 ? kept().condition : "";
     each_score([&] {
       line("float& x = s.at[p][e];");
-      line("const bool none = hidden(i, j, x);");
+      if (at_.mask >= 0 && !hides()) line("x += added.at[p][e];");
+      line(hides() ? "const bool none = hides >> c & 1 || hidden(i, j, x);"
+                   : "const bool none = hidden(i, j, x);");
       if (finds_) {
         line("if (none) x = gc_limits<float>::low();");
       } else {
-        const std::string above = by_keys_ ? number(node(at_.log_sum), m) : "above[e / 2]";
         line("if (!none) seen |= 1u << c;");
-        line("x = none ? 0.0f : exp(x - " + above + ");");
+        line("x = none ? 0.0f : exp(x - " + of_query("above") + ");");
       }
       if (!keeps.empty()) line("if (!none && " + keeps + ") kept |= 1u << c;");
     });
@@ -200,8 +251,7 @@ class AttentionCoresWriter : AttentionText {
         std::string w = drops ? "(kept >> c & 1 ? " + kept().factor + " : 0.0f)" : "";
         for (const std::string& f : by) w += (w.empty() ? "" : " * ") + f;
         if (at.shift >= 0) {
-          const std::string shift =
-              by_keys_ ? number(input_of(k, at.shift), "j") : str("shift", k, "[e / 2]");
+          const std::string shift = of_query(str("shift", k));
           w = "(" + (w.empty() ? "1.0f" : w) + " - " + shift + ")";
         }
         const std::string x = "s.at[p][e] * " + w;

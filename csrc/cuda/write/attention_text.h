@@ -75,8 +75,16 @@ class AttentionText : protected AloneWriter {
              "* const mask = ", reads(f_.storage[node(at_.mask)]), " + ", first, ";"));
   }
 
-  /// Which rows see which, and `hidden`: whether a score is none, after its mask.
-  void bounds() {
+  /// Of a query and a key.
+  std::string mask_place(const std::string& query, const std::string& key) {
+    const bool same = g_.dims(node(at_.mask))[rank_ - 2] == 1;  // for all queries
+    return "mask[" + (same ? "" : query + " * " + size(keys_) + " + ") + key + "]";
+  }
+  bool hides() const { return at_.mask >= 0 && g_.dtype(node(at_.mask)) == DType::Bool; }
+
+  /// Which rows see which, and `hidden`: whether a score is none, after its mask if that is read
+  /// there.
+  void bounds(bool with_mask = true) {
     const int64_t far = std::max(queries_, keys_);
     auto least = [&](int64_t n) { return std::clamp(n, -far, far); };
     const int64_t behind = least(a_.behind), ahead = least(a_.ahead);
@@ -94,13 +102,10 @@ class AttentionText : protected AloneWriter {
     if (behind < far || ahead < far)
       line("  if (" + key + " - " + m + " > " + signed_size(ahead) + " || " + m + " - " + key +
            " > " + signed_size(behind) + ") return true;");
-    if (at_.mask >= 0) {
-      const Dims& dims = g_.dims(node(at_.mask));
-      const std::string place =
-          "mask[" + (dims[rank_ - 2] == 1 ? "" : m + " * " + size(keys_) + " + ") + key + "]";
-      const DType t = g_.dtype(node(at_.mask));
-      line(t == DType::Bool ? "  if (" + place + ") return true;"
-                            : "  s += " + decoded(t, place) + ";");
+    if (with_mask && at_.mask >= 0) {
+      const std::string place = mask_place(m, key);
+      line(hides() ? "  if (" + place + ") return true;"
+                   : "  s += " + decoded(g_.dtype(node(at_.mask)), place) + ";");
     }
     line("  return s == " + none + ";");
     line("};");

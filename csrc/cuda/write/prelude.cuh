@@ -452,12 +452,15 @@ __device__ __noinline__ void gc_add_rows_up(T* to, gc_sums<V, C> v, bool live, i
     if (has[j]) gc_set_sum(to + first + place + j, Op::of(before[j], s[j]));
 }
 
-// A row of K values times a group's columns.
-template <int K, int C, int P, class T>
-__device__ __noinline__ gc_sums<T, C> gc_multiply(const T* row, int stride, const T* w, int step) {
+// How far a loop of products is unrolled: places are constants in what is.
+__device__ constexpr int gc_unrolled(int k, int products) { return k * products <= 256 ? k : 4; }
+
+// A row of K values times a group's columns, which lie in packs of P, `step` to a term.
+template <int K, int C, int P, int step, int stride, class T>
+__device__ __noinline__ gc_sums<T, C> gc_multiply(const T* row, const T* w) {
   constexpr int n = P < 4 ? P : 4;
   gc_sums<T, C> to = {};
-#pragma unroll 4
+#pragma unroll(gc_unrolled(K, C))
   for (int k = 0; k < K; ++k) {
     const T x = row[k * stride];
     const gc_some<T, n>* const columns = reinterpret_cast<const gc_some<T, n>*>(w + k * step);
@@ -471,18 +474,28 @@ __device__ __noinline__ gc_sums<T, C> gc_multiply(const T* row, int stride, cons
   }
   return to;
 }
-// The same with columns where they are stored, from `first` on.
-template <class Type, int K, int M, int C, class T, class Stored>
-__device__ __noinline__ gc_sums<T, C> gc_multiply_stored(const T* row, int stride, const Stored* w,
-                                                         int first, int k_stride, int m_stride) {
+// The same with columns where they are stored, from `first` on: term k of column m at k_stride k +
+// m_stride m. `aligned`: four neighbouring terms are one load.
+template <class Type, int K, int M, int C, int k_stride, int m_stride, int stride, bool aligned,
+          class T, class Stored>
+__device__ __noinline__ gc_sums<T, C> gc_multiply_stored(const T* row, const Stored* w, int first) {
+  constexpr int n = aligned && k_stride == 1 && K % 4 == 0 && m_stride % 4 == 0 ? 4 : 1;
   gc_sums<T, C> to = {};
-#pragma unroll 4
-  for (int k = 0; k < K; ++k) {
-    const T x = row[k * stride];
+  const Stored* columns[C];
 #pragma unroll
-    for (int j = 0; j < C; ++j)
-      to.at[j] = gc_fma(x, T(Type::decoded(w[k * k_stride + gc_feature(first + j, M) * m_stride])),
-                        to.at[j]);
+  for (int j = 0; j < C; ++j) columns[j] = w + gc_feature(first + j, M) * m_stride;
+#pragma unroll(gc_unrolled(K / n, C * n))
+  for (int k = 0; k < K; k += n) {
+    T x[n];
+#pragma unroll
+    for (int u = 0; u < n; ++u) x[u] = row[(k + u) * stride];
+#pragma unroll
+    for (int j = 0; j < C; ++j) {
+      const gc_some<Stored, n> some =
+          *reinterpret_cast<const gc_some<Stored, n>*>(columns[j] + k * k_stride);
+#pragma unroll
+      for (int u = 0; u < n; ++u) to.at[j] = gc_fma(x[u], T(Type::decoded(some.at[u])), to.at[j]);
+    }
   }
   return to;
 }
@@ -494,11 +507,17 @@ __device__ constexpr int gc_sharing(int all, int parts, int lanes = 1) {
              : lanes;
 }
 
-// to[k][m] += sum of a[k] b[m] over the rows of a tile. A few neighbouring threads share the rows
-// of 4 x 4 elements, as many as leave none of the block's without work, and then the elements.
-template <int K, int M, int threads, class T>
-__device__ __noinline__ void gc_add_outer(double* to, const T* a, const T* b, int stride,
-                                          int rows) {
+// Left and right factors of n products that are added up.
+template <class T, int n>
+struct gc_factors {
+  const T *a[n], *b[n];
+};
+
+// to[k][m] += sum of a[k] b[m] over the rows of a tile, for all factors. A few neighbouring threads
+// share the rows of 4 x 4 elements, as many as leave none of the block's without work, and then the
+// elements.
+template <int K, int M, int stride, int threads, class T, int pairs>
+__device__ __noinline__ void gc_add_outer(double* to, gc_factors<T, pairs> of, int rows) {
   constexpr int height = K < 4 ? K : 4, width = M < 4 ? M : 4;
   constexpr int across = (M + width - 1) / width, parts = (K + height - 1) / height * across;
   const int all = GC_KNOWN(threads, gc_threads());
@@ -526,16 +545,30 @@ __device__ __noinline__ void gc_add_outer(double* to, const T* a, const T* b, in
       before[u] = there ? gc_sum_at(at[u]) : 0;
     }
     T s[n] = {};
-    for (int r = lane; r < rows; r += lanes) {
-      T x[height], y[width];
+    // Of blocks of 4 x 4 all are whole where sizes say so: their places differ by constants.
+    auto row = [&](int i) { return K % height == 0 ? k0 + i : gc_feature(k0 + i, K); };
+    auto column = [&](int j) { return M % width == 0 ? m0 + j : gc_feature(m0 + j, M); };
+    auto add = [&](int r) {
 #pragma unroll
-      for (int i = 0; i < height; ++i) x[i] = a[gc_feature(k0 + i, K) * stride + r];
+      for (int pair = 0; pair < pairs; ++pair) {
+        T x[height], y[width];
 #pragma unroll
-      for (int j = 0; j < width; ++j) y[j] = b[gc_feature(m0 + j, M) * stride + r];
+        for (int i = 0; i < height; ++i) x[i] = of.a[pair][row(i) * stride + r];
 #pragma unroll
-      for (int i = 0; i < height; ++i)
+        for (int j = 0; j < width; ++j) y[j] = of.b[pair][column(j) * stride + r];
 #pragma unroll
-        for (int j = 0; j < width; ++j) s[i * width + j] = gc_fma(x[i], y[j], s[i * width + j]);
+        for (int i = 0; i < height; ++i)
+#pragma unroll
+          for (int j = 0; j < width; ++j) s[i * width + j] = gc_fma(x[i], y[j], s[i * width + j]);
+      }
+    };
+    constexpr int most = stride & ~1;  // rows of a whole tile
+    if (most % lanes == 0 && rows == most) {
+#pragma unroll
+      for (int r = 0; r < most; r += lanes) add(r + lane);
+    } else {
+#pragma unroll 1
+      for (int r = lane; r < rows; r += lanes) add(r);
     }
     gc_combine_lanes<gc_sum<T>>(s, levels, false);
 #pragma unroll

@@ -9,6 +9,9 @@ namespace gradcell::cuda {
 
 namespace {
 
+/// Rows that keep a GPU busy where each has a warp, and how long they may be for that.
+constexpr int64_t kManyRows = 1 << 13, kLongForWarp = 1 << 12;
+
 class RowWriter : Writer {
  public:
   RowWriter(const WriterInputs& in, int32_t stage, int64_t rows) : Writer(in, stage) {
@@ -38,6 +41,9 @@ class RowWriter : Writer {
     // lies along, 16 bytes of each lane are two.
     if (across_ && rows_ >= kEnoughRows)
       lanes = std::min<uint32_t>(lanes, kBlock / static_cast<uint32_t>(kRowsAcross));
+    // A warp puts together what its lanes have without waiting for others.
+    else if (rows_ >= kManyRows && longest_ <= kLongForWarp)
+      lanes = std::min<uint32_t>(lanes, 32);
     step_.block_x = lanes;
     step_.block_y = std::max<uint32_t>(1, kBlock / lanes);
     step_.grid = grid_for(rows_, step_.block_y);

@@ -192,15 +192,14 @@ GRADCELL_DEVICE bool gc_ordinary(float x) { return (gc_float_bits(x) & 0x7f80000
 
 // gc_multiply by tensor cores: rows of K values times the columns y * apart, ..., y * apart + C -
 // 1, of which no later one than `last` is there. With P: columns in packs of P, with a width of
-// `step`; without: where they are stored.
-template <class Kind, int K, int M, int C, int P, int step, int stride, class W>
-__device__ __noinline__ gc_sums<float, C> gc_multiply_warp(const float* rows, const W* w, int y,
-                                                           int k_stride, int m_stride) {
+// `k_stride`; without: where they are stored.
+template <class Kind, int K, int M, int C, int P, int k_stride, int m_stride, int stride, class W>
+__device__ __noinline__ gc_sums<float, C> gc_multiply_warp(const float* rows, const W* w, int y) {
   if constexpr (gc_has_warps<Kind, stride>()) {
     if (gc_whole_warps<stride - 1>()) {
       constexpr bool tall = stride == 33;  // else a warp has 16 rows of two groups
       constexpr int slots = Kind::slots, parts = (C + 7) / 8, apart = P ? P : C;
-      constexpr int last = P ? step - 1 : M - 1;
+      constexpr int last = P ? k_stride - 1 : M - 1;
       const int lane = gc_thread() % 32, q = lane / 4, t = lane % 4;
       const int first = (tall ? y : y & ~1) * apart + q, row = tall ? 4 * q : 2 * q;
       float d[2][parts][4] = {};
@@ -256,21 +255,16 @@ __device__ __noinline__ gc_sums<float, C> gc_multiply_warp(const float* rows, co
     }
   }
   if constexpr (P > 0)
-    return gc_multiply<K, C, P>(rows + gc_row(), stride, w + y * P, step);
+    return gc_multiply<K, C, P, k_stride, stride>(rows + gc_row(), w + y * P);
   else
-    return gc_multiply_stored<Kind, K, M, C>(rows + gc_row(), stride, w, y * C, k_stride, m_stride);
+    return gc_multiply_stored<Kind, K, M, C, k_stride, m_stride, stride, false>(rows + gc_row(), w,
+                                                                                y * C);
 }
-
-// Left and right factors of n products that are added up.
-template <int n>
-struct gc_factors {
-  const float *a[n], *b[n];
-};
 
 // gc_add_outer by tensor cores, for a block of so many threads. A lane's terms are rows: a quarter
 // of the tile's.
 template <class Kind, int K, int M, int stride, int threads, int n>
-__device__ __noinline__ void gc_add_outer_warps(double* to, gc_factors<n> of, int rows) {
+__device__ __noinline__ void gc_add_outer_warps(double* to, gc_factors<float, n> of, int rows) {
   if constexpr (gc_has_warps<Kind, stride>()) {
     if (gc_whole_warps<stride - 1>()) {
       constexpr int slots = Kind::slots, quarter = (stride - 1) / 4;
@@ -351,8 +345,7 @@ __device__ __noinline__ void gc_add_outer_warps(double* to, gc_factors<n> of, in
       return;
     }
   }
-  for (int pair = 0; pair < n; ++pair)
-    gc_add_outer<K, M, threads>(to, of.a[pair], of.b[pair], stride, rows);
+  gc_add_outer<K, M, stride, threads>(to, of, rows);
 }
 
 }  // namespace scalar

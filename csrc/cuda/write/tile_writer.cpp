@@ -368,17 +368,18 @@ class TileWriter : Writer {
                       matrix = copied ? weights(i.weights) : reads(w.buffer);
     const std::string from =
         "&" + in_tile(i.operand[0].value, std::to_string(i.operand[0].base), warps ? "0" : "x");
+    const std::string shape = str(w.k, ", ", w.m, ", ", chunk, ", "),
+                      strides = str(staged ? width : w.k_stride, ", ", staged ? 1 : w.m_stride);
     std::string call;
     if (warps)
-      call = str("gc_multiply_warp<", kind, ", ", w.k, ", ", w.m, ", ", chunk, ", ", pack, ", ",
-                 width, ", stride>(", from, ", ", matrix, ", y, ", staged ? width : w.k_stride,
-                 ", ", staged ? 1 : w.m_stride, ")");
+      call = str("gc_multiply_warp<", kind, ", ", shape, pack, ", ", strides, ", stride>(", from,
+                 ", ", matrix, ", y)");
     else if (staged)
-      call = str("gc_multiply<", w.k, ", ", chunk, ", ", pack, ">(", from, ", stride, ", matrix,
-                 " + y * ", pack, ", ", width, ")");
+      call = str("gc_multiply<", w.k, ", ", chunk, ", ", pack, ", ", width, ", stride>(", from,
+                 ", ", matrix, " + y * ", pack, ")");
     else
-      call = str("gc_multiply_stored<", kind, ", ", w.k, ", ", w.m, ", ", chunk, ">(", from,
-                 ", stride, ", matrix, ", y * ", chunk, ", ", w.k_stride, ", ", w.m_stride, ")");
+      call = str("gc_multiply_stored<", kind, ", ", shape, strides, ", stride, ",
+                 copied ? "true" : "false", ">(", from, ", ", matrix, ", y * ", chunk, ")");
     plain(str("const gc_sums<", name_of(w.type), ", ", chunk, "> ", sums, " = ", call, ";"));
     each(i.features, str(to, i.accumulate ? "[j] += " : "[j] = ", sums, ".at[j];"));
   }
@@ -394,42 +395,39 @@ class TileWriter : Writer {
               ", ", all, ", live, mine ? y * ", chunk, " : ", i.features, ", ", i.features, ");"));
   }
 
-  /// All threads of the block share the elements of the gradient. By tensor cores, products of a
-  /// phase that are added up are one.
+  /// All threads of the block share the elements of the gradient; products of a phase that are
+  /// added up are one.
   void add_outer(const Instruction& i) {
     step_.flops += 2 * rows_ * i.features * i.inner;
     auto from = [&](const Operand& o) {
       return "&" + in_tile(o.value, std::to_string(o.base), "0");
     };
-    const std::string a = from(i.operand[0]), b = from(i.operand[1]);
-    if (l_.outer_by[i.dst] != ProductUnit::Fma) {
-      outer_[i.dst].push_back({a, b});
-      return;
-    }
-    const Sums& s = sums_.at(i.dst);
-    across_ += str("      gc_add_outer<", i.features, ", ", i.inner, ", ", l_.groups, " * height>(",
-                   s.name, " + ", s.at, ", ", a, ", ", b, ", stride, rows);\n");
+    outer_[i.dst].push_back(
+        {from(i.operand[0]), from(i.operand[1]), name_of(r_.values[i.operand[0].value].type)});
   }
 
   void close_outer() {
     for (const auto& [sum, factors] : outer_) {
       const Sums& s = sums_.at(sum);
       const Accumulator& of = r_.accumulators[sum];
+      const ProductUnit by = l_.outer_by[sum];
       std::string left, right;
       for (const Factors& f : factors) {
         left += str(left.empty() ? "" : ", ", f.a);
         right += str(right.empty() ? "" : ", ", f.b);
       }
-      across_ +=
-          str("      gc_add_outer_warps<", unit_name(l_.outer_by[sum], of.dtype), ", ", of.features,
-              ", ", of.inner, ", stride, ", l_.groups, " * height>(", s.name, " + ", s.at,
-              ", gc_factors<", factors.size(), ">{{", left, "}, {", right, "}}, rows);\n");
+      const std::string function = by == ProductUnit::Fma
+                                       ? "gc_add_outer<"
+                                       : "gc_add_outer_warps<" + unit_name(by, of.dtype) + ", ";
+      across_ += str("      ", function, of.features, ", ", of.inner, ", stride, ", l_.groups,
+                     " * height>(", s.name, " + ", s.at, ", gc_factors<", factors[0].type, ", ",
+                     factors.size(), ">{{", left, "}, {", right, "}}, rows);\n");
     }
     outer_.clear();
   }
 
   struct Factors {
-    std::string a, b;
+    std::string a, b, type;
   };
   struct Sums {
     std::string name;

@@ -13,7 +13,9 @@ constexpr int64_t kMaxGrid = 8192;
 
 /// With no bound the compiler may use more registers than a block of this many threads can have;
 /// without the 1, a block a multiprocessor, it would rather spill some than have fewer blocks.
-std::string launch_bounds(uint32_t threads) { return str("__launch_bounds__(", threads, ", 1)"); }
+std::string launch_bounds(uint32_t threads, uint32_t blocks) {
+  return str("__launch_bounds__(", threads, ", ", blocks, ")");
+}
 
 }  // namespace
 
@@ -139,13 +141,13 @@ void Writer::count_node(NodeId id) {
 }
 
 Written Writer::written(const std::string& text_of_body, const char* fallback_title,
-                        uint32_t threads) {
+                        uint32_t threads, uint32_t blocks) {
   Written w;
   std::string formal;
   for (const Parameter& p : parameters_)
     formal += (formal.empty() ? "" : ", ") + p.type + " " + p.name;
-  w.text = "extern \"C\" __global__ void " + launch_bounds(threads) + " " + kNameMark + "(" +
-           formal + ") {\n" + text_of_body + "}\n";
+  w.text = "extern \"C\" __global__ void " + launch_bounds(threads, blocks) + " " + kNameMark +
+           "(" + formal + ") {\n" + text_of_body + "}\n";
   // The first ops and the last say best what a kernel is.
   if (title_.size() > 4) title_.erase(title_.begin() + 2, title_.end() - 2);
   for (const std::string& t : title_) w.title += (w.title.empty() ? "" : "_") + t;

@@ -392,9 +392,13 @@ def _wait_for_readers() -> None:
 
 
 def report() -> list[tuple[str, str]]:
-    """What `python -m gradcell info` says of MPI: (name, finding)."""
+    """What `python -m gradcell info` says of MPI: (name, finding). MPI is asked which it is, and not
+    started, since that can fail, or wait for a network."""
     try:
         import mpi4py
+
+        if "mpi4py.MPI" not in sys.modules:
+            mpi4py.rc.initialize = False
         from mpi4py import MPI
     except (ImportError, RuntimeError) as error:
         return [("MPI", f"missing: {error} ({_INSTALL})")]

@@ -73,7 +73,7 @@ def test_more_points_than_a_gpu_has_room_for_turn_to_products_at_most(
 
 
 def test_a_smaller_gpu_has_fewer_tiles_at_once() -> None:
-    fn, arguments = burgers_step([64] * 4, 3_000)
+    fn, arguments = burgers_step([48] * 4, 3_000)
     large, small = (planned(gpu, fn, *arguments) for gpu in (H200, SMALL))
     assert tiles(large) and not tiles(small)
     fn, arguments = burgers_step([20] * 4, 3_000)
@@ -196,7 +196,7 @@ def test_a_gpu_says_how_large_it_is(process: Process) -> None:
 from network_cases import burgers_step
 from gradcell import cuda
 ms.set_context(device_target="GPU")
-fn, arguments = burgers_step([64] * 4, 3_000)
+fn, arguments = burgers_step([48] * 4, 3_000)
 print(sum("tile" in s for s in cuda.plan_of(fn, *arguments).steps))
 """
     for multiprocessors, want in ((132, "1"), (8, "0")):

@@ -25,6 +25,18 @@ def test_info() -> None:
     assert platform.machine() in done.stdout and "kernel cache" in done.stdout
 
 
+def test_info_starts_no_mpi() -> None:
+    pytest.importorskip("mpi4py")
+    script = """
+from gradcell.communication import engine
+(found,) = engine.report()
+from mpi4py import MPI
+print(found, MPI.Is_initialized())
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.stdout.endswith(" False\n") and "mpi4py" in done.stdout, done.stderr
+
+
 def test_run_gives_a_script_mindspore_by_name(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     (tmp_path / "beside.py").write_text("value = 5\n")
