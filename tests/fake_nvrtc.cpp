@@ -61,7 +61,7 @@ std::string header_of(const std::string& prelude, const std::string& flags,
 
 std::map<std::string, Declared> fake::kernels_of(const std::string& source) {
   std::map<std::string, Declared> found;
-  std::regex kernel("__global__ void __launch_bounds__\\((\\d+), \\d\\) (\\w+)\\(([^)]*)\\) \\{");
+  std::regex kernel("__global__ void __launch_bounds__\\((\\d+), \\w+\\) (\\w+)\\(([^)]*)\\) \\{");
   for (std::sregex_iterator it(source.begin(), source.end(), kernel), end; it != end; ++it) {
     std::vector<std::string> types;
     std::string rest = (*it)[3];

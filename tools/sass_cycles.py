@@ -421,7 +421,7 @@ def constants_of(
     kernel: str, arguments: list[Any], threads: tuple[int, int], base: int
 ) -> dict[int, int]:
     """A launch's constant bank: buffer k begins at (k + 1) * 2^24."""
-    found = re.search(r"__launch_bounds__\(\d+, \d\) \w+\((.*?)\) \{", kernel)
+    found = re.search(r"__launch_bounds__\(\d+, \w+\) \w+\((.*?)\) \{", kernel)
     assert found is not None
     bank = {0: threads[0], 4: threads[1], 8: 1, 0xC: 1 << 20, 0x28: 0}
     at = base

@@ -22,6 +22,13 @@ namespace scalar {
 // A thread's number in a block of 32 x 8, which such kernels have.
 GRADCELL_DEVICE int gc_member() { return threadIdx.y * 32 + threadIdx.x; }
 
+// Of half types, where two blocks fit into a multiprocessor's registers without spilling.
+#ifdef GRADCELL_SHIM
+constexpr int gc_two_blocks = 2;
+#else
+constexpr int gc_two_blocks = __CUDA_ARCH__ == 900 ? 2 : 1;
+#endif
+
 template <class F>
 struct gc_scores_of {
   F at[4][4];
@@ -45,8 +52,8 @@ GRADCELL_DEVICE int gc_warp_other(int p, int e) {
   return gc_member() / 128 * 32 + 8 * p + gc_member() % 4 * 2 + e % 2;
 }
 
-// A thread's part of 64 rows of K elements from `first` on. What is beyond the last row or element
-// is read from the last one, and 0 only once it is put: no load waits for another.
+// A thread's parts of 64 rows of K elements, four elements each. What is beyond the last row or
+// element is read from the last one, and 0 only once it is put: no load waits for another.
 template <int K, class T>
 struct gc_fetched {
   static constexpr int fours = gc_padded<T>(K) / 4, turns = (64 * fours + 255) / 256;
@@ -54,40 +61,49 @@ struct gc_fetched {
   gc_pack<T> at[turns > 0 ? turns : 1];
 };
 template <int K, class T>
+GRADCELL_DEVICE gc_pack<T> gc_fetch_part(const T* from, gc_index stride, gc_index first,
+                                         gc_index rows, bool packs, int turn) {
+  const int i = gc_member() + 256 * turn, f = i % gc_fetched<K, T>::fours;
+  const gc_index r = first + i / gc_fetched<K, T>::fours;
+  const T* const row = from + (r < rows ? r : rows - 1) * stride;
+  if (K % 4 == 0 && packs) return gc_load(row, 4 * f < K ? f : 0);
+  gc_pack<T> v;
+#pragma unroll
+  for (int u = 0; u < 4; ++u) v.at[u] = row[4 * f + u < K ? 4 * f + u : K - 1];
+  return v;
+}
+template <int K, class T>
+GRADCELL_DEVICE void gc_put_part(T* to, gc_pack<T> x, gc_index there, int turn) {
+  const int i = gc_member() + 256 * turn, r = i / gc_fetched<K, T>::fours,
+            f = i % gc_fetched<K, T>::fours;
+#pragma unroll
+  for (int u = 0; u < 4; ++u)
+    if (r >= there || 4 * f + u >= K) x.at[u] = 0;
+  if (r < 64) gc_store(to + r * gc_pitch<T>(K), f, x);
+}
+template <int K, class T>
 GRADCELL_DEVICE gc_fetched<K, T> gc_fetch_rows(const T* from, gc_index stride, gc_index first,
                                                gc_index rows, bool packs) {
   gc_fetched<K, T> v;
   v.there = rows - first;
-  if (K % 4 == 0 && packs) {
 #pragma unroll
-    for (int turn = 0; turn < v.turns; ++turn) {
-      const int i = gc_member() + 256 * turn, f = i % v.fours;
-      const gc_index r = first + i / v.fours;
-      v.at[turn] = gc_load(from + (r < rows ? r : rows - 1) * stride, 4 * f < K ? f : 0);
-    }
-  } else {
-#pragma unroll
-    for (int turn = 0; turn < v.turns; ++turn) {
-      const int i = gc_member() + 256 * turn, f = i % v.fours;
-      const gc_index r = first + i / v.fours;
-      const T* const row = from + (r < rows ? r : rows - 1) * stride;
-#pragma unroll
-      for (int u = 0; u < 4; ++u) v.at[turn].at[u] = row[4 * f + u < K ? 4 * f + u : K - 1];
-    }
-  }
+  for (int turn = 0; turn < v.turns; ++turn)
+    v.at[turn] = gc_fetch_part<K>(from, stride, first, rows, packs, turn);
   return v;
 }
 template <int K, class T>
 GRADCELL_DEVICE void gc_put_rows(T* to, const gc_fetched<K, T>& v) {
 #pragma unroll
-  for (int turn = 0; turn < v.turns; ++turn) {
-    const int i = gc_member() + 256 * turn, r = i / v.fours, f = i % v.fours;
-    gc_pack<T> x = v.at[turn];
-#pragma unroll
-    for (int u = 0; u < 4; ++u)
-      if (r >= v.there || 4 * f + u >= K) x.at[u] = 0;
-    if (r < 64) gc_store(to + r * gc_pitch<T>(K), f, x);
-  }
+  for (int turn = 0; turn < v.turns; ++turn) gc_put_part<K>(to, v.at[turn], v.there, turn);
+}
+// Both, a part at a time.
+template <int K, class T>
+GRADCELL_DEVICE void gc_stage_rows(T* to, const T* from, gc_index stride, gc_index first,
+                                   gc_index rows, bool packs) {
+#pragma unroll 1
+  for (int turn = 0; turn < gc_fetched<K, T>::turns; ++turn)
+    gc_put_part<K>(to, gc_fetch_part<K>(from, stride, first, rows, packs, turn), rows - first,
+                   turn);
 }
 
 // What a lane has of 16 rows, and of 8, from place k on: of floats the terms t and t + 4, of halves

@@ -16,6 +16,8 @@ constexpr int64_t kTileSide = 64;
 /// Sums that a thread may have where two blocks share a multiprocessor, so that one computes while
 /// the other waits for memory: each thread has half the registers then, 128.
 constexpr int64_t kShared = 32;
+/// Registers for sums and what is fetched, where all of it is fetched together.
+constexpr int64_t kFetched = 96;
 
 class AttentionCoresWriter : AttentionText {
  public:
@@ -73,10 +75,14 @@ class AttentionCoresWriter : AttentionText {
   int64_t width(size_t k) const { return outside(sums_[k]).back(); }
   int64_t parts(size_t k) const { return (width(k) + 7) / 8; }
 
-  uint32_t blocks() const {
+  const char* blocks() const {
+    return dtype_ != DType::Float32 && own_sums() <= kShared ? "gc_two_blocks" : "1";
+  }
+  /// Registers of a thread.
+  int64_t own_sums() const {
     int64_t own = 0;
     for (size_t k = 0; k < sums_.size(); ++k) own += at_of(k).c >= 0 ? 4 * parts(k) : 0;
-    return dtype_ != DType::Float32 && own <= kShared ? 2 : 1;
+    return own;
   }
 
   // Operands --------------------------------------------------------------------------------------
@@ -109,18 +115,39 @@ class AttentionCoresWriter : AttentionText {
   /// The operands whose rows are keys, or queries: read, all of them before one is waited for, and
   /// put into shared memory.
   void fetch(bool by_keys, const char* first, int64_t n) {
-    for (size_t k = 0; k < tiles_.all.size(); ++k) {
-      const AttentionTile& t = tiles_.all[k];
-      if (t.by_keys != by_keys) continue;
-      line(str("const auto f", k, " = gc_fetch_rows<", t.width, ">(x", k, ", ", strides_[k], ", ",
-               first, ", ", size(n), ", ", fours(), ");"));
-    }
+    for (size_t k = 0; k < tiles_.all.size(); ++k)
+      if (tiles_.all[k].by_keys == by_keys) fetch_one(k, first, n);
   }
   void put(bool by_keys) {
+    for (size_t k = 0; k < tiles_.all.size(); ++k)
+      if (tiles_.all[k].by_keys == by_keys) put_one(k);
+  }
+  void fetch_one(size_t k, const char* first, int64_t n) {
+    line(str("const auto f", k, " = gc_fetch_rows<", tiles_.all[k].width, ">(x", k, ", ",
+             strides_[k], ", ", first, ", ", size(n), ", ", fours(), ");"));
+  }
+  void put_one(size_t k) {
+    const AttentionTile& t = tiles_.all[k];
+    line(str("gc_put_rows<", t.width, ">(", tile_of(t.node, t.by_keys), ", f", k, ");"));
+  }
+  /// The others' rows: all fetched before the first is put, where a thread has registers for them
+  /// beside its sums.
+  void stage_others() {
+    int64_t fetched = 0;
+    for (const AttentionTile& t : tiles_.all)
+      if (t.by_keys != by_keys_)
+        fetched += divide_up(t.width, 16) * (item_size(g_.dtype(t.node)) == 4 ? 4 : 2);
+    const bool together = own_sums() + fetched <= kFetched;
+    if (together) fetch(!by_keys_, "next", inner());
+    line("__syncthreads();");
     for (size_t k = 0; k < tiles_.all.size(); ++k) {
-      const AttentionTile& t = tiles_.all[k];
-      if (t.by_keys == by_keys)
-        line(str("gc_put_rows<", t.width, ">(", tile_of(t.node, by_keys), ", f", k, ");"));
+      if (tiles_.all[k].by_keys == by_keys_) continue;
+      if (together)
+        put_one(k);
+      else
+        line(str("gc_stage_rows<", tiles_.all[k].width, ">(",
+                 tile_of(tiles_.all[k].node, !by_keys_), ", x", k, ", ", strides_[k], ", next, ",
+                 size(inner()), ", ", fours(), ");"));
     }
   }
   std::string fours() {
@@ -194,9 +221,7 @@ class AttentionCoresWriter : AttentionText {
   }
 
   void tile() {
-    fetch(!by_keys_, "next", inner());
-    line("__syncthreads();");
-    put(!by_keys_);
+    stage_others();
     read_ahead();
     line("__syncthreads();");
     line("gc_scores s = " + dots(node(0), node(1)) + ";");

@@ -481,9 +481,9 @@ template <class Type, int K, int M, int C, int k_stride, int m_stride, int strid
 __device__ __noinline__ gc_sums<T, C> gc_multiply_stored(const T* row, const Stored* w, int first) {
   constexpr int n = aligned && k_stride == 1 && K % 4 == 0 && m_stride % 4 == 0 ? 4 : 1;
   gc_sums<T, C> to = {};
-  const Stored* columns[C];
+  int columns[C];
 #pragma unroll
-  for (int j = 0; j < C; ++j) columns[j] = w + gc_feature(first + j, M) * m_stride;
+  for (int j = 0; j < C; ++j) columns[j] = gc_feature(first + j, M) * m_stride;
 #pragma unroll(gc_unrolled(K / n, C * n))
   for (int k = 0; k < K; k += n) {
     T x[n];
@@ -492,7 +492,7 @@ __device__ __noinline__ gc_sums<T, C> gc_multiply_stored(const T* row, const Sto
 #pragma unroll
     for (int j = 0; j < C; ++j) {
       const gc_some<Stored, n> some =
-          *reinterpret_cast<const gc_some<Stored, n>*>(columns[j] + k * k_stride);
+          *reinterpret_cast<const gc_some<Stored, n>*>(w + columns[j] + k * k_stride);
 #pragma unroll
       for (int u = 0; u < n; ++u) to.at[j] = gc_fma(x[u], T(Type::decoded(some.at[u])), to.at[j]);
     }
@@ -564,7 +564,7 @@ __device__ __noinline__ void gc_add_outer(double* to, gc_factors<T, pairs> of, i
     };
     constexpr int most = stride & ~1;  // rows of a whole tile
     if (most % lanes == 0 && rows == most) {
-#pragma unroll
+#pragma unroll(most / lanes * pairs <= 8 ? most / lanes : 1)
       for (int r = 0; r < most; r += lanes) add(r + lane);
     } else {
 #pragma unroll 1

@@ -13,7 +13,7 @@ constexpr int64_t kMaxGrid = 8192;
 
 /// With no bound the compiler may use more registers than a block of this many threads can have;
 /// without the 1, a block a multiprocessor, it would rather spill some than have fewer blocks.
-std::string launch_bounds(uint32_t threads, uint32_t blocks) {
+std::string launch_bounds(uint32_t threads, const char* blocks) {
   return str("__launch_bounds__(", threads, ", ", blocks, ")");
 }
 
@@ -141,7 +141,7 @@ void Writer::count_node(NodeId id) {
 }
 
 Written Writer::written(const std::string& text_of_body, const char* fallback_title,
-                        uint32_t threads, uint32_t blocks) {
+                        uint32_t threads, const char* blocks) {
   Written w;
   std::string formal;
   for (const Parameter& p : parameters_)

@@ -107,10 +107,10 @@ class Writer {
   /// Whether the operands of a commuting op are written the other way about.
   virtual bool swapped(NodeId) { return false; }
 
-  /// `threads`: the most that a block of the launch has. `blocks`: that a multiprocessor is to have
-  /// registers for.
+  /// `threads`: the most that a block of the launch has. `blocks`: what says how many of them a
+  /// multiprocessor is to have registers for.
   Written written(const std::string& text_of_body, const char* fallback_title,
-                  uint32_t threads = kMaxBlock, uint32_t blocks = 1);
+                  uint32_t threads = kMaxBlock, const char* blocks = "1");
   void count_node(NodeId id);
   size_t bytes(NodeId id) const {
     return static_cast<size_t>(g_.count(id)) * item_size(g_.dtype(id));

@@ -305,7 +305,7 @@ def test_what_was_done_is_kept(
     if not (out / "times.txt").exists():
         return
     rows = re.findall(
-        r"^(\S.*?) +[\d.]+ +\d+ +\d+ +[\d.]+ +[\d.]+$", (out / "times.txt").read_text(), re.M
+        r"^(\S.*?) +[\d.]+ +\d+ +\d+ +\d+ +[\d.]+ +[\d.]+$", (out / "times.txt").read_text(), re.M
     )
     if rows:  # at most the last one is in the table alone
         cases = json.loads((out / "gpu.json").read_text())["cases"]

@@ -145,7 +145,7 @@ def with_places(report: str, library: pathlib.Path) -> str:
 
 def parameter_types(kernel: str) -> list[str]:
     """The types of the parameters in a kernel's text."""
-    found = re.search(r"__global__ void __launch_bounds__\(\d+, \d\) \w+\((.*?)\) \{", kernel)
+    found = re.search(r"__global__ void __launch_bounds__\(\d+, \w+\) \w+\((.*?)\) \{", kernel)
     assert found is not None
     parameters = re.split(r",(?![^<]*>)", found[1])
     types = [re.sub(r"\w+$", "", p).replace("__restrict__", "") for p in parameters]
