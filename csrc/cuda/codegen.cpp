@@ -27,13 +27,16 @@ namespace gradcell::cuda {
 
 namespace {
 
-/// The text of math/scalar.h, prelude.cuh, tensor_cores.cuh, attention.cuh, convolution.cuh and
-/// products.cuh, embedded by the build.
+/// The text of math/scalar.h, prelude.cuh, tiles.cuh, tensor_cores.cuh, attention.cuh,
+/// convolution.cuh and products.cuh, embedded by the build.
 constexpr const char* kScalarText =
 #include "cuda_scalar.inc"
     ;
 constexpr const char* kPreludeText =
 #include "cuda_prelude.inc"
+    ;
+constexpr const char* kTilesText =
+#include "cuda_tiles.inc"
     ;
 constexpr const char* kTensorCoresText =
 #include "cuda_tensor_cores.inc"
@@ -52,8 +55,8 @@ std::atomic<bool> g_allow_tf32{false};
 
 std::string prelude_text(bool wide) {
   std::string text = wide ? "typedef long long gc_index;\n" : "typedef int gc_index;\n";
-  return text + "typedef long long gc_long;\n" + kScalarText + kPreludeText + kTensorCoresText +
-         kAttentionText + kConvolutionText + kProductsText;
+  return text + "typedef long long gc_long;\n" + kScalarText + kPreludeText + kTilesText +
+         kTensorCoresText + kAttentionText + kConvolutionText + kProductsText;
 }
 
 /// Element numbers from here on, with what a grid may add to them, need 64 bits.

@@ -86,15 +86,19 @@ GRADCELL_DEVICE gc_fetched<K, T> gc_fetch_rows(const T* from, gc_index stride, g
                                                gc_index rows, bool packs) {
   gc_fetched<K, T> v;
   v.there = rows - first;
+  if constexpr (K > 0) {
 #pragma unroll
-  for (int turn = 0; turn < v.turns; ++turn)
-    v.at[turn] = gc_fetch_part<K>(from, stride, first, rows, packs, turn);
+    for (int turn = 0; turn < v.turns; ++turn)
+      v.at[turn] = gc_fetch_part<K>(from, stride, first, rows, packs, turn);
+  }
   return v;
 }
 template <int K, class T>
 GRADCELL_DEVICE void gc_put_rows(T* to, const gc_fetched<K, T>& v) {
+  if constexpr (K > 0) {
 #pragma unroll
-  for (int turn = 0; turn < v.turns; ++turn) gc_put_part<K>(to, v.at[turn], v.there, turn);
+    for (int turn = 0; turn < v.turns; ++turn) gc_put_part<K>(to, v.at[turn], v.there, turn);
+  }
 }
 // Both, a part at a time.
 template <int K, class T>

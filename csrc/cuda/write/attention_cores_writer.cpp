@@ -25,7 +25,8 @@ class AttentionCoresWriter : AttentionText {
       : AttentionText(in, leader(in.graph, sums), kTileSide),
         sums_(sums.begin(), sums.end()),
         tiles_(attention_tiles(g_, f_.storage, sums)),
-        finds_(at_.log_sum < 0) {
+        finds_(at_.log_sum < 0),
+        ahead_(has_room()) {
     const ProductUnit unit = unit_for(dtype_, tf32_allowed());
     scores_by_ = unit_name(unit, dtype_);
     // Weights keep a float's exponent: those of halves may be as small as halves are not.
@@ -40,9 +41,7 @@ class AttentionCoresWriter : AttentionText {
     line("const gc_index top = t % " + d + " * 64, head = t / " + d + ";");
     operands();
     bounds(false);
-    fetch(by_keys_, "top", rows());
-    line("__syncthreads();");
-    put(by_keys_);
+    stage(by_keys_, "top", rows());
     for (size_t k = 0; k < sums_.size(); ++k)
       if (at_of(k).c >= 0) line(str("float sum", k, "[", parts(k), "][4] = {};"));
     if (finds_)
@@ -78,6 +77,14 @@ class AttentionCoresWriter : AttentionText {
   const char* blocks() const {
     return dtype_ != DType::Float32 && own_sums() <= kShared ? "gc_two_blocks" : "1";
   }
+  /// Whether a thread has registers for all that it fetches beside its sums.
+  bool has_room() const {
+    int64_t fetched = 0;
+    for (const AttentionTile& t : tiles_.all)
+      if (t.by_keys != by_keys_)
+        fetched += divide_up(t.width, 16) * (item_size(g_.dtype(t.node)) == 4 ? 4 : 2);
+    return own_sums() + fetched <= kFetched;
+  }
   /// Registers of a thread.
   int64_t own_sums() const {
     int64_t own = 0;
@@ -112,43 +119,22 @@ class AttentionCoresWriter : AttentionText {
     return str("gc_in_tile<", stored_type(g_.dtype(x)), ">(", t.offset, ")");
   }
 
-  /// The operands whose rows are keys, or queries: read, all of them before one is waited for, and
-  /// put into shared memory.
-  void fetch(bool by_keys, const char* first, int64_t n) {
-    for (size_t k = 0; k < tiles_.all.size(); ++k)
-      if (tiles_.all[k].by_keys == by_keys) fetch_one(k, first, n);
-  }
-  void put(bool by_keys) {
-    for (size_t k = 0; k < tiles_.all.size(); ++k)
-      if (tiles_.all[k].by_keys == by_keys) put_one(k);
-  }
-  void fetch_one(size_t k, const char* first, int64_t n) {
-    line(str("const auto f", k, " = gc_fetch_rows<", tiles_.all[k].width, ">(x", k, ", ",
-             strides_[k], ", ", first, ", ", size(n), ", ", fours(), ");"));
-  }
-  void put_one(size_t k) {
-    const AttentionTile& t = tiles_.all[k];
-    line(str("gc_put_rows<", t.width, ">(", tile_of(t.node, t.by_keys), ", f", k, ");"));
-  }
-  /// The others' rows: all fetched before the first is put, where a thread has registers for them
-  /// beside its sums.
-  void stage_others() {
-    int64_t fetched = 0;
-    for (const AttentionTile& t : tiles_.all)
-      if (t.by_keys != by_keys_)
-        fetched += divide_up(t.width, 16) * (item_size(g_.dtype(t.node)) == 4 ? 4 : 2);
-    const bool together = own_sums() + fetched <= kFetched;
-    if (together) fetch(!by_keys_, "next", inner());
-    line("__syncthreads();");
+  /// The operands whose rows are keys, or queries, into shared memory: all fetched before the first
+  /// is put, and before threads wait for those that still read what was there, if there is room.
+  void stage(bool by_keys, const char* first, int64_t n) {
+    std::vector<std::string> puts;
     for (size_t k = 0; k < tiles_.all.size(); ++k) {
-      if (tiles_.all[k].by_keys == by_keys_) continue;
-      if (together)
-        put_one(k);
-      else
-        line(str("gc_stage_rows<", tiles_.all[k].width, ">(",
-                 tile_of(tiles_.all[k].node, !by_keys_), ", x", k, ", ", strides_[k], ", next, ",
-                 size(inner()), ", ", fours(), ");"));
+      const AttentionTile& t = tiles_.all[k];
+      if (t.by_keys != by_keys) continue;
+      const std::string tile = tile_of(t.node, by_keys),
+                        from = str("x", k, ", ", strides_[k], ", ", first, ", ", size(n), ", ",
+                                   fours());
+      if (ahead_) line(str("const auto f", k, " = gc_fetch_rows<", t.width, ">(", from, ");"));
+      puts.push_back(ahead_ ? str("gc_put_rows<", t.width, ">(", tile, ", f", k, ");")
+                            : str("gc_stage_rows<", t.width, ">(", tile, ", ", from, ");"));
     }
+    line("__syncthreads();");
+    for (const std::string& put : puts) line(put);
   }
   std::string fours() {
     if (packs_.empty()) packs_ = packs(1) + " > 0";
@@ -203,7 +189,7 @@ class AttentionCoresWriter : AttentionText {
         line(hides() ? "hides |= unsigned(" + x + ") << c;" : "added.at[p][e] = " + x + ";");
       });
     }
-    if (!by_keys_ || finds_) return;
+    if (!by_keys_ || finds_ || !ahead_) return;
     of_others("above", node(at_.log_sum));
     for (size_t k = 0; k < sums_.size(); ++k)
       if (at_of(k).shift >= 0) of_others(str("shift", k), input_of(k, at_of(k).shift));
@@ -216,12 +202,12 @@ class AttentionCoresWriter : AttentionText {
          number(x, "gc_sooner(next + gc_warp_other(c / 2, c % 2), " + size(inner()) + " - 1)") +
          ";");
   }
-  std::string of_query(const std::string& name) const {
-    return name + (by_keys_ ? "[2 * p + e % 2]" : "[e / 2]");
+  std::string of_query(const std::string& name, NodeId x) {
+    return !by_keys_ ? name + "[e / 2]" : ahead_ ? name + "[2 * p + e % 2]" : number(x, "j");
   }
 
   void tile() {
-    stage_others();
+    stage(!by_keys_, "next", inner());
     read_ahead();
     line("__syncthreads();");
     line("gc_scores s = " + dots(node(0), node(1)) + ";");
@@ -237,7 +223,7 @@ class AttentionCoresWriter : AttentionText {
         line("if (none) x = gc_limits<float>::low();");
       } else {
         line("if (!none) seen |= 1u << c;");
-        line("x = none ? 0.0f : exp(x - " + of_query("above") + ");");
+        line("x = none ? 0.0f : exp(x - " + of_query("above", node(at_.log_sum)) + ");");
       }
       if (!keeps.empty()) line("if (!none && " + keeps + ") kept |= 1u << c;");
     });
@@ -276,7 +262,7 @@ class AttentionCoresWriter : AttentionText {
         std::string w = drops ? "(kept >> c & 1 ? " + kept().factor + " : 0.0f)" : "";
         for (const std::string& f : by) w += (w.empty() ? "" : " * ") + f;
         if (at.shift >= 0) {
-          const std::string shift = of_query(str("shift", k));
+          const std::string shift = of_query(str("shift", k), input_of(k, at.shift));
           w = "(" + (w.empty() ? "1.0f" : w) + " - " + shift + ")";
         }
         const std::string x = "s.at[p][e] * " + w;
@@ -340,6 +326,7 @@ class AttentionCoresWriter : AttentionText {
   const std::vector<NodeId> sums_;
   const AttentionTiles tiles_;
   const bool finds_;  ///< the normalisers
+  const bool ahead_;  ///< loads go out together, before what comes to them is needed
   std::string scores_by_, sums_by_, stored_as_, packs_;
   std::vector<std::string> strides_;                               ///< by tile
   std::map<NodeId, std::pair<std::string, std::string>> columns_;  ///< names and strides

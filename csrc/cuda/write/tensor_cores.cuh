@@ -1,5 +1,5 @@
 // Products of a tile of rows by tensor cores: mma.m16n8k8 with TF32, m16n8k16 with half types. Text
-// for NVRTC, behind prelude.cuh; tests/cuda_shim.h has the instructions for C++.
+// for NVRTC, behind tiles.cuh; tests/cuda_shim.h has the instructions for C++.
 //
 // A warp multiplies its own rows by its own columns, and each thread gets the sums that gc_multiply
 // would give it. Lane l = 4 q + t has of a left factor the rows q and q + 8, of a right one the
