@@ -4,7 +4,6 @@
 
 #include <filesystem>
 #include <functional>
-#include <regex>
 #include <sstream>
 
 #include "fake_cuda.h"
@@ -38,15 +37,28 @@ int run(const std::string& compiler_flags, const std::string& log) {
   return std::system((FAKE_CXX + compiler_flags + " 2> " + log).c_str());
 }
 
-/// A header with cuda_shim.h and what comes before kernels, compiled beside this library by the
-/// first process that needs it. Empty: it does not compile.
+std::string without(std::string text, const std::string& what) {
+  for (size_t at; (at = text.find(what)) != std::string::npos;) text.erase(at, what.size());
+  return text;
+}
+
+std::string read(const std::string& file) {
+  std::ifstream in(file, std::ios::binary);
+  return std::string(std::istreambuf_iterator<char>(in), {});
+}
+
+/// What compilers have made of a text, in the folder that all processes of the tests share.
+std::string kept(const char* kind, const std::string& text) {
+  return FAKE_KEPT "/" + (kind + std::to_string(std::hash<std::string>()(text)));
+}
+
+/// A header with cuda_shim.h and what comes before kernels, compiled by the first process that
+/// needs it. Empty: it does not compile.
 std::string header_of(const std::string& prelude, const std::string& flags,
                       const std::string& log) {
-  const auto folder = std::filesystem::absolute(place()).parent_path();
-  const auto number = std::hash<std::string>()(flags + prelude);
-  const std::string header = folder / ("prelude_" + std::to_string(number) + ".h");
+  const std::string header = kept("prelude_", flags + prelude) + ".h";
   if (std::filesystem::exists(header + ".gch")) return header;
-  std::string mine = folder / "making_XXXXXX";
+  std::string mine = FAKE_KEPT "/making_XXXXXX";
   if (!mkdtemp(mine.data())) return {};
   const std::string text = mine + "/text.h";
   std::ofstream(text) << "#include \"" FAKE_SHIM "\"\n" << prelude;
@@ -61,10 +73,13 @@ std::string header_of(const std::string& prelude, const std::string& flags,
 
 std::map<std::string, Declared> fake::kernels_of(const std::string& source) {
   std::map<std::string, Declared> found;
-  std::regex kernel("__global__ void __launch_bounds__\\((\\d+), \\w+\\) (\\w+)\\(([^)]*)\\) \\{");
-  for (std::sregex_iterator it(source.begin(), source.end(), kernel), end; it != end; ++it) {
+  const std::string mark = "__global__ void __launch_bounds__(";
+  for (size_t begin = source.find(mark), next; begin != std::string::npos; begin = next) {
+    next = source.find(mark, begin + 1);
+    const size_t name = source.find(") ", begin) + 2, open = source.find('(', name),
+                 close = source.find(')', open);
     std::vector<std::string> types;
-    std::string rest = (*it)[3];
+    std::string rest = source.substr(open + 1, close - open - 1);
     size_t at = 0;
     while (at < rest.size()) {
       size_t comma = rest.find(',', at);
@@ -72,23 +87,22 @@ std::map<std::string, Declared> fake::kernels_of(const std::string& source) {
         comma = rest.find(',', rest.find('>', at));
       std::string one = rest.substr(at, comma == std::string::npos ? comma : comma - at);
       one = one.substr(0, one.find_last_of(" *") + 1);
-      one = std::regex_replace(one, std::regex("__restrict__"), "");
-      types.push_back(one);
+      types.push_back(without(one, "__restrict__"));
       at = comma == std::string::npos ? rest.size() : comma + 1;
     }
-    auto begin = static_cast<size_t>(it->position()), next = source.find("__global__", begin + 1);
-    bool warps = source.substr(begin, next - begin).find("GC_NEEDS_WARPS()") != std::string::npos;
-    found[(*it)[2]] = {static_cast<unsigned>(std::stoi((*it)[1])), warps, types};
+    const bool warps =
+        source.substr(begin, next - begin).find("GC_NEEDS_WARPS()") != std::string::npos;
+    const int threads = std::stoi(source.substr(begin + mark.size()));
+    found[source.substr(name, open - name)] = {static_cast<unsigned>(threads), warps, types};
   }
   return found;
 }
 
 /// By the file's name, libnvrtc.so.12; else 13.
 API nvrtcVersion(int* major, int* minor) {
-  std::smatch found;
   const std::string file = place();
-  const bool named = std::regex_search(file, found, std::regex("\\.so\\.(\\d+)$"));
-  return *major = named ? std::stoi(found[1]) : 13, *minor = 0, 0;
+  const size_t end = file.rfind(".so.");
+  return *major = end == std::string::npos ? 13 : std::stoi(file.substr(end + 4)), *minor = 0, 0;
 }
 API nvrtcGetNumSupportedArchs(int* n) { return *n = static_cast<int>(architectures().size()), 0; }
 API nvrtcGetSupportedArchs(int* to) {
@@ -107,14 +121,12 @@ API nvrtcCompileProgram(void* program, int count, const char* const* options) {
   auto* p = static_cast<Program*>(program);
   int arch = 0;
   for (int i = 0; i < count; ++i) {
-    std::smatch found;
-    std::string option = options[i];
-    if (std::regex_match(option, found, std::regex("--define-macro=(\\w+=\\d+)")))
-      p->macros += " -D" + found[1].str();
-    if (!std::regex_match(option, found, std::regex("--gpu-architecture=(sm|compute)_(\\d+)")))
-      continue;
-    p->ptx = found[1] == "compute";
-    arch = std::stoi(found[2]);
+    const std::string option = options[i], name = option.substr(0, option.find('=') + 1),
+                      value = option.substr(name.size());
+    if (name == "--define-macro=") p->macros += " -D" + value;
+    if (name != "--gpu-architecture=") continue;
+    p->ptx = value.starts_with("compute_");
+    arch = std::stoi(value.substr(value.find('_') + 1));
   }
   bool known = false;
   for (int a : architectures()) known |= a == arch;
@@ -128,19 +140,24 @@ API nvrtcCompileProgram(void* program, int count, const char* const* options) {
   }
   ++counts.compiles;
   counts.ptx += p->ptx;
-  char folder[] = "/tmp/fake_nvrtc_XXXXXX";
-  if (!mkdtemp(folder)) return 1;
-  const std::string base = folder;
   const size_t begin = p->source.rfind("\nnamespace gradcell {\nnamespace scalar {\n");
   const std::string kernels = begin == std::string::npos ? p->source : p->source.substr(begin);
+  const std::string flags = p->macros +
+                            " -std=c++20 -O0 -w -fwrapv -ffp-contract=off -fPIC -DSHIM_SINGLE "
+                            "-fsanitize=alignment -fsanitize-undefined-trap-on-error";
+  const std::string end = kernels + std::string(1, '\0'),
+                    done = kept("kernels_", flags + p->source);
+  p->binary = read(done);
+  if (p->binary.ends_with(end)) return 0;
+  std::string base = FAKE_KEPT "/making_XXXXXX";
+  if (!mkdtemp(base.data())) return 1;
   std::string source = kernels + "\nusing namespace gradcell::scalar;\n";
   for (auto& [name, declared] : kernels_of(kernels)) {
     const auto& types = declared.types;
     source += "extern \"C\" void run_" + name + "(void** a) { " + name + "(";
     for (size_t i = 0; i < types.size(); ++i) {
-      std::string type = types[i].find('*') != std::string::npos
-                             ? types[i]
-                             : std::regex_replace(types[i], std::regex("const "), "");
+      std::string type =
+          types[i].find('*') != std::string::npos ? types[i] : without(types[i], "const ");
       source += (i ? ", *(" : "*(") + type + "*)a[" + std::to_string(i) + "]";
     }
     source += "); }\nextern \"C\" unsigned long sizes_" + name + "[] = {";
@@ -148,23 +165,20 @@ API nvrtcCompileProgram(void* program, int count, const char* const* options) {
     source += "0};\n";
   }
   std::ofstream(base + "/k.cpp") << source;
-  const std::string flags = p->macros +
-                            " -std=c++20 -O0 -w -fwrapv -ffp-contract=off -fPIC -DSHIM_SINGLE "
-                            "-fsanitize=alignment -fsanitize-undefined-trap-on-error";
   const std::string log = base + "/log";
   const std::string header =
       header_of(p->source.substr(0, p->source.size() - kernels.size()), flags, log);
   const bool failed = header.empty() || run(flags + " -shared -include " + header + " " + base +
                                                 "/k.cpp -o " + base + "/k.so",
                                             log) != 0;
-  auto read = [](const std::string& file) {
-    std::ifstream in(file, std::ios::binary);
-    return std::string(std::istreambuf_iterator<char>(in), {});
-  };
   p->log = read(log);
   std::string library = read(base + "/k.so");
-  p->binary = std::to_string(library.size()) + "\n" + library + kernels + std::string(1, '\0');
-  for (const char* file : {"/k.cpp", "/k.so", "/log", ""}) std::remove((base + file).c_str());
+  p->binary = std::to_string(library.size()) + "\n" + library + end;
+  if (!failed) {
+    std::ofstream(base + "/whole", std::ios::binary) << p->binary;
+    std::filesystem::rename(base + "/whole", done);
+  }
+  std::filesystem::remove_all(base);
   return failed ? 6 : 0;
 }
 API nvrtcGetProgramLogSize(void* p, size_t* n) {

@@ -394,8 +394,8 @@ def test_what_tiles_are_not_for(layer: Windows, dtype: str, capability: int, sha
 DTYPES = ("float32", "float16", "bfloat16", "float64")
 
 
-def compiled_plans(dtypes: tuple[str, ...] = DTYPES) -> list[Any]:
-    return [planned(LAYER, part, t) for t in dtypes for part in ("output", "input", "weight")]
+def kernels_of(dtype: str) -> Kernels:
+    return Kernels([planned(LAYER, part, dtype) for part in ("output", "input", "weight")])
 
 
 @pytest.mark.parametrize(
@@ -403,10 +403,11 @@ def compiled_plans(dtypes: tuple[str, ...] = DTYPES) -> list[Any]:
     [*(pytest.param(a, marks=pytest.mark.slow) for a in ("sm_75", "sm_80", "sm_100")), "sm_90"],
 )
 def test_compiles_without_spills(arch: str) -> None:
-    kernels = Kernels(compiled_plans())
-    usage = Nvrtc().usage(kernels.source(), arch)
-    assert len(usage) == len(kernels.texts)
-    assert {name: of for name, of in usage.items() if of.spilled} == {}
+    for dtype in DTYPES:
+        kernels = kernels_of(dtype)
+        usage = Nvrtc().usage(kernels.source(), arch)
+        assert len(usage) == len(kernels.texts)
+        assert {name: of for name, of in usage.items() if of.spilled} == {}
 
 
 @pytest.mark.parametrize(
@@ -422,7 +423,7 @@ def test_tensor_cores_compute_the_products(
     dtype: str, tf32: bool, instruction: str, tmp_path: Any
 ) -> None:
     gc.set_context(gpu_config={"matmul_allow_tf32": tf32})
-    kernels = Kernels(compiled_plans((dtype,)))
+    kernels = kernels_of(dtype)
     file = tmp_path / "convolution.cubin"
     file.write_bytes(Nvrtc().compile(kernels.source(), "sm_90"))
     sass = subprocess.run(

@@ -9,6 +9,7 @@ import subprocess
 import sys
 
 import pytest
+from forked_scripts import Script
 from made_up_gpu import HEAD, PACKAGE, Process
 
 GPU = "ms.set_context(device_target='GPU')\n"
@@ -38,13 +39,11 @@ def test_a_corrupted_cache_entry_is_compiled_again(process: Process) -> None:
 
 
 def test_two_processes_share_a_cache(process: Process) -> None:
-    import_and_run = [sys.executable, "-c", HEAD + CHAIN]
-    both = [
-        subprocess.Popen(import_and_run, env=process.environment, stdout=subprocess.PIPE, text=True)
-        for _ in range(4)
-    ]
-    results = {p.communicate()[0] for p in both}
-    assert all(p.returncode == 0 for p in both) and len(results) == 1
+    started = [Script(HEAD + CHAIN, process.environment) for _ in range(4)]
+    ended = [script.result() for script in started]
+    assert all(done.returncode == 0 for done in ended), ended
+    results = {done.stdout for done in ended}
+    assert len(results) == 1
     assert {process.good(CHAIN)} == results
     assert process.counts()["compiles"] == 0
     assert not list((process.folder / "cache").glob("**/*.cubin.*"))

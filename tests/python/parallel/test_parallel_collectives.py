@@ -15,6 +15,17 @@ import gradcell as gc
 from gradcell import Tensor, ops
 
 pytestmark = needs_ranks
+SEQUENCES = 200
+
+
+@pytest.fixture(scope="module")
+def of_three(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Any]]:
+    """What each program gave in three processes that were started once."""
+    names = ("values", "functions", "derivatives", "batched", "ordered")
+    programs = {**{name: {} for name in names}, "sequences": {"programs": SEQUENCES}}
+    folder = tmp_path_factory.mktemp("collectives")
+    found = results(folder, 3, "several", timeout=240, programs=programs)
+    return {name: [of_rank[name] for of_rank in found] for name in programs}
 
 
 def expected(name: str, all_of: list[np.ndarray]) -> list[np.ndarray]:
@@ -41,8 +52,8 @@ def expected(name: str, all_of: list[np.ndarray]) -> list[np.ndarray]:
     return [np.concatenate([parts[s][r] for s in range(size)], 1) for r in range(size)]
 
 
-def test_values_in_all_dtypes(tmp_path: pathlib.Path) -> None:
-    found = results(tmp_path, 3, "values")
+def test_values_in_all_dtypes(of_three: dict[str, list[Any]]) -> None:
+    found = of_three["values"]
     for name, dtype in [k for k in found[0] if isinstance(k, tuple)]:
         x = inputs(3, np.int64 if dtype == "uint8" else dtype)
         x = np.abs(x).astype(np.uint8) if dtype == "uint8" else x
@@ -65,9 +76,9 @@ def test_values_in_all_dtypes(tmp_path: pathlib.Path) -> None:
         assert found[rank]["empty"] == (0, 3)
 
 
-def test_functions_messages_groups(tmp_path: pathlib.Path) -> None:
+def test_functions_messages_groups(of_three: dict[str, list[Any]]) -> None:
     x = inputs(3, np.float32)
-    found = results(tmp_path, 3, "functions")
+    found = of_three["functions"]
     rows = [np.arange(6, dtype=np.float32).reshape(6, 1) + 10 * r for r in range(3)]
     given = [[1, 2, 3], [3, 2, 1], [0, 6, 0]]
     for rank, f in enumerate(found):
@@ -110,8 +121,10 @@ def in_one_process(name: str, xs: list[Any]) -> list[Any]:
 
 
 @pytest.mark.parametrize("size", [2, 3])
-def test_derivatives_against_one_process(tmp_path: pathlib.Path, size: int) -> None:
-    found = results(tmp_path, size, "derivatives")
+def test_derivatives_against_one_process(
+    of_three: dict[str, list[Any]], tmp_path: pathlib.Path, size: int
+) -> None:
+    found = of_three["derivatives"] if size == 3 else results(tmp_path, size, "derivatives")
     xs = [Tensor(inputs(size)[r] + 0.1 * r + 0.37) for r in range(size)]
     count = SHAPE[0] * SHAPE[1]
     weights = [Tensor(np.linspace(0.5, 1.5, count).reshape(SHAPE) + r) for r in range(size)]
@@ -154,16 +167,16 @@ def test_derivatives_against_one_process(tmp_path: pathlib.Path, size: int) -> N
         np.testing.assert_allclose(found[r]["zeros"][1], weight * np.delete(z, r, 0).prod(0))
 
 
-def test_batches(tmp_path: pathlib.Path) -> None:
+def test_batches(of_three: dict[str, list[Any]]) -> None:
     """A collective over a batch is one exchange, not one for each example."""
-    for found in results(tmp_path, 3, "batched"):
+    for found in of_three["batched"]:
         for name, (over, single, count) in found.items():
             np.testing.assert_allclose(over, single, rtol=1e-12, err_msg=name)
             assert count == 1, name
 
 
-def test_effects_take_place_once_and_in_order(tmp_path: pathlib.Path) -> None:
-    found = results(tmp_path, 3, "ordered")
+def test_effects_take_place_once_and_in_order(of_three: dict[str, list[Any]]) -> None:
+    found = of_three["ordered"]
     x = inputs(3)
     a = (x * x).sum(0)
     for rank in range(3):
@@ -173,10 +186,9 @@ def test_effects_take_place_once_and_in_order(tmp_path: pathlib.Path) -> None:
         assert more == found[0][3] and np.isfinite(gradient).all()
 
 
-def test_random_sequences(tmp_path: pathlib.Path) -> None:
-    count = 200
-    found = results(tmp_path, 3, "sequences", timeout=240, programs=count)
-    for seed in range(count):
+def test_random_sequences(of_three: dict[str, list[Any]]) -> None:
+    found = of_three["sequences"]
+    for seed in range(SEQUENCES):
         random = np.random.default_rng(seed)
         steps = [
             (str(random.choice(list(COLLECTIVES))), float(random.uniform(0.5, 1.5)))

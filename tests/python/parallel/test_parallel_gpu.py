@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pathlib
 import socket
-import subprocess
-import sys
 
 import numpy as np
 import pytest
+from forked_scripts import Script
 from made_up_gpu import HEAD, Process
 
 START = """
@@ -28,9 +27,9 @@ def run(process: Process, body: str, count: int = 2, **environment: str) -> list
     """What `count` processes print, started as torchrun does."""
     port = free_port()
     started = [
-        subprocess.Popen(
-            [sys.executable, "-c", HEAD + START + body],
-            env={
+        Script(
+            HEAD + START + body,
+            {
                 **process.environment,
                 "FAKE_NCCL_LOG": str(process.folder),
                 "FAKE_CUDA_DEVICES": str(count),
@@ -39,18 +38,13 @@ def run(process: Process, body: str, count: int = 2, **environment: str) -> list
                 "LOCAL_WORLD_SIZE": str(count), "MASTER_ADDR": "127.0.0.1",
                 "GRADCELL_PORT": str(port), **environment,
             },
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
         )
         for rank in range(count)
     ]  # fmt: skip
-    texts = []
-    for p in started:
-        out, errors = p.communicate(timeout=200)
-        assert p.returncode == 0, errors[-3000:]
-        texts.append(out)
-    return texts
+    ended = [script.result() for script in started]
+    for done in ended:
+        assert done.returncode == 0, done.stderr[-3000:]
+    return [done.stdout for done in ended]
 
 
 def calls(process: Process, rank: int) -> list[str]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from rank_programs import inputs, train
+from rank_programs import inputs, pinn, train
 from ranks import needs_ranks, results, start
 
 import gradcell as gc
@@ -35,6 +35,14 @@ def alone(option: str) -> Any:
     gc.reset_auto_parallel_context()
     gc.set_context(mode=gc.PYNATIVE_MODE)
     return found
+
+
+@pytest.fixture(scope="module")
+def of_two(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Any]]:
+    """What each program gave in two processes that were started once."""
+    programs: dict[str, Any] = {"trains": {"options": ["half"]}, "reducers": {}, "pinn": {}}
+    found = results(tmp_path_factory.mktemp("training"), 2, "several", programs=programs)
+    return {name: [of_rank[name] for of_rank in found] for name in programs}
 
 
 def check(found: list[Any], option: str, size: int) -> None:
@@ -75,16 +83,15 @@ def test_processes_train_as_one(tmp_path: pathlib.Path, size: int) -> None:
         assert part[name] == (whole[name][0] // size, *whole[name][1:])
 
 
-def test_half_precision(tmp_path: pathlib.Path) -> None:
-    found = results(tmp_path, 2, "trains", timeout=120, options=["half"])
+def test_half_precision(of_two: dict[str, list[Any]]) -> None:
+    found = of_two["trains"]
     want = alone("half")
     np.testing.assert_allclose(found[0]["half"]["losses"], want["losses"], rtol=5e-3)
     assert found[0]["half"]["scales"] == found[1]["half"]["scales"]
 
 
-def test_reducer(tmp_path: pathlib.Path) -> None:
-    found = results(tmp_path, 2, "reducers")
-    for f in found:
+def test_reducer(of_two: dict[str, list[Any]]) -> None:
+    for f in of_two["reducers"]:
         np.testing.assert_array_equal(f["half mean"], np.full(3, 60000, np.float16))
         for got, dtype in zip(f["sum"], ("float32", "float16", "float32", "float64"), strict=True):
             x = inputs(2, dtype)
@@ -93,9 +100,9 @@ def test_reducer(tmp_path: pathlib.Path) -> None:
         np.testing.assert_array_equal(f["degree"], inputs(2, "float32").sum(0) / 4)
 
 
-def test_pinn(tmp_path: pathlib.Path) -> None:
-    one = results(tmp_path, 1, "pinn")[0]
-    for weights in results(tmp_path, 2, "pinn"):
+def test_pinn(of_two: dict[str, list[Any]]) -> None:
+    one = pinn(0, 1)
+    for weights in of_two["pinn"]:
         for got, want in zip(weights, one, strict=True):
             np.testing.assert_allclose(got, want, rtol=1e-3, atol=2e-5)
 

@@ -1,6 +1,6 @@
 """The made-up GPU (tests/fake_cuda.cpp): its library, and processes that run scripts on it.
 
-Each script has a process of its own, since a process opens its libraries once.
+Each script has a process of its own, since a process opens its libraries once (forked_scripts.py).
 """
 
 from __future__ import annotations
@@ -9,15 +9,15 @@ import os
 import pathlib
 import shutil
 import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 
+import forked_scripts
 import pytest
+from forked_scripts import PYTHONPATH
 
 import gradcell
 
 TESTS = pathlib.Path(__file__).resolve().parents[2]
-SUPPORT = TESTS / "python" / "support"
 PACKAGE = pathlib.Path(gradcell.__file__).resolve().parent
 HEAD = """
 import numpy as np
@@ -37,7 +37,7 @@ def build(folder: pathlib.Path) -> pathlib.Path:
         return library
     folder.mkdir(exist_ok=True)
     command = [cxx, "-std=c++20", "-O1", "-fPIC", f'-DFAKE_CXX="{cxx}"']
-    command += [f'-DFAKE_SHIM="{TESTS / "cuda_shim.h"}"']
+    command += [f'-DFAKE_SHIM="{TESTS / "cuda_shim.h"}"', f'-DFAKE_KEPT="{folder}"']
 
     def run(*arguments: object) -> None:
         words = [*command, *map(str, arguments)]
@@ -63,9 +63,7 @@ class Process:
         self.counts_file = folder / "counts"
         self.environment = {
             **os.environ,
-            "PYTHONPATH": os.pathsep.join(
-                str(p) for p in (PACKAGE.parent, SUPPORT, SUPPORT / "cases")
-            ),
+            "PYTHONPATH": PYTHONPATH,
             "GRADCELL_CUDA_DRIVER": str(fake),
             "GRADCELL_NVRTC": str(fake),
             "GRADCELL_CUBLASLT": str(fake),
@@ -76,13 +74,7 @@ class Process:
         }
 
     def run(self, script: str, **environment: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-c", HEAD + script],
-            env={**self.environment, **environment},
-            capture_output=True,
-            text=True,
-            timeout=300,
-        )
+        return forked_scripts.run(HEAD + script, {**self.environment, **environment})
 
     def good(self, script: str, **environment: str) -> str:
         done = self.run(script, **environment)

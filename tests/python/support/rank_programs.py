@@ -21,6 +21,15 @@ def inputs(size: int, dtype: Any = np.float64, seed: int = 3) -> np.ndarray:
     return values if np.dtype(dtype).kind != "f" else values / 4
 
 
+def several(rank: int, size: int, programs: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """What some of the programs below return, given their options, one after the other."""
+    found = {}
+    for name, options in programs.items():
+        found[name] = globals()[name](rank, size, **options)
+        gc.reset_auto_parallel_context()
+    return found
+
+
 # Collectives --------------------------------------------------------------------------------------
 
 #: Each collective as a function of one process's tensor.

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import re
 import subprocess
-import sys
 import textwrap
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import forked_scripts
 import numpy as np
 import pytest
 
@@ -390,9 +390,7 @@ def run_apart(script: str) -> subprocess.CompletedProcess[str]:
     """In a process of its own, for what might crash it."""
     code = "import numpy as np, gradcell as ms\nfrom gradcell import Tensor, nn, ops\n"
     code += textwrap.dedent(script) + "\nprint('survived')\n"
-    return subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False
-    )
+    return forked_scripts.run(code)
 
 
 @pytest.mark.parametrize(
