@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib.util
 import pathlib
 import re
 from typing import Any
@@ -14,8 +15,11 @@ from ranks import needs_ranks, results, start
 
 import gradcell as gc
 
-pytestmark = needs_ranks
-pytest.importorskip("sklearn")
+pytestmark = [
+    needs_ranks,
+    # (It is imported where it is needed: all processes of the tests would import it with this file.)
+    pytest.mark.skipif(importlib.util.find_spec("sklearn") is None, reason="no sklearn"),
+]
 
 OPTIONS = ("", "scale", "accumulate", "clip", "shared", "shared scale", "norm", "broadcast",
            "buckets", "decay", "+graph", "shared scale+graph")  # fmt: skip

@@ -128,5 +128,6 @@ if __name__ == "__main__":
     sys.argv = ["-c"]
     before = 1 + len(PYTHONPATH.split(os.pathsep))
     sys.path[:before] = ["", *os.environ["PYTHONPATH"].split(os.pathsep)]
-    main = sys.modules["__main__"] = types.ModuleType("__main__")
-    exec(compile(script, "<string>", "exec"), main.__dict__)
+    # Nothing else refers to the module, so that it ends first, as that of `python -c` does.
+    sys.modules["__main__"] = types.ModuleType("__main__")
+    exec(compile(script, "<string>", "exec"), sys.modules["__main__"].__dict__)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import importlib
 import inspect
 import re
@@ -95,6 +96,7 @@ def owner(space: str) -> Any:
         return None
 
 
+@functools.cache
 def ours(space: str, name: str) -> tuple[inspect.Signature, dict[str, str]] | None:
     """How gradcell's name is called, and other spellings of its keywords; None if that cannot be told."""
     where = owner(space)

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 from mpmath import mp
+from scipy import special
 
 Interval = tuple[float, float]
 
@@ -93,10 +94,7 @@ def _erfc(x: np.ndarray) -> np.ndarray:
 
 
 def _erfinv(x: np.ndarray) -> np.ndarray:
-    with mp.workdps(REFERENCE_DIGITS):
-        values = [float(mp.erfinv(float(v))) if abs(v) < 1 else v * np.inf if abs(v) == 1 else np.nan
-                  for v in x.ravel()]  # fmt: skip
-    return np.copysign(np.array(values).reshape(x.shape), x).astype(x.dtype)
+    return np.copysign(special.erfinv(x.astype(np.float64)), x).astype(x.dtype)
 
 
 def _hardswish(x: np.ndarray) -> np.ndarray:
