@@ -1,5 +1,5 @@
-"""Examples of the names that are asked for most: text files, a name and under it, indented, what one
-types and what Python prints.
+"""Examples of public names: text files, a name and under it, indented, what one types and what Python
+prints.
 
 They are not in the docstrings: most functions' docstrings come from tables (op rows, spellings), and
 text that only the site shows would be read at every import. tests/python/documents/test_reference.py runs
