@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import os
 import pkgutil
 import re
 import sys
@@ -184,6 +185,10 @@ def stubs() -> dict[Path, str]:
 
 
 def main() -> int:
+    place = PACKAGE / "ops" / "_index.py"
+    if "--check" not in sys.argv and place.read_text() != (text := index()):
+        place.write_text(text)  # and once more, with the ops imported from where they are now
+        os.execv(sys.executable, [sys.executable, *sys.argv])
     stale = []
     for path, text in stubs().items():
         if "--check" not in sys.argv:

@@ -99,6 +99,7 @@ void bind_inspect(py::module_& m) {
           d["function"] = row.function;
           d["kind"] = kind_name(row.kind);
           d["differentiable"] = spec(static_cast<Op>(i)).differentiable();
+          d["not_in_onnx"] = spec(static_cast<Op>(i)).not_in_onnx();
           d["forward"] = row.forward;
           if (row.kind != OpKind::Structured) d["text"] = row_text(static_cast<Op>(i));
           rows.append(d);

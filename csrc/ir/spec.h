@@ -121,6 +121,10 @@ class Spec {
   /// Whether a run fails if an input's elements are out of range: updates in place wait for it.
   virtual bool may_fail() const { return false; }
 
+  /// Why ONNX files cannot hold it, as the user reads it who exports a network; null: they can, by
+  /// a rule in train/onnx_rules.py.
+  virtual const char* not_in_onnx() const { return nullptr; }
+
   /// How many axes attributes count from.
   virtual size_t rank(const Graph& g, const Draft& draft) const;
   /// What the user's call becomes, its inputs being as they came: dtypes that the op does not have

@@ -21,6 +21,7 @@ Dims with_pair(Dims dims) {
 class AsReal : public Linear {
  public:
   explicit AsReal(Op op) : Linear(op, Form::Marker, {}, kViewed) {}
+  const char* not_in_onnx() const override { return kNoComplexNumbers; }
   Type infer(const Graph& g, const Draft& d) const override {
     const NodeId z = d.inputs[0];
     require(is_complex(g.dtype(z)), ErrorKind::Type, name(), ": needs a complex dtype, got ",
@@ -40,6 +41,7 @@ class AsReal : public Linear {
 class AsComplex : public Linear {
  public:
   explicit AsComplex(Op op) : Linear(op, Form::Marker, {}, kViewed) {}
+  const char* not_in_onnx() const override { return kNoComplexNumbers; }
   Type infer(const Graph& g, const Draft& d) const override {
     const NodeId x = d.inputs[0];
     const Dims& from = g.dims(x);

@@ -25,6 +25,7 @@ class OfMatrices : public Routine {
     return attributes[0] ? 3 : 2;
   }
   bool may_fail() const override { return true; }
+  const char* not_in_onnx() const override { return "it has no factorisations of matrices"; }
 
  protected:
   virtual bool takes_singles() const { return false; }

@@ -32,6 +32,9 @@ class Constant : public Spec {
   Law law() const override { return Law::Constant; }
 };
 
+/// Why ONNX files cannot hold what is made of complex numbers (Spec::not_in_onnx).
+inline constexpr const char* kNoComplexNumbers = "it has no complex numbers";
+
 /// Input k over the batch: repeated for every example if it is the same for all.
 NodeId over_batch(Graph& g, const Batch& b, size_t k);
 /// The dimensions behind a batch axis of `size` places.

@@ -20,6 +20,7 @@ class Looping : public Spec {
   explicit Looping(Op op) : Spec(op, Form::Loop, kAttributes<LoopAttributes>, {}) {}
 
   size_t input_count() const override { return kMany; }
+  const char* not_in_onnx() const override { return "networks are recorded step by step instead"; }
 
   Type infer(const Graph& g, const Draft& d) const override {
     const auto a = decode<LoopAttributes>(d.attributes);

@@ -27,6 +27,9 @@ class OfRows : public Routine {
  public:
   using Routine::Routine;
   size_t problem_rank(std::span<const int64_t>, size_t) const override { return 1; }
+  const char* not_in_onnx() const override {
+    return "it orders NaN and equal elements in other ways, or does not search";
+  }
 
  protected:
   void check_ordered(const Graph& g, NodeId x) const {
@@ -178,6 +181,9 @@ class Integers : public Routine {
  public:
   explicit Integers(Op op) : Routine(op, kAttributes<IntegersAttributes>, kIntegers) {}
   size_t problem_rank(std::span<const int64_t>, size_t) const override { return 0; }
+  const char* not_in_onnx() const override {
+    return "it has no divisors, and shifts of unsigned integers only";
+  }
   Type infer(const Graph& g, const Draft& d) const override {
     const DType t = g.dtype(d.inputs[0]);
     check_same_dtype(name(), t, g.dtype(d.inputs[1]));

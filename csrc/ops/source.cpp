@@ -54,6 +54,9 @@ class Ranges : public Source {
 class RandomNumbers : public Constant {
  public:
   explicit RandomNumbers(Op op) : Constant(op, Form::Random, {}, kRandom) {}
+  const char* not_in_onnx() const override {
+    return "its random numbers are others; is the network in training mode (set_train(False))?";
+  }
   Type infer(const Graph& g, const Draft& d) const override {
     const NodeId state = d.inputs[0];
     require(g.dtype(state) == DType::Int64 && g.dims(state) == Dims{2}, ErrorKind::Type, name(),

@@ -72,6 +72,84 @@ std::optional<Array> joined_index(std::span<const Array> indices, std::span<cons
   return joined;
 }
 
+namespace {
+
+/// Values that broadcast to [outer..., m, inner...], the slices that they are written to.
+struct SliceValues {
+  Dims to, strides;
+  size_t axis;                        ///< that of m
+  bool side_by_side = true;           ///< the elements of a slice
+  bool same = true, all_same = true;  ///< one number, for a slice and for all of them
+
+  SliceValues(const Array& values, Dims dims, size_t axis)
+      : to(std::move(dims)), strides(spread_strides(values.dims, to)), axis(axis) {
+    const Dims after(to.begin() + static_cast<ptrdiff_t>(axis) + 1, to.end());
+    const Dims rows = row_major(after);
+    for (size_t k = 0; k < after.size(); ++k) {
+      if (after[k] == 1) continue;
+      side_by_side &= strides[axis + 1 + k] == rows[k];
+      same &= strides[axis + 1 + k] == 0;
+    }
+    all_same = std::all_of(strides.begin(), strides.end(), [](int64_t s) { return s == 0; });
+  }
+
+  /// Where those of outer place o begin.
+  int64_t begin(int64_t o) const {
+    int64_t lies = 0;
+    for (size_t k = axis, rest = static_cast<size_t>(o); k-- > 0;) {
+      lies += static_cast<int64_t>(rest % static_cast<size_t>(to[k])) * strides[k];
+      rest /= static_cast<size_t>(to[k]);
+    }
+    return lies;
+  }
+};
+
+/// x as [outer][n][inner], of which slices at places of n are written.
+struct SliceTarget {
+  std::byte* base;
+  size_t item;
+  int64_t outer, n, inner;
+};
+
+/// One number to single elements of many lines: nothing to find out in between.
+void write_number(const SliceTarget& x, const std::vector<int64_t>& at, const std::byte* from) {
+  by_size(x.item, [&]<class S>() {
+    const S value = *reinterpret_cast<const S*>(from);
+    by_parts(x.outer, static_cast<int64_t>(at.size()), [&](int64_t begin, int64_t end) {
+      for (int64_t o = begin; o < end; ++o) {
+        S* line = reinterpret_cast<S*>(x.base) + o * x.n;
+        for (const int64_t p : at) line[p] = value;
+      }
+    });
+  });
+}
+
+/// Elements begin to end of each slice of outer place o.
+void write_parts(const SliceTarget& x, const std::vector<int64_t>& at, const std::byte* from,
+                 const SliceValues& v, int64_t o, int64_t begin, int64_t end) {
+  const int64_t lies = v.begin(o);
+  const size_t item = x.item, bytes = static_cast<size_t>(x.inner) * item;
+  const auto skip = static_cast<size_t>(begin) * item;
+  const auto length = static_cast<size_t>(end - begin) * item;
+  for (size_t i = 0; i < at.size(); ++i) {
+    const int64_t place = lies + static_cast<int64_t>(i) * v.strides[v.axis];
+    const std::byte* value = from + static_cast<size_t>(place) * item;
+    std::byte* slice = x.base + static_cast<size_t>(o * x.n + at[i]) * bytes;
+    if (length == item) {
+      by_size(item, [&]<class S>() { std::memcpy(slice + skip, value, sizeof(S)); });
+    } else if (v.side_by_side) {
+      std::memcpy(slice + skip, value + skip, length);
+    } else {
+      by_size(item, [&]<class S>() {
+        auto* to = reinterpret_cast<S*>(slice + skip);
+        std::fill_n(to, end - begin, *reinterpret_cast<const S*>(value));
+      });
+    }
+  }
+}
+
+}  // namespace
+
 bool write_slices(const TensorPtr& x, int64_t axis, int64_t count, const Array& places,
                   const Array& values) {
   const Window* w = x->window();
@@ -85,57 +163,15 @@ bool write_slices(const TensorPtr& x, int64_t axis, int64_t count, const Array& 
   Dims to(dims.begin(), dims.begin() + axis);
   to.push_back(m);
   to.insert(to.end(), dims.begin() + axis + count, dims.end());
-  const Dims strides = spread_strides(values.dims, to);
-  const Dims after(to.begin() + axis + 1, to.end());
-  const Dims rows = row_major(after);
-  bool dense = true, same = true;  // of the elements of a slice: side by side, or one number
-  for (size_t k = 0; k < after.size(); ++k) {
-    if (after[k] == 1) continue;
-    dense &= strides[first + 1 + k] == rows[k];
-    same &= strides[first + 1 + k] == 0;
-  }
-  if (!dense && !same) return false;
+  const SliceValues v(values, std::move(to), first);
+  if (!v.side_by_side && !v.same) return false;
   const std::vector<int64_t> at = checked(places, n);
   const Array own = root.own_array();
-  const size_t item = item_size(own.dtype), bytes = static_cast<size_t>(inner) * item;
-  auto* const base = static_cast<std::byte*>(own.data());
+  const SliceTarget target{static_cast<std::byte*>(own.data()), item_size(own.dtype), outer, n,
+                           inner};
   auto* const from = static_cast<const std::byte*>(values.data());
-  auto put = [&](int64_t o, int64_t begin, int64_t end) {  // elements of each slice
-    int64_t lies = 0;
-    for (size_t k = first, rest = static_cast<size_t>(o); k-- > 0;) {
-      lies += static_cast<int64_t>(rest % static_cast<size_t>(to[k])) * strides[k];
-      rest /= static_cast<size_t>(to[k]);
-    }
-    const auto skip = static_cast<size_t>(begin) * item;
-    const auto length = static_cast<size_t>(end - begin) * item;
-    for (int64_t i = 0; i < m; ++i) {
-      const std::byte* value = from + static_cast<size_t>(lies + i * strides[first]) * item;
-      std::byte* slice = base + static_cast<size_t>(o * n + at[static_cast<size_t>(i)]) * bytes;
-      if (length == item) {
-        by_size(item, [&]<class S>() { std::memcpy(slice + skip, value, sizeof(S)); });
-      } else if (dense) {
-        std::memcpy(slice + skip, value + skip, length);
-      } else {
-        by_size(item, [&]<class S>() {
-          auto* to = reinterpret_cast<S*>(slice + skip);
-          std::fill_n(to, end - begin, *reinterpret_cast<const S*>(value));
-        });
-      }
-    }
-  };
-  // Single elements of many lines, one number for all of them: nothing to find out in between.
-  const bool numbers =
-      inner == 1 && std::all_of(strides.begin(), strides.end(), [](int64_t s) { return s == 0; });
-  if (numbers && m > 0) {
-    by_size(item, [&]<class S>() {
-      const S value = *reinterpret_cast<const S*>(from);
-      by_parts(outer, m, [&](int64_t begin, int64_t end) {
-        for (int64_t o = begin; o < end; ++o) {
-          S* line = reinterpret_cast<S*>(base) + o * n;
-          for (const int64_t p : at) line[p] = value;
-        }
-      });
-    });
+  if (inner == 1 && v.all_same && m > 0) {
+    write_number(target, at, from);
     return true;
   }
   constexpr int64_t kStrip = 256;
@@ -143,7 +179,7 @@ bool write_slices(const TensorPtr& x, int64_t axis, int64_t count, const Array& 
   by_parts(outer * strips, m * std::min(inner, kStrip), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end;) {
       const int64_t o = i / strips, s = i % strips, until = std::min(strips, s + end - i);
-      put(o, s * kStrip, std::min(inner, until * kStrip));
+      write_parts(target, at, from, v, o, s * kStrip, std::min(inner, until * kStrip));
       i += until - s;
     }
   });

@@ -101,7 +101,7 @@ GROUPS = (
     Group(
         "Functions of arrays", "complex", "Complex numbers",
         "Parts, conjugates, and arrays of complex numbers.",
-        "@ops.elements.complex_numbers",
+        "@ops.elements.complex_numbers ops.adjoint",
     ),
     Group(
         "Functions of arrays", "activations", "Activations",
@@ -112,7 +112,7 @@ GROUPS = (
         "Functions of arrays", "reductions", "Reductions and scans",
         "Sums, means, extrema, statistics, and running sums along axes.",
         """@ops.reductions.reductions @ops.reductions.statistics @ops.reductions.scans
-        @ops.networks.sequences ops.clip_by_norm ops.clip_by_global_norm""",
+        @ops.networks.sequences ops.clip_by_norm ops.clip_by_global_norm ops.norm""",
     ),
     Group(
         "Functions of arrays", "shapes", "Shapes, joining, cutting",
@@ -133,7 +133,8 @@ GROUPS = (
     Group(
         "Functions of arrays", "linear-algebra", "Products and linear algebra",
         "Products of matrices and tensors, factorisations, solutions of linear systems.",
-        """@ops.matrices.products @ops.matrices.linear_algebra @ops.matrices.factorisations
+        """@ops.matrices.products @ops.matrices.linear_algebra @ops.matrices.norms
+        @ops.matrices.factorisations
         @scipy.linalg ops.trace ops.diag ops.diagonal ops.diagflat ops.multi_dot""",
     ),
     Group(

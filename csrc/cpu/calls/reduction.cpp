@@ -104,105 +104,131 @@ struct Folds {
   }
 };
 
-/// A: what elements are combined in. `none` changes nothing; `stored` rounds so many of them.
+/// A tensor reduced in the way that its shape asks for. A: what elements are combined in. `none`
+/// changes nothing; `stored` rounds so many of them.
 template <class A>
-void reduce_in(const Call& c, const Folds& folds, A none,
-               void (*stored)(const void*, void*, int64_t), void* out) {
-  const WholeKernels& k = folds.k;
-  const Combine how = folds.how;
-  const size_t item = item_size(c.out.dtype);
-  auto store = [&](const A* from, int64_t at, int64_t n) {
-    stored(from, static_cast<char*>(out) + static_cast<size_t>(at) * item, n);
-  };
-  const DType wide = sizeof(A) == item_size(folds.type) ? folds.type
-                     : is_floating(folds.type)          ? DType::Float64
-                                                        : DType::Int64;
-  Joined joined(c.in[0].dims, c.attributes);
-  const Joined::Dim inner = joined.dims.back();
-  joined.dims.pop_back();
-  const auto kept = joined.offsets(false), gone = joined.offsets(true);
-  const auto rows = static_cast<int64_t>(gone.size()), places = static_cast<int64_t>(kept.size());
-  const int64_t work = c.in[0].count;
-  if (inner.gone && rows >= 8 && inner.size < kShort && joined.dims.size() == 2 &&
-      places * inner.size < kPart * 8) {
-    // Short lines [rows][places][inner]: first the rows, as columns side by side.
-    const int64_t n = places * inner.size, strips = (n + kColumns - 1) / kColumns;
+class Reducing {
+ public:
+  Reducing(const Call& c, const Folds& folds, A none, void (*stored)(const void*, void*, int64_t),
+           void* out)
+      : folds_(folds),
+        none_(none),
+        stored_(stored),
+        out_(static_cast<char*>(out)),
+        item_(item_size(c.out.dtype)),
+        work_(c.in[0].count) {
+    Joined joined(c.in[0].dims, c.attributes);
+    inner_ = joined.dims.back();
+    joined.dims.pop_back();
+    outer_dims_ = joined.dims.size();
+    kept_ = joined.offsets(false), gone_ = joined.offsets(true);
+    rows_ = static_cast<int64_t>(gone_.size()), places_ = static_cast<int64_t>(kept_.size());
+  }
+
+  void run() const {
+    if (!inner_.gone) return columns();
+    const bool short_ones =
+        rows_ >= 8 && inner_.size < kShort && outer_dims_ == 2 && places_ * inner_.size < kPart * 8;
+    short_ones ? short_lines() : lines();
+  }
+
+ private:
+  void store(const A* from, int64_t at, int64_t n) const {
+    stored_(from, out_ + static_cast<size_t>(at) * item_, n);
+  }
+  /// So many partial results side by side, combined: result o.
+  void store_sum(const A* parts, int64_t count, int64_t o) const {
+    A acc = none_;
+    folds_.k.fold(folds_.how, wide_, parts, static_cast<size_t>(count), &acc);
+    store(&acc, o, 1);
+  }
+
+  /// Short lines [rows][places][inner]: first the rows, as columns side by side.
+  void short_lines() const {
+    const int64_t n = places_ * inner_.size, strips = (n + kColumns - 1) / kColumns;
     A* const sums = gradcell::kept<A, Partial>(n);
-    std::fill_n(sums, n, none);
-    split(strips, work, [&](int64_t begin, int64_t end) {
+    std::fill_n(sums, n, none_);
+    split(strips, work_, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         const int64_t first = n * i / strips, width = n * (i + 1) / strips - first;
-        folds.rows(first, n, rows, &sums[static_cast<size_t>(first)], width);
+        folds_.rows(first, n, rows_, &sums[static_cast<size_t>(first)], width);
       }
     });
-    for (int64_t o = 0; o < places; ++o) {
-      A acc = none;
-      k.fold(how, wide, &sums[static_cast<size_t>(o * inner.size)], static_cast<size_t>(inner.size),
-             &acc);
-      store(&acc, o, 1);
-    }
-    return;
+    for (int64_t o = 0; o < places_; ++o) store_sum(&sums[o * inner_.size], inner_.size, o);
   }
-  if (inner.gone) {
-    // Lines of elements side by side. Long sums are cut: [places][rows][cuts] partial results.
-    const int64_t cuts = places * rows >= 64 ? 1 : (inner.size + kPart - 1) / kPart;
-    const int64_t parts = rows * cuts;
-    const bool many = places >= 64 || work < 2 * kPart;
+
+  /// Lines of elements side by side. Long sums are cut: [places][rows][cuts] partial results.
+  void lines() const {
+    const int64_t cuts = places_ * rows_ >= 64 ? 1 : (inner_.size + kPart - 1) / kPart;
+    const int64_t parts = rows_ * cuts;
+    const bool many = places_ >= 64 || work_ < 2 * kPart;
     auto line = [&](int64_t place, int64_t part, A* acc) {
-      const int64_t cut = part % cuts, first = inner.size * cut / cuts;
-      folds.line(kept[place] + gone[part / cuts] + first, inner.size * (cut + 1) / cuts - first,
-                 acc);
+      const int64_t cut = part % cuts, first = inner_.size * cut / cuts;
+      folds_.line(kept_[place] + gone_[part / cuts] + first, inner_.size * (cut + 1) / cuts - first,
+                  acc);
     };
     if (many)
-      return split(places, work, [&](int64_t begin, int64_t end) {
+      return split(places_, work_, [&](int64_t begin, int64_t end) {
         for (int64_t o = begin; o < end; ++o) {
-          A acc = none;
+          A acc = none_;
           for (int64_t p = 0; p < parts; ++p) line(o, p, &acc);
           store(&acc, o, 1);
         }
       });
-    A* const partial = gradcell::kept<A, Partial>(places * parts);
-    std::fill_n(partial, places * parts, none);
-    split(places * parts, work, [&](int64_t begin, int64_t end) {
+    A* const partial = gradcell::kept<A, Partial>(places_ * parts);
+    std::fill_n(partial, places_ * parts, none_);
+    split(places_ * parts, work_, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) line(i / parts, i % parts, &partial[i]);
     });
-    for (int64_t o = 0; o < places; ++o) {
-      A acc = none;
-      k.fold(how, wide, &partial[o * parts], static_cast<size_t>(parts), &acc);
-      store(&acc, o, 1);
-    }
-    return;
+    for (int64_t o = 0; o < places_; ++o) store_sum(&partial[o * parts], parts, o);
   }
-  // Columns: [places][groups of rows][n].
-  const int64_t n = inner.size, blocks = (n + kColumns - 1) / kColumns;
-  const int64_t groups =
-      std::clamp<int64_t>(std::min(rows / 16, rows * n / kPart) / (places * blocks), 1, 16);
-  A* const partial = gradcell::kept<A, Partial>(places * groups * n);
-  auto rows_stride = rows > 1 ? gone[1] - gone[0] : n;
-  bool even = true;  // reduced rows stand at equal distances
-  for (int64_t r = 2; r < rows && even; ++r) even = gone[r] - gone[r - 1] == rows_stride;
-  split(places * groups * blocks, work, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      const int64_t block = i % blocks, group = i / blocks % groups, place = i / blocks / groups;
-      const int64_t first = n * block / blocks, width = n * (block + 1) / blocks - first;
-      const int64_t r0 = rows * group / groups, r1 = rows * (group + 1) / groups;
-      A* acc = &partial[(place * groups + group) * n + first];
-      std::fill_n(acc, width, none);
-      const int64_t from = kept[place] + first;
-      if (even)
-        folds.rows(from + gone[r0], rows_stride, r1 - r0, acc, width);
-      else
-        for (int64_t r = r0; r < r1; ++r) folds.rows(from + gone[r], 0, 1, acc, width);
-      if (groups == 1) store(acc, place * n + first, width);
+
+  /// [places][groups of rows][n].
+  void columns() const {
+    const int64_t n = inner_.size, blocks = (n + kColumns - 1) / kColumns;
+    const int64_t groups =
+        std::clamp<int64_t>(std::min(rows_ / 16, rows_ * n / kPart) / (places_ * blocks), 1, 16);
+    A* const partial = gradcell::kept<A, Partial>(places_ * groups * n);
+    const int64_t stride = rows_ > 1 ? gone_[1] - gone_[0] : n;
+    bool even = true;  // reduced rows stand at equal distances
+    for (int64_t r = 2; r < rows_ && even; ++r) even = gone_[r] - gone_[r - 1] == stride;
+    split(places_ * groups * blocks, work_, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t block = i % blocks, group = i / blocks % groups, place = i / blocks / groups;
+        const int64_t first = n * block / blocks, width = n * (block + 1) / blocks - first;
+        const int64_t r0 = rows_ * group / groups, r1 = rows_ * (group + 1) / groups;
+        A* acc = &partial[(place * groups + group) * n + first];
+        std::fill_n(acc, width, none_);
+        const int64_t from = kept_[place] + first;
+        if (even)
+          folds_.rows(from + gone_[r0], stride, r1 - r0, acc, width);
+        else
+          for (int64_t r = r0; r < r1; ++r) folds_.rows(from + gone_[r], 0, 1, acc, width);
+        if (groups == 1) store(acc, place * n + first, width);
+      }
+    });
+    for (int64_t o = 0; o < places_ && groups > 1; ++o) {
+      A* const acc = &partial[o * groups * n];
+      folds_.k.fold_rows(folds_.how, wide_, acc + n, n, static_cast<size_t>(groups - 1), acc,
+                         static_cast<size_t>(n));
+      store(acc, o * n, n);
     }
-  });
-  for (int64_t o = 0; o < places && groups > 1; ++o) {
-    A* const acc = &partial[o * groups * n];
-    k.fold_rows(how, wide, acc + n, n, static_cast<size_t>(groups - 1), acc,
-                static_cast<size_t>(n));
-    store(acc, o * n, n);
   }
-}
+
+  const Folds& folds_;
+  const A none_;
+  void (*const stored_)(const void*, void*, int64_t);
+  char* const out_;
+  const size_t item_;
+  const int64_t work_;
+  const DType wide_ = sizeof(A) == item_size(folds_.type) ? folds_.type
+                      : is_floating(folds_.type)          ? DType::Float64
+                                                          : DType::Int64;
+  Joined::Dim inner_;
+  size_t outer_dims_;
+  std::vector<int64_t> kept_, gone_;  ///< where reduced lines begin, and their parts
+  int64_t rows_, places_;
+};
 
 /// The first extremes of [outer][n][inner].
 template <class T>
@@ -254,7 +280,7 @@ void reduce(const Call& c, const void* const* inputs, void* out) {
   by_dtype(c.out.dtype, [&]<class S>() {
     by_combine(c.combine, [&]<Combine how>() {
       using A = AccumulatorOf<how, typename ComputeOf<S>::type>;
-      reduce_in<A>(c, folds, identity<how, A>(), store_as<A, S>, out);
+      Reducing<A>(c, folds, identity<how, A>(), store_as<A, S>, out).run();
     });
   });
 }

@@ -69,6 +69,41 @@ double region_work(const Region& r) {
 
 // Tiles and chunks --------------------------------------------------------------------------------
 
+/// Positions of a channel lie side by side: long runs of them are foreseen by the machine. Tiles
+/// that lie in one block, where there are such.
+int64_t rows_of_block_tile(const Region& r, size_t per_row) {
+  const auto most = std::clamp<int64_t>(static_cast<int64_t>(kBlockTileBytes / per_row), 64, 512);
+  for (int64_t h = std::min(most, r.block) / 16 * 16; h >= 64; h -= 16)
+    if (r.block % h == 0) return h;
+  return most;
+}
+
+/// One feature a row. What a single instruction goes over is not read again: longer runs cost less
+/// in between. (Not so long that a value, widened, would not stay in that cache with its source.)
+int64_t rows_of_flat_tile(const Region& r, size_t per_row) {
+  const bool single = r.program.size() == 1;
+  const int64_t longest = single ? 4096 : 2048;
+  const auto room = static_cast<int64_t>((single ? 64 << 10 : kFlatTileBytes) / per_row);
+  const auto height = std::clamp<int64_t>(room, 256, longest);
+  // Whole periods of what comes again: one load serves all tiles.
+  int64_t whole = 16;
+  for (const RowLoad& l : r.loads)
+    if (const int64_t rows = period(l); rows > 0 && rows <= longest)
+      whole = std::min(std::lcm(whole, rows), 2 * longest);
+  if (whole > std::min(longest, 2 * room)) return height;
+  return std::max(height / whole, int64_t(1)) * whole;
+}
+
+/// Four vectors of rows of each feature fill the registers of a product.
+int64_t rows_of_product_tile(const Region& r, size_t per_row) {
+  const bool wide = std::any_of(r.values.begin(), r.values.end(),
+                                [](const TileValue& v) { return v.type == Compute::F64; });
+  const int64_t best = wide ? 32 : 64;
+  const auto room = static_cast<int64_t>(tile_bytes() / per_row);
+  if (room >= 4 * best && r.accumulators.empty()) return 2 * best;
+  return room >= best ? best : room >= 32 ? 32 : 16;
+}
+
 int32_t tile_rows(const Region& r) {
   const size_t per_row = std::max<size_t>(r.row_bytes, 4);
   const bool flat = std::all_of(r.values.begin(), r.values.end(),
@@ -77,40 +112,14 @@ int32_t tile_rows(const Region& r) {
     return i.kind == TileOp::Product || i.kind == TileOp::WeightGrad;
   });
   int64_t height;
-  if (r.block > 1 && !multiplies) {
-    // Positions of a channel lie side by side: long runs of them are foreseen by the machine.
-    height = std::clamp<int64_t>(static_cast<int64_t>(kBlockTileBytes / per_row), 64, 512);
-    for (int64_t h = std::min(height, r.block) / 16 * 16; h >= 64; h -= 16)
-      if (r.block % h == 0) {  // tiles that lie in one block
-        height = h;
-        break;
-      }
-  } else if (flat) {
-    // What a single instruction goes over is not read again: longer runs cost less in between.
-    // (Not so long that a value, widened, would not stay in that cache with its source.)
-    const int64_t longest = r.program.size() == 1 ? 4096 : 2048;
-    const size_t cache = r.program.size() == 1 ? 64 << 10 : kFlatTileBytes;
-    height = std::clamp<int64_t>(static_cast<int64_t>(cache / per_row), 256, longest);
-    // Whole periods of what comes again: one load serves all tiles.
-    int64_t whole = 16;
-    for (const RowLoad& l : r.loads)
-      if (const int64_t rows = period(l); rows > 0 && rows <= longest)
-        whole = std::min(std::lcm(whole, rows), 2 * longest);
-    if (whole <= std::min(longest, 2 * static_cast<int64_t>(cache / per_row)))
-      height = std::max(height / whole, int64_t(1)) * whole;
-  } else if (!multiplies && r.accumulators.empty() && per_row < kFlatTileBytes / 128) {
+  if (r.block > 1 && !multiplies)
+    height = rows_of_block_tile(r, per_row);
+  else if (flat)
+    height = rows_of_flat_tile(r, per_row);
+  else if (!multiplies && r.accumulators.empty() && per_row < kFlatTileBytes / 128)
     height = std::min<int64_t>(static_cast<int64_t>(kFlatTileBytes / per_row), 1024);
-  } else {
-    // Four vectors of rows of each feature fill the registers of a product.
-    const bool wide = std::any_of(r.values.begin(), r.values.end(),
-                                  [](const TileValue& v) { return v.type == Compute::F64; });
-    const int64_t best = wide ? 32 : 64;
-    const auto room = static_cast<int64_t>(tile_bytes() / per_row);
-    height = room >= 4 * best && r.accumulators.empty() ? 2 * best
-             : room >= best                             ? best
-             : room >= 32                               ? 32
-                                                        : 16;
-  }
+  else
+    height = rows_of_product_tile(r, per_row);
   height = height / 16 * 16;
   return static_cast<int32_t>(std::min<int64_t>(height, (r.rows + 15) / 16 * 16));
 }

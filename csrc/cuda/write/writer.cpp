@@ -347,54 +347,57 @@ std::string Writer::random(NodeId id, const Index& at) {
   return let(type_of(id), "gc_uniform(" + key + ", " + offset + ", " + linear(id, at) + ")", "v");
 }
 
+size_t Writer::dimensions_of_row(NodeId id, const Piece& p, const Index& at) const {
+  if (at.row.empty()) return 0;
+  const Dims& to = g_.dims(id);
+  size_t lead = 0;
+  int64_t rows = 1;
+  while (lead < to.size() && rows < rows_) rows *= to[lead++];
+  const bool stay = rows == rows_ && lead > 0 &&
+                    rows_of(p, to, lead, rows_, g_.count(g_.input(id, p.input))) == RowsOf::Same;
+  return stay ? lead : 0;
+}
+
+std::string Writer::place_in_piece(const std::string& d, int64_t start, int64_t step, int64_t n,
+                                   std::string& inside) {
+  const std::string from_start = step < 0     ? let("gc_index", size(start) + " - " + d, "i")
+                                 : start == 0 ? d
+                                              : let("gc_index", d + " - " + size(start), "i");
+  const int64_t stride = n == 1 ? 1 : step < 0 ? -step : step;  // a single element: any step
+  inside += (inside.empty() ? "" : " && ") + from_start + " >= 0 && " + from_start + " < " +
+            size(n) + " * " + size(stride);
+  if (stride == 1) return from_start;
+  inside += " && " + from_start + " % " + divisor(stride) + " == 0";
+  return let("gc_index", from_start + " / " + divisor(stride), "i");
+}
+
 /// Zero, but for the places that hold an element of the piece.
 std::string Writer::placed_in_zeros(NodeId id, const Piece& p, const Index& at) {
-  NodeId x = g_.input(id, p.input);
-  const Dims &to = g_.dims(id), &from = p.from.dims;
-  size_t rank = to.size();
-  const char* type = type_name(compute_type(g_.dtype(id)));
-  size_t lead = 0;  // dimensions of the row, which stay as they are
-  int64_t led = 1;
-  if (!at.row.empty())
-    while (lead < rank && led < rows_) led *= to[lead++];
-  if (led != rows_) lead = 0;
-  if (lead > 0 && rows_of(p, to, lead, rows_, g_.count(x)) != RowsOf::Same) lead = 0;
-  bool in_row = lead > 0;
-  Dims box(to.begin() + static_cast<ptrdiff_t>(lead), to.end());
-  Dims inner_from(from.begin() + static_cast<ptrdiff_t>(lead), from.end());
-  std::vector<std::string> c =
+  const size_t lead = dimensions_of_row(id, p, at);
+  const bool in_row = lead > 0;
+  const auto inner = [lead](const Dims& all) {
+    return Dims(all.begin() + static_cast<ptrdiff_t>(lead), all.end());
+  };
+  const Dims box = inner(g_.dims(id)), sizes = inner(p.from.dims), strides = inner(p.from.strides);
+  const std::vector<std::string> c =
       coordinates(box, std::vector<uint8_t>(box.size(), 1), in_row ? at.feature : linear(id, at));
-  const Dims strides(p.from.strides.begin() + static_cast<ptrdiff_t>(lead), p.from.strides.end());
   std::string inside, place = p.from.offset == 0 ? "" : size(p.from.offset);
   for (size_t k = 0; k < box.size(); ++k) {
-    int64_t start = p.start[lead + k], step = p.step[lead + k], n = inner_from[k];
-    std::string d = c[k];
-    if (start != 0 || step != 1 || n != box[k]) {
-      std::string from_start = start == 0 ? d : let("gc_index", d + " - " + size(start), "i");
-      if (step < 0) from_start = let("gc_index", size(start) + " - " + d, "i");
-      int64_t stride = n == 1 ? 1 : step < 0 ? -step : step;  // a single element: any step
-      std::string test =
-          from_start + " >= 0 && " + from_start + " < " + size(n) + " * " + size(stride);
-      if (stride != 1) {
-        test += " && " + from_start + " % " + divisor(stride) + " == 0";
-        d = let("gc_index", from_start + " / " + divisor(stride), "i");
-      } else {
-        d = from_start;
-      }
-      inside += (inside.empty() ? "" : " && ") + test;
-    }
+    const int64_t start = p.start[lead + k], step = p.step[lead + k], n = sizes[k];
+    const bool whole = start == 0 && step == 1 && n == box[k];
+    const std::string d = whole ? c[k] : place_in_piece(c[k], start, step, n, inside);
     if (n == 1) continue;
-    std::string term = strides[k] == 1 ? d : d + " * " + size(strides[k]);
+    const std::string term = strides[k] == 1 ? d : d + " * " + size(strides[k]);
     place += (place.empty() ? "" : " + ") + term;
   }
   if (place.empty()) place = "0";
-  std::string result = "v" + std::to_string(next_++);
+  const std::string result = "v" + std::to_string(next_++);
   const Scope branch = nested([&] {
     std::string name = place.find(' ') == std::string::npos ? place : let("gc_index", place, "i");
     Index where = in_row ? Index{"", at.row, name} : flat(name);
-    line(result + " = " + value(f_.storage[x], where) + ";");
+    line(result + " = " + value(f_.storage[g_.input(id, p.input)], where) + ";");
   });
-  line(std::string(type) + " " + result + " = 0;");
+  line(std::string(type_of(id)) + " " + result + " = 0;");
   block("if (" + (inside.empty() ? "true" : inside) + ")", branch);
   return result;
 }

@@ -149,6 +149,11 @@ class Writer {
   std::string multiplied(NodeId id, const Index& at);
 
   std::string placed_in_zeros(NodeId id, const Piece& p, const Index& at);
+  /// How many leading dimensions are the row, which stays as it is; 0: the piece has other rows.
+  size_t dimensions_of_row(NodeId id, const Piece& p, const Index& at) const;
+  /// Where place d along an axis is in a piece of n elements; `inside`: if it is there.
+  std::string place_in_piece(const std::string& d, int64_t start, int64_t step, int64_t n,
+                             std::string& inside);
   std::string joined(NodeId id, const Movement& m, const Index& at);
 
   std::map<std::string, std::string> known_;  ///< parameters by what they stand for

@@ -249,6 +249,9 @@ class AttentionFamily : public Spec {
       : Spec(op, Form::Attend, kAttributes<AttentionAttributes>, kCalled) {}
 
   size_t input_count() const override { return kMany; }
+  const char* not_in_onnx() const override {
+    return "networks are recorded with products and a softmax instead";
+  }
 
   Type infer(const Graph& g, const Draft& d) const override {
     const auto a = decode<AttentionAttributes>(d.attributes);

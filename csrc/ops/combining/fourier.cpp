@@ -12,6 +12,7 @@ class Transform : public Linear {
  public:
   explicit Transform(Op op)
       : Linear(op, Form::Fourier, kAttributes<FourierAttributes>, kTransformed) {}
+  const char* not_in_onnx() const override { return kNoComplexNumbers; }
 
   Type infer(const Graph& g, const Draft& d) const override {
     const NodeId x = d.inputs[0];

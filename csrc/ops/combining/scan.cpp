@@ -90,6 +90,7 @@ class ProductScan : public Scan<Spec> {
     return linear_recurrence(g, x, own, a);
   }
   Law law() const override { return Law::Smooth; }
+  const char* not_in_onnx() const override { return "it has running sums only"; }
 
  private:
   NodeId before(Graph& g, NodeId x, ScanAttributes a) const {

@@ -120,6 +120,9 @@ class Scattering : public Linear {
 class LastIndex : public Constant {
  public:
   explicit LastIndex(Op op) : Constant(op, Form::LastIndex, kAttributes<SizeAttributes>, kLast) {}
+  const char* not_in_onnx() const override {
+    return "its scatters leave the order of repeated indices open";
+  }
 
   Type infer(const Graph& g, const Draft& d) const override {
     check_index("LastWriter", g.dtype(d.inputs[0]));

@@ -13,7 +13,8 @@ from gradcell.ops.elements.elementwise import *  # noqa: F403  (forms of more ar
 
 # isort: split
 from gradcell.derivatives.transform import GradOperation, get_grad, grad, jvp, value_and_grad, vjp
-from gradcell.ops.arrays import creation, indexing, shaping
+from gradcell.ops.arrays import assignments, creation, indexing, shaping
+from gradcell.ops.arrays.assignments import *  # noqa: F403
 from gradcell.ops.arrays.creation import *  # noqa: F403
 from gradcell.ops.arrays.indexing import *  # noqa: F403
 from gradcell.ops.arrays.shaping import *  # noqa: F403
@@ -21,7 +22,8 @@ from gradcell.ops.control import composition
 from gradcell.ops.control.composition import *  # noqa: F403
 from gradcell.ops.elements import activations, elementwise
 from gradcell.ops.elements.activations import *  # noqa: F403
-from gradcell.ops.matrices import products
+from gradcell.ops.matrices import norms as matrix_norms, products
+from gradcell.ops.matrices.norms import *  # noqa: F403
 from gradcell.ops.matrices.products import *  # noqa: F403
 from gradcell.ops.networks import convolution, ctc, interpolation, losses, margins, norms
 from gradcell.ops.networks.convolution import *  # noqa: F403
@@ -40,6 +42,7 @@ from gradcell.ops.reductions.reductions import *  # noqa: F403
 
 __all__: list[str] = [
     *activations.__all__,
+    *assignments.__all__,
     *composition.__all__,
     *convolution.__all__,
     *creation.__all__,
@@ -49,6 +52,7 @@ __all__: list[str] = [
     *interpolation.__all__,
     *losses.__all__,
     *margins.__all__,
+    *matrix_norms.__all__,
     *norms.__all__,
     *classes.__all__,
     *products.__all__,

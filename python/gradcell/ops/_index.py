@@ -4,8 +4,8 @@ Written by tools/make_table_stubs.py; do not edit."""
 
 MODULES = {
     "arrays.arrangement": """
-        atleast_1d atleast_2d atleast_3d broadcast_tensors column_stack diagflat dsplit dstack
-        hsplit mirror_pad moveaxis multi_dot numel ravel reverse_sequence rot90 row_stack
+        adjoint atleast_1d atleast_2d atleast_3d broadcast_tensors column_stack diagflat dsplit
+        dstack hsplit mirror_pad moveaxis multi_dot numel ravel reverse_sequence rot90 row_stack
         sequence_mask tensor_split tril_indices triu_indices type_as view_as vsplit""",
     "arrays.scalars": """
         add_flags list_len make_list make_range make_tuple mixed_precision_cast scalar_add
@@ -30,8 +30,7 @@ MODULES = {
     "elements.bessels": """
         bessel_i0 bessel_i0e bessel_i1 bessel_i1e bessel_j0 bessel_j1 bessel_k0 bessel_k0e bessel_k1
         bessel_k1e bessel_y0 bessel_y1""",
-    "elements.complex_numbers": """
-        adjoint angle conj imag is_complex isreal polar real view_as_real""",
+    "elements.complex_numbers": "angle conj imag is_complex isreal polar real view_as_real",
     "elements.gammas": "igamma igammac mvlgamma polygamma zeta",
     "elements.integers": """
         bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor gcd
@@ -48,11 +47,12 @@ MODULES = {
         ihfftn irfft irfft2 irfftn rfft rfft2 rfftfreq rfftn stft""",
     "matrices.linear_algebra": """
         addbmm addmv addr baddbmm batch_dot block_diag cdist cross einsum kron matrix_diag
-        matrix_exp mv renorm vander vecdot vector_norm""",
+        matrix_exp mv vander vecdot""",
     "networks.attention": "flash_attention_score",
     "networks.boxes": """
         bounding_box_decode bounding_box_encode check_valid crop_and_resize depth_to_space
         grid_sample iou pixel_shuffle pixel_unshuffle space_to_depth""",
+    "networks.clipping": "clip_by_global_norm clip_by_norm",
     "networks.windowed": """
         adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d
         adaptive_max_pool2d adaptive_max_pool3d avg_pool1d avg_pool2d avg_pool3d max_pool2d
@@ -88,15 +88,16 @@ MODULES = {
         reduce_max reduce_mean reduce_min std_mean var_mean""",
 }
 METHODS_LATER = """
-        addbmm addcdiv addcmul addmv aminmax angle approximate_equal|other=y baddbmm bincount
-        bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor
-        cholesky cholesky_inverse cholesky_solve conj cov cross cummax cummin cumprod deg2rad det
-        diagflat diagonal_scatter diff digamma dsplit float_power|other=exponent frac gcd heaviside
-        histc hsplit igamma igammac imag index_fill|dim=axis inverse is_complex is_floating_point
-        isreal lcm lgamma logaddexp logaddexp2 logcumsumexp logdet matrix_power
-        median|dim=axis|keepdim=keepdims moveaxis multinomial mvlgamma nan_to_num nanmean nanmedian
-        nanquantile nansum|dim=axis|keepdim=keepdims positive quantile rad2deg random_categorical
-        real renorm rot90 scatter_nd_add scatter|dim=axis select_scatter sgn signbit sinc
-        slice_scatter slogdet svd tensor_scatter_sub tensor_split unique_consecutive unique_with_pad
-        unsorted_segment_max unsorted_segment_min unsorted_segment_sum vsplit xdivy"""
+        addbmm addcdiv addcmul addmv adjoint aminmax angle approximate_equal|other=y baddbmm
+        bincount bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift
+        bitwise_xor cholesky cholesky_inverse cholesky_solve conj cov cross cummax cummin cumprod
+        deg2rad det diagflat diagonal_scatter diff digamma dsplit float_power|other=exponent frac
+        gcd heaviside histc hsplit igamma igammac imag index_fill|dim=axis inplace_update inverse
+        is_complex is_floating_point isposinf isreal lcm lgamma logaddexp logaddexp2 logcumsumexp
+        logdet matrix_power median|dim=axis|keepdim=keepdims moveaxis multinomial mvlgamma
+        nan_to_num nanmean nanmedian nanquantile nansum|dim=axis|keepdim=keepdims positive quantile
+        rad2deg random_categorical real rot90 scatter_nd_add scatter|dim=axis select_scatter sgn
+        signbit sinc slice_scatter slogdet svd tensor_scatter_sub tensor_split type_as
+        unique_consecutive unique_with_pad unsorted_segment_max unsorted_segment_min
+        unsorted_segment_sum vsplit xdivy"""
 IN_PLACE_LATER = "index_fill|dim=axis"

@@ -41,7 +41,7 @@ from gradcell.ops.matrices.products import addmm as addmm
 from gradcell.ops.matrices.linear_algebra import addmv as addmv
 from gradcell.ops.control.composition import addn as addn
 from gradcell.ops.matrices.linear_algebra import addr as addr
-from gradcell.ops.elements.complex_numbers import adjoint as adjoint
+from gradcell.ops.arrays.arrangement import adjoint as adjoint
 from gradcell.ops.reductions.reductions import all as all
 from gradcell.ops.reductions.reductions import amax as amax
 from gradcell.ops.reductions.reductions import amin as amin
@@ -53,9 +53,9 @@ from gradcell.ops.arrays.creation import arange as arange
 from gradcell.ops.reductions.reductions import argmax as argmax
 from gradcell.ops.reductions.reductions import argmin as argmin
 from gradcell.ops.arrays.indexing import argsort as argsort
-from gradcell.ops.control.composition import assign as assign
-from gradcell.ops.control.composition import assign_add as assign_add
-from gradcell.ops.control.composition import assign_sub as assign_sub
+from gradcell.ops.arrays.assignments import assign as assign
+from gradcell.ops.arrays.assignments import assign_add as assign_add
+from gradcell.ops.arrays.assignments import assign_sub as assign_sub
 from gradcell.ops.arrays.arrangement import atleast_1d as atleast_1d
 from gradcell.ops.arrays.arrangement import atleast_2d as atleast_2d
 from gradcell.ops.arrays.arrangement import atleast_3d as atleast_3d
@@ -87,8 +87,8 @@ from gradcell.ops.matrices.factorisations import cholesky_solve as cholesky_solv
 from gradcell.ops.arrays.shaping import chunk as chunk
 from gradcell.ops.arrays.indexing import clamp as clamp
 from gradcell.ops.arrays.indexing import clip as clip
-from gradcell.ops.control.composition import clip_by_global_norm as clip_by_global_norm
-from gradcell.ops.control.composition import clip_by_norm as clip_by_norm
+from gradcell.ops.networks.clipping import clip_by_global_norm as clip_by_global_norm
+from gradcell.ops.networks.clipping import clip_by_norm as clip_by_norm
 from gradcell.ops.arrays.indexing import clip_by_value as clip_by_value
 from gradcell.ops.arrays.arrangement import column_stack as column_stack
 from gradcell.ops.arrays.shaping import concat as concat
@@ -246,7 +246,7 @@ from gradcell.ops.reductions.statistics import nansum as nansum
 from gradcell.ops.arrays.shaping import narrow as narrow
 from gradcell.ops.networks.losses import nll_loss as nll_loss
 from gradcell.ops.arrays.indexing import nonzero as nonzero
-from gradcell.ops.reductions.reductions import norm as norm
+from gradcell.ops.matrices.norms import norm as norm
 from gradcell.ops.random.functions import normal as normal
 from gradcell.ops.arrays.arrangement import numel as numel
 from gradcell.ops.arrays.indexing import one_hot as one_hot
@@ -291,7 +291,7 @@ from gradcell.ops.reductions.statistics import reduce_min as reduce_min
 from gradcell.ops.reductions.reductions import reduce_sum as reduce_sum
 from gradcell.ops.elements.elementwise import relu as relu
 from gradcell.ops.elements.activations import relu6 as relu6
-from gradcell.ops.matrices.linear_algebra import renorm as renorm
+from gradcell.ops.matrices.norms import renorm as renorm
 from gradcell.ops.arrays.shaping import repeat_elements as repeat_elements
 from gradcell.ops.arrays.shaping import repeat_interleave as repeat_interleave
 from gradcell.ops.arrays.shaping import reshape as reshape
@@ -306,12 +306,12 @@ from gradcell.ops.arrays.scalars import scalar_cast as scalar_cast
 from gradcell.ops.arrays.scalars import scalar_to_array as scalar_to_array
 from gradcell.ops.arrays.creation import scalar_to_tensor as scalar_to_tensor
 from gradcell.ops.arrays.scatters import scatter as scatter
-from gradcell.ops.control.composition import scatter_add as scatter_add
+from gradcell.ops.arrays.assignments import scatter_add as scatter_add
 from gradcell.ops.arrays.indexing import scatter_nd as scatter_nd
 from gradcell.ops.arrays.scatters import scatter_nd_add as scatter_nd_add
 from gradcell.ops.arrays.scatters import scatter_nd_sub as scatter_nd_sub
 from gradcell.ops.arrays.scatters import scatter_nd_update as scatter_nd_update
-from gradcell.ops.control.composition import scatter_update as scatter_update
+from gradcell.ops.arrays.assignments import scatter_update as scatter_update
 from gradcell.ops.reductions.sets import searchsorted as searchsorted
 from gradcell.ops.arrays.indexing import select as select
 from gradcell.ops.arrays.scatters import select_scatter as select_scatter
@@ -399,7 +399,7 @@ from gradcell.ops.matrices.linear_algebra import vander as vander
 from gradcell.ops.reductions.reductions import var as var
 from gradcell.ops.reductions.statistics import var_mean as var_mean
 from gradcell.ops.matrices.linear_algebra import vecdot as vecdot
-from gradcell.ops.matrices.linear_algebra import vector_norm as vector_norm
+from gradcell.ops.matrices.norms import vector_norm as vector_norm
 from gradcell.ops.arrays.arrangement import view_as as view_as
 from gradcell.ops.elements.complex_numbers import view_as_real as view_as_real
 from gradcell.derivatives.transform import vjp as vjp

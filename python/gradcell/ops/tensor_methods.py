@@ -243,12 +243,6 @@ def log_matrix_determinant(self: Tensor) -> Any:
 
 
 @method()
-def inplace_update(self: Tensor, v: Any, indices: Any) -> Tensor:
-    """As ops.inplace_update."""
-    return ops.inplace_update(self, v, indices)
-
-
-@method()
 def sum_to_size(self: Tensor, *size: Any) -> Tensor:
     """The sum over dimensions that broadcasting to this shape has repeated."""
     dims = listed("sum_to_size", size)
@@ -290,12 +284,6 @@ def _attribute(function: Callable[[Tensor], Any]) -> None:
 def expand_as(self: Tensor, other: Any) -> Tensor:
     """Broadcast to other's shape."""
     return broadcast_to(self, tuple(other.shape))
-
-
-@method()
-def type_as(self: Tensor, other: Any) -> Tensor:
-    """The elements in other's dtype."""
-    return _core.ops.cast(self, other.dtype)
 
 
 @method()
@@ -349,12 +337,6 @@ def argwhere(self: Tensor) -> Tensor:
 
 
 @method()
-def adjoint(self: Tensor) -> Tensor:
-    """The last two dimensions exchanged, conjugate."""
-    return ops.adjoint(self)
-
-
-@method()
 def argmax_with_value(self: Tensor, axis: Any = 0, keep_dims: bool = False) -> Any:
     """(the largest elements along axis, their indices)."""
     return ops.max(self, axis, keep_dims)
@@ -400,24 +382,6 @@ def fmax(self: Tensor, other: Any) -> Tensor:
 def fmin(self: Tensor, other: Any) -> Tensor:
     """The smaller of both; beside NaN the other."""
     return _of_numbers(self, other, ops.minimum)
-
-
-@method()
-def soft_shrink(self: Tensor, lambd: Any = 0.5) -> Tensor:
-    """As ops.softshrink."""
-    return ops.softshrink(self, lambd)
-
-
-@method()
-def isneginf(self: Tensor) -> Tensor:
-    """Whether each element is -inf."""
-    return ops.isneginf(self)
-
-
-@method()
-def isposinf(self: Tensor) -> Tensor:
-    """Whether each element is inf."""
-    return ops.isposinf(self)
 
 
 @method()

@@ -1,5 +1,5 @@
-"""How each op of a recorded graph is written in ONNX: the same operator, a rule that makes it of a few,
-or the reason why there is none.
+"""How each op of a recorded graph is written in ONNX: as the same operator, or by a rule that makes it of
+a few. Where there is none, the op says why (`Spec::not_in_onnx`).
 
 Operators: https://onnx.ai/onnx/operators/, opset 18.
 """
@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base.errors import unsupported
 from gradcell.tensors.parameter import Parameter
@@ -29,66 +30,6 @@ SAME = {
     "GreaterEqual": "GreaterOrEqual", "Select": "Where", "Alias": "Identity",
     "StopGradient": "Identity",
 }  # fmt: skip
-
-#: Structured ops that ONNX has no operator for, and why. (A row of the op table that stands in none
-#: of these tables has none either.)
-WITHOUT = {
-    "CumProd": "it has running sums only",
-    **dict.fromkeys(
-        (
-            "AllReduce",
-            "AllGather",
-            "ReduceScatter",
-            "Broadcast",
-            "CollectiveReduce",
-            "AllToAll",
-            "Barrier",
-        ),
-        "a model file knows one process",
-    ),
-    **dict.fromkeys(
-        ("Attention", "AttentionLogSum", "AttentionRows", "AttentionColumns"),
-        "networks are recorded with products and a softmax instead",
-    ),
-    **dict.fromkeys(
-        ("FourierTransform", "ViewAsReal", "ViewAsComplex"),
-        "it has no complex numbers",
-    ),
-    **dict.fromkeys(
-        (
-            "LUFactors",
-            "LUSolve",
-            "LUInverse",
-            "LUDeterminant",
-            "CholeskyFactor",
-            "DampedCholeskyFactor",
-            "CholeskySolve",
-            "CholeskyInverse",
-            "QRFactors",
-            "EigenFactors",
-            "SingularFactors",
-        ),
-        "it has no factorisations of matrices",
-    ),
-    **dict.fromkeys(
-        (
-            "Order",
-            "FirstInOrder",
-            "RunningBest",
-            "SegmentBest",
-            "PlaceInLine",
-            "Among",
-            "CountBetween",
-            "DrawByWeights",
-        ),
-        "it orders NaN and equal elements in other ways, or does not search",
-    ),
-    "OfIntegers": "it has no divisors, and shifts of unsigned integers only",
-    "Recurrence": "networks are recorded step by step instead",
-    "LastWriter": "its scatters leave the order of repeated indices open",
-    "RandomUniform": "its random numbers are others; is the network in training mode "
-    "(set_train(False))?",
-}
 
 
 def _const(e: Writer, n: Node) -> str:
@@ -558,5 +499,6 @@ def _written(e: Writer, node: Node) -> str:
         return e.op(SAME[kind], *made)
     if kind in RULES:
         return RULES[kind](e, node)
-    reason = WITHOUT.get(kind, "there is no operator for it")
+    reasons = {row["name"]: row["not_in_onnx"] for row in _core.op_table()}
+    reason = reasons[kind] or "there is no operator for it"
     unsupported(f"export: ONNX has nothing for {kind}, made at {node['location']}: {reason}")

@@ -13,19 +13,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cuda_cases import (
-    BIASES,
-    CASES,
-    ODD_SHAPES,
-    Case,
-    adam,
-    compare,
-    filled,
-    softmax,
-    tensor,
-    total,
-)
+from cuda_cases import CASES, compare
 from cuda_emulation import WHERE_NONE_SPILLS, Batch, Kernels, Nvrtc, that_spill
+from cuda_network_cases import ODD_SHAPES, adam, filled
+from cuda_op_cases import BIASES, Case, softmax, tensor, total
 
 import gradcell as ms
 from gradcell import Tensor, _core, cuda

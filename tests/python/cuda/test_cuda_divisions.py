@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cuda_cases import CASES, tensor
+from cuda_cases import CASES
 from cuda_emulation import SHIM, Batch, Nvrtc, compile_with, divisor, module, runner
+from cuda_op_cases import tensor
 from disassembly import disassembler
 
 import gradcell as gc

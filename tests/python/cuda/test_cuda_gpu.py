@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cuda_cases import CASES, compare, tensor
+from cuda_cases import CASES, compare
+from cuda_op_cases import tensor
 from product_cases import CASES as PRODUCTS, STRANGE, agrees, strange, two_products
 
 import gradcell as ms

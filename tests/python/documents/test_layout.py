@@ -140,6 +140,21 @@ def asked_for(source):
     }
 
 
+def rooms_of(package, graph):
+    """{room: those that it imports} of a package: its modules and packages, but for `__init__`, its roof."""
+    depth = package.count(".") + 2
+
+    def within(module):
+        return ".".join(module.split(".")[:depth]) if module.startswith(f"{package}.") else None
+
+    rooms = {}
+    for module, below in graph.items():
+        here = within(module)
+        if here:
+            rooms.setdefault(here, set()).update(filter(None, map(within, below)))
+    return {here: below - {here} for here, below in rooms.items()}
+
+
 def room(module):
     return [*module.split("."), ""][1]
 
@@ -165,6 +180,33 @@ def test_a_room_imports_what_is_below_it():
             if there not in ("", here) and height[there] >= height[here]:
                 wrong.append(f"{name} imports {other}")
     assert wrong == []
+
+
+def test_the_rooms_of_a_package_do_not_import_each_other_in_a_circle():
+    """What resolves names when they are asked for is `__init__`'s, and the names' own modules'."""
+    files = modules()
+    graph = {}
+    for name, file in files.items():
+        source = file.read_text() if file else ""
+        graph[name] = imported(source, name, set(files)) | (asked_for(source) & set(files))
+    graph = without_lazy_parts(graph, files)
+    packages = {name for name, file in files.items() if file and file.name == "__init__.py"}
+    found = {name: cycle(rooms_of(name, graph)) for name in packages - {"gradcell"}}
+    assert {name: rooms for name, rooms in found.items() if rooms} == {}
+
+
+def test_a_circle_of_rooms_is_found():
+    graph = {
+        "p": {"p.a", "p.b"},
+        "p.a.x": {"p.b.y"},
+        "p.a.z": set(),
+        "p.b.y": {"p.a.z"},
+        "p.c": {"p.a.x"},
+        "q": {"p.c"},
+    }
+    assert rooms_of("p", graph) == {"p.a": {"p.b"}, "p.b": {"p.a"}, "p.c": {"p.a"}}
+    assert cycle(rooms_of("p", graph)) == ["p.a", "p.b", "p.a"]
+    assert rooms_of("p.a", graph) == {"p.a.x": set(), "p.a.z": set()}
 
 
 def test_every_function_is_written_where_its_source_is_looked_for():

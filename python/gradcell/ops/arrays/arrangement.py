@@ -14,11 +14,12 @@ from gradcell.base.convert import to_dtype
 from gradcell.base.errors import bad_value
 from gradcell.base.location import where
 from gradcell.ops.arrays import indexing, shaping
+from gradcell.ops.elements import complex_numbers
 from gradcell.ops.method import method
 from gradcell.ops.one_plan import one_plan
 
 __all__ = [
-    "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_tensors", "column_stack", "diagflat",
+    "adjoint", "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_tensors", "column_stack", "diagflat",
     "dsplit", "dstack", "hsplit", "mirror_pad", "moveaxis", "multi_dot", "numel", "ravel",
     "reverse_sequence", "rot90", "row_stack", "sequence_mask", "tensor_split", "tril_indices",
     "triu_indices", "type_as", "view_as", "vsplit",
@@ -165,6 +166,7 @@ def view_as(input: Any, other: Any) -> Tensor:
     return _core.views.reshape(input, list(arguments.tensor(other, "view_as", "other").shape))
 
 
+@method()
 def type_as(input: Any, other: Any) -> Tensor:
     """The tensor, cast to the dtype of other."""
     return _ops.cast(input, arguments.tensor(other, "type_as", "other").dtype)
@@ -249,3 +251,10 @@ def reverse_sequence(x: Any, seq_lengths: Any, seq_dim: int, batch_dim: int = 0)
     place = _ops.iota(list(t.shape), _core.int64, s)
     index = _ops.where(_ops.less(place, length), _ops.sub(_ops.sub(length, 1), place), place)
     return indexing.gather_elements(t, s, index)
+
+
+@method()
+def adjoint(x: Any) -> Tensor:
+    """The last two dimensions exchanged, and complex numbers conjugate."""
+    turned = shaping.swapaxes(x, -2, -1)
+    return complex_numbers.conj(turned) if turned.dtype.is_complex else turned

@@ -13,8 +13,7 @@ from gradcell.base import arguments
 from gradcell.base.convert import limits
 from gradcell.base.errors import bad_index, bad_type, bad_value
 from gradcell.derivatives.own_derivatives import Pushforward, call
-from gradcell.ops.arrays import indexing, shaping
-from gradcell.ops.control import composition
+from gradcell.ops.arrays import assignments, indexing, shaping
 from gradcell.ops.elements import special
 from gradcell.ops.method import in_place, method
 from gradcell.ops.one_plan import one_plan
@@ -32,14 +31,14 @@ _ops = _core.ops
 @one_plan
 def scatter_nd_update(input_x: Any, indices: Any, updates: Any, use_locking: bool = True) -> Tensor:
     """Replaces elements or slices of a parameter at indices [..., depth]; returns the new value."""
-    return composition.assign(input_x, indexing.tensor_scatter_update(input_x, indices, updates))
+    return assignments.assign(input_x, indexing.tensor_scatter_update(input_x, indices, updates))
 
 
 @method()
 @one_plan
 def scatter_nd_add(input_x: Any, indices: Any, updates: Any, use_locking: bool = False) -> Tensor:
     """Adds to elements or slices of a parameter at indices [..., depth]; returns the new value."""
-    return composition.assign(input_x, indexing.tensor_scatter_add(input_x, indices, updates))
+    return assignments.assign(input_x, indexing.tensor_scatter_add(input_x, indices, updates))
 
 
 @one_plan
@@ -98,6 +97,7 @@ def inplace_sub(x: Any, v: Any, indices: Any) -> Tensor:
     return inplace_add(x, _ops.neg(v), indices)
 
 
+@method()
 @one_plan
 def inplace_update(x: Any, v: Any, indices: Any) -> Tensor:
     """x with its rows at indices replaced by those of v."""
@@ -108,7 +108,7 @@ def inplace_update(x: Any, v: Any, indices: Any) -> Tensor:
 @one_plan
 def index_add_to(x: Any, indices: Any, y: Any, *, axis: int) -> Tensor:
     """Adds the slices of y to a parameter along axis at indices; returns the new value."""
-    return composition.assign(x, indexing.index_add(x, indices, y, axis))
+    return assignments.assign(x, indexing.index_add(x, indices, y, axis))
 
 
 # Updates combined with what is there --------------------------------------------------------------
@@ -176,7 +176,7 @@ def _scatter_nd(kind: str) -> Any:
     update = globals()[f"tensor_scatter_{kind}"]
 
     def function(input_x: Any, indices: Any, updates: Any, use_locking: bool = False) -> Tensor:
-        return composition.assign(input_x, update(input_x, indices, updates))
+        return assignments.assign(input_x, update(input_x, indices, updates))
 
     return _named(function, f"scatter_nd_{kind}", f"{_of_parameter(kind)}, in place")
 
@@ -186,12 +186,12 @@ def _scatter_rows(kind: str) -> Any:
 
     @one_plan
     def function(input_x: Any, indices: Any, updates: Any) -> Tensor:
-        at, new = composition._rows(owner, input_x, indices, updates)
+        at, new = assignments._rows(owner, input_x, indices, updates)
         if new.dtype.is_complex and kind in ("max", "min"):
             bad_type(f"{owner}: complex numbers have no order, got {new.dtype}")
         place, rows = indexing._coordinates(_ops.reshape(at, [at.size, 1]), input_x.shape, owner)
         held = _ops.reshape(input_x, [rows, *input_x.shape[1:]])
-        return composition.assign(input_x, _combined(kind, held, place, new))
+        return assignments.assign(input_x, _combined(kind, held, place, new))
 
     return _named(
         function,
@@ -229,7 +229,7 @@ for _kind in _COMBINED:
 
 def scatter_sub(input_x: Any, indices: Any, updates: Any) -> Tensor:
     """Subtracts updates from the rows of a parameter at indices; returns the new value."""
-    return composition.scatter_add(input_x, indices, _ops.neg(updates))
+    return assignments.scatter_add(input_x, indices, _ops.neg(updates))
 
 
 # Parts replaced -----------------------------------------------------------------------------------

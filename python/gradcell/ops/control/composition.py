@@ -1,4 +1,5 @@
-"""Ops on parameters and on trees of tensors: assign, HyperMap, MultitypeFuncGraph, clipping."""
+"""Functions of trees of tensors and of several types, HyperMap and MultitypeFuncGraph, and what graph mode
+asks for: prints, names of types, an order."""
 
 from __future__ import annotations
 
@@ -9,107 +10,18 @@ from typing import Any
 import numpy as np
 
 from gradcell import _core
-from gradcell._core import ParameterBase, Tensor
+from gradcell._core import Tensor
 from gradcell.base import arguments
-from gradcell.base.errors import bad_type, bad_value, fail
+from gradcell.base.errors import bad_type, bad_value
 from gradcell.compilation import prints
 from gradcell.ops.one_plan import one_plan
-from gradcell.ops.reductions.reductions import norm
-from gradcell.tensors.indexing import replaced
-from gradcell.tensors.parameter import Parameter, parameter_behind
+from gradcell.tensors.parameter import Parameter
 
 __all__ = [
-    "HyperMap", "Map", "MultitypeFuncGraph", "addn", "assign", "assign_add", "assign_sub",
-    "clip_by_global_norm", "clip_by_norm", "depend", "is_tensor", "partial", "print_",
-    "scatter_add", "scatter_update", "typeof",
+    "HyperMap", "Map", "MultitypeFuncGraph", "addn", "depend", "is_tensor", "partial", "print_", "typeof",
 ]  # fmt: skip
 
 _ops = _core.ops
-
-
-# Parameters ---------------------------------------------------------------------------------------
-
-
-def _assign(op: str, variable: Any, value: Any, combine: Any) -> Tensor:
-    variable = parameter_behind(variable)
-    if not isinstance(variable, Tensor):
-        bad_type(f"For '{op}', 'variable' must be a Parameter, got {type(variable).__name__}")
-    new = value if isinstance(value, (Tensor, int, float)) else arguments.tensor(value, op, "value")
-    shape = list(new.shape) if isinstance(new, Tensor) else []
-    if shape != list(variable.shape) and (combine is None or isinstance(new, Tensor)):
-        bad_value(
-            f"For '{op}','value' must have the same shape as 'variable'. But got 'value' shape: {shape}, "
-            f"'variable' shape: {list(variable.shape)}."
-        )
-    if combine is not None:
-        new = combine(variable, new)
-    elif not isinstance(new, Tensor):
-        new = _ops.full([], new, variable.dtype)
-    new = _ops.cast(new, variable.dtype)
-    if isinstance(variable, ParameterBase):
-        variable._set_array(new)
-    else:
-        _core.write(variable, new)
-    return new
-
-
-def assign(variable: Tensor, value: Any) -> Tensor:
-    """Gives a parameter (or tensor) a new value, cast to its dtype; returns that value.
-
-    Raises TypeError unless variable is a Parameter or Tensor, ValueError if the shapes differ.
-    """
-    return _assign("Assign", variable, value, None)
-
-
-@one_plan
-def assign_add(variable: Tensor, value: Any) -> Tensor:
-    """Adds value, of the same shape or a number, to a parameter; returns the new value."""
-    return _assign("AssignAdd", variable, value, _ops.add)
-
-
-@one_plan
-def assign_sub(variable: Tensor, value: Any) -> Tensor:
-    """Subtracts value, of the same shape or a number, from a parameter; returns the new
-    value."""
-    return _assign("AssignSub", variable, value, _ops.sub)
-
-
-def _rows(op: str, x: Any, indices: Any, updates: Any) -> tuple[Tensor, Tensor]:
-    """Indices as a vector, and their updates [indices.size, ...] in x's dtype."""
-    if not isinstance(x, ParameterBase):
-        bad_type(f"For '{op}', 'input_x' must be a Parameter, got {type(x).__name__}")
-    at, new = arguments.tensor(indices, op, "indices"), arguments.tensor(updates, op, "updates")
-    if x.ndim == 0 or list(new.shape) != list(at.shape) + list(x.shape[1:]):
-        bad_value(
-            f"{op}: updates of shape {list(new.shape)} do not fit indices of shape {list(at.shape)} into "
-            f"shape {list(x.shape)}"
-        )
-    flat = _ops.reshape(_ops.cast(new, x.dtype), [at.size, *x.shape[1:]])
-    return _ops.reshape(at, [at.size]), flat
-
-
-@one_plan
-def scatter_add(input_x: Parameter, indices: Any, updates: Any) -> Tensor:
-    """Adds updates to the rows of a parameter at indices; returns the new value.
-
-    updates: shape indices.shape + input_x.shape[1:]. Raises IndexError for an index out of range.
-    """
-    input_x = parameter_behind(input_x)
-    at, new = _rows("ScatterAdd", input_x, indices, updates)
-    added = _ops.scatter_add(at, new, 0, input_x.shape[0])
-    return _assign("ScatterAdd", input_x, added, _ops.add)
-
-
-@one_plan
-def scatter_update(input_x: Parameter, indices: Any, updates: Any) -> Tensor:
-    """Replaces the rows of a parameter at indices by updates; returns the new value.
-
-    updates: shape indices.shape + input_x.shape[1:]; if several are for one row, the last one
-    stays. Raises IndexError for an index out of range.
-    """
-    input_x = parameter_behind(input_x)
-    at, new = _rows("ScatterUpdate", input_x, indices, updates)
-    return _assign("ScatterUpdate", input_x, replaced(input_x, at, new), None)
 
 
 def depend(value: Any, expr: Any) -> Any:
@@ -329,70 +241,3 @@ class MultitypeFuncGraph:
 
     def __repr__(self) -> str:
         return f"MultitypeFuncGraph<{self.name}>"
-
-
-# Clipping -----------------------------------------------------------------------------------------
-
-
-@one_plan
-def clip_by_global_norm(x: Any, clip_norm: Any = 1.0, use_norm: Any = None) -> Any:
-    """All tensors of a tuple or list, scaled together so that their joint 2-norm is at most
-    clip_norm.
-
-    x * clip_norm / max(norm, clip_norm), each in its own dtype; a tuple, or a tensor for a tensor.
-    use_norm: taken for the norm. x: a tuple or list of tensors, or one tensor. Raises ValueError
-    unless clip_norm is positive, TypeError for anything but tensors. Pascanu et al., "On the
-    difficulty of training recurrent neural networks" (ICML 2013), algorithm 1.
-    """
-    if not isinstance(clip_norm, Tensor):
-        arguments.number(clip_norm, "clip_by_global_norm", "clip_norm", above=0)
-    xs = [x] if isinstance(x, Tensor) else arguments.tensors(x, "clip_by_global_norm", "x")
-    if not xs:
-        return ()
-    total = (
-        use_norm
-        if use_norm is None
-        else arguments.operand(use_norm, "clip_by_global_norm", "use_norm", arguments.single(xs[0]))
-    )
-    if total is None:
-        squares = [_ops.reduce_sum(_ops.square(arguments.single(v))) for v in xs]
-        total = _root(functools.reduce(_ops.add, squares))
-    scale = _ops.div(clip_norm, _ops.maximum(total, clip_norm))
-    out = tuple(_ops.cast(_ops.mul(arguments.single(v), scale), v.dtype) for v in xs)
-    return out[0] if isinstance(x, Tensor) else out
-
-
-def _root(x: Tensor) -> Tensor:
-    """The square root, with derivative 0 at 0: what is clipped has none of a norm there."""
-    positive = _ops.greater(x, 0)
-    return _ops.where(positive, _ops.sqrt(_ops.where(positive, x, 1)), x)
-
-
-def _length(x: Tensor, order: float) -> Tensor:
-    """The norm of a vector, with derivative 0 at 0."""
-    if order == 2:
-        return _root(_ops.reduce_sum(_ops.square(x)))
-    zero = (
-        _ops.equal(_ops.reduce_max(_ops.abs(x)), 0) if x.size else _ops.full([], True, _core.bool)
-    )
-    return _ops.where(zero, 0, norm(_ops.where(zero, 1, x), order, 0))
-
-
-@one_plan
-def clip_by_norm(
-    x: Any, max_norm: Any, norm_type: float = 2.0, error_if_nonfinite: bool = False
-) -> Any:
-    """The tensors of a tuple or list (or one tensor), scaled together so that their joint norm is
-    at most max_norm: x * min(max_norm / (norm + 1e-6), 1).
-
-    x: a tensor, or a tuple or list of them. error_if_nonfinite: whether a norm that is infinite or
-    NaN is an error. Raises RuntimeError, with error_if_nonfinite, if the norm is infinite or NaN.
-    """
-    xs = [x] if isinstance(x, Tensor) else arguments.tensors(x, "clip_by_norm", "x")
-    norms = [_length(_ops.reshape(arguments.single(v), [v.size]), norm_type) for v in xs]
-    total = _length(_ops.concat([_ops.reshape(n, [1]) for n in norms], 0), norm_type)
-    if error_if_nonfinite and not bool(_ops.isfinite(total)):
-        fail(f"clip_by_norm: the norm of order {norm_type} is not finite")
-    scale = _ops.minimum(_ops.div(max_norm, _ops.add(total, 1e-6)), 1.0)
-    out = [_ops.cast(_ops.mul(arguments.single(v), scale), v.dtype) for v in xs]
-    return out[0] if isinstance(x, Tensor) else tuple(out)

@@ -232,6 +232,7 @@ def hardshrink(input: Any, lambd: Any = 0.5) -> Tensor:
     return _ops.where(_ops.greater(_ops.abs(x), lambd), x, 0)
 
 
+@method("soft_shrink")
 @one_plan
 def softshrink(input: Any, lambd: Any = 0.5) -> Tensor:
     """x moved towards 0 by lambd, and 0 where |x| <= lambd."""

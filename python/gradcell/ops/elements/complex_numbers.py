@@ -11,12 +11,11 @@ from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import arguments
 from gradcell.base.errors import bad_type
-from gradcell.ops.arrays import shaping
 from gradcell.ops.method import method
 from gradcell.ops.one_plan import one_plan
 
 __all__ = [
-    "adjoint", "angle", "conj", "imag", "is_complex", "isreal", "polar", "real", "view_as_real",
+    "angle", "conj", "imag", "is_complex", "isreal", "polar", "real", "view_as_real",
 ]  # fmt: skip
 
 _ops = _core.ops
@@ -65,12 +64,6 @@ def conj(input: Any) -> Tensor:
     """The complex conjugate; of a real tensor a copy."""
     x = arguments.tensor(input, "conj")
     return made(part(x, 0), _ops.neg(part(x, 1))) if x.dtype.is_complex else x
-
-
-def adjoint(x: Any) -> Tensor:
-    """The last two dimensions exchanged, and complex numbers conjugate."""
-    turned = shaping.swapaxes(x, -2, -1)
-    return conj(turned) if turned.dtype.is_complex else turned
 
 
 @method()

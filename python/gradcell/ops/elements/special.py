@@ -13,7 +13,6 @@ from gradcell.base.convert import gap_at_one, limits
 from gradcell.ops.elements import complex_numbers
 from gradcell.ops.method import method
 from gradcell.ops.one_plan import in_float32, one_plan
-from gradcell.ops.reductions import reductions
 
 __all__ = [
     "addcdiv", "addcmul", "approximate_equal", "cbrt", "deg2rad", "digamma", "fix", "float_power",
@@ -44,6 +43,7 @@ def signbit(input: Any) -> Tensor:
     )
 
 
+@method()
 def isposinf(input: Any) -> Tensor:
     """Whether each element is inf."""
     x = arguments.tensor(input, "isposinf")
@@ -353,13 +353,6 @@ def eps(x: Any) -> Tensor:
     """The gap between 1 and the next number of x's dtype, in x's shape."""
     t = arguments.tensor(x, "Eps", "x")
     return _ops.full(list(t.shape), gap_at_one(t.dtype), t.dtype)
-
-
-def float_status(x: Any) -> Tensor:
-    """[1.0] if an element is infinite or NaN, else [0.0]."""
-    t = arguments.tensor(x, "FloatStatus", "x")
-    bad = reductions.any(_ops.logical_not(_ops.isfinite(t)))
-    return _ops.reshape(_ops.cast(bad, _core.float32), [1])
 
 
 @method(other="y")

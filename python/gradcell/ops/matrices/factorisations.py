@@ -19,7 +19,7 @@ from gradcell._core import Tensor
 from gradcell.base import arguments
 from gradcell.base.errors import bad_value, unsupported
 from gradcell.derivatives.own_derivatives import Pullback, call, fitted
-from gradcell.ops.arrays import shaping
+from gradcell.ops.arrays import arrangement, shaping
 from gradcell.ops.elements import complex_numbers
 from gradcell.ops.method import method
 from gradcell.ops.one_plan import in_float32, one_plan
@@ -103,7 +103,7 @@ def _differentiable(
 
 def _transposed(x: Tensor) -> Tensor:
     """The conjugate transpose of complex matrices, the transpose of real ones."""
-    return complex_numbers.adjoint(x)
+    return arrangement.adjoint(x)
 
 
 def _product(*factors: Tensor) -> Tensor:

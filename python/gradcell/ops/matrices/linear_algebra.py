@@ -10,18 +10,17 @@ import numpy as np
 from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import arguments
-from gradcell.base.convert import to_dtype
 from gradcell.base.errors import bad_value
 from gradcell.ops.arrays import shaping
 from gradcell.ops.elements import complex_numbers
 from gradcell.ops.matrices import products
+from gradcell.ops.matrices.norms import vector_norm
 from gradcell.ops.method import method
 from gradcell.ops.one_plan import in_float32, one_plan
-from gradcell.ops.reductions import reductions
 
 __all__ = [
     "addbmm", "addmv", "addr", "baddbmm", "batch_dot", "block_diag", "cdist", "cross", "einsum",
-    "kron", "matrix_diag", "matrix_exp", "mv", "renorm", "vander", "vecdot", "vector_norm",
+    "kron", "matrix_diag", "matrix_exp", "mv", "vander", "vecdot",
 ]  # fmt: skip
 
 _ops = _core.ops
@@ -104,18 +103,6 @@ def cross(input: Any, other: Any, dim: Any = None) -> Tensor:
     first = _ops.mul(shaping.roll(a, -1, axis), shaping.roll(b, -2, axis))
     second = _ops.mul(shaping.roll(a, -2, axis), shaping.roll(b, -1, axis))
     return _ops.sub(first, second)
-
-
-@one_plan
-def vector_norm(
-    x: Any, ord: Any = 2, axis: Any = None, keepdims: bool = False, *, dtype: Any = None
-) -> Tensor:
-    """The norm (sum |x|^ord)^(1/ord) of all elements over axis (all of them for None); inf, -inf and 0
-    as usual."""
-    t = arguments.floating(arguments.tensor(x, "vector_norm", "x"))
-    t = t if dtype is None else _ops.cast(t, to_dtype(dtype))
-    axes = arguments.axes_of(axis, t.ndim, "vector_norm")
-    return reductions._vector_norm(t, ord, axes, keepdims)
 
 
 # Einstein's sums ----------------------------------------------------------------------------------
@@ -358,22 +345,6 @@ def cdist(x1: Any, x2: Any, p: float = 2.0) -> Tensor:
         bad_value(f"For 'cdist', the 'p' must not be negative, but got {p}")
     differences = _ops.sub(shaping.expand_dims(a, -2), shaping.expand_dims(b, -3))
     return vector_norm(differences, order, -1, False)
-
-
-@method()
-def renorm(input: Any, p: float, axis: int, maxnorm: float) -> Tensor:
-    """input, with the slices along axis whose p-norm is above maxnorm scaled down to it.
-
-    maxnorm: the largest norm that is left as it is, positive. Raises ValueError for a p or maxnorm
-    that is not positive.
-    """
-    x = arguments.floating(arguments.tensor(input, "renorm"))
-    order = arguments.number(p, "renorm", "p", above=0)
-    limit = arguments.number(maxnorm, "renorm", "maxnorm", above=0)
-    at = arguments.axis_of(axis, x.ndim, "renorm")
-    size = vector_norm(x, order, [i for i in range(x.ndim) if i != at], True)
-    above = _ops.greater(size, limit)
-    return _ops.mul(x, _ops.where(above, _ops.div(limit, _ops.where(above, size, 1.0)), 1.0))
 
 
 _TAYLOR, _HALVINGS = (

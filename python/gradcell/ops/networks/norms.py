@@ -11,7 +11,7 @@ from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import arguments
 from gradcell.base.errors import bad_value
-from gradcell.ops.control import composition
+from gradcell.ops.arrays import assignments
 from gradcell.ops.one_plan import in_float32, one_plan
 
 __all__ = ["batch_norm", "layer_norm", "lrn", "rms_norm"]
@@ -93,7 +93,7 @@ def _batch_norm(
             if isinstance(moving, _core.ParameterBase):
                 kept = _ops.mul(arguments.single(moving), 1 - momentum)
                 now = _ops.add(kept, _ops.mul(new, momentum))
-                composition.assign(moving, _ops.cast(now, moving.dtype))
+                assignments.assign(moving, _ops.cast(now, moving.dtype))
         used = _ops.cast(seen[0], narrow), _ops.cast(seen[1], narrow)
     else:
         m = _along_channels(mean, x, owner, "mean")

@@ -8,7 +8,7 @@ from typing import Any
 from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import arguments
-from gradcell.ops.control import composition
+from gradcell.ops.arrays import assignments
 from gradcell.ops.control.loops import ForiLoop
 from gradcell.ops.one_plan import one_plan
 
@@ -23,9 +23,9 @@ def momentum_step(
     """accumulation <- momentum accumulation + gradient; variable less learning_rate times that, or
     times (gradient + momentum accumulation) for Nesterov's. Returns the variable."""
     g = gradient if gradient_scale == 1.0 else _ops.mul(gradient, gradient_scale)
-    speed = composition.assign(accumulation, _ops.add(_ops.mul(accumulation, momentum), g))
+    speed = assignments.assign(accumulation, _ops.add(_ops.mul(accumulation, momentum), g))
     move = _ops.add(g, _ops.mul(speed, momentum)) if use_nesterov else speed
-    return composition.assign(variable, _ops.sub(variable, _ops.mul(move, learning_rate)))
+    return assignments.assign(variable, _ops.sub(variable, _ops.mul(move, learning_rate)))
 
 
 @one_plan
@@ -85,11 +85,11 @@ def adam_weight_decay_step(
     """A step of Adam with decoupled weight decay and no bias correction (Loshchilov and Hutter 2019):
     (var, m, v) after it."""
     g = gradient
-    first = composition.assign(m, _ops.add(_ops.mul(m, beta1), _ops.mul(g, _ops.sub(1.0, beta1))))
+    first = assignments.assign(m, _ops.add(_ops.mul(m, beta1), _ops.mul(g, _ops.sub(1.0, beta1))))
     squares = _ops.mul(_ops.square(g), _ops.sub(1.0, beta2))
-    second = composition.assign(v, _ops.add(_ops.mul(v, beta2), squares))
+    second = assignments.assign(v, _ops.add(_ops.mul(v, beta2), squares))
     step = _ops.add(_ops.div(first, _ops.add(_ops.sqrt(second), epsilon)), _ops.mul(var, decay))
-    return composition.assign(var, _ops.sub(var, _ops.mul(step, lr))), first, second
+    return assignments.assign(var, _ops.sub(var, _ops.mul(step, lr))), first, second
 
 
 def _powered(lr_power: Any, x: Tensor) -> Tensor:
@@ -113,7 +113,7 @@ def _taken(states: Sequence[Any], values: Sequence[Any], touched: Any = None) ->
     """The parameters take the values, in the rows that are touched."""
     if touched is not None:
         values = [_ops.where(touched, v, s) for v, s in zip(values, states, strict=True)]
-    return tuple(composition.assign(s, v) for s, v in zip(states, values, strict=True))
+    return tuple(assignments.assign(s, v) for s, v in zip(states, values, strict=True))
 
 
 def _row_gradient(like: Any, grad: Any, indices: Any) -> tuple[Tensor, Tensor]:

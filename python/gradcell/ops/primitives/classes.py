@@ -15,7 +15,7 @@ from gradcell._core import Tensor
 from gradcell.base import arguments
 from gradcell.base.errors import bad_value
 from gradcell.base.location import where
-from gradcell.ops.arrays import creation, indexing, shaping
+from gradcell.ops.arrays import assignments, creation, indexing, shaping
 from gradcell.ops.control import composition, summaries
 from gradcell.ops.elements import activations, elementwise
 from gradcell.ops.matrices import products
@@ -349,8 +349,8 @@ define("ScatterNd", indexing.scatter_nd)
 define("TensorScatterAdd", indexing.tensor_scatter_add)
 define("TensorScatterUpdate", indexing.tensor_scatter_update)
 define("TensorScatterElements", indexing.tensor_scatter_elements, axis=0, reduction="none")
-define("ScatterAdd", _scatter(composition.scatter_add), use_locking=False)
-define("ScatterUpdate", _scatter(composition.scatter_update), use_locking=True)
+define("ScatterAdd", _scatter(assignments.scatter_add), use_locking=False)
+define("ScatterUpdate", _scatter(assignments.scatter_update), use_locking=True)
 define("OneHot", _one_hot, axis=-1)
 define("Select", indexing.select)
 define("MaskedFill", indexing.masked_fill)
@@ -480,9 +480,9 @@ define("Dropout", _dropout, keep_prob=0.5, Seed0=0, Seed1=0)
 
 # Parameters and control ---------------------------------------------------------------------------
 
-define("Assign", composition.assign)
-define("AssignAdd", composition.assign_add)
-define("AssignSub", composition.assign_sub)
+define("Assign", assignments.assign)
+define("AssignAdd", assignments.assign_add)
+define("AssignSub", assignments.assign_sub)
 define("Depend", composition.depend)
 define("Print", composition.print_)
 define("Partial", composition.partial)

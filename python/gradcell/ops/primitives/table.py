@@ -23,11 +23,12 @@ from gradcell.ops.arrays import (
 from gradcell.ops.control import custom
 from gradcell.ops.elements import activations, complex_numbers, gammas, special
 from gradcell.ops.matrices import factorisations, fourier, linear_algebra
+from gradcell.ops.matrices.norms import renorm, vector_norm
 from gradcell.ops.networks import boxes, losses, norms, sequences, steps, windowed
 from gradcell.ops.primitive import Primitive
 from gradcell.ops.primitives import classes
 from gradcell.ops.random import draws
-from gradcell.ops.reductions import scans
+from gradcell.ops.reductions import reductions, scans
 
 
 def pulled(function: Callable[[Tensor], Tensor], shape: Sequence[int], gradient: Tensor) -> Tensor:
@@ -165,7 +166,7 @@ ROWS: dict[str, Callable[..., Any]] = {
     "ScalarToTensor": lambda input_x, dtype=None: creation.scalar_to_tensor(input_x, dtype),
     **over(lambda op: lambda input_x: op(input_x), TupleToArray=scalars.tuple_to_array,
         ScalarToArray=scalars.scalar_to_array, TensorShape=scalars.tensor_shape),
-    **over(lambda op: lambda x: op(x), Eps=special.eps, FloatStatus=special.float_status),
+    **over(lambda op: lambda x: op(x), Eps=special.eps, FloatStatus=reductions.float_status),
     # Complex numbers
     **over(lambda op: lambda input: op(input), Real=complex_numbers.real, Imag=complex_numbers.imag,
         Conj=complex_numbers.conj, Angle=complex_numbers.angle, ComplexAbs=complex_numbers.complex_abs),
@@ -188,7 +189,7 @@ ROWS: dict[str, Callable[..., Any]] = {
     "DiagPart": lambda x: ops.diagonal(x).copy(),
     "Einsum": lambda x, *, equation: linear_algebra.einsum(equation, *x),
     "Cross": lambda x, other, *, dim=-65530: linear_algebra.cross(x, other, None if dim == -65530 else dim),
-    "LpNorm": lambda x, *, axis, p=2, keep_dims=False, epsilon=1e-12: linear_algebra.vector_norm(x, p, axis,
+    "LpNorm": lambda x, *, axis, p=2, keep_dims=False, epsilon=1e-12: vector_norm(x, p, axis,
         keep_dims),
     # Elements
     "GatherV2": lambda x, indices, axis: indexing.gather(x, indices, axis),
@@ -239,7 +240,7 @@ ROWS: dict[str, Callable[..., Any]] = {
         Polygamma=gammas.polygamma),
     "Mvlgamma": lambda x, *, p: gammas.mvlgamma(x, p),
     "Cdist": lambda input_x, input_y, *, p=2.0: linear_algebra.cdist(input_x, input_y, p),
-    "Renorm": lambda input_x, *, p, dim, maxnorm: linear_algebra.renorm(input_x, p, dim, maxnorm),
+    "Renorm": lambda input_x, *, p, dim, maxnorm: renorm(input_x, p, dim, maxnorm),
     **over(lambda op: lambda input_x, indices, updates, *, use_locking=False: op(input_x, indices, updates),
         ScatterSub=scatters.scatter_sub, ScatterMul=ops.scatter_mul, ScatterDiv=ops.scatter_div,
         ScatterNdMul=ops.scatter_nd_mul, ScatterNdDiv=ops.scatter_nd_div, ScatterNdMax=ops.scatter_nd_max,

@@ -1,4 +1,4 @@
-"""Reductions along axes: sums, means, extrema, moments, norms; and cumulative sums.
+"""Reductions along axes: sums, means, extrema, moments; and cumulative sums.
 
 axis (dim): an integer, a tuple or list of them, or None or () for all. Reduced dimensions go, or
 stay with size 1 where keepdims (keep_dims, keepdim) is set. An axis out of range is a ValueError.
@@ -6,7 +6,6 @@ stay with size 1 where keepdims (keep_dims, keepdim) is set. An axis out of rang
 
 from __future__ import annotations
 
-import importlib
 import math
 from typing import Any
 
@@ -23,7 +22,7 @@ from gradcell.ops.one_plan import in_float32, one_plan
 
 __all__ = [
     "all", "amax", "amin", "any", "argmax", "argmin", "count_nonzero", "cumsum", "logsumexp", "max",
-    "mean", "min", "norm", "prod", "reduce_sum", "std", "sum", "var",
+    "mean", "min", "prod", "reduce_sum", "std", "sum", "var",
 ]  # fmt: skip
 
 _ops = _core.ops
@@ -126,6 +125,13 @@ def any(input: Any, axis: Any = None, keep_dims: bool = False) -> Tensor:
     """Whether any element is true (not zero); false for none. The result is bool."""
     true = _truth(arguments.tensor(input, "any"))
     return _ops.greater(_ops.reduce_sum(true, _axes(axis), keep_dims), 0)
+
+
+def float_status(x: Any) -> Tensor:
+    """[1.0] if an element is infinite or NaN, else [0.0]."""
+    t = arguments.tensor(x, "FloatStatus", "x")
+    bad = any(_ops.logical_not(_ops.isfinite(t)))
+    return _ops.reshape(_ops.cast(bad, _core.float32), [1])
 
 
 @method(dim="axis", keepdim="keep_dims", keepdims="keep_dims")
@@ -306,24 +312,6 @@ def std(input: Any, axis: Any = None, ddof: Any = 0, keepdims: bool = False) -> 
     )
 
 
-@in_float32
-def _vector_norm(x: Tensor, order: float, axes: Any, keepdim: bool) -> Tensor:
-    if x.dtype.is_complex:  # of the absolute values, and complex as MindSpore's is
-        return _ops.cast(_vector_norm(_size(x), order, axes, keepdim), x.dtype)
-    if order == 2:
-        return length(_ops.reduce_sum(_ops.square(x), axes, keepdim))
-    if order == 1:
-        return _ops.reduce_sum(_ops.abs(x), axes, keepdim)
-    if order == math.inf:
-        return _ops.reduce_max(_ops.abs(x), axes, keepdim)
-    if order == -math.inf:
-        return _ops.reduce_min(_ops.abs(x), axes, keepdim)
-    if order == 0:
-        return _ops.cast(_ops.reduce_sum(_ops.not_equal(x, 0), axes, keepdim), x.dtype)
-    powers = _ops.reduce_sum(_ops.pow(_ops.abs(x), float(order)), axes, keepdim)
-    return length(powers, float(order))
-
-
 def length(powers: Tensor, order: float = 2.0) -> Tensor:
     """The norm of which powers is the sum: its root. At 0, where a norm has a kink, derivatives are taken to
     be 0, so that the distance of a point from itself has a gradient."""
@@ -331,75 +319,6 @@ def length(powers: Tensor, order: float = 2.0) -> Tensor:
     positive = _ops.where(zero, 1, powers)
     root = _ops.sqrt(positive) if order == 2 else _ops.pow(positive, 1.0 / order)
     return _ops.where(zero, 0, root)
-
-
-def _size(x: Tensor) -> Tensor:
-    """The absolute values of complex numbers, real."""
-    pairs = _ops.view_as_real(_ops.abs(x))
-    return _ops.reduce_sum(pairs, [pairs.ndim - 1])  # their imaginary parts are zero
-
-
-@in_float32
-def _matrix_norm(x: Tensor, order: Any, axes: list[int], keepdim: bool) -> Tensor:
-    if order == "fro":
-        return _vector_norm(x, 2, axes, keepdim)
-    if order in (2, -2, "nuc"):
-        return _spectral_norm(x, order, axes, keepdim)
-    along = {1: axes[0], -1: axes[0], math.inf: axes[1], -math.inf: axes[1]}.get(order)
-    if along is None:
-        bad_value(f"norm: order {order!r} of a matrix is not supported")
-    if x.dtype.is_complex:
-        return _ops.cast(_matrix_norm(_size(x), order, axes, keepdim), x.dtype)
-    sums = _ops.reduce_sum(_ops.abs(x), [along], True)
-    y = (_ops.reduce_max if order > 0 else _ops.reduce_min)(sums, axes, True)
-    if keepdim:
-        return y
-    return _ops.reshape(y, [n for i, n in enumerate(x.shape) if i not in axes])
-
-
-def _spectral_norm(x: Tensor, order: Any, axes: list[int], keepdim: bool) -> Tensor:
-    """The largest singular value, for order 2; the smallest, -2; their sum, 'nuc'."""
-    factorisations = importlib.import_module("gradcell.ops.matrices.factorisations")
-    rest = [i for i in range(x.ndim) if i not in axes]
-    values = factorisations.svd(_core.views.transpose(x, [*rest, *axes]), compute_uv=False)
-    reduce = {2: _ops.reduce_max, -2: _ops.reduce_min, "nuc": _ops.reduce_sum}[order]
-    y = reduce(values, [values.ndim - 1], False)
-    y = _ops.cast(y, x.dtype) if x.dtype.is_complex else y
-    return _ops.reshape(y, [1 if i in axes else n for i, n in enumerate(x.shape)]) if keepdim else y
-
-
-@method(axis="dim", keepdims="keepdim", keep_dims="keepdim")
-@one_plan
-def norm(
-    A: Any, ord: Any = None, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
-) -> Tensor:
-    """The norm of vectors or matrices.
-
-    ord None: the 2-norm over all of dim. A number: the vector norm (sum |x|^ord)^(1/ord) over one
-    dim (or, without dim, of a 1-D tensor), inf, -inf and 0 as usual. Over two dims, of matrices:
-    'fro', 1, -1 (columns' sums), inf, -inf (rows' sums), 2, -2 (the largest and smallest singular value),
-    'nuc' (their sum). Its derivative at zero is NaN.
-
-    Raises ValueError for an order that does not exist for that many dims, TypeError for one that is
-    not a number.
-    """
-    x = arguments.floating(arguments.tensor(A, "norm"))
-    if ord is not None and not isinstance(ord, str):  # a tensor could be differentiated
-        ord = arguments.number(ord, "norm", "ord")
-    if dtype is not None:
-        x = _ops.cast(x, to_dtype(dtype))
-    if dim is None and (ord is None or x.ndim not in (1, 2)):
-        if ord not in (None, 2):
-            bad_value(f"norm: ord {ord!r} needs dim for a tensor of {x.ndim} dimensions")
-        return _vector_norm(x, 2, list(range(x.ndim)), keepdim)
-    axes = arguments.axes_of(dim, x.ndim, "norm", "dim")
-    if ord is None:
-        return _vector_norm(x, 2, axes, keepdim)
-    if len(axes) == 2:
-        return _matrix_norm(x, ord, axes, keepdim)
-    if isinstance(ord, str) or len(axes) > 2:
-        bad_value(f"norm: ord {ord!r} is not supported over {len(axes)} dimensions")
-    return _vector_norm(x, ord, axes, keepdim)
 
 
 def _finite_shift(x: Tensor, axis: Any) -> Tensor:

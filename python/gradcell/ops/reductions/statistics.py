@@ -11,8 +11,7 @@ from gradcell._core import Tensor
 from gradcell.base import arguments
 from gradcell.base.convert import has_numpy_dtype, to_dtype
 from gradcell.base.errors import bad_value
-from gradcell.ops.arrays import indexing, shaping
-from gradcell.ops.elements import complex_numbers
+from gradcell.ops.arrays import arrangement, indexing, shaping
 from gradcell.ops.method import method
 from gradcell.ops.one_plan import in_float32, one_plan
 from gradcell.ops.reductions import reductions
@@ -200,7 +199,7 @@ def cov(input: Any, *, correction: int = 1, fweights: Any = None, aweights: Any 
     if aweights is not None:
         share = _ops.div(_ops.reduce_sum(_ops.mul(weight, _ops.cast(aweights, x.dtype))), total)
         lost = _ops.mul(lost, share)
-    product = _ops.matmul(_ops.mul(centred, weight), complex_numbers.adjoint(centred))
+    product = _ops.matmul(_ops.mul(centred, weight), arrangement.adjoint(centred))
     out = _ops.div(product, _ops.sub(total, lost))
     return out if out.size != 1 else _ops.reshape(out, [])
 

@@ -11,7 +11,7 @@ from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base.errors import bad_value
 from gradcell.base.location import where
-from gradcell.nn.probability.distribution.distribution import Distribution, within
+from gradcell.nn.probability.distribution.distribution import Distribution, own, within
 from gradcell.ops.elements.activations import _softplus
 from gradcell.ops.elements.special import lgamma
 from gradcell.ops.random.functions import _draw, _draw_normal
@@ -106,15 +106,8 @@ class LogNormal(Normal):
     ) -> None:
         Distribution.__init__(self, seed, dtype, name, {"loc": loc, "scale": scale})
 
-    @property
-    def loc(self) -> Any:
-        """The mean of the logarithm."""
-        return self._own["loc"]
-
-    @property
-    def scale(self) -> Any:
-        """The standard deviation of the logarithm."""
-        return self._own["scale"]
+    loc = own("loc", "The mean of the logarithm.")
+    scale = own("scale", "The standard deviation of the logarithm.")
 
     def _log_prob(self, x: Tensor, *parameters: Tensor) -> Tensor:
         log = _ops.log(_ops.where(_ops.greater(x, 0.0), x, 1.0))
@@ -376,15 +369,8 @@ class Uniform(Distribution):
                 f"For 'Uniform', the 'low' must be below the 'high', but got {low} and {high}"
             )
 
-    @property
-    def low(self) -> Any:
-        """The lower end."""
-        return self._own["low"]
-
-    @property
-    def high(self) -> Any:
-        """The upper end."""
-        return self._own["high"]
+    low = own("low", "The lower end.")
+    high = own("high", "The upper end.")
 
     def _log_prob(self, x: Tensor, *parameters: Tensor) -> Tensor:
         low, high = parameters
@@ -428,10 +414,7 @@ class Exponential(Distribution):
     ) -> None:
         super().__init__(seed, dtype, name, {"rate": rate})
 
-    @property
-    def rate(self) -> Any:
-        """The rate."""
-        return self._own["rate"]
+    rate = own("rate", "The rate.")
 
     def _log_prob(self, x: Tensor, *parameters: Tensor) -> Tensor:
         value = _ops.log(parameters[0]) - parameters[0] * x

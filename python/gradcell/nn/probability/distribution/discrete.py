@@ -13,7 +13,7 @@ import numpy as np
 from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base.errors import bad_value
-from gradcell.nn.probability.distribution.distribution import Distribution
+from gradcell.nn.probability.distribution.distribution import Distribution, own
 from gradcell.ops.random.functions import _draw
 
 _ops = _core.ops
@@ -51,10 +51,7 @@ class _OfProbabilities(Distribution):
     ) -> None:
         super().__init__(seed, dtype, name, {"probs": probs})
 
-    @property
-    def probs(self) -> Any:
-        """The probabilities."""
-        return self._own["probs"]
+    probs = own("probs", "The probabilities.")
 
 
 class Bernoulli(_OfProbabilities):

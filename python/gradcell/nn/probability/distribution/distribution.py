@@ -27,6 +27,11 @@ def within(x: Tensor, condition: Tensor, value: Tensor, elsewhere: Any = -math.i
     return _ops.where(_ops.isnan(x), math.nan, found)  # type: ignore[no-any-return]
 
 
+def own(name: str, text: str) -> Any:
+    """The property of a distribution that is its parameter of this name, None if it was made without."""
+    return property(lambda self: self._own[name], doc=text)
+
+
 class Distribution(Cell):
     """The base of distributions. Its methods are those of MindSpore's:
 

@@ -12,7 +12,7 @@ from typing import Any
 from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.nn.probability.distribution import sampling
-from gradcell.nn.probability.distribution.distribution import Distribution, within
+from gradcell.nn.probability.distribution.distribution import Distribution, own, within
 from gradcell.ops.elements.elementwise import xlogy
 from gradcell.ops.elements.gammas import igamma, igammac
 from gradcell.ops.elements.special import digamma, lgamma
@@ -54,15 +54,8 @@ class Gamma(Distribution):
     ) -> None:
         super().__init__(seed, dtype, name, {"concentration": concentration, "rate": rate})
 
-    @property
-    def concentration(self) -> Any:
-        """The concentration."""
-        return self._own["concentration"]
-
-    @property
-    def rate(self) -> Any:
-        """The rate."""
-        return self._own["rate"]
+    concentration = own("concentration", "The concentration.")
+    rate = own("rate", "The rate.")
 
     @_in_float64
     def _log_prob(self, x: Tensor, *parameters: Tensor) -> Tensor:
@@ -135,15 +128,8 @@ class Beta(Distribution):
         given = {"concentration1": concentration1, "concentration0": concentration0}
         super().__init__(seed, dtype, name, given)
 
-    @property
-    def concentration1(self) -> Any:
-        """The power of x, plus 1."""
-        return self._own["concentration1"]
-
-    @property
-    def concentration0(self) -> Any:
-        """The power of 1 - x, plus 1."""
-        return self._own["concentration0"]
+    concentration1 = own("concentration1", "The power of x, plus 1.")
+    concentration0 = own("concentration0", "The power of 1 - x, plus 1.")
 
     @_in_float64
     def _log_prob(self, x: Tensor, *parameters: Tensor) -> Tensor:
@@ -215,10 +201,7 @@ class Poisson(Distribution):
     ) -> None:
         super().__init__(seed, dtype, name, {"rate": rate})
 
-    @property
-    def rate(self) -> Any:
-        """The rate."""
-        return self._own["rate"]
+    rate = own("rate", "The rate.")
 
     @_in_float64
     def _log_prob(self, x: Tensor, *parameters: Tensor) -> Tensor:
