@@ -65,17 +65,19 @@ def process(fake_cuda: pathlib.Path, tmp_path: pathlib.Path) -> Process:
     return Process(fake_cuda, tmp_path)
 
 
-@pytest.fixture(autouse=True)
-def settings_of_datasets() -> Iterator[None]:
+def settings_of_datasets() -> dict[str, Any]:
+    kept = (str, int, float, dict, list, types.NoneType)
+    return {k: v for k, v in vars(config).items() if k[:2] != "__" and isinstance(v, kept)}
+
+
+@pytest.hookimpl(hookwrapper=True)  # and no fixture, which takes longer than many a test
+def pytest_runtest_call() -> Iterator[None]:
     """What a test or a document's program sets for the whole process goes back to what it was."""
-
-    def settings() -> dict[str, Any]:
-        kept = (str, int, float, dict, list, types.NoneType)
-        return {k: v for k, v in vars(config).items() if k[:2] != "__" and isinstance(v, kept)}
-
-    before = {k: v.copy() if isinstance(v, (dict, list)) else v for k, v in settings().items()}
+    before = {
+        k: v.copy() if isinstance(v, (dict, list)) else v for k, v in settings_of_datasets().items()
+    }
     yield
-    for name, now in settings().items():
+    for name, now in settings_of_datasets().items():
         if isinstance(now, (dict, list)):
             now.clear()
             now.update(before[name]) if isinstance(now, dict) else now.extend(before[name])

@@ -80,6 +80,7 @@ def little_endian(dtype: _core.DType) -> np.dtype:
     return np.dtype(dtype.numpy_code).newbyteorder("<")
 
 
+@functools.cache  # NumPy puts the name of a dtype together each time
 def dtype_of_numpy(dtype: np.dtype) -> _core.DType:
     """gradcell's dtype for a NumPy one. Raises TypeError where there is none."""
     found = _BY_NUMPY_NAME.get(dtype.newbyteorder("=").name)

@@ -32,26 +32,31 @@ def choices(count: int) -> Iterator[tuple[bool, ...]]:
     yield from (c for c in itertools.product((True, False), repeat=count) if any(c))
 
 
-def looped(
-    run: Callable[..., Any],
-    examples: Sequence[Sequence[np.ndarray]],
-    differ: Sequence[bool],
-    count: int,
-) -> list[np.ndarray]:
-    """The outputs of `run` for each of the examples, stacked."""
-    rows = []
-    for i in range(count):
-        out = run(*(x[i] if d else x[0] for x, d in zip(examples, differ, strict=True)))
-        rows.append([np.asarray(getattr(y, "asnumpy", lambda y=y: y)()) for y in outputs(out)])
-    return [np.stack(column) for column in zip(*rows, strict=True)]
+class Loop:
+    """A function of one example after the other: each choice of examples, one for each operand, once."""
+
+    def __init__(self, run: Callable[..., Any], examples: Sequence[Sequence[np.ndarray]]) -> None:
+        self.run, self.examples = run, examples
+        self.known: dict[tuple[int, ...], list[np.ndarray]] = {}
+
+    def of(self, *chosen: int) -> list[np.ndarray]:
+        if chosen not in self.known:
+            out = self.run(*(x[i] for x, i in zip(self.examples, chosen, strict=True)))
+            self.known[chosen] = [
+                np.asarray(getattr(y, "asnumpy", lambda y=y: y)()) for y in outputs(out)
+            ]
+        return self.known[chosen]
+
+    def over(self, rows: Sequence[Sequence[int]]) -> list[np.ndarray]:
+        """The outputs for each of the rows, stacked."""
+        return [np.stack(column) for column in zip(*(self.of(*r) for r in rows), strict=True)]
 
 
-def check_all_choices(
-    run: Callable[..., Any], examples: list[list[np.ndarray]], loop: Callable[..., Any]
-) -> None:
+def check_all_choices(run: Callable[..., Any], loop: Loop) -> None:
     """Every choice of operands, each with other axes for them and for the outputs."""
+    examples = loop.examples
     for turn, differ in enumerate(choices(len(examples))):
-        expected = looped(loop, examples, differ, EXAMPLES)
+        expected = loop.over([[i if d else 0 for d in differ] for i in range(EXAMPLES)])
         in_axes: list[int | None] = []
         operands = []
         for k, (x, d) in enumerate(zip(examples, differ, strict=True)):
@@ -69,12 +74,10 @@ def check_all_choices(
             close(got, np.moveaxis(want, 0, place))
 
 
-def check_every_axis(
-    run: Callable[..., Any], examples: list[list[np.ndarray]], loop: Callable[..., Any]
-) -> None:
+def check_every_axis(run: Callable[..., Any], loop: Loop) -> None:
     """All operands differ: each axis of the operand with most, the others counted from the end."""
-    everything = [True] * len(examples)
-    expected = looped(loop, examples, everything, EXAMPLES)
+    examples = loop.examples
+    expected = loop.over([[i] * len(examples) for i in range(EXAMPLES)])
     for step in range(max(x[0].ndim for x in examples) + 1):
         axes = [min(step, x[0].ndim) for x in examples]
         operands = [Tensor(np.stack(x[:EXAMPLES], a)) for x, a in zip(examples, axes, strict=True)]
@@ -83,30 +86,23 @@ def check_every_axis(
             close(got, want)
 
 
-def check_nested(
-    run: Callable[..., Any], examples: list[list[np.ndarray]], loop: Callable[..., Any]
-) -> None:
+def check_nested(run: Callable[..., Any], loop: Loop) -> None:
     """vmap of vmap: the first operand differs in both, the others in one of them each."""
+    examples = loop.examples
     inner = [True] + [k % 2 == 0 for k in range(1, len(examples))]
     outer = [True] + [k % 2 == 1 for k in range(1, len(examples))]
-    operands = []
-    for x, i, o in zip(examples, inner, outer, strict=True):
-        grid = [
-            [x[a * EXAMPLES + b if o and i else a if o else b if i else 0] for b in range(EXAMPLES)]
-            for a in range(OUTER)
+
+    def chosen(a: int, b: int) -> list[int]:
+        return [
+            a * EXAMPLES + b if o and i else a if o else b if i else 0
+            for i, o in zip(inner, outer, strict=True)
         ]
-        full = np.stack([np.stack(row) for row in grid])
-        operands.append(full)
-    expected = [
-        np.stack(column)
-        for column in zip(
-            *(
-                looped(loop, [x[a] for x in operands], inner_or(inner), EXAMPLES)
-                for a in range(OUTER)
-            ),
-            strict=True,
-        )
+
+    grid = [[chosen(a, b) for b in range(EXAMPLES)] for a in range(OUTER)]
+    operands = [
+        np.stack([np.stack([x[c[k]] for c in row]) for row in grid]) for k, x in enumerate(examples)
     ]
+    expected = [np.stack(column) for column in zip(*map(loop.over, grid), strict=True)]
     given = [
         x if i and o else x[:, 0] if o else x[0] for x, i, o in zip(operands, inner, outer, strict=True)
     ]  # fmt: skip
@@ -117,17 +113,13 @@ def check_nested(
         close(got, want)
 
 
-def inner_or(inner: Sequence[bool]) -> list[bool]:
-    """(every operand has been laid out for each example)"""
-    return [True] * len(inner)
-
-
 def check_row(
     run: Callable[..., Any], examples: list[list[np.ndarray]], loop: Callable[..., Any]
 ) -> None:
-    check_all_choices(run, examples, loop)
-    check_every_axis(run, examples, loop)
-    check_nested(run, examples, loop)
+    each = Loop(loop, examples)
+    check_all_choices(run, each)
+    check_every_axis(run, each)
+    check_nested(run, each)
 
 
 # Every op -------------------------------------------------------------------------------------------
@@ -146,10 +138,8 @@ def test_elementwise(row: Row, mode: int) -> None:
 
 @pytest.mark.parametrize("row", BATCH_ROWS, ids=lambda row: f"{row.op}-{row.label}")
 def test_structured(row: BatchRow, mode: int) -> None:
-    def one(*xs: np.ndarray) -> Any:
-        return gc.jit(row.run)(*map(Tensor, xs))
-
-    check_row(row.run, row.examples(OUTER * EXAMPLES), one)
+    one = gc.jit(row.run)
+    check_row(row.run, row.examples(OUTER * EXAMPLES), lambda *xs: one(*map(Tensor, xs)))
 
 
 MAPPED_CASES = [case for case in CASES if case.shapes]
@@ -160,7 +150,7 @@ def test_users_ops(case: Case, mode: int) -> None:
     """By the names and in the forms that users call, against NumPy."""
     operands = [case.operands(seed) for seed in range(EXAMPLES)]
     examples = [list(x) for x in zip(*operands, strict=True)]
-    check_all_choices(case.run, examples, case.reference)
+    check_all_choices(case.run, Loop(case.reference, examples))
 
 
 DIFFERENTIABLE = [case for case in MAPPED_CASES if case.order > 0 and "big" not in case.label]

@@ -525,9 +525,11 @@ class Nvrtc:
         compile. Quick: hardly optimised, where this NVRTC has a way to do that."""
         quickly = [b"--Ofast-compile=max"] if quick and self.version >= (12, 8) else []
         code, log = self._compile(source, arch, quickly)
-        # With what each kernel uses comes a line without a name.
-        said = re.sub(r"^(ptxas info .*| +\d+ bytes stack frame.*)\n", "", log, flags=re.M)
-        assert not said.strip("\0\n "), said[:2000]
+        usage = (
+            r"^(ptxas +(info|\.) .*| +\d+ bytes stack frame.*)\n"  # of each kernel, where asked for
+        )
+        said = re.sub(usage, "", log, flags=re.M).strip("\0\n ")
+        assert not said, said[:2000]
         return code
 
     def usage(self, source: str, arch: str) -> dict[str, Usage]:
