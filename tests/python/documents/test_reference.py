@@ -183,6 +183,19 @@ def test_an_argument_without_an_explanation_is_found() -> None:
     assert pages.unexplained(entry) == ["unheard_of"]
 
 
+def test_a_section_says_itself_what_the_name_does(grouped: dict[str, list[names.Entry]]) -> None:
+    """Not "As softmax." only, which sends the reader to another page."""
+    texts = {
+        entry.name: docstrings.parsed(entry.value.__doc__ or "", []).about
+        for entries in grouped.values()
+        for entry in entries
+        if not names.constant(entry.value)
+    }
+    assert not [
+        name for name, about in texts.items() if about and re.match(r"As \w+[,;.]", about[0])
+    ]
+
+
 def test_signatures_show_values_as_one_writes_them(made: dict[str, str]) -> None:
     signatures = "".join(
         call for page in made.values() for call in re.findall(r"```python\n(.*?)```", page, re.S)
