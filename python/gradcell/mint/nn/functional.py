@@ -325,7 +325,7 @@ def upsample(
     input: Any, size: Any = None, scale_factor: Any = None, mode: str = "nearest",
     align_corners: bool | None = None,
 ) -> Tensor:  # fmt: skip
-    """A signal, image or volume of another size: interpolate under another name."""
+    """A signal, image or volume of another size. Arguments are those of interpolate."""
     return interpolate(input, size, scale_factor, mode, align_corners)
 
 
