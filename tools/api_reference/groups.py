@@ -194,14 +194,23 @@ GROUPS = (
     ),
     Group(
         "Networks", "losses", "Losses",
-        "What training minimises, as layers and as functions.",
-        """@nn.losses @nn.margins @ops.networks.losses @ops.networks.margins @ops.networks.ctc""",
+        "What training minimises, as layers.",
+        "@nn.losses @nn.margins",
     ),
     Group(
-        "Training", "optimisers", "Optimisers and schedules",
-        "Steps by gradients, and learning rates that change with the step.",
-        """@nn.optim* @nn.learning_rate_schedule @nn.dynamic_lr
-        @boost*""",
+        "Networks", "loss-functions", "Losses as functions",
+        "What training minimises, as functions of outputs and labels.",
+        "@ops.networks.losses @ops.networks.margins @ops.networks.ctc",
+    ),
+    Group(
+        "Training", "optimisers", "Optimisers",
+        "Steps by gradients.",
+        "@nn.optim* @boost*",
+    ),
+    Group(
+        "Training", "schedules", "Learning rate schedules",
+        "Learning rates that change with the step: as functions of the step, and as lists.",
+        "@nn.learning_rate_schedule @nn.dynamic_lr",
     ),
     Group(
         "Training", "solvers", "Solvers",
@@ -249,7 +258,12 @@ GROUPS = (
     Group(
         "Data", "vision", "Transforms of pictures",
         "What `map` does with each picture.",
-        "@dataset.vision*",
+        "dataset.vision.[!R]* dataset.vision.R[!a]*",
+    ),
+    Group(
+        "Data", "random-vision", "Random transforms of pictures",
+        "Changes drawn anew for each picture, so that a network sees more than the data contains.",
+        "dataset.vision.Ra*",
     ),
     Group(
         "Data", "data-settings", "Settings of pipelines",

@@ -372,12 +372,12 @@ def diag(input: Any, diagonal: Any = 0) -> Tensor:
 
 
 def clone(input: Any) -> Any:
-    """clone: input.copy()."""
+    """A copy of a tensor, through which derivatives pass."""
     return input.copy()
 
 
 def item(input: Any) -> Any:
-    """item: input.item()."""
+    """The value of a tensor of one element, as a Python number."""
     return input.item()
 
 

@@ -344,8 +344,8 @@ class SSBFGS(BFGS):
 
 
 class SSBroyden(BFGS):
-    """As SSBFGS, with an update of Broyden's family between BFGS and DFP, or beyond, that is chosen
-    at each step from the matrix (J. F. Urban, P. Stefanou, J. A. Pons, J. Comput. Phys. 523, 2025).
+    """SSBFGS with an update of Broyden's family between BFGS and DFP, or beyond, that is chosen at each
+    step from the matrix (J. F. Urban, P. Stefanou, J. A. Pons, J. Comput. Phys. 523, 2025).
     """
 
     _name, _update = "SSBroyden", "ssbroyden"

@@ -301,7 +301,7 @@ def sigmoid_(input: Any) -> Tensor:
 
 
 def elu_(input: Any, alpha: Any = 1.0) -> Tensor:
-    """As elu, written to input, which is returned.
+    """x where it is positive, and alpha (exp(x) - 1) elsewhere, written to input, which is returned.
 
     alpha: what negative numbers tend to, with the sign changed.
     """
@@ -309,7 +309,7 @@ def elu_(input: Any, alpha: Any = 1.0) -> Tensor:
 
 
 def hardtanh_(input: Any, min_val: Any = -1, max_val: Any = 1) -> Tensor:
-    """As hardtanh, written to input, which is returned.
+    """x between min_val and max_val, written to input, which is returned.
 
     min_val, max_val: the ends of the interval.
     """
@@ -317,7 +317,7 @@ def hardtanh_(input: Any, min_val: Any = -1, max_val: Any = 1) -> Tensor:
 
 
 def threshold_(input: Any, threshold: Any, value: Any) -> Tensor:
-    """As threshold, written to input, which is returned."""
+    """x where it exceeds threshold, and value elsewhere, written to input, which is returned."""
     return written(input, ops.threshold(input, threshold, value), True, "threshold_")
 
 
@@ -325,7 +325,7 @@ def upsample(
     input: Any, size: Any = None, scale_factor: Any = None, mode: str = "nearest",
     align_corners: bool | None = None,
 ) -> Tensor:  # fmt: skip
-    """As interpolate."""
+    """A signal, image or volume of another size. Arguments are those of interpolate."""
     return interpolate(input, size, scale_factor, mode, align_corners)
 
 

@@ -33,7 +33,7 @@ def decayed_momentum_step(
     weight_decay: Any, loss_scale: Any, variable: Any, accumulation: Any, learning_rate: Any,
     gradient: Any, momentum: Any,
 ) -> Tensor:  # fmt: skip
-    """momentum_step with the gradient times loss_scale, and weight_decay times the variable added."""
+    """A step of ApplyMomentum, with the gradient times loss_scale plus weight_decay times the variable."""
     g = _ops.add(_ops.mul(gradient, loss_scale), _ops.mul(variable, weight_decay))
     return momentum_step(
         variable, accumulation, learning_rate, g, momentum, use_nesterov=False, use_locking=False,

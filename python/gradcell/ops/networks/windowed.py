@@ -173,7 +173,9 @@ def max_pool3d(
     x: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
     ceil_mode: bool = False, return_indices: bool = False,
 ) -> Any:  # fmt: skip
-    """As max_pool2d, over three dimensions."""
+    """The largest elements of windows over the last three dimensions of (N, C, ...); with
+    return_indices also their places in those dimensions flattened, int64. stride None: the kernel's
+    size. ceil_mode: also windows that stick out."""
     return _max_pool3d(x, kernel_size, stride, padding, dilation, return_indices, ceil_mode)
 
 
