@@ -43,7 +43,7 @@ class OneSum : ScoreTiles<T> {
   void run() {
     const int64_t m = lanes_[0].rows, n = others_[0].rows;
     const int64_t tiles = blocks(m), per_head = m * n * (widths_ + size_ + 16);
-    const int64_t packed = n * (widths_ + size_);
+    const int64_t packed = n * (widths_ + size_) + blocks(n);
     if (heads_ >= 4 * max_threads() || per_head < kParallelWork) {
       for_each(heads_, per_head * heads_, [&](int head, int) {
         T* const to = this->template scratch<0>(packed);
@@ -60,15 +60,22 @@ class OneSum : ScoreTiles<T> {
   }
 
  private:
-  /// Block b of what the lanes meet, as products read it.
+  /// Block b of what the lanes meet, as products read it; behind all blocks, how far from 0 each
+  /// is.
   void pack_block(int64_t head, int64_t b, T* packed) {
     const Range r{b * kBlock, std::min(kBlock, others_[0].rows - b * kBlock)};
-    T* to = packed + r.first * (widths_ + size_);
+    T* const begin = packed + r.first * (widths_ + size_);
+    T* to = begin;
     for (const Operand& o : others_) {
       this->pack(o, head, r, false, by_keys_ && &o == &others_[0], to);
       to += r.count * o.width;
     }
     if (size_ > 0) this->pack(c_, head, r, true, false, to);
+    if (watched_) reach(packed)[b] = farthest(begin, r.count * (widths_ + size_));
+  }
+  template <class P>
+  P* reach(P* packed) const {
+    return packed + others_[0].rows * (widths_ + size_);
   }
 
   void lane_block(int64_t head, int64_t block, const T* packed) const {
@@ -115,10 +122,7 @@ class OneSum : ScoreTiles<T> {
         const int64_t of_rows = by_keys_ ? others.count : lanes.count;
         if (most < 0 && watched_)  // the lanes lie one behind the other
           most = this->farthest_lane(x[0], widths_, R, lanes.count);
-        if (!watched_ || (this->calm(most,
-                                     farthest(packed + others.first * (widths_ + size_),
-                                              others.count * (widths_ + size_)),
-                                     widest_) &&
+        if (!watched_ || (this->calm(most, reach(packed)[b], widest_) &&
                           (!shift || farthest(shift, of_rows) <= std::numeric_limits<T>::max()) &&
                           ((!known_ && std::isinf(fill_)) ||
                            this->weighs_nothing(known_ ? by.log_sum : top, of_rows))))

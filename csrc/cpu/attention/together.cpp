@@ -44,7 +44,7 @@ class Sums : ScoreTiles<T> {
     const int64_t per_head = queries_ * keys_ * (packed_ + spread_ + 16);
     if (heads_ >= kParts || per_head < kParallelWork) {
       for_each(heads_, per_head * heads_, [&](int head, int) {
-        T* const packed = this->template scratch<0>(queries_ * packed_);
+        T* const packed = this->template scratch<0>(queries_ * packed_ + blocks(queries_));
         for (int64_t b = 0; b < blocks(queries_); ++b) pack_block(head, b, packed);
         T* const sums = this->template scratch<1>(queries_ * by_query_ * parts_);
         for (int64_t p = 0; p < parts_; ++p) part(head, p, packed, sums);
@@ -53,7 +53,7 @@ class Sums : ScoreTiles<T> {
       return;
     }
     for (int64_t head = 0; head < heads_; ++head) {
-      T* const packed = this->template scratch<0>(queries_ * packed_);
+      T* const packed = this->template scratch<0>(queries_ * packed_ + blocks(queries_));
       for_each(blocks(queries_), per_head, [&](int b, int) { pack_block(head, b, packed); });
       T* const sums = this->template scratch<1>(queries_ * by_query_ * parts_);
       for_each(parts_, per_head, [&](int p, int) { part(head, p, packed, sums); });
@@ -109,10 +109,12 @@ class Sums : ScoreTiles<T> {
     return {b * kBlock, std::min(kBlock, queries_ - b * kBlock)};
   }
 
-  /// Block b of queries and what belongs to them, as products read it.
+  /// Block b of queries and what belongs to them, as products read it; behind all blocks, how far
+  /// from 0 each is.
   void pack_block(int64_t head, int64_t b, T* packed) {
     const Range r = query_block(b);
-    T* to = packed + r.first * packed_;
+    T* const begin = packed + r.first * packed_;
+    T* to = begin;
     auto pack = [&](const Operand& o, bool across, bool scaled) {
       this->pack(o, head, r, across, scaled, to);
       to += r.count * o.width;
@@ -121,6 +123,11 @@ class Sums : ScoreTiles<T> {
     for (const Pair& p : pairs_) pack(p.of_queries, false, false);
     for (const Result& s : results_)
       if (s.of_keys) pack(s.c, true, false);
+    if (watched_) reach(packed)[b] = farthest(begin, r.count * packed_);
+  }
+  template <class P>
+  P* reach(P* packed) const {
+    return packed + queries_ * packed_;
   }
 
   /// Where part p adds up what belongs to queries: a matrix [queries][features] for each result.
@@ -225,7 +232,7 @@ class Sums : ScoreTiles<T> {
       }
       if (what == Seen::None && most < 0) most = this->farthest_lane(k, spread_, R, lanes.count);
       if (what == Seen::None && still && this->weighs_nothing(by.log_sum, q.count) &&
-          this->calm(most, farthest(packed + q.first * packed_, q.count * packed_), widest_))
+          this->calm(most, reach(packed)[b], widest_))
         continue;
       const auto count = static_cast<int>(q.count);
       const auto tile_size = static_cast<size_t>(q.count * R);
