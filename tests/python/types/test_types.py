@@ -8,9 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -39,74 +37,34 @@ def environment() -> dict[str, str]:
     return {**os.environ, **({} if installed else {"MYPYPATH": str(package())})}
 
 
-def misspelt() -> str:
-    head = (
-        "import gradcell as gc, gradcell.scipy.linalg, gradcell.nn.probability.distribution\n"
-        "import gradcell.cuda, gradcell.mindrecord, gradcell.runtime, gradcell.numpy as gnp\n"
-        "from gradcell import amp, boost, common, communication, dataset, parallel, train\n"
-        "from gradcell import mint, nn, ops\n"
-    )
-    head += "x = gc.Tensor([1.0])\n"
-    return head + "".join(f"print({name})\n" for name in MISSPELT)
-
-
-def every_name() -> str:
-    import gradcell
-
-    names = sorted(n for n in gradcell.__all__ if n not in ("print_",))
-    return "".join(f"from gradcell import {n} as {n}_\n" for n in names)
-
-
-@pytest.fixture(scope="module")
-def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder of the programs that are looked at."""
-    folder = tmp_path_factory.mktemp("programs")
-    shutil.copy(PROGRAM, folder / "user_program.py")
-    (folder / "misspelt.py").write_text(misspelt())
-    (folder / "names.py").write_text(every_name())
-    return folder
-
-
-@pytest.fixture(scope="module")
-def mypy(programs: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], str]:
-    """What mypy says of a program. What it knows of the package is kept from one program to the next."""
+def mypy(program: Path, cache: Path) -> str:
     pytest.importorskip("mypy")
-    cache = tmp_path_factory.mktemp("mypy")
-
-    def said(program: str) -> str:
-        done = subprocess.run(
-            [sys.executable, "-m", "mypy", "--strict", "--follow-imports=silent", "--config-file=",
-             f"--cache-dir={cache}", program],
-            capture_output=True, text=True, cwd=programs, env=environment(),
-        )  # fmt: skip
-        return done.stdout + done.stderr
-
-    return said
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", "--strict", "--follow-imports=silent", "--config-file=",
+         f"--cache-dir={cache}", str(program)],
+        capture_output=True, text=True, cwd=cache, env=environment(),
+    )  # fmt: skip
+    return done.stdout + done.stderr
 
 
 @pytest.fixture(scope="module")
-def pyright(programs: Path) -> Callable[[str], list[dict[str, Any]]]:
-    """What pyright says of a program, from one run over all."""
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What mypy knows of the package from one program to the next."""
+    return tmp_path_factory.mktemp("mypy")
+
+
+def pyright(program: Path, tmp_path: Path) -> list[dict[str, object]]:
     found = shutil.which("pyright")
     if found is None:
         pytest.skip("no pyright")
-    settings = {
-        "include": ["user_program.py", "misspelt.py"],
-        "extraPaths": [str(package())],
-        "typeCheckingMode": "standard",
-    }
-    (programs / "pyrightconfig.json").write_text(json.dumps(settings))
+    shutil.copy(program, tmp_path)
+    settings = {"extraPaths": [str(package())], "typeCheckingMode": "standard"}
+    (tmp_path / "pyrightconfig.json").write_text(json.dumps(settings))
     done = subprocess.run(
         [found, "--pythonpath", sys.executable, "--outputjson"],
-        capture_output=True, text=True, cwd=programs,
+        capture_output=True, text=True, cwd=tmp_path,
     )  # fmt: skip
-    report = json.loads(done.stdout)
-    assert report["summary"]["filesAnalyzed"] == 2
-
-    def said(program: str) -> list[dict[str, Any]]:
-        return [d for d in report["generalDiagnostics"] if Path(d["file"]).name == program]
-
-    return said
+    return list(json.loads(done.stdout)["generalDiagnostics"])
 
 
 def expected() -> dict[int, str]:
@@ -122,43 +80,63 @@ def short(text: str) -> str:
     return re.sub(r"\b(?:\w+\.)+(\w+)", r"\1", text)
 
 
-def test_mypy_knows_what_each_expression_is(mypy: Callable[[str], str]) -> None:
-    text = mypy("user_program.py")
+def test_mypy_knows_what_each_expression_is(cache: Path) -> None:
+    text = mypy(PROGRAM, cache)
     assert "error" not in text, text
     found = re.findall(r'py:(\d+): note: Revealed type is "(.*)"', text)
     assert {int(line): short(kind) for line, kind in found} == expected()
     assert len(found) >= 40
 
 
-def test_pyright_knows_what_each_expression_is(
-    pyright: Callable[[str], list[dict[str, Any]]],
-) -> None:
-    said = pyright("user_program.py")
+def test_pyright_knows_what_each_expression_is(tmp_path: Path) -> None:
+    said = pyright(PROGRAM, tmp_path)
     assert not [d for d in said if d["severity"] == "error"]
     found = {
-        d["range"]["start"]["line"] + 1: re.findall('is "(.*)"$', d["message"])[0] for d in said
+        d["range"]["start"]["line"] + 1: re.findall('is "(.*)"$', str(d["message"]))[0]  # type: ignore[index]
+        for d in said
     }
     assert found == expected()
 
 
-def test_a_misspelt_name_is_an_error_to_mypy(mypy: Callable[[str], str]) -> None:
-    text = mypy("misspelt.py")
+def misspelt(tmp_path: Path) -> Path:
+    head = (
+        "import gradcell as gc, gradcell.scipy.linalg, gradcell.nn.probability.distribution\n"
+        "import gradcell.cuda, gradcell.mindrecord, gradcell.runtime, gradcell.numpy as gnp\n"
+        "from gradcell import amp, boost, common, communication, dataset, parallel, train\n"
+        "from gradcell import mint, nn, ops\n"
+    )
+    head += "x = gc.Tensor([1.0])\n"
+    program = tmp_path / "misspelt.py"
+    program.write_text(head + "".join(f"print({name})\n" for name in MISSPELT))
+    return program
+
+
+def test_a_misspelt_name_is_an_error_to_mypy(tmp_path: Path, cache: Path) -> None:
+    text = mypy(misspelt(tmp_path), cache)
     lines = {int(n) for n in re.findall(r"misspelt\.py:(\d+): error", text)}
     assert lines == set(range(6, 6 + len(MISSPELT))), text
 
 
-def test_a_misspelt_name_is_an_error_to_pyright(
-    pyright: Callable[[str], list[dict[str, Any]]],
-) -> None:
-    said = pyright("misspelt.py")
-    lines = {d["range"]["start"]["line"] + 1 for d in said if d["severity"] == "error"}
+def test_a_misspelt_name_is_an_error_to_pyright(tmp_path: Path) -> None:
+    (tmp_path / "project").mkdir()
+    said = pyright(misspelt(tmp_path), tmp_path / "project")
+    lines = {
+        d["range"]["start"]["line"] + 1
+        for d in said
+        if d["severity"] == "error"  # type: ignore[index]
+    }
     assert lines == set(range(6, 6 + len(MISSPELT))), said
 
 
 def test_every_name_of_the_package_is_exported_for_strict_checks(
-    mypy: Callable[[str], str],
+    tmp_path: Path, cache: Path
 ) -> None:
-    text = mypy("names.py")
+    import gradcell
+
+    program = tmp_path / "names.py"
+    names = sorted(n for n in gradcell.__all__ if n not in ("print_",))
+    program.write_text("".join(f"from gradcell import {n} as {n}_\n" for n in names))
+    text = mypy(program, cache)
     assert "error" not in text, text
 
 
