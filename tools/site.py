@@ -92,12 +92,13 @@ PRIME = re.compile(
 MINUS = re.compile(r"(<mo[^>]*>&#x00028;</mo>)<mo>(&#x02212;)</mo>")  # a sign, not a difference
 CELL = re.compile(r"<td[^>]*>.*?</td>", re.S)
 CODE = re.compile(r"(?<=<code>)[^<]*(?=</code>)")
+HEADING = re.compile(r'(?<=">)\w+(?:\.\w+)+(?=<a class="headerlink")')  # the name of a section
 NAME = re.compile(r'<span class="n">([^<]*)</span>')  # coloured as code without a span is
 PICTURE = re.compile(r'<img [^>]*src="([^"]+)"[^>]*/?>')
 
 
 def breakable(code: re.Match[str]) -> str:
-    """Names and paths in a table may go on in the next line, behind their marks."""
+    """Names and paths in a table or heading may go on in the next line, behind their marks."""
     return re.sub(r"(?<=\w[/._(=])(?=\w)", "<wbr>", code[0])
 
 
@@ -105,7 +106,7 @@ def on_page_content(content: str, page: Any, config: Any, files: Any) -> str:
     """Pictures lead to themselves, at full size, and code in tables can break; names in code have no span
     of their own, which saves a tenth of a page; formulas become MathML, which needs no script."""
     content = CELL.sub(lambda cell: CODE.sub(breakable, cell[0]), content)
-    content = NAME.sub(r"\1", content)
+    content = HEADING.sub(breakable, NAME.sub(r"\1", content))
     content = PICTURE.sub(r'<a class="picture" href="\1">\g<0></a>', content)
     if "arithmatex" not in content:
         return content
