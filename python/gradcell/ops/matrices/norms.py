@@ -83,7 +83,8 @@ def norm(
     ord None: the 2-norm over all of dim. A number: the vector norm (sum |x|^ord)^(1/ord) over one
     dim (or, without dim, of a 1-D tensor), inf, -inf and 0 as usual. Over two dims, of matrices:
     'fro', 1, -1 (columns' sums), inf, -inf (rows' sums), 2, -2 (the largest and smallest singular value),
-    'nuc' (their sum). Its derivative at zero is NaN.
+    'nuc' (their sum). At zero, where a norm has no derivative, 0 is taken for it; for 2, -2 and 'nuc' of
+    matrices a subgradient.
 
     Raises ValueError for an order that does not exist for that many dims, TypeError for one that is
     not a number.
