@@ -107,6 +107,7 @@ from gradcell.ops.reductions.scans import cummin as cummin
 from gradcell.ops.reductions.scans import cumprod as cumprod
 from gradcell.ops.reductions.reductions import cumsum as cumsum
 from gradcell.ops.control.custom import custom_info_register as custom_info_register
+from gradcell.ops.networks.boxes import deformable_conv2d as deformable_conv2d
 from gradcell.ops.elements.special import deg2rad as deg2rad
 from gradcell.ops.control.composition import depend as depend
 from gradcell.ops.networks.boxes import depth_to_space as depth_to_space
