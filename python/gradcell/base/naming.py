@@ -10,6 +10,8 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import Any
 
+from gradcell.base.location import where
+
 #: Names by which MindSpore's layers, and those here, know the same input.
 _INPUTS = [
     set(names.split())
@@ -33,6 +35,21 @@ def other_names(construct: Callable[..., Any]) -> dict[str, str]:
         if name in group
         for other in group - {*own}
     }
+
+
+def by_own_names(construct: Callable[..., Any], given: dict[str, Any]) -> dict[str, Any]:
+    """Keyword arguments by the names of the construct. Raises TypeError for an input that is given twice."""
+    names = other_names(construct)
+    found: dict[str, Any] = {}
+    for name, value in given.items():
+        own = names.get(name, name)
+        if own in found:
+            first = next(n for n in given if names.get(n, n) == own)
+            raise TypeError(
+                f"{where()}construct() got the same input twice, as {first!r} and as {name!r}: give one"
+            )
+        found[own] = value
+    return found
 
 
 def with_names(function: Any, names: str) -> Any:

@@ -14,7 +14,7 @@ from gradcell.base import structure, tree
 from gradcell.base.convert import to_dtype
 from gradcell.base.errors import bad_key, bad_type, bad_value
 from gradcell.base.location import where
-from gradcell.base.naming import other_names
+from gradcell.base.naming import by_own_names
 from gradcell.base.signposts import SignatureOfInit, check_arguments, instead
 from gradcell.common.recompute import recompute
 from gradcell.compilation.compiled import cache_for, run
@@ -494,8 +494,7 @@ class Cell(GraphMode):
             if own.get("_declared") is not None:
                 self._check_inputs(args)
             if kwargs:
-                names = other_names(type(self).construct)
-                kwargs = {names.get(k, k): v for k, v in kwargs.items()}
+                kwargs = by_own_names(type(self).construct, kwargs)
             if not _core.in_trace():
                 cache = cache_for(self, "construct") if context.graph_mode() else None
                 return run(self._run, args, kwargs, cache)

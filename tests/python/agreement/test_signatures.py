@@ -107,6 +107,15 @@ def test_inputs_by_name(cell: nn.Cell, inputs: dict[str, Tensor]) -> None:
     assert (named.asnumpy() == placed.asnumpy()).all()
 
 
+def test_one_input_by_two_names() -> None:
+    with pytest.raises(TypeError, match="'labels' and as 'target'"):
+        nn.MSELoss()(X, labels=X, target=X)
+    with pytest.raises(TypeError, match="'input' and as 'x'"):
+        nn.Tanh()(input=X, x=X)
+    with pytest.raises(TypeError, match="'x'"):
+        nn.Tanh()(X, input=X)
+
+
 def test_inputs_of_the_programs_own_layers_have_one_name() -> None:
     class Own(nn.Cell):
         def construct(self, x: Tensor) -> Tensor:
