@@ -28,7 +28,7 @@ HEAD = '''"""Types of the compiled core. Written by tools/make_stubs.py; do not 
 
 import builtins
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 
@@ -100,9 +100,6 @@ def plain(text: str) -> str:
 def from_docstring(name: str, member: Any, static: bool = False) -> str:
     """The stub of a pybind11 function, which `member` may wrap."""
     text = (member.__doc__ or "").strip()
-    overloads = re.findall(rf"^\d+\. ({re.escape(name)}\(.*\) -> .*)", text, re.M)
-    if overloads:
-        return "\n".join("@overload\n" + from_signature(name, s, static) for s in overloads)
     return from_signature(name, text.split("\n")[0], static)
 
 

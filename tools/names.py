@@ -182,6 +182,7 @@ They return no numbers: nn no_init_parameters rearrange_inputs
 Whole programs compare them in both modes (`test_mindspore_programs.py`): mindspore Symbol enable_dynamic
 Whole programs compare them in both modes (`test_mindspore_programs.py`): Tensor const_arg set_const_arg
 Whole programs compare them in both modes (`test_mindspore_programs.py`): nn.Cell get_scope
+Whole programs compare them in both modes (`test_mindspore_programs.py`): ops AdamNoUpdateParam
 """
 
 #: What a message of MindSpore comes to, by the first pattern that fits.

@@ -4,7 +4,8 @@ python tools/signatures.py list     in an environment with MindSpore: its signat
 python tools/signatures.py          in one with gradcell: what differs
 
 A line of the golden file is one way to call a name that gradcell has: `ops.transpose(input, dims)`. Functions
-of several forms have several lines; those that only show `*args` have what their documentation lists.
+of several forms have several lines; those that only show `*args` have what their documentation lists. What is
+called once it is made has a line for that too: `nn.LSTM.construct(x, hx=None)`, `ops.Sin.__call__(input)`.
 """
 
 from __future__ import annotations
@@ -31,7 +32,9 @@ _DOCUMENTED = re.compile(
 
 def documented(name: str, text: str) -> list[str]:
     """The forms of a function that its documentation lists."""
-    found = [form for called, form in _DOCUMENTED.findall(text or "") if called == name]
+    found = [
+        form for called, form in _DOCUMENTED.findall(text or "") if called in (name, f"{name}_ext")
+    ]
     return [re.sub(r"(\*\w+), \*(?=,)", r"\1", form) for form in found]
 
 
@@ -40,35 +43,72 @@ def shown(signature: inspect.Signature) -> str:
     return signatures_of.text(signature)
 
 
-def inner(function: Any) -> Any:
-    """What a decorator without a signature of its own wraps."""
+def inner(function: Any, name: str) -> Any:
+    """The function of this name that decorators without signatures of their own wrap, one in another."""
+    if getattr(getattr(function, "__code__", None), "co_name", "") == name:
+        return function
     for cell in getattr(function, "__closure__", None) or ():
-        if inspect.isfunction(cell.cell_contents) and cell.cell_contents.__name__ == "__init__":
-            return cell.cell_contents
-    return function
+        if inspect.isfunction(cell.cell_contents):
+            found = inner(cell.cell_contents, name)
+            if found is not None:
+                return found
+    return None
+
+
+def hidden(signature: inspect.Signature) -> bool:
+    """Whether it names no parameter."""
+    stars = {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}
+    return {p.kind for p in signature.parameters.values()} <= stars
+
+
+def constructor(cls: type) -> inspect.Signature | None:
+    """How a class is made; None if only Python or Cell says. One of `*args` passes them to its base."""
+    for base in cls.__mro__:
+        init = vars(base).get("__init__")
+        if init is None:
+            continue
+        if base.__name__ == "Cell" or base is object:
+            return None
+        signature = signatures_of.bare(inspect.signature(inner(init, "__init__") or init))
+        if not hidden(signature) or (base is cls and not signature.parameters):
+            own = [p for n, p in signature.parameters.items() if n != "mode" or base is cls]
+            return signature.replace(parameters=own)
+    return None
 
 
 def forms(space: str, name: str, value: Any) -> list[str]:
     """How a name is called in MindSpore."""
     if isinstance(value, type):
-        init = inner(value.__init__)
-        if init is not value.__init__:
-            return [shown(signatures_of.bare(inspect.signature(init)))]
-        if init.__qualname__ in ("Cell.__init__", "object.__init__"):
+        if value.__init__.__qualname__ in ("Cell.__init__", "object.__init__"):
             return [] if name == "Cell" else ["()"]
+        if value.__module__.startswith("mindspore") and inspect.isfunction(value.__init__):
+            signature = constructor(value)
+            if signature is not None:
+                return [shown(signature)]
     listed = documented(name, value.__doc__)
     try:
         signature = inspect.signature(value)
+        within = inner(value, name)
+        if hidden(signature) and within is not None:
+            signature = inspect.signature(within)
     except (TypeError, ValueError):
         return listed
-    if {p.kind for p in signature.parameters.values()} <= {
-        inspect.Parameter.VAR_POSITIONAL,
-        inspect.Parameter.VAR_KEYWORD,
-    } and listed:
+    if hidden(signature) and signature.parameters and listed:
         return listed
     if isinstance(names.owner("mindspore", space), type) and inspect.isfunction(value):
         signature = signatures_of.bare(signature)
     return [shown(signature)]
+
+
+def calls_of(cls: type) -> Iterator[str]:
+    """How an object of the class is called: a cell by its construct, a primitive by its inputs."""
+    import mindspore as ms
+
+    if issubclass(cls, ms.nn.Cell) and cls.construct is not ms.nn.Cell.construct:
+        within = inner(cls.construct, "construct") or cls.construct
+        yield f".construct{shown(signatures_of.bare(inspect.signature(within)))}"
+    if issubclass(cls, ms.ops.Primitive) and "__call__" in vars(cls):
+        yield f".__call__{shown(signatures_of.bare(inspect.signature(cls.__call__)))}"
 
 
 def calls() -> Iterator[str]:
@@ -83,6 +123,8 @@ def calls() -> Iterator[str]:
             if callable(value):
                 for form in dict.fromkeys(forms(space, name, value)):
                     yield f"{space}.{name}{form}"
+            if isinstance(value, type):
+                yield from (f"{space}.{name}{call}" for call in calls_of(value))
 
 
 def main() -> None:

@@ -2,7 +2,7 @@
 
 import builtins
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 
@@ -29,10 +29,15 @@ class DType:
     def dtype(self) -> np.dtype[Any]: ...
 
 class Tensor(TensorRows):
-    @overload
-    def __init__(self, input_data: Any, dtype: Any = None) -> None: ...
-    @overload
-    def __init__(self, *, shape: Any, dtype: Any, init: Any = None) -> None: ...
+    def __init__(
+        self,
+        input_data: Any = ...,
+        dtype: Any = ...,
+        shape: Any = ...,
+        init: Any = ...,
+        const_arg: builtins.bool = ...,
+        device: str | None = ...,
+    ) -> None: ...
     @property
     def shape(self) -> tuple[builtins.int, ...]: ...
     @property

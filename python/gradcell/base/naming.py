@@ -1,10 +1,55 @@
-"""Functions with other names of their parameters: the same code, called by MindSpore's keywords."""
+"""Functions with other names of their parameters: the same code, called by MindSpore's keywords; and what
+else the inputs of layers are called."""
 
 from __future__ import annotations
 
+import functools
+import inspect
 import re
+from collections.abc import Callable
 from types import FunctionType
 from typing import Any
+
+from gradcell.base.location import where
+
+#: Names by which MindSpore's layers, and those here, know the same input.
+_INPUTS = [
+    set(names.split())
+    for names in (
+        "x input input_x input_data", "logits input", "labels label target", "gradients grads",
+        "logits_x1 input1", "logits_x2 input2", "loss_scale _",
+    )
+]  # fmt: skip
+
+
+@functools.cache
+def other_names(construct: Callable[..., Any]) -> dict[str, str]:
+    """Keywords that the construct of a layer of this package takes besides its own: {another name: its}."""
+    if not str(getattr(construct, "__module__", "")).startswith("gradcell."):
+        return {}
+    own = inspect.signature(construct).parameters
+    return {
+        other: name
+        for name in own
+        for group in _INPUTS
+        if name in group
+        for other in group - {*own}
+    }
+
+
+def by_own_names(construct: Callable[..., Any], given: dict[str, Any]) -> dict[str, Any]:
+    """Keyword arguments by the names of the construct. Raises TypeError for an input that is given twice."""
+    names = other_names(construct)
+    found: dict[str, Any] = {}
+    for name, value in given.items():
+        own = names.get(name, name)
+        if own in found:
+            first = next(n for n in given if names.get(n, n) == own)
+            raise TypeError(
+                f"{where()}construct() got the same input twice, as {first!r} and as {name!r}: give one"
+            )
+        found[own] = value
+    return found
 
 
 def with_names(function: Any, names: str) -> Any:

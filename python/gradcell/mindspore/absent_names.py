@@ -25,7 +25,10 @@ _REFUSED: tuple[tuple[str, str], ...] = (
         ops._grad_experimental.grad_base: bprop_getters bprops get_bprop_fn taylor_fprop_getters
         ops._grad_experimental.grad_base: taylor_fprops get_taylor_fprop_fn"""),
     ("nn.GRU, nn.LSTM and nn.RNN compute it", """
-        ops.operations._rl_inner_ops: GRUV2 LSTMV2 CudnnGRU"""),
+        ops.operations._rl_inner_ops: GRUV2 LSTMV2 CudnnGRU
+        ops: LSTM
+        ops.operations: LSTM"""),
+    ("a GeneratorDataset of json.loads of its files' lines gives the rows", "dataset: CLUEDataset"),
     ("ops do not take sparse tensors", """
         ops.operations.sparse_ops: SparseAdd SparseConcat SparseReorder SparseSlice
         ops.operations.sparse_ops: SparseSoftmax SparseTensorDenseAdd SparseTensorDenseMatmul"""),
@@ -71,6 +74,13 @@ _REFUSED: tuple[tuple[str, str], ...] = (
         train.serialization: _get_merged_param_data restore_group_info_list
         train.node_strategy_pb2: ParallelStrategyMap"""),
     ("checkpoints are read by load_checkpoint, whose result is a dict", "train.serialization: Checkpoint"),
+    ("a function in map or filter can print the rows that it gets", """
+        dataset.debug: DebugHook PrintDataHook PrintMetaDataHook"""),
+    ("a pipeline is a program, which is kept as its text", "dataset: serialize deserialize"),
+    ("FileWriter writes MindRecord files of any rows", """
+        mindrecord: Cifar10ToMR Cifar100ToMR CsvToMR ImageNetToMR MnistToMR TFRecordToMR"""),
+    ("transforms of sounds are functions of arrays that a program brings along", """
+        dataset.audio: BassBiquad"""),
     ("Profiler and gradcell.profiler say what steps take", """
         profiler: AicoreMetrics DynamicProfilerMonitor ProfilerActivity ProfilerLevel _ExperimentalConfig
         profiler: schedule tensorboard_trace_handler

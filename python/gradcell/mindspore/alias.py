@@ -85,6 +85,7 @@ _MODULES = """
     dataset.text: dataset.text.transforms dataset.text.utils
     dataset.transforms: dataset.transforms.c_transforms dataset.transforms.py_transforms
     dataset.transforms: dataset.transforms.transforms
+    mindspore.checkparam: dataset.transforms.validators
     dataset.vision: dataset.vision.c_transforms dataset.vision.py_transforms
     dataset.vision: dataset.vision.transforms dataset.vision.utils
     dataset.vision.as_functions: dataset.vision.py_transforms_util
@@ -109,6 +110,7 @@ _FOREIGN = """
     common.api: _no_grad=common.no_grad._no_grad
     nn.layer.activation: Tensor=Tensor
     nn.basic: ClipByNorm=nn.ClipByNorm
+    nn.convolution: _check_input_3d=mindspore.checkparam.check_input_3d
     nn.probability.distribution: exp_generic=ops.exp log_generic=ops.log
     nn.probability.distribution: log1p_generic=ops.log1p broadcast_to=Tensor.expand_as
     ops: Tensor=Tensor
@@ -125,6 +127,7 @@ _FOREIGN = """
     ops.operations: constexpr=common.api.constexpr
     train.model: ParallelMode=context.ParallelMode context=context
     train.serialization: context=context Validator=mindspore.checkparam
+    train.serialization: tensor_to_ms_type=mindspore.checkparam.DTYPES
     train.callback: context=context
     train._utils: _make_directory=train.callback.backup._make_directory
     dataset: context=context ds=dataset

@@ -13,12 +13,21 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from gradcell import dtype
 from gradcell.base.errors import bad_type, bad_value
 from gradcell.base.location import where
 
 EQ, NE, LT, LE, GT, GE = 1, 2, 3, 4, 5, 6
 INC_NEITHER, INC_LEFT, INC_RIGHT, INC_BOTH = 7, 8, 9, 10
 IN, NOT_IN = 11, 12
+
+#: Dtypes by the names that checkpoints have for them.
+DTYPES = {
+    name: getattr(dtype, name.lower() if name != "Bool" else "bool_")
+    for name in """
+        Bool Int8 Int16 Int32 Int64 UInt8 UInt16 UInt32 UInt64 Float16 Float32 Float64 BFloat16
+    """.split()
+}
 
 _RELATIONS: dict[int, tuple[str, Callable[[Any, Any], bool]]] = {
     EQ: ("==", operator.eq), NE: ("!=", operator.ne), LT: ("<", operator.lt),
@@ -185,6 +194,31 @@ def check_file_name_by_regular(target: Any, reg: Any = None, prim_name: Any = No
     if not isinstance(target, str) or not re.fullmatch(reg or r"[0-9a-zA-Z@\-_.:/\\ ]+", target):
         bad_value(f"{_say(prim_name, 'file name')} is not valid: {target!r}.")
     return target
+
+
+def check_input_3d(input_shape: Any, op_name: Any) -> None:
+    """Raises ValueError unless the shape has three dimensions."""
+    if len(input_shape) != 3:
+        bad_value(
+            f"For '{op_name}', the dimension of input must be 3d, but got {len(input_shape)}."
+        )
+
+
+def check_random_transform_ops(method: Callable[..., Any]) -> Callable[..., Any]:
+    """A decorator of a transform's constructor, which is given a list of functions first.
+
+    It raises TypeError for what is no list of functions, ValueError for an empty one.
+    """
+
+    @functools.wraps(method)
+    def checked(self: Any, transforms: Any, *args: Any, **kwargs: Any) -> Any:
+        if not isinstance(transforms, list) or not all(map(callable, transforms)):
+            bad_type(f"The transforms must be a list of functions, but got {transforms!r}.")
+        if not transforms:
+            bad_value("The list of transforms must not be empty.")
+        return method(self, transforms, *args, **kwargs)
+
+    return checked
 
 
 def args_type_check(*types: Any, **types_by_name: Any) -> Callable[[Any], Any]:

@@ -14,6 +14,7 @@ from gradcell.base import structure, tree
 from gradcell.base.convert import to_dtype
 from gradcell.base.errors import bad_key, bad_type, bad_value
 from gradcell.base.location import where
+from gradcell.base.naming import by_own_names
 from gradcell.base.signposts import SignatureOfInit, check_arguments, instead
 from gradcell.common.recompute import recompute
 from gradcell.compilation.compiled import cache_for, run
@@ -492,6 +493,8 @@ class Cell(GraphMode):
                     self.check_names_and_refresh_name()
             if own.get("_declared") is not None:
                 self._check_inputs(args)
+            if kwargs:
+                kwargs = by_own_names(type(self).construct, kwargs)
             if not _core.in_trace():
                 cache = cache_for(self, "construct") if context.graph_mode() else None
                 return run(self._run, args, kwargs, cache)

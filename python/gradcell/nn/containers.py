@@ -165,13 +165,13 @@ class SequentialCell(_Numbered):
         for cell in args:
             self.append(cell)
 
-    def construct(self, *inputs: Any) -> Any:
-        """The last cell's output."""
+    def construct(self, input_data: Any, *more: Any) -> Any:
+        """The last cell's output; the first one may take several inputs."""
         children = iter(self._cells.values())
         first = next(children, None)
         if first is None:
-            return inputs[0] if len(inputs) == 1 else inputs
-        out = first(*inputs)
+            return (input_data, *more) if more else input_data
+        out = first(input_data, *more)
         for cell in children:
             out = cell(out)
         return out

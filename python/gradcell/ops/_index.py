@@ -50,32 +50,32 @@ MODULES = {
         matrix_exp mv vander vecdot""",
     "networks.attention": "flash_attention_score",
     "networks.boxes": """
-        bounding_box_decode bounding_box_encode check_valid crop_and_resize depth_to_space
-        grid_sample iou pixel_shuffle pixel_unshuffle space_to_depth""",
+        bounding_box_decode bounding_box_encode check_valid crop_and_resize deformable_conv2d
+        depth_to_space grid_sample iou pixel_shuffle pixel_unshuffle space_to_depth""",
     "networks.clipping": "clip_by_global_norm clip_by_norm",
     "networks.windowed": """
         adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d
         adaptive_max_pool2d adaptive_max_pool3d avg_pool1d avg_pool2d avg_pool3d max_pool2d
         max_pool3d max_unpool1d max_unpool2d max_unpool3d""",
     "primitives.table": """
-        Adam AdamWeightDecay AdaptiveAvgPool2D AdaptiveMaxPool2D Angle ApplyAdadelta
-        ApplyAdamWithAmsgrad ApplyAdamWithAmsgradV2 ApplyFtrl ApplyMomentum AvgPool AvgPool3D
-        BatchNorm BesselI0 BesselI0e BesselI1 BesselI1e BesselJ0 BesselJ1 BesselK0 BesselK0e
-        BesselK1 BesselK1e BesselY0 BesselY1 BitwiseAnd BitwiseOr BitwiseXor BoundingBoxDecode
-        BoundingBoxEncode CTCLoss Cbrt Cdist CheckValid Cholesky Complex ComplexAbs Conj Conv2D
-        Conv2DBackpropInput Conv2DTranspose Conv3D Conv3DTranspose CropAndResize Cross CumProd
-        DepthToSpace DiagPart Digamma Dropout2D Dropout3D DropoutDoMask DropoutGenMask DynamicGRUV2
-        DynamicRNN Einsum Eps EqualCount FFTWithSize FlashAttentionScore FloatStatus
-        FusedCastAdamWeightDecay FusedSparseFtrl FusedWeightScaleApplyMomentum GatherV2 Gcd Gelu
-        GenerateEodMaskV2 IOU Igamma Igammac Imag IndexAdd InplaceAdd InplaceSub InplaceUpdate
-        Inverse LRN Lcm Lgamma LogicalXor LpNorm MatrixDeterminant MatrixInverse MatrixSolve MaxPool
-        MaxPool3D MaxPoolWithArgmax MaxUnpool2D MaxUnpool3D MirrorPad Multinomial Mvlgamma NLLLoss
-        NMSWithMask NPUAllocFloatStatus NPUClearFloatStatus NPUGetFloatStatus Pack Polar Polygamma
-        PsROIPooling Pull Push ROIAlign RandomCategorical RandomChoiceWithMask RandomShuffle
-        Randperm Real Renorm ResizeBilinear ResizeBilinearV2 ResizeNearestNeighbor
-        ResizeNearestNeighborV2 ReverseSequence STFT ScalarCast ScalarToArray ScalarToTensor
-        ScatterDiv ScatterMax ScatterMin ScatterMul ScatterNdAdd ScatterNdDiv ScatterNdMax
-        ScatterNdMin ScatterNdMul ScatterNdSub ScatterNdUpdate ScatterSub SpaceToDepth
+        Adam AdamNoUpdateParam AdamWeightDecay AdaptiveAvgPool2D AdaptiveMaxPool2D Angle
+        ApplyAdadelta ApplyAdamWithAmsgrad ApplyAdamWithAmsgradV2 ApplyFtrl ApplyMomentum AvgPool
+        AvgPool3D BatchNorm BesselI0 BesselI0e BesselI1 BesselI1e BesselJ0 BesselJ1 BesselK0
+        BesselK0e BesselK1 BesselK1e BesselY0 BesselY1 BitwiseAnd BitwiseOr BitwiseXor
+        BoundingBoxDecode BoundingBoxEncode CTCLoss Cbrt Cdist CheckValid Cholesky Complex
+        ComplexAbs Conj Conv2D Conv2DBackpropInput Conv2DTranspose Conv3D Conv3DTranspose
+        CropAndResize Cross CumProd DepthToSpace DiagPart Digamma Dropout2D Dropout3D DropoutDoMask
+        DropoutGenMask DynamicGRUV2 DynamicRNN Einsum Eps EqualCount FFTWithSize FlashAttentionScore
+        FloatStatus FusedCastAdamWeightDecay FusedSparseFtrl FusedWeightScaleApplyMomentum GatherV2
+        Gcd Gelu GenerateEodMaskV2 IOU Igamma Igammac Imag IndexAdd InplaceAdd InplaceSub
+        InplaceUpdate Inverse LRN Lcm Lgamma LogicalXor LpNorm MatrixDeterminant MatrixInverse
+        MatrixSolve MaxPool MaxPool3D MaxPoolWithArgmax MaxUnpool2D MaxUnpool3D MirrorPad
+        Multinomial Mvlgamma NLLLoss NMSWithMask NPUAllocFloatStatus NPUClearFloatStatus
+        NPUGetFloatStatus Pack Polar Polygamma PsROIPooling Pull Push ROIAlign RandomCategorical
+        RandomChoiceWithMask RandomShuffle Randperm Real Renorm ResizeBilinear ResizeBilinearV2
+        ResizeNearestNeighbor ResizeNearestNeighborV2 ReverseSequence STFT ScalarCast ScalarToArray
+        ScalarToTensor ScatterDiv ScatterMax ScatterMin ScatterMul ScatterNdAdd ScatterNdDiv
+        ScatterNdMax ScatterNdMin ScatterNdMul ScatterNdSub ScatterNdUpdate ScatterSub SpaceToDepth
         SparseApplyFtrl Svd TensorScatterDiv TensorScatterMax TensorScatterMin TensorScatterMul
         TensorScatterSub TensorShape TruncateDiv TruncateMod TupleToArray Unique Unpack
         UnsortedSegmentMax UnsortedSegmentMin UnsortedSegmentSum Xdivy Zeta""",

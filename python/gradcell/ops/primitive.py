@@ -11,16 +11,18 @@ from gradcell.base.errors import bad_type
 
 #: MindSpore's names of inputs, where they are not those of the op's function.
 _INPUTS = {
-    "ArgMaxWithValue": "input", "ArgMinWithValue": "input", "Argmax": "input_x",
+    "AdaptiveMaxPool2D": "input", "ArgMaxWithValue": "input", "ArgMinWithValue": "input", "Argmax": "input_x",
     "BCEWithLogitsLoss": "input target weight posWeight", "BiasAdd": "input_x bias",
     "BinaryCrossEntropy": "input target weight", "BroadcastTo": "input", "Cast": "input_x dtype",
-    "CumSum": "input axis", "Fill": "dtype dims x", "Flatten": "input_x", "FloorMod": "x y",
-    "GeLU": "input", "Identity": "input_x", "LayerNorm": "input_x gamma beta",
+    "Cdist": "x1 x2", "Cholesky": "input_x", "Cross": "input other", "CumSum": "input axis",
+    "Fill": "dtype dims x", "Flatten": "input_x", "FloorMod": "x y",
+    "Gcd": "input other", "GeLU": "input", "Identity": "input_x", "LayerNorm": "input_x gamma beta",
     "LinSpace": "start stop num", "LogicalAnd": "x y", "LogicalOr": "x y", "MatMul": "input mat2",
-    "OnesLike": "x", "Pow": "input exponent", "Rank": "x", "RealDiv": "x y",
-    "ReduceAll": "input axis", "ReverseV2": "input", "Roll": "input", "Shape": "x",
+    "MatrixDeterminant": "input", "OnesLike": "x", "Pow": "input exponent", "Rank": "x", "RealDiv": "x y",
+    "ReduceAll": "input axis", "ResizeBilinearV2": "image size", "ResizeNearestNeighborV2": "image size",
+    "ReverseV2": "input", "Roll": "input", "ScalarToTensor": "x dtype", "Shape": "x",
     "Slice": "input begin size", "SmoothL1Loss": "prediction target", "Split": "input_x",
-    "Sqrt": "x", "StridedSlice": "input_x begin end strides",
+    "Sqrt": "x", "StridedSlice": "input_x begin end strides", "Svd": "input",
     "TensorScatterElements": "data indices updates", "Transpose": "input dims", "ZerosLike": "x",
 }  # fmt: skip
 

@@ -26,7 +26,7 @@ class Parameter(ParameterBase):
 
     default_input: its value, anything of which a Tensor can be made. name: a name; with None it
     gets the name of the attribute to which it is assigned. requires_grad: whether
-    trainable_params() lists it.
+    trainable_params() lists it. storage_format, device: accepted for compatibility with MindSpore.
 
     Raises ValueError if the name is not a string, TypeError if requires_grad is not a bool.
     """
@@ -40,7 +40,8 @@ class Parameter(ParameterBase):
         requires_grad: bool = True,
         layerwise_parallel: bool = False,
         parallel_optimizer: bool = True,
-        **unused: Any,
+        storage_format: str = "",
+        device: str | None = None,
     ) -> None:
         if name is not None and not isinstance(name, str):
             bad_value(f"Parameter: the name must be a string, got {name!r}")

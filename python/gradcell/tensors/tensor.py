@@ -4,7 +4,6 @@ one it records."""
 from __future__ import annotations
 
 import copyreg
-import functools
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, SupportsIndex
@@ -46,19 +45,10 @@ def tensor(
     sequences, or tensor(shape=, dtype=, init=), drawn by an initialiser or its name.
 
     const_arg, device: accepted for compatibility with MindSpore; tensors are where the context says. Raises
-    ValueError for both kinds of arguments, or if one of shape, dtype and init is missing; TypeError for
-    anything that a tensor cannot be made of.
+    ValueError for both kinds of arguments, or for a shape or init without dtype; TypeError for anything that
+    a tensor cannot be made of.
     """
-    if input_data is not None:
-        if shape is not None or init is not None:
-            bad_value("tensor: with 'input_data', 'shape' and 'init' must be None")
-        made = Tensor(input_data, None if dtype is None else to_dtype(dtype))
-        return set_const_arg(made, const_arg)
-    if shape is None and init is None:
-        bad_type("tensor: expected 'input_data', or 'shape', 'dtype' and 'init'")
-    if shape is None or dtype is None or init is None:
-        bad_value("tensor: init, dtype and shape must have values at the same time")
-    return Tensor(shape=shape, dtype=dtype, init=init)
+    return Tensor(input_data, dtype, shape, init, const_arg, device)
 
 
 # Values ---------------------------------------------------------------------------------------------
@@ -320,22 +310,37 @@ def _recorded(data: Any) -> bool:
 _construct = Tensor.__init__
 
 
-@functools.wraps(_construct)
-def _made(self: Tensor, *args: Any, **kwargs: Any) -> None:
-    if "const_arg" in kwargs:
-        set_const_arg(self, kwargs.pop("const_arg"))
-    if args and isinstance(args[0], (list, tuple)) and _core.in_trace() and _recorded(args[0]):
+def _made(
+    self: Tensor,
+    input_data: Any = None,
+    dtype: Any = None,
+    shape: Any = None,
+    init: Any = None,
+    const_arg: bool = False,
+    device: str | None = None,
+) -> None:
+    """A tensor of input_data, or one that a shape and a dtype declare, drawn by init if that is given; see
+    gradcell.tensor for the arguments."""
+    if const_arg is not False:
+        set_const_arg(self, const_arg)
+    if input_data is None and dtype is not None:
+        _construct(self, shape=shape, dtype=dtype, init=init)
+        if self.size == 0:
+            self.__dict__["_declared_shape"] = _declared(shape)
+        return
+    if shape is not None or init is not None:
+        bad_value("Tensor: 'shape' and 'init' are given with 'dtype', and without 'input_data'")
+    if isinstance(input_data, (list, tuple)) and _core.in_trace() and _recorded(input_data):
         warnings.warn(
             "Tensor of a list of tensors that are being recorded is a constant, through which no "
             f"derivative goes; ops.stack or ops.concat join them{where()}",
             RuntimeWarning,
             stacklevel=2,
         )
-    _construct(self, *args, **kwargs)
-    if "shape" in kwargs and not args and kwargs.get("input_data") is None and self.size == 0:
-        self.__dict__["_declared_shape"] = _declared(kwargs["shape"])
+    _construct(self, input_data, dtype)
 
 
+_made.__qualname__ = "Tensor"  # as errors and help name it
 Tensor.__init__ = _made  # type: ignore[method-assign]
 Tensor.const_arg = False  # type: ignore[attr-defined]
 

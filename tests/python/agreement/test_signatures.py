@@ -7,7 +7,8 @@ import inspect
 import pytest
 import signatures_of
 
-from gradcell import ops
+import gradcell
+from gradcell import Tensor, mint, nn, ops
 from gradcell.base.naming import with_names
 
 
@@ -41,6 +42,11 @@ def test_most_names_are_looked_at() -> None:
         ("ops.argsort(input, axis=-1, missing=None)", ["no missing (descending)"]),
         ("Tensor.mean(dim=None, keepdim=False)", []),
         ("ops.no_such_op(x)", []),
+        ("nn.MSELoss.construct(logits, labels)", []),
+        ("mint.nn.MSELoss.construct(input, target)", []),
+        ("nn.MSELoss.construct(logits, weight)", ["no weight (labels)", "labels is needed"]),
+        ("ops.MatMul.__call__(input, mat2)", []),
+        ("ops.MatMul.__call__(x, mat2)", ["no x (input)", "input is needed"]),
     ],
 )
 def test_differences_are_found(line: str, found: list[str]) -> None:
@@ -78,3 +84,57 @@ def test_transpose_takes_the_name_of_older_programs() -> None:
     assert ops.transpose(x, input_perm=(1, 0)).shape == ops.transpose(x, dims=(1, 0)).shape
     with pytest.raises(TypeError, match="dims"):
         ops.transpose(x)
+
+
+X = Tensor([[0.5, -1.25], [2.0, 0.75]])
+
+
+@pytest.mark.parametrize(
+    ("cell", "inputs"),
+    [
+        (nn.MSELoss(), {"logits": X, "labels": X * X}),
+        (mint.nn.MSELoss(), {"input": X, "target": X * X}),
+        (nn.MAELoss(), {"logits": X, "label": X * X}),
+        (mint.nn.ELU(), {"input": X}),
+        (mint.nn.ReflectionPad1d(1), {"input": X}),
+        (nn.SequentialCell(nn.Tanh()), {"input_data": X}),
+        (ops.Round(), {"input": X, "decimals": 1}),
+        (ops.Gcd(), {"input": Tensor([4, 6]), "other": Tensor([6, 9])}),
+    ],
+)
+def test_inputs_by_name(cell: nn.Cell, inputs: dict[str, Tensor]) -> None:
+    named, placed = cell(**inputs), cell(*inputs.values())
+    assert (named.asnumpy() == placed.asnumpy()).all()
+
+
+def test_one_input_by_two_names() -> None:
+    with pytest.raises(TypeError, match="'labels' and as 'target'"):
+        nn.MSELoss()(X, labels=X, target=X)
+    with pytest.raises(TypeError, match="'input' and as 'x'"):
+        nn.Tanh()(input=X, x=X)
+    with pytest.raises(TypeError, match="'x'"):
+        nn.Tanh()(X, input=X)
+
+
+def test_inputs_of_the_programs_own_layers_have_one_name() -> None:
+    class Own(nn.Cell):
+        def construct(self, x: Tensor) -> Tensor:
+            return x
+
+    assert Own()(x=X) is not None
+    with pytest.raises(TypeError, match="input"):
+        Own()(input=X)
+    with pytest.raises(TypeError, match="nonsense"):
+        nn.Tanh()(nonsense=X)
+
+
+def test_a_tensor_takes_what_mindspores_does() -> None:
+    parameters = inspect.signature(gradcell.tensor).parameters
+    assert inspect.signature(Tensor).parameters == parameters
+    assert list(parameters) == "input_data dtype shape init const_arg device".split()
+    assert Tensor(None, gradcell.float16, (2,), "ones").dtype == gradcell.float16
+    assert Tensor([1.0], None, None, None, False, "CPU").shape == (1,)
+    with pytest.raises(ValueError, match="'shape' and 'init'"):
+        Tensor([1.0], gradcell.float32, (1,))
+    with pytest.raises(TypeError, match="nonsense"):
+        Tensor([1.0], nonsense=3)

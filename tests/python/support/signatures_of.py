@@ -99,10 +99,13 @@ def owner(space: str) -> Any:
 @functools.cache
 def ours(space: str, name: str) -> tuple[inspect.Signature, dict[str, str]] | None:
     """How gradcell's name is called, and other spellings of its keywords; None if that cannot be told."""
+    naming = importlib.import_module("gradcell.base.naming")
     where = owner(space)
     value = getattr(where, name, None)
     if value is None or not callable(value):
         return None
+    if isinstance(where, type) and hasattr(where, "add_prim_attr"):
+        return inputs_of(value), {}
     callee = getattr(value, "_callee", lambda: value)()
     try:
         signature = inspect.signature(callee)
@@ -112,7 +115,21 @@ def ours(space: str, name: str) -> tuple[inspect.Signature, dict[str, str]] | No
         inspect.getattr_static(where, name), (classmethod, staticmethod)
     ):
         signature = bare(signature)
-    return signature, getattr(value, "_spellings", {})
+    others = naming.other_names(value) if name == "construct" else {}
+    return signature, getattr(value, "_spellings", others)
+
+
+def inputs_of(call: Any) -> inspect.Signature:
+    """The inputs of a primitive, by MindSpore's names, with the defaults of its function."""
+    held = inspect.getclosurevars(call).nonlocals
+    if "inputs" not in held:
+        return bare(inspect.signature(call))
+    own = inspect.signature(held["function"]).parameters
+    plain = [
+        own[of].replace(name=name, kind=_P.POSITIONAL_OR_KEYWORD)
+        for name, of in held["inputs"].items()
+    ]
+    return inspect.Signature([*plain, *(p for p in own.values() if p.kind is _P.VAR_POSITIONAL)])
 
 
 def _same(a: str, b: str) -> bool:

@@ -109,7 +109,7 @@ def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:
     return trunc(_ops.div(input, other))
 
 
-def round(input: Any, *, decimals: int = 0) -> Tensor:
+def round(input: Any, decimals: int = 0) -> Tensor:
     """Rounds to the nearest multiple of 10^-decimals, and halves to the even one."""
     if decimals == 0:
         return _ops.round(input)
@@ -319,6 +319,7 @@ _PRIMITIVES = {
     "ACos": "acos",
     "TensorAdd": "add",
     "Rint": "round",
+    "Round": "round",
     "Trunc": "trunc",
     "Hypot": "hypot",
     "Xlogy": "xlogy",

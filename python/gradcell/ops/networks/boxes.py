@@ -20,7 +20,8 @@ from gradcell.ops.one_plan import in_float32, one_plan
 
 __all__ = [
     "bounding_box_decode", "bounding_box_encode", "check_valid", "crop_and_resize",
-    "depth_to_space", "grid_sample", "iou", "pixel_shuffle", "pixel_unshuffle", "space_to_depth",
+    "deformable_conv2d", "depth_to_space", "grid_sample", "iou", "pixel_shuffle", "pixel_unshuffle",
+    "space_to_depth",
 ]  # fmt: skip
 
 _ops = _core.ops
@@ -375,6 +376,48 @@ def grid_sample(
         _ops.cast(_ops.concat(weights, 1), dtype),
     )
     return _ops.reshape(out, [n, c, *places.shape[1:3]])
+
+
+@one_plan
+def deformable_conv2d(
+    x: Any, weight: Any, offsets: Any, kernel_size: Any, strides: Any, padding: Any, bias: Any = None,
+    dilations: Any = (1, 1, 1, 1), groups: int = 1, deformable_groups: int = 1, modulated: bool = True,
+) -> Tensor:  # fmt: skip
+    """A convolution whose window takes each pixel from a place of its own (Zhu et al. 2019): x (N, C, H, W),
+    weight (O, C / groups, h, w), bias None or (O,).
+
+    offsets (N, 3 G h w, H', W'): for each of G = deformable_groups groups of channels and each place of the
+    window how far right of it and how far below it the pixel is, and what it is multiplied by.
+    kernel_size: (h, w). strides, dilations: (1, 1, down, right). padding: above, below, left, right.
+    modulated: True. Raises ValueError for other shapes.
+    """
+    owner = "deformable_conv2d"
+    image, move = arguments.of_rank(x, (4,), owner), arguments.of_rank(offsets, (4,), owner)
+    (n, c, h, w), parts = image.shape, deformable_groups
+    (kh, kw), (out_h, out_w) = kernel_size, move.shape[2:]
+    taken = [-(-(h + padding[0] + padding[1] - dilations[2] * (kh - 1)) // strides[2])]
+    taken.append(-(-(w + padding[2] + padding[3] - dilations[3] * (kw - 1)) // strides[3]))
+    shape = [n, 3 * parts * kh * kw, *taken]
+    if list(move.shape) != shape or c % parts or not modulated:
+        bad_value(
+            f"For '{owner}', the 'offsets' must have shape {shape} and be modulated, and {parts} groups "
+            f"divide {c} channels, but got {list(move.shape)}"
+        )
+    right, below, factor = shaping.unbind(
+        _ops.reshape(move, [n, 3, parts, kh, kw, out_h, out_w]), 1
+    )
+    rows = np.add.outer(np.arange(kh) * dilations[2], np.arange(out_h) * strides[2] - padding[0])
+    columns = np.add.outer(np.arange(kw) * dilations[3], np.arange(out_w) * strides[3] - padding[2])
+    at = [_ops.add(right, Tensor(columns.astype(np.float32)[:, None])),
+          _ops.add(below, Tensor(rows.astype(np.float32)[:, None, :, None]))]  # fmt: skip
+    at = [_ops.div(_ops.add(_ops.mul(v, 2.0), 1.0 - s), s) for v, s in zip(at, (w, h), strict=True)]
+    grid = _ops.reshape(shaping.stack(at, -1), [n * parts, kh * kw, out_h * out_w, 2])
+    pixels = grid_sample(_ops.reshape(image, [n * parts, c // parts, h, w]), grid)
+    pixels = _ops.mul(pixels, _ops.reshape(factor, [n * parts, 1, kh * kw, out_h * out_w]))
+    apart = _ops.reshape(pixels, [n, groups, c // groups * kh * kw, out_h * out_w])
+    kernel = _ops.reshape(weight, [groups, weight.shape[0] // groups, -1])
+    out = _ops.reshape(_ops.matmul(kernel, apart), [n, weight.shape[0], out_h, out_w])
+    return out if bias is None else _ops.add(out, _ops.reshape(bias, [-1, 1, 1]))
 
 
 def _place(row: Tensor, column: Tensor, h: int, w: int) -> Tensor:

@@ -1,5 +1,6 @@
 """Names that MindSpore generates for its ops, by their rules: sum_ext and SumExt are mint.sum, InplaceAddExt
-is Tensor.add_, and sum_ext_op and arg_max_with_value_ are objects of SumExt and ArgMaxWithValue."""
+is Tensor.add_, TransposeView is Transpose, and sum_ext_op and arg_max_with_value_ are objects of SumExt and
+ArgMaxWithValue."""
 
 from __future__ import annotations
 
@@ -72,6 +73,8 @@ def named(name: str) -> Any:
         found = None if kind is None else kind()
     elif name.endswith("Ext") or name.startswith("Inplace"):
         found = _primitive(name)
+    elif name.endswith("View"):
+        found = _primitive(name.removesuffix("View"))
     if found is None:
         raise AttributeError(name)
     return found

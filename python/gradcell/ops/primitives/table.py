@@ -291,6 +291,9 @@ ROWS: dict[str, Callable[..., Any]] = {
     "Adam": taking(lambda use_locking=False, use_nesterov=False: None, lambda var, m, v, beta1_power,
         beta2_power, lr, beta1, beta2, epsilon, gradient, **attributes: steps.adam_step(var, m, v,
         beta1_power, beta2_power, lr, beta1, beta2, epsilon, gradient, **attributes)),
+    "AdamNoUpdateParam": taking(lambda use_locking=False, use_nesterov=False: None, lambda m, v,
+        beta1_power, beta2_power, lr, beta1, beta2, epsilon, gradient, **attributes: steps.adam_change(m, v,
+        beta1_power, beta2_power, lr, beta1, beta2, epsilon, gradient, **attributes)),
     "ApplyFtrl": lambda var, accum, linear, grad, lr, l1, l2, lr_power, *, use_locking=False:
         steps.ftrl_step(var, accum, linear, grad, lr, l1, l2, lr_power),
     **over(lambda op: taking(lambda lr, l1, l2, lr_power, use_locking=False: None, lambda var, accum,

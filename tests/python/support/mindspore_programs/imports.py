@@ -17,15 +17,20 @@ common.parameter: Parameter _Buffer _is_parameter_generated
 common.np_dtype: bfloat16
 common.sparse_tensor: RowTensorInner
 communication._comm_helper: GlobalComm
-dataset: ds
+dataset: CLUEDataset ds deserialize serialize
+dataset.audio: BassBiquad
+dataset.debug: DebugHook
 dataset.engine.datasets: BatchDataset
 dataset.transforms: vision
+dataset.transforms.validators: check_random_transform_ops
 dataset.vision.py_transforms_util: adjust_brightness adjust_contrast adjust_saturation is_pil random_crop
 dataset.vision.py_transforms_util: augment_error_message rotate
 device_context.cpu: op_tuning
 device_context.cpu.op_tuning: threads_num
+mindrecord: Cifar10ToMR
 nn: AdaSumByDeltaWeightWrapCell AdaSumByGradWrapCell GraphCell MultiFieldEmbeddingLookup PReLU thor
 nn.optim: thor
+nn.layer.conv: _check_input_3d
 nn.wrap.loss_scale: grad_scale shard_grad_scale
 nn.probability: bijector distribution
 nn.probability.bijector: Bijector Exp GumbelCDF Invert PowerTransform ScalarAffine Softplus
@@ -47,6 +52,7 @@ ops.function.array_func: min_ext new_ones split_ext arg_max_with_value_
 ops.function.grad.grad_func: custom_vjp
 ops.function.math_func: F matrix_exp
 ops.functional: scalar_add
+ops.operations: AdamNoUpdateParam LSTM TransposeView
 ops.operations: ApplyAdadelta ApplyAdamWithAmsgrad BesselI0 BesselI0e BesselI1 BesselI1e BesselJ0 BesselJ1
 ops.operations: BesselK0 BesselK0e BesselK1 BesselK1e BesselY0 BesselY1 Conv3DTranspose EqualCount
 ops.operations: FusedSparseFtrl FusedSparseLazyAdam Igamma Igammac Mvlgamma Renorm ScatterDiv ScatterMul
@@ -67,7 +73,7 @@ train.callback._callback: set_cur_net Callback
 train.callback._checkpoint: CheckpointManager CheckpointConfig ModelCheckpoint
 train.node_strategy_pb2: ParallelStrategyMap
 train.serialization: Checkpoint _get_merged_param_data _get_mindir_inputs build_searched_strategy
-train.serialization: load_distributed_checkpoint merge_sliced_parameter
+train.serialization: load_distributed_checkpoint merge_sliced_parameter tensor_to_ms_type
 train.train_thor: ConvertModelUtils ConvertNetUtils
 train.train_thor.dataset_helper: DatasetHelper
 train.summary: _summary_adapter enums

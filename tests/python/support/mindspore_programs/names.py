@@ -252,3 +252,49 @@ def transforms_of_one_image():
     )
     kinds = util.is_pil(image), util.is_pil(np.zeros(3)), "{}" in util.augment_error_message
     return [np.asarray(m).tolist() for m in made], kinds
+
+
+def changes_by_adam():
+    from mindspore.ops.operations import AdamNoUpdateParam
+
+    m, v = ms.Parameter(Tensor(X * 0.5), name="m"), ms.Parameter(Tensor(X * X), name="v")
+    rates = [Tensor(r, ms.float32) for r in (0.81, 0.998, 0.01, 0.9, 0.999, 1e-8)]
+    return AdamNoUpdateParam()(m, v, *rates, Tensor(Y)), m.value(), v.value()
+
+
+def transposed_view():
+    from mindspore.ops.operations import TransposeView
+
+    return TransposeView()(Tensor(X), (1, 0))
+
+
+def dtypes_of_checkpoints():
+    from mindspore.train.serialization import tensor_to_ms_type
+
+    return [
+        str(tensor_to_ms_type[name]) for name in ("Int8", "UInt64", "Float32", "BFloat16", "Bool")
+    ]
+
+
+def shape_of_three_dimensions():
+    from mindspore.nn.layer.conv import _check_input_3d
+
+    return _check_input_3d((2, 3, 4), "Conv1d"), _check_input_3d((2, 3), "Conv1d")
+
+
+def checked_transforms():
+    from mindspore.dataset import vision
+    from mindspore.dataset.transforms.validators import check_random_transform_ops
+
+    class Chain:
+        @check_random_transform_ops
+        def __init__(self, transforms):
+            self.transforms = transforms
+
+    def made(transforms):
+        try:
+            return len(Chain(transforms).transforms)
+        except (TypeError, ValueError) as error:
+            return type(error).__name__
+
+    return [made(t) for t in ([vision.HWC2CHW(), vision.ToType(np.float32)], [], 3, [5])]
