@@ -336,7 +336,11 @@ void bind_tensor(py::module_& m) {
       "copied) or a tensor. dtype: by default the dtype of the data; float32 for Python floats,\n"
       "int64 for Python integers. Raises TypeError for data that are not numbers and for lists\n"
       "of unequal lengths.\n\n"
-      "Tensor(shape=, dtype=, init=) is initializer(init, shape, dtype).")
+      "shape: of a tensor without data, Tensor(shape=, dtype=, init=), which is initializer(init,\n"
+      "shape, dtype); without init only the shape and the dtype count, and a size that is not known\n"
+      "is None. init: an initialiser or its name. const_arg, device: accepted for compatibility with\n"
+      "MindSpore; tensors are where the context says. Raises ValueError for shape or init beside\n"
+      "input_data or without dtype.")
       .def(py::init([](py::object data, py::object dtype) -> TensorPtr {
              if (py::isinstance<Tensor>(data)) {
                const auto x = data.cast<TensorPtr>();

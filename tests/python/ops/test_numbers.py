@@ -230,7 +230,7 @@ WITHOUT_NUMBERS = set(
     bounding_box_encode broadcast_tensors bucketize cbrt check_valid choice_with_mask cholesky
     cholesky_inverse cholesky_solve column_stack conj conv1d conv2d conv3d corrcoef
     cosine_embedding_loss cov crop_and_resize cross ctc_loss cummax cummin cumprod
-    custom_info_register deg2rad depth_to_space det diagflat diagonal_scatter diff digamma
+    custom_info_register deformable_conv2d deg2rad depth_to_space det diagflat diagonal_scatter diff digamma
     dsplit dstack eigh einsum erfinv exp2 fix flash_attention_score frac gaussian_nll_loss gcd
     ger grid_sample heaviside hinge_embedding_loss hsplit imag inplace_add inplace_sub
     inplace_update interpolate inverse iou is_complex is_floating_point isin isreal kron lcm

@@ -451,14 +451,24 @@ def test_tensor_with_a_dtype_or_an_initialiser():
     ("arguments", "error"),
     [
         ({}, TypeError),
-        ({"dtype": ms.float32}, TypeError),
+        ({"shape": (2,)}, ValueError),
         ({"input_data": [1], "shape": (1,)}, ValueError),
         ({"input_data": [1], "init": "ones"}, ValueError),
         ({"shape": (2,), "init": "ones"}, ValueError),
-        ({"shape": (2,), "dtype": ms.float32}, ValueError),
         ({"input_data": object()}, TypeError),
     ],
 )
 def test_tensor_refuses(arguments, error):
     with pytest.raises(error, match=r"test_tensor_behaviour\.py:\d+"):
         ms.tensor(**arguments)
+    with pytest.raises(error, match=r"test_tensor_behaviour\.py:\d+"):
+        ms.Tensor(**arguments)
+
+
+def test_a_dtype_alone_declares_a_tensor():
+    """As MindSpore 2.10's tensor does: without a shape it has any."""
+    for make in (ms.tensor, ms.Tensor):
+        assert make(shape=(2,), dtype=ms.float32).shape == (2,)
+        net = nn.Dense(3, 2)
+        net.set_inputs(make(dtype=ms.float32))
+        assert net(ms.ops.ones((4, 3), ms.float32)).shape == (4, 2)

@@ -383,13 +383,14 @@ def deformable_conv2d(
     x: Any, weight: Any, offsets: Any, kernel_size: Any, strides: Any, padding: Any, bias: Any = None,
     dilations: Any = (1, 1, 1, 1), groups: int = 1, deformable_groups: int = 1, modulated: bool = True,
 ) -> Tensor:  # fmt: skip
-    """A convolution whose window takes each pixel from a place of its own (Zhu et al. 2019): x (N, C, H, W),
-    weight (O, C / groups, h, w), bias None or (O,).
+    """A convolution whose window takes each pixel from a place of its own (Zhu et al. 2019).
 
-    offsets (N, 3 G h w, H', W'): for each of G = deformable_groups groups of channels and each place of the
-    window how far right of it and how far below it the pixel is, and what it is multiplied by.
-    kernel_size: (h, w). strides, dilations: (1, 1, down, right). padding: above, below, left, right.
-    modulated: True. Raises ValueError for other shapes.
+    x: (N, C, H, W). weight: (O, C / groups, h, w). bias: None or (O,). offsets: (N, 3 G h w, H', W'), with
+    G = deformable_groups: for each group of channels and each place of the window how far right of it and
+    how far below it the pixel is, and what it is multiplied by. kernel_size: (h, w). strides, dilations:
+    (1, 1, down, right). padding: above, below, left, right. groups: into how many the channels are divided,
+    as for conv2d. deformable_groups: into how many groups with offsets of their own. modulated: True.
+    Raises ValueError for other shapes.
     """
     owner = "deformable_conv2d"
     image, move = arguments.of_rank(x, (4,), owner), arguments.of_rank(offsets, (4,), owner)
