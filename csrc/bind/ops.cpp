@@ -136,12 +136,15 @@ std::vector<py::handle> bound(const Spec& s, const py::args& args, const py::kwa
   return values;
 }
 
-int64_t to_integer(py::handle value, const char* op, const char* name) {
+/// The value as a T, which users call `wanted`.
+template <class T>
+T read(py::handle value, const char* op, const char* name, const char* wanted) {
   try {
-    return value.cast<int64_t>();
+    return value.cast<T>();
   } catch (const py::cast_error&) {
-    fail(ErrorKind::Type, op, ": ", name, " must be an integer, got ",
-         std::string(py::repr(value)));
+    std::string got = py::repr(value);
+    if (got.size() > 40) got = "a " + std::string(py::str(py::type::of(value).attr("__name__")));
+    fail(ErrorKind::Type, op, ": ", name, " must be ", wanted, ", got ", got);
   }
 }
 
@@ -150,9 +153,9 @@ std::optional<Dims> to_attribute(AttributeKind kind, py::handle value, const cha
   switch (kind) {
     case AttributeKind::Axis:
     case AttributeKind::Size:
-      return Dims{to_integer(value, op, name)};
+      return Dims{read<int64_t>(value, op, name, "an integer")};
     case AttributeKind::Flag:
-      return Dims{value.cast<bool>()};
+      return Dims{read<bool>(value, op, name, "a bool")};
     case AttributeKind::Axes:
       return to_axes(value, op);
     case AttributeKind::Perm:
@@ -187,10 +190,10 @@ TensorPtr call(const Spec& s, const py::args& args, const py::kwargs& kwargs, bo
         a.asked.dims = to_dims(values[i], op);
         break;
       case Parameter::Kind::DType:
-        a.asked.dtype = values[i].cast<DTypeObject>().value;
+        a.asked.dtype = read<DTypeObject>(values[i], op, p.name, "a dtype").value;
         break;
       case Parameter::Kind::KeepDims:
-        a.keep_dims = values[i].cast<bool>();
+        a.keep_dims = read<bool>(values[i], op, p.name, "a bool");
         break;
     }
   }

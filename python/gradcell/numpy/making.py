@@ -11,6 +11,7 @@ from gradcell import _core, ops
 from gradcell._core import Tensor
 from gradcell.base import arguments
 from gradcell.base.convert import to_dtype
+from gradcell.base.errors import bad_value
 from gradcell.numpy.conversion import (
     _number,
     floating,
@@ -153,9 +154,12 @@ def diag_indices(n: int, ndim: int = 2) -> tuple[Tensor, ...]:
 def ix_(*args: Any) -> tuple[Tensor, ...]:
     """Vectors reshaped so that together they index a grid.
 
-    args: vectors of indices.
+    args: vectors of indices. Raises ValueError for an array of other than one dimension.
     """
-    return _grids([tensor(a) for a in args], True, "ij")
+    lines = [tensor(a) for a in args]
+    if any(x.ndim != 1 for x in lines):
+        bad_value(f"ix_: vectors are needed, got shapes {[list(x.shape) for x in lines]}")
+    return _grids(lines, True, "ij")
 
 
 mgrid, ogrid = _Grid(False), _Grid(True)

@@ -420,7 +420,7 @@ def histogramdd(
 
 def polysum(a1: Any, a2: Any, sign: int) -> Tensor:
     """a1 + sign a2, coefficients of polynomials with the highest power first."""
-    a, b = tensor(a1), tensor(a2)
+    a, b = ops.atleast_1d(tensor(a1)), ops.atleast_1d(tensor(a2))
     n = builtins.max(a.size, b.size)
     a, b = (_ops.slice_scatter(x, [n], [n - x.size], [1]) for x in (a, b))
     return _ops.add(a, b) if sign > 0 else _ops.sub(a, b)

@@ -175,6 +175,7 @@ NUMPY: list[Case] = [
         ms.numpy.argwhere(ms.numpy.array([0, 1, 2]))
         ms.numpy.histogram(ms.numpy.array([0.0, 1.0, 1.5, 3.0]), 3)
         ms.numpy.polyadd(ms.numpy.array([1.0, 2.0]), ms.numpy.array([3.0]))
+        ms.numpy.polysub(ms.numpy.array([1.0, 2.0]), Tensor(3.0))
         ms.numpy.polymul(ms.numpy.array([1.0, 2.0]), ms.numpy.array([3.0, 1.0]))
         ms.numpy.polyder(ms.numpy.array([1.0, 2.0, 3.0]))
         ms.numpy.polyint(ms.numpy.array([1.0, 2.0, 3.0]))
