@@ -181,7 +181,9 @@ TensorOrNumber to_operand(py::handle value, const char* op) {
   return to_tensor(value, op);
 }
 
-void bind_tensor(py::module_& m) {
+namespace {
+
+void bind_dtypes(py::module_& m) {
   py::class_<DTypeObject> dtype(m, "DType", "An element type, for instance gradcell.float32.");
   dtype
       .def_property_readonly("name",
@@ -228,10 +230,23 @@ void bind_tensor(py::module_& m) {
     require(n, ErrorKind::Type, "promote_number: expected a number");
     return dtype_object(promote(t.value, n->kind));
   });
+}
+
+void bind_conversion(py::module_& m) {
   m.def("set_converter", [](py::object to_array, py::object dtype_of_numbers) {
     converter() = std::move(to_array);
     number_dtype() = std::move(dtype_of_numbers);
   });
+  m.def(
+      "from_numpy",
+      [](const py::array& a, DTypeObject t) {
+        return std::make_shared<Tensor>(array_from(a, t.value, true));
+      },
+      "A tensor that shares a contiguous array's memory.");
+}
+
+/// What looks at elements, which no graph can: sizes that depend on values.
+void bind_elements(py::module_& m) {
   m.def(
       "elements_along",
       [](const Tensor& x, int64_t axis, const Tensor& index) {
@@ -321,13 +336,9 @@ void bind_tensor(py::module_& m) {
         return computed([&] { return places_in_triangle(rows, columns, offset, below); });
       },
       "The coordinates of the elements on and below (above) a diagonal, int64 [2, count].");
-  m.def(
-      "from_numpy",
-      [](const py::array& a, DTypeObject t) {
-        return std::make_shared<Tensor>(array_from(a, t.value, true));
-      },
-      "A tensor that shares a contiguous array's memory.");
+}
 
+void bind_tensor_class(py::module_& m) {
   py::class_<Tensor, TensorPtr>(
       m, "Tensor", py::dynamic_attr(),
       "An n-dimensional array of one dtype. While a function is differentiated or compiled, its\n"
@@ -337,8 +348,10 @@ void bind_tensor(py::module_& m) {
       "int64 for Python integers. Raises TypeError for data that are not numbers and for lists\n"
       "of unequal lengths.\n\n"
       "shape: of a tensor without data, Tensor(shape=, dtype=, init=), which is initializer(init,\n"
-      "shape, dtype); without init only the shape and the dtype count, and a size that is not known\n"
-      "is None. init: an initialiser or its name. const_arg, device: accepted for compatibility with\n"
+      "shape, dtype); without init only the shape and the dtype count, and a size that is not "
+      "known\n"
+      "is None. init: an initialiser or its name. const_arg, device: accepted for compatibility "
+      "with\n"
       "MindSpore; tensors are where the context says. Raises ValueError for shape or init beside\n"
       "input_data or without dtype.")
       .def(py::init([](py::object data, py::object dtype) -> TensorPtr {
@@ -379,6 +392,10 @@ void bind_tensor(py::module_& m) {
           "The same, for one who may write to the tensor's memory.")
       .def("_data_pointer",
            [](const Tensor& t) { return reinterpret_cast<uintptr_t>(t.value().data()); });
+}
+
+/// Tensors that can be written to.
+void bind_parameters(py::module_& m) {
   m.def(
       "write",
       [](const TensorPtr& x, const TensorPtr& value) {
@@ -415,6 +432,16 @@ void bind_tensor(py::module_& m) {
       .def(
           "_node_tensor", [](const std::shared_ptr<ParameterBase>& p) { return gradcell::copy(p); },
           "The value as a plain tensor: a node inside a trace, the present elements outside.");
+}
+
+}  // namespace
+
+void bind_tensor(py::module_& m) {
+  bind_dtypes(m);
+  bind_conversion(m);
+  bind_elements(m);
+  bind_tensor_class(m);
+  bind_parameters(m);
 }
 
 }  // namespace gradcell::bind

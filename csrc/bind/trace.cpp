@@ -105,10 +105,7 @@ void answer_interrupt() {
   if (calling_python([] { return PyErr_CheckSignals(); }) != 0) throw py::error_already_set();
 }
 
-}  // namespace
-
-void bind_trace(py::module_& m) {
-  interrupt_check = answer_interrupt;
+void bind_compiled(py::module_& m) {
   py::class_<Compiled, std::shared_ptr<Compiled>>(m, "Compiled",
                                                   "A trace that runs again without Python.")
       .def("run",
@@ -134,7 +131,9 @@ void bind_trace(py::module_& m) {
             return bytes;
           },
           "What it holds besides its plan.");
+}
 
+void bind_trace_class(py::module_& m) {
   py::class_<Trace, TracePtr>(m, "Trace")
       .def("argument",
            [](Trace& t, const Tensor& value) { return wrap(t, t.argument(value.value())); })
@@ -197,7 +196,9 @@ void bind_trace(py::module_& m) {
           },
           py::arg("outputs"), "The plan of the same, which is not run.")
       .def_property_readonly("node_count", [](const Trace& t) { return t.graph.size(); });
+}
 
+void bind_current_trace(py::module_& m) {
   m.def("in_trace", [] { return current_trace() != nullptr; });
   m.def(
       "with_trace",
@@ -220,7 +221,10 @@ void bind_trace(py::module_& m) {
   m.def(
       "trace_clock", &trace_clock,
       "Goes on when a trace begins or ends: what is made and changed between, no trace has read.");
+}
 
+/// Nodes of the current trace: made, replaced, ended, compared.
+void bind_nodes(py::module_& m) {
   m.def("record", in_trace(+[](Trace& t, const TensorPtr& x) { return wrap(t, x->in(t)); }),
         "The tensor as a node of the current trace.");
   m.def("alias", in_trace(+[](Trace& t, const TensorPtr& x) { return wrap(t, t.alias(x->in(t))); }),
@@ -240,6 +244,10 @@ void bind_trace(py::module_& m) {
           return wrap(t, t.example(batch->in(t)));
         }),
         "A new node for one example of a batch [N, ...], without a value.");
+}
+
+/// What is recorded for one example, or one step, and done for all.
+void bind_examples(py::module_& m) {
   m.def(
       "batch",
       in_trace(+[](Trace& t, const std::vector<TensorPtr>& outputs,
@@ -292,6 +300,10 @@ void bind_trace(py::module_& m) {
           t.end_examples(nodes(t, examples));
         }),
         "Ends examples: what depends on them is of no use from now on.");
+}
+
+/// Tensors as the current trace sees them.
+void bind_tensors(py::module_& m) {
   m.def(
       "same_base", [](Tensor& a, Tensor& b) { return &a.root() == &b.root(); },
       "Whether a write to one of them is a write to the other.");
@@ -331,7 +343,9 @@ void bind_trace(py::module_& m) {
       py::arg("results"), py::arg("by_value"),
       "What a function hands out of its trace: views of what is the function's own alone become "
       "tensors; by_value: nothing that shares elements with anything.");
+}
 
+void bind_derivatives(py::module_& m) {
   m.def("adjoint",
         in_trace(+[](Trace& t, const std::vector<TensorPtr>& outputs, const py::list& cotangents,
                      const std::vector<TensorPtr>& wrt) {
@@ -361,7 +375,10 @@ void bind_trace(py::module_& m) {
           return with_zeros(t, ad::tangent(t.graph, out, in, tan), out);
         }),
         "Jacobian-vector product; a tangent of None is ones.");
+}
 
+/// Derivatives of higher orders in one pass.
+void bind_series(py::module_& m) {
   m.def("taylor",
         in_trace(+[](Trace& t, const std::vector<TensorPtr>& outputs,
                      const std::vector<TensorPtr>& wrt,
@@ -436,6 +453,20 @@ void bind_trace(py::module_& m) {
       py::arg("outputs"), py::arg("wrt"), py::arg("order"), py::arg("in_place"),
       "The op, with its line, that first combines rows of `wrt`, or whose derivatives up to "
       "`order` do; None: rows stay apart. in_place: outputs' rows must be their first axis, too.");
+}
+
+}  // namespace
+
+void bind_trace(py::module_& m) {
+  interrupt_check = answer_interrupt;
+  bind_compiled(m);
+  bind_trace_class(m);
+  bind_current_trace(m);
+  bind_nodes(m);
+  bind_examples(m);
+  bind_tensors(m);
+  bind_derivatives(m);
+  bind_series(m);
 }
 
 }  // namespace gradcell::bind

@@ -78,101 +78,150 @@ class OneSum : ScoreTiles<T> {
     return packed + others_[0].rows * (widths_ + size_);
   }
 
-  void lane_block(int64_t head, int64_t block, const T* packed) const {
-    const TileMatmul<T>& mm = tile_kernels().matmul<T>();
-    const TileAttention<T>& tile = tile_kernels().attention<T>();
-    const int64_t m = lanes_[0].rows, n = others_[0].rows;
-    const Range lanes{block * kBlock, std::min(kBlock, m - block * kBlock)};
-    const int64_t R = (lanes.count + 15) / 16 * 16;
-    const auto width = static_cast<int>(R);
+  /// A block of lanes, the arrays it works with, and what of the last block of others it met.
+  struct Lanes {
+    int64_t head = 0;
+    Range rows{};
+    int64_t R = 0;  ///< lanes in its arrays: rows.count made whole
+    int width = 0;
+    std::vector<const T*> x{};                                 ///< the lanes of each operand
+    T* sums = nullptr;                                         ///< [size, R]
+    T *scores = nullptr, *factors = nullptr, *room = nullptr;  ///< tiles
+    T *top = nullptr, *total = nullptr, *scale = nullptr;      ///< one of each lane
+    T *log_room = nullptr, *shift_room = nullptr;              ///< for `by` and `shift`
+    int64_t mask = 0;                                          ///< where the head's mask begins
+    typename Base::Normalisers by{};                           ///< if they are known
+    const T* shift = nullptr;
+    T most = -1;  ///< how far from 0 the lanes are, once it has been asked for
+
+    int64_t tile(Range others) const { return others.count * R; }
+  };
+
+  Lanes lanes_of(int64_t head, int64_t block) const {
+    Lanes l;
+    l.head = head;
+    l.rows = {block * kBlock, std::min(kBlock, lanes_[0].rows - block * kBlock)};
+    const int64_t R = l.R = (l.rows.count + 15) / 16 * 16;
+    l.width = static_cast<int>(R);
     T* next = this->template scratch<2>(R * (widths_ + size_ + 3 * kBlock + 8) + 3 * kBlock);
     auto take = [&next](int64_t elements) {
       T* const at = next;
       next += elements;
       return at;
     };
-    std::vector<const T*> x;
     for (const Operand& o : lanes_) {
       T* const to = take(o.width * R);
-      this->spread(o, head, lanes, !by_keys_ && &o == &lanes_[0], to, R);
-      x.push_back(to);
+      this->spread(o, head, l.rows, !by_keys_ && &o == &lanes_[0], to, R);
+      l.x.push_back(to);
     }
-    T most = -1;  // how far from 0 the lanes are, once it has been asked for
-    T *const sums = take(size_ * R), *const s = take(kBlock * R), *const f = take(kBlock * R);
-    T *const room = take(kBlock * R), *const top = take(2 * R), *const total = top + R;
-    T *const scale = take(R), *const log_room = take(2 * std::max(R, kBlock));
-    T* const shift_room = take(std::max(R, kBlock));
-    std::fill_n(sums, size_ * R, T(0));
-    std::fill_n(top, R, -std::numeric_limits<T>::infinity());
-    std::fill_n(total, R, T(0));
-    typename Base::Normalisers by{};
-    const T* shift = nullptr;
-    if (known_ && !by_keys_) by = this->normalisers(head, lanes, R, log_room);
-    if (shift_.data && !by_keys_) shift = this->numbers(shift_, head, lanes, R, shift_room);
-    const int64_t mask = mask_ ? mask_->first(head) : 0;
-    for (int64_t b = 0; b < blocks(n); ++b) {
-      const Range others{b * kBlock, std::min(kBlock, n - b * kBlock)};
-      const Seen what =
-          by_keys_ ? this->seen(mask, others, lanes) : this->seen(mask, lanes, others);
-      if (known_ && by_keys_) {
-        by = this->normalisers(head, others, kBlock, log_room);
-        if (shift_.data) shift = this->numbers(shift_, head, others, kBlock, shift_room);
-      }
-      if (what == Seen::None) {
-        const int64_t of_rows = by_keys_ ? others.count : lanes.count;
-        if (most < 0 && watched_)  // the lanes lie one behind the other
-          most = this->farthest_lane(x[0], widths_, R, lanes.count);
-        if (!watched_ || (this->calm(most, reach(packed)[b], widest_) &&
-                          (!shift || farthest(shift, of_rows) <= std::numeric_limits<T>::max()) &&
-                          ((!known_ && std::isinf(fill_)) ||
-                           this->weighs_nothing(known_ ? by.log_sum : top, of_rows))))
-          continue;
-      }
-      const auto count = static_cast<int>(others.count);
-      const auto tile_size = static_cast<size_t>(others.count * R);
-      const T* w = packed + others.first * (widths_ + size_);
-      auto scores = [&](size_t k, T* to) {
-        const auto features = static_cast<int>(lanes_[k].width);
-        mm.matmul(w, x[k], R, to, R, features, count, width, nullptr, false);
-        w += others.count * lanes_[k].width;
-      };
-      scores(0, s);
-      if (what != Seen::All) this->hide(mask, lanes, others, R, by_keys_, s, room);
-      if (known_) {
-        T* factors = nullptr;
-        for (size_t k = 1; k < lanes_.size(); ++k) {
-          scores(k, factors ? room : f);
-          if (factors) tile.multiply(factors, room, tile_size);
-          factors = f;
-        }
-        if (!factors && (keep_ < 1 || shift)) {
-          factors = f;
-          std::fill_n(f, tile_size, T(1));
-        }
-        if (keep_ < 1) this->drop(head, lanes, others, R, by_keys_, factors, room);
-        tile.weigh(s, factors, R, count, width, by.log_sum, shift, !by_keys_, by.rest);
-        if (at_.of_scores && what != Seen::All && this->hides_by_bools())
-          this->add_mask(mask, lanes, others, R, by_keys_, T(0), s, room);
-      } else {
-        tile.soften(s, R, count, width, top, total, scale);
-        if (size_ == 0) continue;
-        tile.scale_lanes(sums, R, static_cast<int>(size_), width, scale);
-        if (keep_ < 1) this->drop(head, lanes, others, R, by_keys_, s, room);
-      }
-      mm.matmul(w, s, R, sums, R, count, static_cast<int>(size_), width, nullptr, true);
+    l.sums = take(size_ * R), l.scores = take(kBlock * R), l.factors = take(kBlock * R);
+    l.room = take(kBlock * R), l.top = take(R), l.total = take(R), l.scale = take(R);
+    l.log_room = take(2 * std::max(R, kBlock)), l.shift_room = take(std::max(R, kBlock));
+    std::fill_n(l.sums, size_ * R, T(0));
+    std::fill_n(l.top, R, -std::numeric_limits<T>::infinity());
+    std::fill_n(l.total, R, T(0));
+    l.mask = mask_ ? mask_->first(head) : 0;
+    if (!by_keys_) know(l, l.rows, R);
+    return l;
+  }
+
+  /// What is known of the queries: the lanes, or the others of a block.
+  void know(Lanes& l, Range queries, int64_t R) const {
+    if (known_) l.by = this->normalisers(l.head, queries, R, l.log_room);
+    if (shift_.data) l.shift = this->numbers(shift_, l.head, queries, R, l.shift_room);
+  }
+
+  void lane_block(int64_t head, int64_t block, const T* packed) const {
+    Lanes l = lanes_of(head, block);
+    for (int64_t b = 0; b < blocks(others_[0].rows); ++b) meet(l, b, packed);
+    finish(l);
+  }
+
+  /// Adds what the lanes get from block b of the others.
+  void meet(Lanes& l, int64_t b, const T* packed) const {
+    const TileMatmul<T>& mm = tile_kernels().matmul<T>();
+    const Range others{b * kBlock, std::min(kBlock, others_[0].rows - b * kBlock)};
+    const Seen what =
+        by_keys_ ? this->seen(l.mask, others, l.rows) : this->seen(l.mask, l.rows, others);
+    if (by_keys_) know(l, others, kBlock);
+    if (what == Seen::None && adds_nothing(l, others, reach(packed) + b)) return;
+    const auto count = static_cast<int>(others.count);
+    const T* w = packed + others.first * (widths_ + size_);
+    auto scores = [&](size_t k, T* to) {
+      const auto features = static_cast<int>(lanes_[k].width);
+      mm.matmul(w, l.x[k], l.R, to, l.R, features, count, l.width, nullptr, false);
+      w += others.count * lanes_[k].width;
+    };
+    scores(0, l.scores);
+    if (what != Seen::All) this->hide(l.mask, l.rows, others, l.R, by_keys_, l.scores, l.room);
+    if (known_)
+      weigh(l, others, what, scores);
+    else if (!soften(l, others))
+      return;
+    mm.matmul(w, l.scores, l.R, l.sums, l.R, count, static_cast<int>(size_), l.width, nullptr,
+              true);
+  }
+
+  /// Of a hidden block, whose packed vectors are `far` from 0 at most.
+  bool adds_nothing(Lanes& l, Range others, const T* far) const {
+    if (!watched_) return true;
+    if (l.most < 0)  // the lanes lie one behind the other
+      l.most = this->farthest_lane(l.x[0], widths_, l.R, l.rows.count);
+    const int64_t of_rows = by_keys_ ? others.count : l.rows.count;
+    return this->calm(l.most, *far, widest_) &&
+           (!l.shift || farthest(l.shift, of_rows) <= std::numeric_limits<T>::max()) &&
+           ((!known_ && std::isinf(fill_)) ||
+            this->weighs_nothing(known_ ? l.by.log_sum : l.top, of_rows));
+  }
+
+  /// Scores become weights by the normalisers that are known, times the products of the other
+  /// pairs.
+  template <class F>
+  void weigh(Lanes& l, Range others, Seen what, F& scores) const {
+    const TileAttention<T>& tile = tile_kernels().attention<T>();
+    const auto size = static_cast<size_t>(l.tile(others));
+    T* factors = nullptr;
+    for (size_t k = 1; k < lanes_.size(); ++k) {
+      scores(k, factors ? l.room : l.factors);
+      if (factors) tile.multiply(factors, l.room, size);
+      factors = l.factors;
     }
+    if (!factors && (keep_ < 1 || l.shift)) {
+      factors = l.factors;
+      std::fill_n(factors, size, T(1));
+    }
+    if (keep_ < 1) this->drop(l.head, l.rows, others, l.R, by_keys_, factors, l.room);
+    tile.weigh(l.scores, factors, l.R, static_cast<int>(others.count), l.width, l.by.log_sum,
+               l.shift, !by_keys_, l.by.rest);
+    if (at_.of_scores && what != Seen::All && this->hides_by_bools())
+      this->add_mask(l.mask, l.rows, others, l.R, by_keys_, T(0), l.scores, l.room);
+  }
+
+  /// Scores become weights as they stand to the largest so far. False where only their sums count.
+  bool soften(Lanes& l, Range others) const {
+    const TileAttention<T>& tile = tile_kernels().attention<T>();
+    tile.soften(l.scores, l.R, static_cast<int>(others.count), l.width, l.top, l.total, l.scale);
+    if (size_ == 0) return false;
+    tile.scale_lanes(l.sums, l.R, static_cast<int>(size_), l.width, l.scale);
+    if (keep_ < 1) this->drop(l.head, l.rows, others, l.R, by_keys_, l.scores, l.room);
+    return true;
+  }
+
+  void finish(Lanes& l) const {
+    const TileAttention<T>& tile = tile_kernels().attention<T>();
+    T *const total = l.total, *const scale = l.scale;
     if (!known_ && at_.written)  // as 0 / 0
-      for (int64_t r = 0; r < R; ++r)
+      for (int64_t r = 0; r < l.R; ++r)
         if (total[r] == T(0)) total[r] = std::numeric_limits<T>::quiet_NaN();
     if (size_ > 0 && !known_) {
-      for (int64_t r = 0; r < R; ++r) scale[r] = total[r] == T(0) ? T(0) : T(1) / total[r];
-      tile.scale_lanes(sums, R, static_cast<int>(size_), width, scale);
+      for (int64_t r = 0; r < l.R; ++r) scale[r] = total[r] == T(0) ? T(0) : T(1) / total[r];
+      tile.scale_lanes(l.sums, l.R, static_cast<int>(size_), l.width, scale);
     }
-    if (size_ > 0) store(out_, head, lanes, sums, R);
+    if (size_ > 0) store(out_, l.head, l.rows, l.sums, l.R);
     if (!log_sums_.data) return;
-    std::fill_n(scale, R, T(0));
-    tile.finish(at_.written ? scale : top, total, width);
-    store(log_sums_, head, lanes, at_.written ? top : total, R);
+    std::fill_n(scale, l.R, T(0));
+    tile.finish(at_.written ? scale : l.top, total, l.width);
+    store(log_sums_, l.head, l.rows, at_.written ? l.top : total, l.R);
   }
 
   static void store(const Operand& to, int64_t head, Range lanes, const T* from, int64_t R) {

@@ -180,17 +180,34 @@ class Sums : ScoreTiles<T> {
     }
   }
 
-  void key_block(int64_t head, int64_t block, const T* packed, T* accumulators,
-                 const std::vector<size_t>& at) const {
-    const TileMatmul<T>& mm = tile_kernels().matmul<T>();
-    const TileAttention<T>& tile = tile_kernels().attention<T>();
-    const Range lanes{block * kBlock, std::min(kBlock, keys_ - block * kBlock)};
-    const int64_t R = (lanes.count + 15) / 16 * 16;
-    const auto width = static_cast<int>(R);
+  /// A block of keys, and the arrays it works with.
+  struct Keys {
+    int64_t head = 0;
+    Range rows{};
+    int64_t R = 0;  ///< keys in its arrays: rows.count made whole
+    int width = 0;
+    int64_t mask = 0;  ///< where the head's mask begins
+    const T* k = nullptr;
+    std::vector<const T*> of_pair{}, c{};  ///< of each pair; of each result of queries
+    std::vector<T*> sums{};                ///< of each result of keys
+    T *e = nullptr, *w = nullptr, *room = nullptr, *kept = nullptr;  ///< tiles
+    T* factors = nullptr;                                            ///< a tile a pair
+    T* log_room = nullptr;
+    std::vector<T*> shifts{};  ///< of each of the weights that has one
+    T most = -1;               ///< how far from 0 the keys are, once it has been asked for
+  };
+
+  Keys keys_of(int64_t head, int64_t block) const {
+    Keys l;
+    l.head = head;
+    l.rows = {block * kBlock, std::min(kBlock, keys_ - block * kBlock)};
+    const int64_t R = l.R = (l.rows.count + 15) / 16 * 16;
+    l.width = static_cast<int>(R);
+    l.mask = mask_ ? mask_->first(head) : 0;
     int64_t of_keys = 0;
     for (const Result& r : results_) of_keys += r.of_keys ? r.c.width : 0;
-    const auto tiles = static_cast<int64_t>(pairs_.size() + 4);
-    T* next = this->template scratch<2>(R * (spread_ + of_keys + tiles * kBlock) +
+    const auto pairs = static_cast<int64_t>(pairs_.size());
+    T* next = this->template scratch<2>(R * (spread_ + of_keys + (pairs + 4) * kBlock) +
                                         static_cast<int64_t>(weights_.size() + 2) * kBlock);
     auto take = [&next](int64_t elements) {
       T* const place = next;
@@ -199,105 +216,124 @@ class Sums : ScoreTiles<T> {
     };
     auto spread = [&](const Operand& o) {
       T* const to = take(o.width * R);
-      this->spread(o, head, lanes, false, to, R);
+      this->spread(o, head, l.rows, false, to, R);
       return to;
     };
-    T most = -1;  // how far from 0 the lanes are, once it has been asked for
-    const T* const k = spread(k_);
-    std::vector<const T*> of_pair, c;
-    for (const Pair& p : pairs_) of_pair.push_back(spread(p.of_keys));
-    std::vector<T*> sums;
-    for (const Result& r : results_) c.push_back(r.of_keys ? nullptr : spread(r.c));
+    l.k = spread(k_);
+    for (const Pair& p : pairs_) l.of_pair.push_back(spread(p.of_keys));
+    for (const Result& r : results_) l.c.push_back(r.of_keys ? nullptr : spread(r.c));
     for (const Result& r : results_) {
-      sums.push_back(r.of_keys ? take(r.c.width * R) : nullptr);
-      if (r.of_keys) std::fill_n(sums.back(), r.c.width * R, T(0));
+      l.sums.push_back(r.of_keys ? take(r.c.width * R) : nullptr);
+      if (r.of_keys) std::fill_n(l.sums.back(), r.c.width * R, T(0));
     }
-    T *const e = take(kBlock * R), *const w = take(kBlock * R), *const room = take(kBlock * R);
-    T *const kept = take(kBlock * R), *const factors = take(kBlock * R * (tiles - 4));
-    T* const log_room = take(2 * kBlock);
-    std::vector<T*> shift_room;
-    for (const Weights& x : weights_) shift_room.push_back(x.shift.data ? take(kBlock) : nullptr);
-    const int64_t mask = mask_ ? mask_->first(head) : 0;
-    for (int64_t b = 0; b < blocks(queries_); ++b) {
-      const Range q = query_block(b);
-      const Seen what = this->seen(mask, q, lanes);
-      if (what == Seen::None && !watched_) continue;
-      const auto by = this->normalisers(head, q, kBlock, log_room);
-      bool still = true;
-      for (size_t i = 0; i < weights_.size(); ++i) {
-        if (!shift_room[i]) continue;
-        this->numbers(weights_[i].shift, head, q, kBlock, shift_room[i]);
-        if (what == Seen::None)
-          still &= farthest(shift_room[i], q.count) <= std::numeric_limits<T>::max();
-      }
-      if (what == Seen::None && most < 0) most = this->farthest_lane(k, spread_, R, lanes.count);
-      if (what == Seen::None && still && this->weighs_nothing(by.log_sum, q.count) &&
-          this->calm(most, reach(packed)[b], widest_))
-        continue;
-      const auto count = static_cast<int>(q.count);
-      const auto tile_size = static_cast<size_t>(q.count * R);
-      const T* from = packed + q.first * packed_;
-      auto product = [&](const Operand& o, const T* x, T* to) {
-        mm.matmul(from, x, R, to, R, static_cast<int>(o.width), count, width, nullptr, false);
-        from += q.count * o.width;
-      };
-      product(q_, k, e);
-      if (what != Seen::All) this->hide(mask, lanes, q, R, true, e, room);
-      tile.weigh(e, nullptr, R, count, width, by.log_sum, nullptr, false, by.rest);
-      for (size_t i = 0; i < pairs_.size(); ++i)
-        product(pairs_[i].of_queries, of_pair[i], factors + static_cast<int64_t>(i) * kBlock * R);
-      if (keep_ < 1) {
-        std::fill_n(kept, tile_size, T(1));
-        this->drop(head, lanes, q, R, true, kept, room);
-      }
-      std::vector<const T*> packed_c;
-      for (const Result& r : results_) {
-        packed_c.push_back(from);
-        if (r.of_keys) from += q.count * r.c.width;
-      }
-      for (size_t i = 0; i < weights_.size(); ++i) {
-        const T* const with = weighted(weights_[i], i, R, count, e, w, factors, kept, shift_room);
-        if (weights_[i].of_scores && what != Seen::All && this->hides_by_bools())
-          this->add_mask(mask, lanes, q, R, true, T(0), w, room);
-        size_t of_queries = 0;
-        for (size_t j = 0; j < results_.size(); ++j) {
-          const Result& r = results_[j];
-          const auto size = static_cast<int>(r.c.width);
-          if (r.weights == i && r.of_keys)
-            mm.matmul(packed_c[j], with, R, sums[j], R, count, size, width, nullptr, true);
-          else if (r.weights == i)
-            mm.weight_grad(c[j], R, with, R, size, count, width, static_cast<int>(lanes.count),
-                           accumulators + at[of_queries * static_cast<size_t>(blocks(queries_)) +
-                                             static_cast<size_t>(b)]);
-          of_queries += r.of_keys ? 0 : 1;
-        }
-      }
-    }
+    l.e = take(kBlock * R), l.w = take(kBlock * R), l.room = take(kBlock * R);
+    l.kept = take(kBlock * R), l.factors = take(kBlock * R * pairs), l.log_room = take(2 * kBlock);
+    for (const Weights& x : weights_) l.shifts.push_back(x.shift.data ? take(kBlock) : nullptr);
+    return l;
+  }
+
+  void key_block(int64_t head, int64_t block, const T* packed, T* accumulators,
+                 const std::vector<size_t>& at) const {
+    Keys l = keys_of(head, block);
+    for (int64_t b = 0; b < blocks(queries_); ++b) meet(l, b, packed, accumulators, at);
     for (size_t j = 0; j < results_.size(); ++j) {
       const Result& r = results_[j];
       if (r.of_keys)
-        tile_kernels().transpose.store_rows(sums[j], R, r.out.type, static_cast<int>(lanes.count),
-                                            static_cast<int>(r.out.width),
-                                            r.out.at(head, lanes.first), r.out.pitch());
+        tile_kernels().transpose.store_rows(
+            l.sums[j], l.R, r.out.type, static_cast<int>(l.rows.count),
+            static_cast<int>(r.out.width), r.out.at(head, l.rows.first), r.out.pitch());
     }
   }
 
-  /// e times what it is multiplied with: e itself, or in w.
-  const T* weighted(const Weights& x, size_t i, int64_t R, int count, const T* e, T* w,
-                    const T* factors, const T* kept, const std::vector<T*>& shift_room) const {
+  /// Adds what the keys and block b of the queries give.
+  void meet(Keys& l, int64_t b, const T* packed, T* accumulators,
+            const std::vector<size_t>& at) const {
+    const TileMatmul<T>& mm = tile_kernels().matmul<T>();
+    const Range q = query_block(b);
+    const Seen what = this->seen(l.mask, q, l.rows);
+    if (what == Seen::None && !watched_) return;
+    const auto by = this->normalisers(l.head, q, kBlock, l.log_room);
+    for (size_t i = 0; i < weights_.size(); ++i)
+      if (l.shifts[i]) this->numbers(weights_[i].shift, l.head, q, kBlock, l.shifts[i]);
+    if (what == Seen::None && adds_nothing(l, q, by.log_sum, reach(packed)[b])) return;
+    const auto count = static_cast<int>(q.count);
+    const T* from = packed + q.first * packed_;
+    auto product = [&](const Operand& o, const T* x, T* to) {
+      mm.matmul(from, x, l.R, to, l.R, static_cast<int>(o.width), count, l.width, nullptr, false);
+      from += q.count * o.width;
+    };
+    product(q_, l.k, l.e);
+    if (what != Seen::All) this->hide(l.mask, l.rows, q, l.R, true, l.e, l.room);
+    tile_kernels().attention<T>().weigh(l.e, nullptr, l.R, count, l.width, by.log_sum, nullptr,
+                                        false, by.rest);
+    for (size_t i = 0; i < pairs_.size(); ++i)
+      product(pairs_[i].of_queries, l.of_pair[i], factor(l, i));
+    if (keep_ < 1) {
+      std::fill_n(l.kept, q.count * l.R, T(1));
+      this->drop(l.head, l.rows, q, l.R, true, l.kept, l.room);
+    }
+    for (size_t i = 0; i < weights_.size(); ++i) {
+      const T* const with = weighted(l, i, count);
+      if (weights_[i].of_scores && what != Seen::All && this->hides_by_bools())
+        this->add_mask(l.mask, l.rows, q, l.R, true, T(0), l.w, l.room);
+      sum_up(l, i, with, b, from, accumulators, at);
+    }
+  }
+
+  /// Of a hidden block of queries, whose packed vectors are `far` from 0 at most.
+  bool adds_nothing(Keys& l, Range q, const T* log_sum, T far) const {
+    if (l.most < 0) l.most = this->farthest_lane(l.k, spread_, l.R, l.rows.count);
+    return std::ranges::all_of(l.shifts,
+                               [&](const T* x) {
+                                 return !x || farthest(x, q.count) <= std::numeric_limits<T>::max();
+                               }) &&
+           this->weighs_nothing(log_sum, q.count) && this->calm(l.most, far, widest_);
+  }
+
+  static T* factor(const Keys& l, size_t pair) {
+    return l.factors + static_cast<int64_t>(pair) * kBlock * l.R;
+  }
+
+  /// e times what weights i multiply it with: e itself, or in w.
+  const T* weighted(const Keys& l, size_t i, int count) const {
     const TileAttention<T>& tile = tile_kernels().attention<T>();
-    const auto n = static_cast<size_t>(count * R);
-    if (x.pairs.empty() && keep_ >= 1 && !shift_room[i] && !x.of_scores) return e;
+    const Weights& x = weights_[i];
+    const auto n = static_cast<size_t>(count * l.R);
+    if (x.pairs.empty() && keep_ >= 1 && !l.shifts[i] && !x.of_scores) return l.e;
     bool begun = false;
     auto by = [&](const T* y) {
-      begun ? tile.multiply(w, y, n) : static_cast<void>(std::copy_n(y, n, w));
+      begun ? tile.multiply(l.w, y, n) : static_cast<void>(std::copy_n(y, n, l.w));
       begun = true;
     };
-    if (keep_ < 1) by(kept);
-    for (size_t p : x.pairs) by(factors + static_cast<int64_t>(p) * kBlock * R);
-    if (!begun) std::fill_n(w, n, T(1));
-    tile.weigh_by(w, e, R, count, static_cast<int>(R), shift_room[i]);
-    return w;
+    if (keep_ < 1) by(l.kept);
+    for (size_t p : x.pairs) by(factor(l, p));
+    if (!begun) std::fill_n(l.w, n, T(1));
+    tile.weigh_by(l.w, l.e, l.R, count, l.width, l.shifts[i]);
+    return l.w;
+  }
+
+  /// Adds the products with weights i to the results that have them. from: where block b's vectors
+  /// of results of keys begin.
+  void sum_up(Keys& l, size_t i, const T* with, int64_t b, const T* from, T* accumulators,
+              const std::vector<size_t>& at) const {
+    const TileMatmul<T>& mm = tile_kernels().matmul<T>();
+    const auto count = static_cast<int>(query_block(b).count);
+    size_t of_queries = 0;
+    for (size_t j = 0; j < results_.size(); ++j) {
+      const Result& r = results_[j];
+      const auto size = static_cast<int>(r.c.width);
+      if (r.weights == i && r.of_keys)
+        mm.matmul(from, with, l.R, l.sums[j], l.R, count, size, l.width, nullptr, true);
+      else if (r.weights == i)
+        mm.weight_grad(
+            l.c[j], l.R, with, l.R, size, count, l.width, static_cast<int>(l.rows.count),
+            accumulators +
+                at[of_queries * static_cast<size_t>(blocks(queries_)) + static_cast<size_t>(b)]);
+      if (r.of_keys)
+        from += count * r.c.width;
+      else
+        ++of_queries;
+    }
   }
 
   std::vector<Pair> pairs_;

@@ -403,123 +403,145 @@ void weight_plain(const ConvolutionSizes& s, const Images<T>& x, const Images<T>
 
 /// The gradient by the weights: dot products over places, added up over bands in a fixed order.
 template <class T>
-void by_weights(const ConvolutionSizes& s, DType stored, const void* x, const void* dy,
-                Sum<T>* out) {
-  const int64_t K = s.inputs * s.inner(&WindowAxis::kernel), M = s.outputs;
-  const int64_t all = s.groups * M * K;
-  const Walk<T> walk(s, true, s.inputs, M);
-  const Images<T> from{static_cast<std::byte*>(const_cast<void*>(x)), stored,
-                       dims_of(s, &WindowAxis::input)};
-  const Images<T> grad{static_cast<std::byte*>(const_cast<void*>(dy)), stored,
-                       dims_of(s, &WindowAxis::output)};
-  const auto& tile = []() -> const auto& {
+class WeightGradient {
+ public:
+  WeightGradient(const ConvolutionSizes& s, DType stored, const void* x, const void* dy)
+      : s_(s),
+        stored_(stored),
+        walk_(s, true, s.inputs, s.outputs),
+        x_{static_cast<std::byte*>(const_cast<void*>(x)), stored, dims_of(s, &WindowAxis::input)},
+        dy_{static_cast<std::byte*>(const_cast<void*>(dy)), stored,
+            dims_of(s, &WindowAxis::output)},
+        all_(s.groups * s.outputs * s.inputs * s.inner(&WindowAxis::kernel)) {
+    if (walk_.shifts().class_count() == 0 || walk_.units() == 0) return;
+    of_ = walk_.shifts().class_of(0);
+    taps_ = walk_.taps(of_);
+    for (int64_t c = 0; c < s.inputs; ++c)
+      for (const ShiftTap& t : taps_)
+        at_.push_back(static_cast<int32_t>(c * walk_.channel() + t.at));
+    count_ = static_cast<int64_t>(at_.size());
+    cut();
+  }
+
+  void run(Sum<T>* out) {
+    std::fill_n(out, all_, Sum<T>(0));
+    if (taps_.empty()) return;
+    partial_ = kept<Sum<T>, Shared>(chunks_ * size());
+    for_each(chunks_ * parts_, s_.work(), [&](int task, int) { sum_up(task); });
+    if (finite_) return add_chunks(out);
+    const Images<Sum<T>> x{x_.data, stored_, x_.dims}, dy{dy_.data, stored_, dy_.dims};
+    parallel_for(static_cast<int>(all_), [&](int i, int) { weight_plain(s_, x, dy, i, out); });
+  }
+
+ private:
+  /// Elements of one chunk's sums: less than all weights if some taps read only zeros.
+  int64_t size() const { return s_.groups * s_.outputs * count_; }
+
+  /// What is summed apart: chunks of the bands, parts of the features.
+  void cut() {
+    const int64_t most = std::max<int64_t>(1, kPartialElements / std::max<int64_t>(1, all_));
+    // A sum is worth ending if it has many terms.
+    constexpr int64_t kTerms = 256;
+    const int64_t worth = std::max<int64_t>(
+        1, s_.images * walk_.shifts().places(0, walk_.shifts().axes[0].count) / kTerms);
+    chunks_ = std::min({walk_.units(), kTasks, most, worth});
+    parts_ = std::min(ceil_div(kTasks, chunks_), ceil_div(s_.outputs, 16));
+    features_ = ceil_div(s_.outputs, parts_);
+    // Their copies stay in the second-level cache.
+    together_ = std::clamp<int64_t>(kBandBytes / (static_cast<int64_t>(sizeof(T)) *
+                                                  (walk_.copy_size() + features_ * walk_.places())),
+                                    1, 16);
+  }
+
+  static const auto& tile() {
     if constexpr (kNumbers<T>)
       return *pair_kernels();
     else
       return tile_kernels().shifted<T>();
-  }();
-  if (walk.shifts().class_count() == 0 || walk.units() == 0) {
-    std::fill_n(out, all, Sum<T>(0));
-    return;
   }
-  const auto of = walk.shifts().class_of(0);
-  const std::vector<ShiftTap> taps = walk.taps(of);
-  const int64_t kernel = s.inner(&WindowAxis::kernel);
-  std::vector<int32_t> at;
-  for (int64_t c = 0; c < s.inputs; ++c)
-    for (const ShiftTap& t : taps) at.push_back(static_cast<int32_t>(c * walk.channel() + t.at));
-  const auto count = static_cast<int64_t>(at.size());  // less than K if some taps read only zeros
 
-  const int64_t most = std::max<int64_t>(1, kPartialElements / std::max<int64_t>(1, all));
-  // A sum is worth ending if it has many terms.
-  constexpr int64_t kTerms = 256;
-  const int64_t worth = std::max<int64_t>(
-      1, s.images * walk.shifts().places(0, walk.shifts().axes[0].count) / kTerms);
-  const int64_t chunks = std::min({walk.units(), kTasks, most, worth});
-  const int64_t parts = std::min(ceil_div(kTasks, chunks), ceil_div(M, 16));  // of the features
-  const int64_t features = ceil_div(M, parts);
-  const int64_t size = s.groups * M * count;
-  // Of so many bands sums are taken at once: their copies stay in the second-level cache.
-  const int64_t together = std::clamp<int64_t>(
-      kBandBytes /
-          (static_cast<int64_t>(sizeof(T)) * (walk.copy_size() + features * walk.places())),
-      1, 16);
-  auto* const partial = kept<Sum<T>, Shared>(chunks * size);
-  std::atomic<bool> finite{true};
+  int64_t rows_of(int64_t unit) const { return walk_.band(unit).end - walk_.band(unit).begin; }
 
-  for_each(chunks * parts, s.work(), [&](int task, int) {
-    const int64_t chunk = task / parts, m0 = task % parts * features;
-    const int64_t m1 = std::min(M, m0 + features);
-    if (m0 >= m1) return;
-    Sum<T>* const sums = partial + chunk * size;
-    for (int64_t g = 0; g < s.groups; ++g)
-      std::memset(sums + (g * M + m0) * count, 0,
-                  static_cast<size_t>((m1 - m0) * count) * sizeof *sums);
-    const int64_t first = walk.units() * chunk / chunks, last = walk.units() * (chunk + 1) / chunks;
-    const int64_t copy_size = walk.copy_size();
-    const int64_t y_size = features * walk.places();
-    T* const copies = kept<T, Own>(together * (copy_size + y_size));
-    T* const ys = copies + together * copy_size;
-    for (int64_t unit = first; unit < last;) {
-      const int64_t rows = walk.band(unit).end - walk.band(unit).begin;
+  /// The sums of a chunk's bands, for a part of the features.
+  void sum_up(int64_t task) {
+    const int64_t chunk = task / parts_, m0 = task % parts_ * features_, M = s_.outputs;
+    const int64_t m1 = std::min(M, m0 + features_), n_m = m1 - m0;
+    if (n_m <= 0) return;
+    Sum<T>* const sums = partial_ + chunk * size();
+    for (int64_t g = 0; g < s_.groups; ++g)
+      std::fill_n(sums + (g * M + m0) * count_, n_m * count_, Sum<T>(0));
+    const int64_t last = walk_.units() * (chunk + 1) / chunks_;
+    const int64_t x_size = walk_.copy_size(), y_size = features_ * walk_.places();
+    T* const xs = kept<T, Own>(together_ * (x_size + y_size));
+    T* const ys = xs + together_ * x_size;
+    for (int64_t unit = walk_.units() * chunk / chunks_; unit < last;) {
+      const int64_t rows = rows_of(unit);
       int64_t n = 1;  // bands of as many rows, whose sums are taken together
-      while (n < together && unit + n < last &&
-             walk.band(unit + n).end - walk.band(unit + n).begin == rows)
-        ++n;
-      const int64_t R = rows > 0 ? walk.shifts().places(0, rows) : 0;
-      for (int64_t g = 0; g < s.groups && rows > 0; ++g) {
-        for (int64_t i = 0; i < n; ++i) {
-          const Band band = walk.band(unit + i);
-          T* const copy = copies + i * copy_size;
-          T* const y = ys + i * y_size;
-          walk.copy(from, (band.image * s.groups + g) * s.inputs, band, copy);
-          if (!tile.all_finite(copy, static_cast<size_t>(copy_size))) finite = false;
-          const int64_t at_g = ((band.image * s.groups + g) * M + m0) * grad.plane();
-          std::memset(y, 0, static_cast<size_t>((m1 - m0) * walk.places()) * sizeof(T));
-          const int64_t plane = grad.plane();
-          walk.for_sheets(of, grad.dims, band,
-                          [&](int64_t element, int64_t row, int64_t place, int64_t sheet_rows,
-                              int64_t count_in_row) {
-                            const int64_t pitch = sheet_rows == 1 ? count_in_row : walk.row_pitch();
-                            for (int64_t m = 0; m < m1 - m0; ++m)
-                              grad.sheet(at_g + m * plane + element, row, 1)
-                                  .read(sheet_rows, count_in_row, y + m * walk.places() + place,
-                                        pitch);
-                          });
-        }
-        tile.dots(copies, copy_size, at.data(), ys, y_size, walk.places(), static_cast<int>(n),
-                  static_cast<int>(count), static_cast<int>(m1 - m0), static_cast<int>(R),
-                  sums + (g * M + m0) * count, count);
+      while (n < together_ && unit + n < last && rows_of(unit + n) == rows) ++n;
+      const int64_t R = rows > 0 ? walk_.shifts().places(0, rows) : 0;
+      for (int64_t g = 0; g < s_.groups && rows > 0; ++g) {
+        for (int64_t i = 0; i < n; ++i)
+          copy_band(walk_.band(unit + i), g, m0, n_m, xs + i * x_size, ys + i * y_size);
+        tile().dots(xs, x_size, at_.data(), ys, y_size, walk_.places(), static_cast<int>(n),
+                    static_cast<int>(count_), static_cast<int>(n_m), static_cast<int>(R),
+                    sums + (g * M + m0) * count_, count_);
       }
       unit += n;
     }
-  });
-
-  if (!finite) {
-    const Images<Sum<T>> plain_x{from.data, stored, from.dims};
-    const Images<Sum<T>> plain_y{grad.data, stored, grad.dims};
-    parallel_for(static_cast<int>(all),
-                 [&](int i, int) { weight_plain(s, plain_x, plain_y, i, out); });
-    return;
   }
-  std::fill_n(out, all, Sum<T>(0));
-  const auto taps_count = static_cast<int64_t>(taps.size());
-  if (taps_count == 0) return;
-  constexpr int64_t kPart = 4096;
-  const int64_t rows = s.groups * M * s.inputs, step = std::max<int64_t>(1, kPart / taps_count);
-  for_each(ceil_div(rows, step), chunks * size * 16, [&](int task, int) {
-    const int64_t begin = task * step, end = std::min(rows, begin + step);
-    const int64_t offset = begin * taps_count, n = (end - begin) * taps_count;
-    Sum<T>* const sum = partial + offset;
-    for (int64_t c = 1; c < chunks; ++c) {
-      const Sum<T>* const more = sum + c * size;
-      for (int64_t i = 0; i < n; ++i) sum[i] += more[i];
-    }
-    for (int64_t r = begin; r < end; ++r)
-      for (int64_t t = 0; t < taps_count; ++t)
-        out[r * kernel + taps[static_cast<size_t>(t)].kernel] = partial[r * taps_count + t];
-  });
-}
+
+  /// A band of a group's channels, and of n features of its result from m0 on.
+  void copy_band(const Band& band, int64_t g, int64_t m0, int64_t n, T* x, T* y) {
+    walk_.copy(x_, (band.image * s_.groups + g) * s_.inputs, band, x);
+    if (!tile().all_finite(x, static_cast<size_t>(walk_.copy_size()))) finite_ = false;
+    const int64_t plane = dy_.plane();
+    const int64_t from = ((band.image * s_.groups + g) * s_.outputs + m0) * plane;
+    std::fill_n(y, n * walk_.places(), T(0));
+    walk_.for_sheets(
+        of_, dy_.dims, band,
+        [&](int64_t element, int64_t row, int64_t place, int64_t rows, int64_t in_a_row) {
+          const int64_t pitch = rows == 1 ? in_a_row : walk_.row_pitch();
+          for (int64_t m = 0; m < n; ++m)
+            dy_.sheet(from + m * plane + element, row, 1)
+                .read(rows, in_a_row, y + m * walk_.places() + place, pitch);
+        });
+  }
+
+  /// The chunks' sums one after the other, to the weights that their taps belong to.
+  void add_chunks(Sum<T>* out) {
+    const auto taps = static_cast<int64_t>(taps_.size());
+    const int64_t kernel = s_.inner(&WindowAxis::kernel);
+    constexpr int64_t kPart = 4096;
+    const int64_t rows = s_.groups * s_.outputs * s_.inputs;
+    const int64_t step = std::max<int64_t>(1, kPart / taps);
+    for_each(ceil_div(rows, step), chunks_ * size() * 16, [&](int task, int) {
+      const int64_t begin = task * step, end = std::min(rows, begin + step);
+      const int64_t n = (end - begin) * taps;
+      Sum<T>* const sum = partial_ + begin * taps;
+      for (int64_t c = 1; c < chunks_; ++c) {
+        const Sum<T>* const more = sum + c * size();
+        for (int64_t i = 0; i < n; ++i) sum[i] += more[i];
+      }
+      for (int64_t r = begin; r < end; ++r)
+        for (int64_t t = 0; t < taps; ++t)
+          out[r * kernel + taps_[static_cast<size_t>(t)].kernel] = partial_[r * taps + t];
+    });
+  }
+
+  const ConvolutionSizes& s_;
+  DType stored_;
+  Walk<T> walk_;
+  Images<T> x_, dy_;
+  int64_t all_;  ///< weights
+  std::vector<const ShiftAxis::Class*> of_;
+  std::vector<ShiftTap> taps_;
+  std::vector<int32_t> at_;  ///< in the copy, for each channel and tap
+  int64_t count_ = 0;
+  int64_t chunks_ = 1, parts_ = 1, features_ = 0;  ///< features: of a part
+  int64_t together_ = 1;                           ///< bands whose sums are taken at once
+  Sum<T>* partial_ = nullptr;
+  std::atomic<bool> finite_{true};
+};
 
 }  // namespace
 
@@ -539,8 +561,8 @@ void convolution(Part part, const ConvolutionSizes& s, DType stored, const void*
   if (part == Part::Weight) {
     std::vector<T> wide(half ? static_cast<size_t>(weights) : 0);
     if constexpr (std::is_same_v<T, float>)
-      if (pairs) by_weights<Number>(s, stored, a, b, wide.data());
-    if (!pairs) by_weights<T>(s, stored, a, b, half ? wide.data() : static_cast<T*>(out));
+      if (pairs) WeightGradient<Number>(s, stored, a, b).run(wide.data());
+    if (!pairs) WeightGradient<T>(s, stored, a, b).run(half ? wide.data() : static_cast<T*>(out));
     if (half) t.store(wide.data(), stored, out, wide.size());
     return;
   }
