@@ -10,7 +10,7 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import Any
 
-from gradcell.base.location import where
+from gradcell.base.errors import bad_type
 
 #: Names by which MindSpore's layers, and those here, know the same input.
 _INPUTS = [
@@ -45,8 +45,8 @@ def by_own_names(construct: Callable[..., Any], given: dict[str, Any]) -> dict[s
         own = names.get(name, name)
         if own in found:
             first = next(n for n in given if names.get(n, n) == own)
-            raise TypeError(
-                f"{where()}construct() got the same input twice, as {first!r} and as {name!r}: give one"
+            bad_type(
+                f"construct() got the same input twice, as {first!r} and as {name!r}: give one"
             )
         found[own] = value
     return found

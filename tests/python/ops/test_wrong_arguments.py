@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import gradcell as ms
-from gradcell import Tensor, ops
+from gradcell import Tensor, nn, ops
 
 X = Tensor(np.ones((2, 3), np.float32))
 
@@ -27,6 +27,11 @@ X = Tensor(np.ones((2, 3), np.float32))
             lambda: ops.argsort(X, 1, X),
             TypeError,
             r"Order: descending must be a bool, got a Tensor",
+        ),
+        (
+            lambda: nn.ReLU()(x=X, input_data=X),
+            TypeError,
+            r"construct\(\) got the same input twice, as 'x' and as 'input_data': give one",
         ),
         (lambda: ms.numpy.ix_(X), ValueError, r"ix_: vectors are needed, got shapes \[\[2, 3\]\]"),
     ],
