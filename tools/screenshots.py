@@ -90,7 +90,9 @@ def photograph(site: Path, out: Path, pages: list[str], browser: str | None) -> 
         for scheme in ("light", "dark"):
             for width in WIDTHS:
                 context = chromium.new_context(
-                    viewport={"width": width, "height": 900}, color_scheme=scheme
+                    viewport={"width": width, "height": 900},
+                    color_scheme=scheme,
+                    reduced_motion="reduce",
                 )
                 tab = context.new_page()
                 for page in pages:

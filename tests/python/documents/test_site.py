@@ -23,7 +23,7 @@ def site() -> ModuleType:
 @pytest.mark.parametrize(
     ("text", "made"),
     [
-        ("in 3 ms or 1e-3 s", 'in 3\N{NO-BREAK SPACE}ms or <span class="whole">1e-3</span>\N{NO-BREAK SPACE}s'),
+        ("3 ms or 1e-3 s", '3\N{NO-BREAK SPACE}ms or <span class="whole">1e-3</span>\N{NO-BREAK SPACE}s'),
         ("by L-BFGS, then", 'by <span class="whole">L-BFGS,</span> then'),
         ("5 minutes of well-known 2 - 1", "5 minutes of well-known 2 - 1"),
         ("<code>demo --list</code>", '<code>demo <span class="whole">--list</span></code>'),
