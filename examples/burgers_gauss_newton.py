@@ -108,7 +108,7 @@ def plot(u: Callable[[gc.Tensor], gc.Tensor], course: Course, path: str) -> None
     left.legend(frameon=False)
     t, x = grid(200, 401)
     size = np.log10(np.abs(values(u, t, x) - exact(t, x)) + 1e-12)
-    image = right.pcolormesh(t, x, size, cmap="magma", vmin=-9, rasterized=True)
+    image = right.pcolormesh(t, x, size, cmap="Purples", vmin=-9, rasterized=True)
     figure.colorbar(image, ax=right, label="log10 |network - exact|")
     right.set(xlabel="t", ylabel="x", title=f"relative L2 error {errors[-1]:.1e}")
     figure.savefig(path, dpi=120)

@@ -466,6 +466,10 @@ def write_document() -> None:
     parts.append("")
     parts += ["## How names are called", "", *called(), ""]
     parts += ["## Undocumented modules", "", *private(), "", "## What is not compared", ""]
+    parts += [
+        "Why MindSpore gives no result to compare for these names, and which tests they have instead:",
+        "",
+    ]
     reasons: Lists = {}
     for why, space, names in excuses():
         reasons.setdefault(why, {}).setdefault(space, []).extend(names)

@@ -6,8 +6,8 @@ see of their faults.
     python tools/screenshots.py build/site OUT guide/derivatives reference/losses
 
 Without pages, all of them. A fault is a page that scrolls sideways, a picture that is missing, text with
-less than four times the contrast of its ground, or a formula that is wider than the page. The rest takes
-eyes: look at the pictures.
+less than four times the contrast of its ground, text that is cut off where nothing scrolls, or a formula that
+is wider than the page. The rest takes eyes: look at the pictures.
 """
 
 from __future__ import annotations
@@ -48,6 +48,16 @@ FAULTS = """() => {
   for (let node; (node = texts.nextNode()); ) {
     const e = node.parentElement;
     if (!node.textContent.trim() || !e.offsetParent || e.classList.contains('headerlink')) continue;
+    const range = document.createRange();
+    range.selectNodeContents(node);
+    const right = range.getBoundingClientRect().right;
+    for (let box = e; box !== root; box = box.parentElement) {
+      const overflow = getComputedStyle(box).overflowX;
+      if (overflow === 'auto' || overflow === 'scroll') break;
+      const edge = box === document.body ? root.clientWidth : box.getBoundingClientRect().right;
+      if ((overflow === 'hidden' || box === document.body) && right > edge + 1)
+        seen[`cut off: ${node.textContent.trim().slice(0, 60)}`] = 1;
+    }
     const below = ground(e), text = over(numbers(getComputedStyle(e).color), below);
     const [a, b] = [light(text), light(below)].sort((x, y) => y - x), contrast = (a + 0.05) / (b + 0.05);
     if (contrast < 4) seen[`contrast ${contrast.toFixed(1)} of ${e.tagName}.${e.className}`] = 1;
@@ -80,7 +90,9 @@ def photograph(site: Path, out: Path, pages: list[str], browser: str | None) -> 
         for scheme in ("light", "dark"):
             for width in WIDTHS:
                 context = chromium.new_context(
-                    viewport={"width": width, "height": 900}, color_scheme=scheme
+                    viewport={"width": width, "height": 900},
+                    color_scheme=scheme,
+                    reduced_motion="reduce",
                 )
                 tab = context.new_page()
                 for page in pages:

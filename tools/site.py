@@ -76,9 +76,30 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
             f"`{text}`" if re.fullmatch(r"[\w./-]*[./][\w./-]*", text) else text
         )  # a file's name is code
 
+    if page.file.src_path == "gallery.md":
+        markdown = with_programs(markdown)
     figures = "../" * page.file.src_path.count("/") + "figures/"
     markdown = re.sub(r"\]\((?:\.\./)+bench/results/(?=[\w.-]+\.png\))", f"]({figures}", markdown)
-    return re.sub(r"(?<!!)\[([^\]]+)\]\(([^)\s]+)\)", plain, markdown)
+    parts = FENCED.split(markdown)
+    for i in range(0, len(parts), 2):
+        parts[i] = re.sub(r"(?<!!)\[([^\]]+)\]\(([^)\s]+)\)", plain, parts[i])
+    return "".join(parts)
+
+
+FENCED = re.compile(r"(^ *```.*?^ *```$)", re.S | re.M)
+PROGRAM = '<details class="example">'
+
+
+def with_programs(markdown: str) -> str:
+    """The gallery: the programs that a paragraph leads to follow it, folded, instead of links at its end."""
+    link = r"\[([\w.]+\.py)\]\(\.\./([\w/.]+\.py)\)"
+    paragraphs = []
+    for paragraph in markdown.split("\n\n"):
+        paragraphs.append(re.sub(rf"(?:,?\s+{link})+$", "", paragraph))
+        for name, path in re.findall(link, paragraph):
+            code = (ROOT / path).read_text().rstrip().replace("\n", "\n    ")
+            paragraphs.append(f'??? example "{name}"\n\n    ```python\n    {code}\n    ```')
+    return "\n\n".join(paragraphs)
 
 
 FORMULA = re.compile(
@@ -90,24 +111,54 @@ PRIME = re.compile(
     r"<msup>(<mi>\w</mi>)<mi>(&#x0203[23];)</mi></msup>"
 )  # already raised in most fonts
 MINUS = re.compile(r"(<mo[^>]*>&#x00028;</mo>)<mo>(&#x02212;)</mo>")  # a sign, not a difference
-CELL = re.compile(r"<td[^>]*>.*?</td>", re.S)
+PRE = re.compile(r"(<pre.*?</pre>)", re.S)  # blocks of code, which scroll
+TEXT = re.compile(r"(?<=>)[^<]+(?=<)")
 CODE = re.compile(r"(?<=<code>)[^<]*(?=</code>)")
 HEADING = re.compile(r'(?<=">)\w+(?:\.\w+)+(?=<a class="headerlink")')  # the name of a section
+CELL = re.compile(r"<td[^>]*>.*?</td>", re.S)
+PHONE, COLUMN = re.compile(r"\S{36,}"), re.compile(r"\S{24,}")  # words that do not fit in there
+UNIT = re.compile(r"(?<=\d) (?=(?:ns|µs|ms|s|min|h|[kKMGT]B|GFLOPS|ULP|%)(?![\w/]))")
+WHOLE = re.compile(
+    r"(?<!\S)\S{0,12}(?:(?<=\d)e-\d|(?<![\w-])(?:--?|\w-)[A-Za-z])\S{0,20}(?!\S)"
+)  # 1e-3, --list, L-BFGS
 NAME = re.compile(r'<span class="n">([^<]*)</span>')  # coloured as code without a span is
 PICTURE = re.compile(r'<img [^>]*src="([^"]+)"[^>]*/?>')
 
 
-def breakable(code: re.Match[str]) -> str:
-    """Names and paths in a table or heading may go on in the next line, behind their marks."""
-    return re.sub(r"(?<=\w[/._(=])(?=\w)", "<wbr>", code[0])
+def breakable(word: re.Match[str]) -> str:
+    """Long names and paths may go on in the next line, behind their marks."""
+    return re.sub(r"(?<=\w[/._(=])(?=\w)", "<wbr>", word[0])
+
+
+def broken(content: str, long: re.Pattern[str]) -> str:
+    """The text with breaks in the long words of its code."""
+    return CODE.sub(lambda code: long.sub(breakable, code[0]), content)
+
+
+def whole(text: re.Match[str]) -> str:
+    """A number keeps its unit and its exponent, and an option its hyphens, in one line."""
+    return WHOLE.sub(r'<span class="whole">\g<0></span>', UNIT.sub("\N{NO-BREAK SPACE}", text[0]))
+
+
+def broken_well(content: str) -> str:
+    """The page with its places for line breaks, outside blocks of code."""
+    parts = PRE.split(content)
+    for i in range(0, len(parts), 2):
+        part = TEXT.sub(whole, HEADING.sub(breakable, parts[i]))
+        parts[i] = broken(CELL.sub(lambda cell: broken(cell[0], COLUMN), part), PHONE)
+    return "".join(parts)
 
 
 def on_page_content(content: str, page: Any, config: Any, files: Any) -> str:
-    """Pictures lead to themselves, at full size, and code in tables can break; names in code have no span
-    of their own, which saves a tenth of a page; formulas become MathML, which needs no script."""
-    content = CELL.sub(lambda cell: CODE.sub(breakable, cell[0]), content)
-    content = HEADING.sub(breakable, NAME.sub(r"\1", content))
+    """Pictures lead to themselves, at full size; formulas become MathML, which needs no script; lines break
+    where a reader expects it; names in code have no span of their own, which saves a tenth of a page."""
     content = PICTURE.sub(r'<a class="picture" href="\1">\g<0></a>', content)
+    content = content.replace(PROGRAM, f"{PROGRAM[:-1]} data-search-exclude>")
+    return NAME.sub(r"\1", broken_well(with_formulas(content)))
+
+
+def with_formulas(content: str) -> str:
+    """The page with MathML in place of LaTeX."""
     if "arithmatex" not in content:
         return content
     from html import unescape

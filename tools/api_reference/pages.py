@@ -164,7 +164,12 @@ def borrow(
                 ]
                 parts.arguments = [(held, text) for held, text in parts.arguments if held]
                 parts.arguments.append((open_, about))
-        parts.raises = parts.raises or theirs.raises
+        missing = {name for name in known if "_" in name} - set(names)  # no words of prose
+        parts.raises = parts.raises or [
+            (error, about)
+            for error, about in theirs.raises
+            if missing.isdisjoint(re.findall(r"\w+", about))
+        ]
     parts.raises = [each for one in parts.raises for each in borrowed_errors(entry, *one)]
 
 

@@ -123,7 +123,7 @@ def plot(net: nn.Cell, path: str, title: str = "") -> None:
     error = np.log10(np.abs(u - exact(t, xs)) + 1e-12)
     for axes, field, label, style in (
         (fields[0], u, "network: u(t, x)", {"cmap": "RdBu_r", "vmin": -1, "vmax": 1}),
-        (fields[1], error, "error: log10 |network - exact|", {"cmap": "magma", "vmin": -8}),
+        (fields[1], error, "error: log10 |network - exact|", {"cmap": "Purples", "vmin": -8}),
     ):
         image = axes.pcolormesh(t, xs, field, rasterized=True, **style)
         above.colorbar(image, ax=axes)

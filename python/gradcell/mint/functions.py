@@ -441,7 +441,7 @@ def randperm(n: Any, *, generator: Any = None, dtype: Any = _core.int64) -> Tens
 def multinomial(
     input: Any, num_samples: Any, replacement: bool = False, *, generator: Any = None
 ) -> Tensor:
-    """The elements in another dtype."""
+    """Indices drawn by the weights in a vector, or each row of a matrix: int64 [..., num_samples]."""
     return ops.cast(ops.multinomial(input, num_samples, replacement), _core.int64)
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import tree
 from gradcell.base.errors import bad_type
@@ -42,7 +43,9 @@ _SHAPES: dict[Any, str] = {np.shape: "shape", np.ndim: "ndim"}
 
 def _numbers(name: str, values: Any) -> Any:
     def array(t: Tensor) -> np.ndarray:
-        if t._traced:
+        if t._traced or (
+            _core.in_trace() and t._is_variable and getattr(t, "requires_grad", False)
+        ):
             bad_type(
                 f"numpy.{name} cannot be differentiated: inside a transform its result would be a constant. "
                 "Use gradcell.ops, or asnumpy() where a constant is meant"

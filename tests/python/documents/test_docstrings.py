@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import importlib.util
 import inspect
@@ -14,6 +15,8 @@ from typing import Any
 import pytest
 
 import gradcell as gc
+from gradcell import ops
+from gradcell.ops.primitives import table
 
 MODULES = ["gradcell"] + [
     m.name
@@ -33,6 +36,29 @@ def public(module: ModuleType) -> Iterator[tuple[str, Any]]:
             inspect.isroutine(value) or inspect.isclass(value)
         ):
             yield name, value
+
+
+def calls(node: ast.AST) -> int:
+    return sum(isinstance(each, ast.Call) for each in ast.walk(node))
+
+
+def test_a_primitive_of_several_functions_has_a_text_of_its_own() -> None:
+    """One function's text is the primitive's, but for a copy or a cast of an input."""
+    source = ast.parse(inspect.getsource(table))
+    rows = next(
+        n.value
+        for n in source.body
+        if isinstance(n, ast.AnnAssign) and "ROWS" in ast.unparse(n.target)
+    )
+    assert isinstance(rows, ast.Dict)
+    several = set()
+    for name, row in zip(rows.keys, rows.values, strict=True):
+        function = row.args[1] if isinstance(row, ast.Call) and len(row.args) == 2 else row
+        if isinstance(name, ast.Constant) and isinstance(function, ast.Lambda):
+            if calls(function.body) > 1 or not isinstance(function.body, ast.Call):
+                several.add(name.value)
+    assert several - {"DiagPart", "TraceV2"} == set(table.TEXTS)
+    assert "equal" in (ops.EqualCount.__doc__ or "")
 
 
 def text(value: Any) -> str:

@@ -149,6 +149,11 @@ def test_arguments_of_another_function_stand_where_they_are_referred_to(
     assert "as Conv2d does" not in sections["nn.Conv2dTranspose"]
 
 
+def test_errors_about_another_functions_arguments_are_not_borrowed(made: dict[str, str]) -> None:
+    section = made["reference/losses.md"].partition("## nn.NLLLoss")[2].partition("\n## ")[0]
+    assert "IndexError" in section and "label&#95;smoothing" not in section
+
+
 def test_a_section_is_whole(made: dict[str, str]) -> None:
     section = next(
         s for s in made["reference/derivatives.md"].split("\n## ") if s.startswith("gc.grad\n")

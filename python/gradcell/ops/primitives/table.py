@@ -320,6 +320,19 @@ ROWS: dict[str, Callable[..., Any]] = {
         decay, gradient, **attributes)),
 }  # fmt: skip
 
+#: What primitives do whose rows combine several functions.
+TEXTS = {
+    "Multinomial": """Indices drawn by the weights in a vector x, or in each row of a matrix.
+
+        The result, [..., num_samples] in dtype, may have an index more than once. seed2: the seed where
+        seed is 0. Raises ValueError for weights that are negative, not finite or all zero.""",
+    "EqualCount": """The number of elements that are equal in x and y, as a tensor [1] in the dtype of x.""",
+    "SoftplusGrad": """The gradient of softplus by features: gradients times their logistic function.""",
+    "StridedSliceGrad": """The gradient of StridedSlice by its input: dy among zeros of shape shapex.""",
+    "ROIAlignGrad": """The gradient of roi_align by its features, of shape xdiff_shape.""",
+    "IgammaGradA": """The derivative of the regularised lower incomplete gamma function by a, elementwise.""",
+}
+
 #: What MindSpore too has for Ascend alone: made, but not called.
 ASCEND = """
     DropoutDoMask DropoutGenMask DynamicGRUV2 DynamicRNN FlashAttentionScore FusedCastAdamWeightDecay
@@ -343,7 +356,9 @@ def make(name: str) -> type[Primitive]:
 
 
 def _text(name: str, function: Callable[..., Any]) -> str:
-    """What the primitive does: the text of the function that its row calls first."""
+    """What the primitive does: a text of its own, or that of the one function that its row calls."""
+    if name in TEXTS:
+        return f"{name}: {inspect.cleandoc(TEXTS[name])}"
     places = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
     found: Any = places["op"].cell_contents if "op" in places else None
     for part in function.__code__.co_names:
