@@ -66,13 +66,59 @@ TEST(MatrixProduct, AgreesWithLongDouble) {
   check<float>(640, 16, 100);  // a vector of columns
   check<float>(300, 600, 17);  // by tiles on one thread, by slabs on seven
   check<float>(25, 770, 1000);
-  check<float>(270, 325, 2500, 50);   // k in blocks
+  check<float>(270, 325, 2500, 50);   // large in every way
+  check<float>(250, 325, 2500, 50);   // k in blocks
   check<float>(200, 330, 22000, 99);  // in parts
   check<double>(256, 260, 1100, 50);
+  check<double>(301, 529, 257, 50);  // large in every way
+  check<double>(250, 260, 1100, 50);
   check<double>(330, 32, 96);
   check<double>(100, 77, 257);
   check<double>(193, 193, 130);
   check<double>(60, 320, 160);
+}
+
+/// a' a or a a', whose memory held NaN: against sums in long double (every 41st row), its lower
+/// triangle the upper one's mirror image, the same bits for any number of threads.
+template <class T>
+void check_gram(int64_t n, int64_t k) {
+  std::mt19937 random(8);
+  const auto a = random_matrix<T>(n * k, random);
+  for (const bool ta : {false, true}) {
+    SCOPED_TRACE(std::to_string(n) + " " + std::to_string(k) + " " + std::to_string(ta));
+    std::vector<T> first;
+    for (const int threads : {1, 2, 5}) {
+      std::vector<T> c(static_cast<size_t>(n * n), std::numeric_limits<T>::quiet_NaN());
+      set_max_threads(threads);
+      matrix_product(ta, !ta, n, n, k, a.data(), a.data(), c.data());
+      set_max_threads(0);
+      if (first.empty()) first = c;
+      ASSERT_EQ(c, first);
+    }
+    for (int64_t i = 0; i < n; ++i)
+      for (int64_t j = 0; j < i; ++j) ASSERT_EQ(first[i * n + j], first[j * n + i]);
+    for (int64_t i = 0; i < n; i += 41) {
+      for (int64_t j = 0; j < n; ++j) {
+        long double sum = 0, size = 1;
+        for (int64_t l = 0; l < k; ++l) {
+          const long double term = static_cast<long double>(a[ta ? l * n + i : i * k + l]) *
+                                   a[ta ? l * n + j : j * k + l];
+          sum += term;
+          size += std::fabs(term);
+        }
+        ASSERT_NEAR(first[i * n + j], static_cast<double>(sum),
+                    static_cast<double>(size) * std::numeric_limits<T>::epsilon() * 8)
+            << i << " " << j;
+      }
+    }
+  }
+}
+
+TEST(MatrixProduct, OfAMatrixAndItselfTransposed) {
+  check_gram<double>(300, 60);
+  check_gram<double>(256, 256);
+  check_gram<double>(737, 301);  // parts of the triangle, the last one narrow
+  check_gram<float>(530, 700);
 }
 
 }  // namespace

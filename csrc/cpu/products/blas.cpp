@@ -18,11 +18,29 @@ namespace {
 template <class T>
 using Gemm = void (*)(int, int, int, int, int, int, T, const T*, int, const T*, int, T, T*, int);
 
+template <class T>
+using Syrk = void (*)(int, int, int, int, int, T, const T*, int, T, T*, int);
+
+template <class T>
+struct Products {
+  Gemm<T> gemm = nullptr;
+  Syrk<T> syrk = nullptr;
+};
+
 struct Library {
   void* handle = nullptr;
-  Gemm<float> sgemm = nullptr;
-  Gemm<double> dgemm = nullptr;
+  Products<float> f32;
+  Products<double> f64;
+  template <class T>
+  const Products<T>& of() const {
+    if constexpr (std::is_same_v<T, float>)
+      return f32;
+    else
+      return f64;
+  }
 };
+
+constexpr int kRowMajor = 101, kAsItIs = 111, kTransposed = 112, kUpper = 121;
 
 std::string& path() {
   static std::string p;
@@ -48,9 +66,14 @@ Library open_library() {
   }
   Library lib;
   lib.handle = handle;
-  lib.sgemm = reinterpret_cast<Gemm<float>>(symbol(handle, "cblas_sgemm"));
-  lib.dgemm = reinterpret_cast<Gemm<double>>(symbol(handle, "cblas_dgemm"));
-  require(lib.sgemm && lib.dgemm, ErrorKind::Runtime, file, " has no cblas_sgemm or cblas_dgemm");
+  auto find = [&]<class F>(const char* name, F& function) {
+    function = reinterpret_cast<F>(symbol(handle, name));
+    require(function, ErrorKind::Runtime, file, " has no ", name);
+  };
+  find("cblas_sgemm", lib.f32.gemm);
+  find("cblas_dgemm", lib.f64.gemm);
+  find("cblas_ssyrk", lib.f32.syrk);
+  find("cblas_dsyrk", lib.f64.syrk);
   if (auto threads = reinterpret_cast<void (*)(int)>(symbol(handle, "openblas_set_num_threads")))
     threads(1);
   return lib;
@@ -59,6 +82,12 @@ Library open_library() {
 const Library& library() {
   static const Library lib = open_library();
   return lib;
+}
+
+void addressable(int64_t m, int64_t n, int64_t k) {
+  constexpr int64_t kLimit = std::numeric_limits<int>::max();
+  require(m <= kLimit && n <= kLimit && k <= kLimit, ErrorKind::Value,
+          "a matrix product: a dimension is larger than the BLAS can address");
 }
 
 }  // namespace
@@ -76,15 +105,8 @@ template <class T>
 void gemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const T* a, const T* b, T* c) {
   if (m == 0 || n == 0) return;
   if (k == 0) return void(std::memset(c, 0, static_cast<size_t>(m * n) * sizeof(T)));
-  constexpr int64_t kLimit = std::numeric_limits<int>::max();
-  require(m <= kLimit && n <= kLimit && k <= kLimit, ErrorKind::Value,
-          "a matrix product: a dimension is larger than the BLAS can address");
-  const Gemm<T> cblas = [] {
-    if constexpr (std::is_same_v<T, float>)
-      return library().sgemm;
-    else
-      return library().dgemm;
-  }();
+  addressable(m, n, k);
+  const Gemm<T> cblas = library().of<T>().gemm;
   auto lda = static_cast<int>(ta ? m : k), ldb = static_cast<int>(tb ? k : n);
   // Each task gets a slab of rows of c that is worth waking a thread for. An element must be summed
   // alike whichever slab it is in. So slabs begin at multiples of the BLAS's own blocks, none is
@@ -101,13 +123,41 @@ void gemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const T* a, const T
   auto slab = [&](int s, int) {
     int64_t at = begin(s);
     auto size = static_cast<int>(begin(s + 1) - at);
-    cblas(101, ta ? 112 : 111, tb ? 112 : 111, size, static_cast<int>(n), static_cast<int>(k), T(1),
-          ta ? a + at : a + at * lda, lda, b, ldb, T(0), c + at * n, static_cast<int>(n));
+    cblas(kRowMajor, ta ? kTransposed : kAsItIs, tb ? kTransposed : kAsItIs, size,
+          static_cast<int>(n), static_cast<int>(k), T(1), ta ? a + at : a + at * lda, lda, b, ldb,
+          T(0), c + at * n, static_cast<int>(n));
   };
   parallel_for(static_cast<int>(slabs), slab);
 }
 
+template <class T>
+void gram(bool transposed, int64_t n, int64_t k, const T* a, T* c) {
+  addressable(n, n, k);
+  const Products<T>& cblas = library().of<T>();
+  const auto ld = static_cast<int>(transposed ? n : k), ldc = static_cast<int>(n);
+  const auto depth = static_cast<int>(k);
+  const int left = transposed ? kTransposed : kAsItIs, right = transposed ? kAsItIs : kTransposed;
+  // So many rows are a task, however many threads there are: their part of the diagonal, and what
+  // is right of it. The longest and the shortest come in turn, so that shares are about equal.
+  constexpr int64_t kRows = 240;
+  const auto tasks = static_cast<int>((n + kRows - 1) / kRows);
+  parallel_for(tasks, [&](int task, int) {
+    const int64_t row = (task % 2 ? tasks - 1 - task / 2 : task / 2) * kRows;
+    const auto rows = static_cast<int>(std::min(kRows, n - row));
+    const auto rest = static_cast<int>(n - row - rows);
+    const T* const own = transposed ? a + row : a + row * ld;
+    const T* const others = transposed ? own + rows : own + int64_t(rows) * ld;
+    T* const to = c + row * n + row;
+    cblas.syrk(kRowMajor, kUpper, left, rows, depth, T(1), own, ld, T(0), to, ldc);
+    if (rest > 0)
+      cblas.gemm(kRowMajor, left, right, rows, rest, depth, T(1), own, ld, others, ld, T(0),
+                 to + rows, ldc);
+  });
+}
+
 template void gemm(bool, bool, int64_t, int64_t, int64_t, const float*, const float*, float*);
 template void gemm(bool, bool, int64_t, int64_t, int64_t, const double*, const double*, double*);
+template void gram(bool, int64_t, int64_t, const float*, float*);
+template void gram(bool, int64_t, int64_t, const double*, double*);
 
 }  // namespace gradcell::cpu

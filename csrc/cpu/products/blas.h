@@ -19,4 +19,8 @@ template <class T>
 void gemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, const T* a,
           const T* b, T* c);
 
+/// The upper triangle of c[n, n], a' a of a[k, n] (transposed), or a a' of a[n, k], likewise.
+template <class T>
+void gram(bool transposed, int64_t n, int64_t k, const T* a, T* c);
+
 }  // namespace gradcell::cpu

@@ -1,5 +1,5 @@
 // Products of whole matrices: by the micro-kernel of the tiles where they fill its blocks, by the
-// BLAS otherwise.
+// BLAS otherwise, and below AVX-512 where they are large.
 #pragma once
 
 #include <cstdint>
