@@ -102,7 +102,7 @@ void vector_products(bool ta, bool tb, int64_t batch, int64_t m, int64_t n, int6
       }
     });
   }
-  constexpr int64_t kStrip = 128;  // columns
+  constexpr int64_t kStrip = 256;  // columns: narrow ones are read in jumps
   const int64_t strips = (lines + kStrip - 1) / kStrip;
   split(batch * strips, batch * lines * k, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end;) {

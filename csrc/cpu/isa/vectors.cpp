@@ -1,6 +1,8 @@
 // Products of matrices with vectors.
 #include "cpu/kernels/vector_kernels.h"
 
+#include <cstring>
+
 #include "cpu/isa/line.h"
 
 namespace gradcell::cpu::GRADCELL_ISA {
@@ -43,12 +45,54 @@ void add_columns(const T* a, ptrdiff_t stride, size_t rows, const T* x, size_t n
   }
 }
 
-/// Rows are summed up in groups, so that errors do not grow with their number.
+/// So many rows are summed up apart from others, so that errors do not grow with their number.
+constexpr size_t kRowsOfSum = 32;
+
+/// sum[j] += sum over B rows of x[row] * a[row, j], one row after the other.
+template <size_t B, class T>
+void add_side_by_side(const T* a, ptrdiff_t stride, const T* x, size_t n, T* sum) {
+  constexpr size_t kStep = kLanes<T>;
+  size_t j = 0;
+  for (; j + kStep <= n; j += kStep) {
+    Vec<T> of_step = load(sum + j);
+    const T* row = a + j;
+#pragma GCC unroll 8
+    for (size_t r = 0; r < B; ++r, row += stride) of_step += load(row) * x[r];
+    store(sum + j, of_step);
+  }
+  for (; j < n; ++j)
+    for (size_t r = 0; r < B; ++r)
+      sum[j] += a[static_cast<ptrdiff_t>(r) * stride + static_cast<ptrdiff_t>(j)] * x[r];
+}
+
+/// As below, the same numbers, where rows are long: a few are read side by side from one end to the
+/// other, as the processor foresees it, and a group's sums wait in the first-level cache.
+template <class T>
+void add_long_rows(const T* a, ptrdiff_t stride, size_t rows, const T* x, size_t n, T* y) {
+  constexpr size_t kTogether = 8, kMost = 8192 / sizeof(T);
+  T sum[kMost];
+  for (size_t first = 0; first < rows; first += kRowsOfSum) {
+    const size_t end = rows - first < kRowsOfSum ? rows : first + kRowsOfSum;
+    for (size_t j = 0; j < n; j += kMost) {
+      const size_t count = n - j < kMost ? n - j : kMost;
+      std::memset(sum, 0, count * sizeof(T));
+      size_t r = first;
+      const T* row = a + static_cast<ptrdiff_t>(first) * stride + j;
+      for (; r + kTogether <= end;
+           r += kTogether, row += static_cast<ptrdiff_t>(kTogether) * stride)
+        add_side_by_side<kTogether>(row, stride, x + r, count, sum);
+      for (; r < end; ++r, row += stride) add_side_by_side<1>(row, stride, x + r, count, sum);
+      for (size_t i = 0; i < count; ++i) y[j + i] += sum[i];
+    }
+  }
+}
+
 template <class T>
 void add_rows_of(const T* a, ptrdiff_t stride, size_t rows, const T* x, size_t n, T* y) {
-  constexpr size_t kGroup = 32;
-  for (size_t first = 0; first < rows; first += kGroup) {
-    const size_t group = rows - first < kGroup ? rows - first : kGroup;
+  constexpr size_t kLong = 256;
+  if (n >= kLong) return add_long_rows(a, stride, rows, x, n, y);
+  for (size_t first = 0; first < rows; first += kRowsOfSum) {
+    const size_t group = rows - first < kRowsOfSum ? rows - first : kRowsOfSum;
     const T* const block = a + static_cast<ptrdiff_t>(first) * stride;
     size_t j = 0;
     add_columns<8>(block, stride, group, x + first, n, y, j);

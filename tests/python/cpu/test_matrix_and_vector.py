@@ -46,3 +46,22 @@ def test_no_region_multiplies_with_the_matrix(function: Any) -> None:
     lines = gc.plan_text(gc.grad(function, 0), *arguments).splitlines()
     products = [line for line in lines if "matmul" in line.lower() or "weight_grad" in line.lower()]
     assert len(products) == 2 and all("call" in line for line in products), products
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("rows, columns", [(1, 300), (77, 2571), (75, 257), (40, 255), (300, 1024)])
+def test_rows_of_any_length_are_added_up(rows: int, columns: int, dtype: str) -> None:
+    rng = np.random.default_rng(1)
+    matrix, vector = rng.standard_normal((rows, columns)), rng.standard_normal((rows, 1))
+    given = [Tensor(a.astype(dtype)) for a in (matrix, vector)]
+    matrix, vector = (t.asnumpy().astype(np.float64) for t in given)
+    run = gc.jit(lambda a, x: ops.matmul(a.T, x))
+    first = run(*given).asnumpy().copy()
+    bound = np.finfo(dtype).eps * rows * (np.abs(matrix).T @ np.abs(vector))
+    assert (np.abs(first - matrix.T @ vector) <= bound).all()
+    for threads in (1, 2, 3):
+        gc.set_context(max_threads=threads)
+        try:
+            np.testing.assert_array_equal(run(*given).asnumpy(), first)
+        finally:
+            gc.set_context(max_threads=None)
