@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "base/error.h"
+#include "base/memory.h"
 
 namespace gradcell {
 
@@ -18,7 +19,7 @@ class Scratch {
     if (bytes > size_) {
       data_.reset();
       size_ = (bytes + 4095) / 4096 * 4096;
-      data_.reset(static_cast<std::byte*>(std::aligned_alloc(64, size_)));
+      data_.reset(static_cast<std::byte*>(allocate(size_)));
       if (!data_) {
         size_ = 0;
         fail(ErrorKind::Memory, "out of memory: ", bytes, " bytes of scratch");

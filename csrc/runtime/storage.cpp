@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/memory.h"
 #include "base/thread_pool.h"
 #include "cuda/run/device.h"
 
@@ -44,10 +45,10 @@ class Cache {
         return p;
       }
     }
-    void* p = size < bytes ? nullptr : std::aligned_alloc(64, size);
+    void* p = size < bytes ? nullptr : allocate(size);
     if (!p) {
       release_all();
-      p = size < bytes ? nullptr : std::aligned_alloc(64, size);
+      p = size < bytes ? nullptr : allocate(size);
     }
     if (!p) {
       std::lock_guard lock(mutex_);

@@ -17,6 +17,15 @@ TEST(Storage, BlocksAreAlignedAndWritable) {
   }
 }
 
+TEST(Storage, LargeBlocksBeginAtAPageOfTwoMebibytes) {
+  constexpr size_t kPage = size_t(2) << 20;
+  for (size_t bytes : {2 * kPage, 2 * kPage + 1, 5 * kPage}) {
+    auto s = Storage::allocate(bytes);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(s->data()) % kPage, 0u);
+    std::memset(s->data(), 1, bytes);
+  }
+}
+
 TEST(Storage, AFreedBlockIsUsedAgain) {
   release_cached_memory();
   void* first;
