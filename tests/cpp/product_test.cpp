@@ -6,6 +6,7 @@
 #include <limits>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/thread_pool.h"
@@ -19,6 +20,21 @@ std::vector<T> random_matrix(int64_t n, std::mt19937& random) {
   std::vector<T> x(static_cast<size_t>(n));
   for (T& v : x) v = number(random);
   return x;
+}
+
+/// An element [i, j] is the sum over l of the products of the pairs factors(l), as in long double.
+template <class T, class F>
+void expect_sum(T got, int64_t i, int64_t j, int64_t k, F factors) {
+  long double sum = 0, size = 1;
+  for (int64_t l = 0; l < k; ++l) {
+    const auto [x, y] = factors(l);
+    const long double term = static_cast<long double>(x) * y;
+    sum += term;
+    size += std::fabs(term);
+  }
+  ASSERT_NEAR(got, static_cast<double>(sum),
+              static_cast<double>(size) * std::numeric_limits<T>::epsilon() * 8)
+      << i << " " << j;
 }
 
 /// Whole tiles, tails of rows and columns, several blocks of k: against sums in long double (every
@@ -41,16 +57,9 @@ void check(int64_t m, int64_t n, int64_t k, int64_t step = 5) {
     EXPECT_EQ(c.back(), T(77));
     for (int64_t i = 0; i < m; i += step) {
       for (int64_t j = 0; j < n; ++j) {
-        long double sum = 0, size = 1;
-        for (int64_t l = 0; l < k; ++l) {
-          const long double term = static_cast<long double>(a[ta ? l * m + i : i * k + l]) *
-                                   b[tb ? j * k + l : l * n + j];
-          sum += term;
-          size += std::fabs(term);
-        }
-        ASSERT_NEAR(c[i * n + j], static_cast<double>(sum),
-                    static_cast<double>(size) * std::numeric_limits<T>::epsilon() * 8)
-            << i << " " << j;
+        expect_sum(c[i * n + j], i, j, k, [&](int64_t l) {
+          return std::pair(a[ta ? l * m + i : i * k + l], b[tb ? j * k + l : l * n + j]);
+        });
       }
     }
   }
@@ -99,16 +108,9 @@ void check_gram(int64_t n, int64_t k) {
       for (int64_t j = 0; j < i; ++j) ASSERT_EQ(first[i * n + j], first[j * n + i]);
     for (int64_t i = 0; i < n; i += 41) {
       for (int64_t j = 0; j < n; ++j) {
-        long double sum = 0, size = 1;
-        for (int64_t l = 0; l < k; ++l) {
-          const long double term = static_cast<long double>(a[ta ? l * n + i : i * k + l]) *
-                                   a[ta ? l * n + j : j * k + l];
-          sum += term;
-          size += std::fabs(term);
-        }
-        ASSERT_NEAR(first[i * n + j], static_cast<double>(sum),
-                    static_cast<double>(size) * std::numeric_limits<T>::epsilon() * 8)
-            << i << " " << j;
+        expect_sum(first[i * n + j], i, j, k, [&](int64_t l) {
+          return std::pair(a[ta ? l * n + i : i * k + l], a[ta ? l * n + j : j * k + l]);
+        });
       }
     }
   }

@@ -25,8 +25,6 @@ _INPUTS = [
 @functools.cache
 def other_names(construct: Callable[..., Any]) -> dict[str, str]:
     """Keywords that the construct of a layer of this package takes besides its own: {another name: its}."""
-    if not str(getattr(construct, "__module__", "")).startswith("gradcell."):
-        return {}
     own = inspect.signature(construct).parameters
     return {
         other: name
@@ -38,7 +36,12 @@ def other_names(construct: Callable[..., Any]) -> dict[str, str]:
 
 
 def by_own_names(construct: Callable[..., Any], given: dict[str, Any]) -> dict[str, Any]:
-    """Keyword arguments by the names of the construct. Raises TypeError for an input that is given twice."""
+    """Keyword arguments by the names of the construct; of a program's own layers as they are.
+
+    Raises TypeError for an input that is given twice.
+    """
+    if not str(getattr(construct, "__module__", "")).startswith("gradcell."):
+        return given
     names = other_names(construct)
     found: dict[str, Any] = {}
     for name, value in given.items():
