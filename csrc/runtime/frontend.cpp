@@ -14,8 +14,8 @@
 #include "base/thread_pool.h"
 #include "cpu/calls/integers.h"
 #include "ops/families.h"
+#include "ops/moving/order.h"
 #include "ops/ops.h"
-#include "ops/order.h"
 
 namespace gradcell {
 

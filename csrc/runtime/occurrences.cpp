@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "base/counted.h"
-#include "cpu/calls/order.h"
-#include "cpu/calls/order_keys.h"
+#include "cpu/calls/order/order.h"
+#include "cpu/calls/order/order_keys.h"
 #include "cpu/kernels/whole_kernels.h"
 
 namespace gradcell {

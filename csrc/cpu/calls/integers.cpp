@@ -10,7 +10,7 @@
 #include "cpu/calls/routines.h"
 #include "cpu/kernels/whole_kernels.h"
 #include "ir/attributes.h"
-#include "ops/order.h"
+#include "ops/moving/order.h"
 
 namespace gradcell::cpu {
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/types.h"
-#include "ops/order.h"
+#include "ops/moving/order.h"
 
 namespace gradcell::cpu {
 

@@ -1,6 +1,7 @@
-// Which sums of attention's family one kernel by tensor cores computes (write/attention.cuh), and
-// what it has in shared memory: those over the same scores, whose results all belong to queries or
-// all to keys, so that scores are computed once. What does not fit has kernels of one sum each.
+// Which sums of attention's family one kernel by tensor cores computes
+// (write/attention/attention.cuh), and what it has in shared memory: those over the same scores,
+// whose results all belong to queries or all to keys, so that scores are computed once. What does
+// not fit has kernels of one sum each.
 #pragma once
 
 #include "cuda/fuse/fusion.h"

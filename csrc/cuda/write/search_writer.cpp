@@ -1,7 +1,7 @@
 // The kernel of searches: a thread finds the place of one element in its row's ordered line, which
 // it halves until nothing is left. NaN is behind all numbers.
 #include "cuda/write/single_node_writer.h"
-#include "ops/order.h"
+#include "ops/moving/order.h"
 
 namespace gradcell::cuda {
 

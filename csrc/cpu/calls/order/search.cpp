@@ -6,11 +6,11 @@
 
 #include "base/counted.h"
 #include "cpu/calls/calls.h"
-#include "cpu/calls/order_keys.h"
+#include "cpu/calls/order/order_keys.h"
 #include "cpu/calls/routines.h"
 #include "cpu/calls/wide.h"
 #include "ir/attributes.h"
-#include "ops/order.h"
+#include "ops/moving/order.h"
 
 namespace gradcell::cpu {
 

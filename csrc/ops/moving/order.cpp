@@ -1,4 +1,4 @@
-#include "ops/order.h"
+#include "ops/moving/order.h"
 
 #include "ops/elementwise.h"
 #include "ops/moving/movement.h"

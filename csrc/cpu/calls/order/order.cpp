@@ -1,15 +1,15 @@
 // The order of rows' elements: all of them, the first so many, the best up to each.
-#include "cpu/calls/order.h"
+#include "cpu/calls/order/order.h"
 
 #include <numeric>
 #include <vector>
 
 #include "base/scratch.h"
-#include "cpu/calls/order_keys.h"
+#include "cpu/calls/order/order_keys.h"
 #include "cpu/calls/routines.h"
 #include "cpu/calls/wide.h"
 #include "ir/attributes.h"
-#include "ops/order.h"
+#include "ops/moving/order.h"
 
 namespace gradcell::cpu {
 

@@ -3,7 +3,7 @@
 // scores of a tile are in shared memory, and nothing of the scores' size is anywhere.
 #include <algorithm>
 
-#include "cuda/write/attention_text.h"
+#include "cuda/write/attention/attention_text.h"
 
 namespace gradcell::cuda {
 

@@ -6,7 +6,7 @@
 
 #include "cuda/fuse/attention_tiles.h"
 #include "cuda/tiles/tile_products.h"
-#include "cuda/write/attention_text.h"
+#include "cuda/write/attention/attention_text.h"
 
 namespace gradcell::cuda {
 
