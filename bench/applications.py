@@ -9,6 +9,7 @@ Prints a table: milliseconds a step (the median of the rounds' medians), and the
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import statistics
@@ -62,7 +63,11 @@ def main(mindspores: str, rounds: int) -> None:
 if __name__ == "__main__":
     if sys.argv[1:] == ["--timed"]:
         print(json.dumps(timed()))
-    elif len(sys.argv) in (2, 3):
-        main(sys.argv[1], int([*sys.argv, "3"][2]))
-    else:
-        sys.exit(__doc__)
+        sys.exit()
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("python", metavar="MINDSPORES_PYTHON", help="a Python that has MindSpore")
+    parser.add_argument("rounds", nargs="?", type=int, default=3, help="turns that each gets")
+    options = parser.parse_args()
+    main(options.python, options.rounds)

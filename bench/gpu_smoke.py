@@ -3,6 +3,7 @@ range. A line for each; the exit status says whether all are as they should be."
 
 from __future__ import annotations
 
+import argparse
 import sys
 import time
 import traceback
@@ -83,6 +84,9 @@ def a_network_learns() -> None:
 
 
 def main() -> int:
+    argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    ).parse_args()
     gc.set_context(device_target="GPU")
     steps: list[Callable[[], None]] = [
         op, product, captured_step, a_row_of_nan, index_out_of_range, a_network_learns,

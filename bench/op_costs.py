@@ -9,6 +9,7 @@ and what loading or storing a row of one feature takes.
 
 from __future__ import annotations
 
+import argparse
 import os
 
 os.environ["GRADCELL_NUM_THREADS"] = "1"
@@ -74,6 +75,9 @@ def transferred_row(rows: int = 20_000) -> float:
 
 
 def main() -> None:
+    argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    ).parse_args()
     for kind, ops_of in KINDS.items():
         for name, op in ops_of.items():
             took = seconds(op, LENGTH + 1, values(ELEMENTS)) - seconds(op, 1, values(ELEMENTS))

@@ -1,7 +1,8 @@
 """Data parallel training: two processes of one thread against one process of two threads.
 
-    python bench/parallel.py                 all programs, with the mpirun beside this Python
+    python bench/parallel.py                          all programs, with the mpirun beside this Python
     mpirun -n 2 python bench/parallel.py digits 48    one program, one way
+    mpirun -n 2 python bench/parallel.py latency      what a collective alone takes, by its bytes
 
 A program's batch is the same whatever the number of processes: each has its part. Printed: the median
 of a step's milliseconds, and of each step bytes given to collectives, milliseconds in flight, waited
@@ -10,6 +11,7 @@ for, and of coming to an agreement on what is exchanged.
 
 from __future__ import annotations
 
+import argparse
 import itertools
 import json
 import os
@@ -128,10 +130,18 @@ def latencies() -> None:
 
 
 def main() -> None:
-    if sys.argv[1:2] == ["latency"]:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("program", nargs="?", choices=[*PROGRAMS, "latency"], help="one program")
+    parser.add_argument("batch", nargs="?", type=int, help="its batch, of all processes together")
+    parser.add_argument("seconds", nargs="?", type=float, default=3.0, help="how long to measure")
+    options = parser.parse_args()
+    if options.program == "latency":
         return latencies()
-    if len(sys.argv) > 2:
-        found = measure(sys.argv[1], int(sys.argv[2]), float((sys.argv[3:] or ["3"])[0]))
+    if options.program:
+        batch = options.batch or PROGRAMS[options.program]
+        found = measure(options.program, batch, options.seconds)
         if get_rank() == 0:
             print(json.dumps(found))
         return None

@@ -8,8 +8,8 @@ The sources do not name a host; the workflow of the release knows where it runs.
 
 from __future__ import annotations
 
+import argparse
 import re
-import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -47,6 +47,9 @@ def main(address: str, tag: str) -> None:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 3:
-        sys.exit(__doc__)
-    main(*sys.argv[1:])
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("address", help="the repository's address, with its host")
+    parser.add_argument("tag", help="the release's tag")
+    main(**vars(parser.parse_args()))

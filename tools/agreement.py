@@ -9,6 +9,7 @@ those that are in no table any more go.
 
 from __future__ import annotations
 
+import argparse
 import importlib
 import json
 import os
@@ -120,9 +121,14 @@ def _values(run: Callable[[bool], dict[str, Any]], gradients: bool) -> dict[str,
 
 
 def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("part", nargs="?", default="", help="a part of the texts of cases")
+    part = parser.parse_args().part
+
     import mindspore as ms
 
-    part = sys.argv[1] if len(sys.argv) > 1 else ""
     for place in ("numpy", "scipy.linalg", "nn.probability.distribution", "common.initializer"):
         importlib.import_module(f"mindspore.{place}")
     found, refused = tables(ms, part)

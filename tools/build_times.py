@@ -9,6 +9,7 @@ instruction-set levels counts with all of them. Nothing is written; CONTRIBUTING
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import resource
@@ -52,4 +53,9 @@ def main(build: Path, pattern: str = "") -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), *sys.argv[2:])
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("build", type=Path, help="a folder that CMake has configured")
+    parser.add_argument("pattern", nargs="?", default="", help="a part of the files' names")
+    main(**vars(parser.parse_args()))

@@ -10,6 +10,7 @@ anything differs.
 
 from __future__ import annotations
 
+import argparse
 import hashlib
 import json
 import subprocess
@@ -185,7 +186,9 @@ def main(mindspore: str) -> int:
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--side"]:
         side(sys.argv[2], Path(sys.argv[3]), sys.argv[4])
-    elif len(sys.argv) == 2:
-        sys.exit(main(sys.argv[1]))
-    else:
-        sys.exit(__doc__)
+        sys.exit()
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("python", metavar="MINDSPORE_PYTHON", help="a Python that has MindSpore")
+    sys.exit(main(parser.parse_args().python))

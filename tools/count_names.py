@@ -5,6 +5,7 @@ PYTHONPATH=python python tools/count_names.py
 
 from __future__ import annotations
 
+import argparse
 import importlib
 import inspect
 
@@ -14,6 +15,9 @@ import gradcell
 
 
 def main() -> None:
+    argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    ).parse_args()
     total = 0
     for namespace in NAMESPACES:
         count = len(dir(importlib.import_module(namespace)))

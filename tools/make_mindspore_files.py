@@ -6,6 +6,7 @@ event files. Run it with a Python that has mindspore; the tests need only what i
 
 from __future__ import annotations
 
+import argparse
 import gzip
 from pathlib import Path
 from typing import Any
@@ -161,6 +162,9 @@ def resized() -> None:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    ).parse_args()
     FILES.mkdir(exist_ok=True)
     checkpoints()
     mind_record()

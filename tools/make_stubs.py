@@ -15,6 +15,7 @@ no stub in git, and `pip install .` or a build of any preset brings its types.
 
 from __future__ import annotations
 
+import argparse
 import inspect
 import re
 import sys
@@ -301,14 +302,20 @@ def differences() -> list[str]:
 
 
 def main() -> int:
-    if "--check" in sys.argv:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    way = parser.add_mutually_exclusive_group()
+    way.add_argument("--check", action="store_true", help="write nothing")
+    way.add_argument("--rows", type=Path, metavar="OPS_DEF", help="the op table")
+    options = parser.parse_args()
+    if options.check:
         found = differences()
         if found:
             print("build the core, run tools/make_stubs.py; not the names of the core:", found)
         return 1 if found else 0
-    if "--rows" in sys.argv:
-        table = Path(sys.argv[sys.argv.index("--rows") + 1])
-        ROWS_TARGET.write_text(rows_stub(table.read_text()))
+    if options.rows:
+        ROWS_TARGET.write_text(rows_stub(options.rows.read_text()))
     else:
         TARGET.write_text(stub())
     return 0

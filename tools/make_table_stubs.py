@@ -14,6 +14,7 @@ for: `ops.sin`, `ops.Sin`, `ops.cholesky`. It takes them from the stub written h
 
 from __future__ import annotations
 
+import argparse
 import importlib
 import inspect
 import os
@@ -185,13 +186,18 @@ def stubs() -> dict[Path, str]:
 
 
 def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--check", action="store_true", help="write nothing")
+    check = parser.parse_args().check
     place = PACKAGE / "ops" / "_index.py"
-    if "--check" not in sys.argv and place.read_text() != (text := index()):
+    if not check and place.read_text() != (text := index()):
         place.write_text(text)  # and once more, with the ops imported from where they are now
         os.execv(sys.executable, [sys.executable, *sys.argv])
     stale = []
     for path, text in stubs().items():
-        if "--check" not in sys.argv:
+        if not check:
             path.write_text(text)
         elif not path.exists() or path.read_text() != text:
             stale.append(str(path.relative_to(PACKAGE)))

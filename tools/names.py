@@ -1,12 +1,13 @@
 """Writes docs/names.md: which of MindSpore's public names are supported, which are not, and why; and the
 section of docs/coming-from/mindspore.md that has its figures.
 
-python tools/names.py list     in an environment with MindSpore: the names, into tools/names.txt
-python tools/names.py          in one with gradcell: the documents
+    python tools/names.py list     in an environment with MindSpore: the names, into tools/names.txt
+    python tools/names.py          in one with gradcell: the documents
 """
 
 from __future__ import annotations
 
+import argparse
 import importlib
 import inspect
 import json
@@ -486,4 +487,8 @@ def write_document() -> None:
 
 
 if __name__ == "__main__":
-    write_list() if sys.argv[1:] == ["list"] else write_document()
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("what", nargs="?", choices=["list"], help="the names, from MindSpore")
+    write_list() if parser.parse_args().what else write_document()

@@ -6,6 +6,7 @@ python tools/notebook.py --check       exits 1 if it is not what the page says
 
 from __future__ import annotations
 
+import argparse
 import json
 import re
 import sys
@@ -53,8 +54,13 @@ def notebook(text: str) -> str:
 
 
 def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--check", action="store_true", help="write nothing")
+    options = parser.parse_args()
     text = notebook(PAGE.read_text())
-    if "--check" in sys.argv:
+    if options.check:
         return int(not NOTEBOOK.exists() or NOTEBOOK.read_text() != text)
     NOTEBOOK.write_text(text)
     return 0

@@ -11,6 +11,7 @@ fraction, as 93%, may differ by 5.
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import io
 import os
@@ -74,13 +75,20 @@ def checked(text: str) -> tuple[str, list[str]]:
 
 
 def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("documents", nargs="*", type=Path, help="those to run; none: all")
+    parser.add_argument(
+        "--write", action="store_true", help="write what the blocks print below them"
+    )
+    options = parser.parse_args()
     every = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
-    names = [a for a in sys.argv[1:] if a != "--write"] or sorted(map(str, every))
     bad = 0
-    for name in names:
+    for name in options.documents or sorted(every):
         path = ROOT / name
         text, differences = checked(path.read_text())
-        if "--write" in sys.argv:
+        if options.write:
             path.write_text(text)
         elif differences:
             bad = 1

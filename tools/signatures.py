@@ -1,7 +1,7 @@
 """How MindSpore's names are called, beside how gradcell's are: names of parameters, their order and defaults.
 
-python tools/signatures.py list     in an environment with MindSpore: its signatures, into the golden file
-python tools/signatures.py          in one with gradcell: what differs
+    python tools/signatures.py list     in an environment with MindSpore: its signatures, into the golden file
+    python tools/signatures.py          in one with gradcell: what differs
 
 A line of the golden file is one way to call a name that gradcell has: `ops.transpose(input, dims)`. Functions
 of several forms have several lines; those that only show `*args` have what their documentation lists. What is
@@ -10,6 +10,7 @@ called once it is made has a line for that too: `nn.LSTM.construct(x, hx=None)`,
 
 from __future__ import annotations
 
+import argparse
 import enum
 import inspect
 import re
@@ -128,7 +129,11 @@ def calls() -> Iterator[str]:
 
 
 def main() -> None:
-    if sys.argv[1:] == ["list"]:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("what", nargs="?", choices=["list"], help="MindSpore's signatures")
+    if parser.parse_args().what:
         found = list(calls())
         signatures_of.GOLDEN.write_text("\n".join(found) + "\n")
         print(f"{len(found)} signatures")

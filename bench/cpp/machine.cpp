@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <map>
 #include <vector>
 
 #include "base/thread_pool.h"
@@ -52,10 +53,10 @@ double triad(std::vector<float>& a, const std::vector<float>& b, const std::vect
 
 double multiply_add_peak(IsaLevel level) {
 #ifdef __x86_64__
-  static double best[4] = {};
-  double& p = best[static_cast<int>(level)];
+  static std::map<IsaLevel, double> best;
+  double& p = best[level];
   if (p > 0) return p;
-  auto flops = level == IsaLevel::V4 ? flops_v4 : level == IsaLevel::V3 ? flops_v3 : flops_v2;
+  auto flops = level >= IsaLevel::V4 ? flops_v4 : level == IsaLevel::V3 ? flops_v3 : flops_v2;
   for (int i = 0; i < 20; ++i) {
     const auto start = Clock::now();
     const double n = flops(400000);

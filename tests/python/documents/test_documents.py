@@ -111,3 +111,17 @@ def test_the_notebook_is_the_page_and_runs() -> None:
             expected = "".join("".join(out["text"]) for out in cell["outputs"])
             got = load("run_documents").printed("".join(cell["source"]), namespace)
             assert got.strip() == expected.strip()
+
+
+def test_every_program_can_be_asked_for_help() -> None:
+    """Programs of tools and bench read their arguments by argparse, their own or compare.py's: `--help` shows
+    how one is used and does not run it."""
+    programs = [p for folder in ("tools", "bench") for p in (ROOT / folder).rglob("*.py")]
+    texts = {str(p): p.read_text() for p in programs}
+    started = {name for name, text in texts.items() if '__name__ == "__main__"' in text}
+    parsing = re.compile(r"ArgumentParser|compare\.main|from compare import main")
+    assert len(started) > 30
+    assert not [name for name in started if not parsing.search(texts[name])]
+    tool = str(ROOT / "tools" / "make_stubs.py")
+    done = subprocess.run([sys.executable, tool, "--help"], capture_output=True, text=True)
+    assert done.returncode == 0 and done.stdout.startswith("usage: make_stubs.py")
