@@ -209,6 +209,7 @@ def _join_gpus(group: Group, shared: Callable[[bytes], bytes]) -> None:
         devices = len(_core.cuda_driver_info()["devices"])
         assert choose_device is not None
         choose_device(processes.local_rank % devices)
+    _core.nccl_version()  # opens it: without NCCL no process waits for another
     mine = _core.nccl_unique_id() if group.rank == 0 else b""
     _core.nccl_add_group(group.number, shared(mine), group.size, group.rank, _core.device_in_use())
 
