@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import gc
 import os
 import pathlib
 import types
@@ -29,6 +30,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if test in met and zlib.crc32(item.nodeid.encode()) % marker.args[0]:
             item.add_marker(pytest.mark.slow)
         met.add(test)
+
+
+def pytest_collection_finish() -> None:
+    """The garbage collector need not look at the tests themselves again, millions of objects."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -6,6 +6,7 @@ entities, so that no backslash is needed).
 
 from __future__ import annotations
 
+import ast
 import html
 import inspect
 import re
@@ -446,13 +447,43 @@ def methods(value: type) -> list[str]:
     return ["**Methods and properties**", "", *lines, ""] if lines else []
 
 
+@cache
+def classes(path: Path) -> dict[str, int]:
+    """The first line of each class of a file, its decorators included, by the class's qualified name."""
+    found: dict[str, int] = {}
+
+    def look(body: list[ast.stmt], within: str) -> None:
+        for statement in body:
+            if isinstance(statement, ast.ClassDef):
+                name = within + statement.name
+                first = min(d.lineno for d in (*statement.decorator_list, statement))
+                found.setdefault(name, first)
+                look(statement.body, f"{name}.")
+            elif isinstance(statement, ast.FunctionDef):
+                look(statement.body, f"{within}{statement.name}.<locals>.")
+            elif isinstance(statement, ast.If | ast.Try):
+                look([*statement.body, *statement.orelse], within)
+
+    look(ast.parse(path.read_text()).body, "")
+    return found
+
+
+def line_of(value: Any, path: Path) -> int:
+    """Where a function or a class begins; 0 for what has no line of its own. inspect.getsourcelines says
+    the same, but reads the whole file for each name."""
+    if isinstance(value, type):
+        return classes(path).get(value.__qualname__, 0)
+    code = getattr(getattr(value, "__func__", value), "__code__", None)
+    return code.co_firstlineno if code else 0
+
+
 def source_of(entry: Entry) -> tuple[str, int]:
     """The file within the repository, and the line (0: of the file as a whole)."""
     value = inspect.unwrap(entry.value) if callable(entry.value) else entry.value
     package = ROOT / "python"
     try:
         path = Path(inspect.getsourcefile(value) or "")
-        line = 0 if inspect.ismodule(value) else inspect.getsourcelines(value)[1]
+        line = line_of(value, path)
     except (TypeError, OSError):
         path, line = Path(), 0
     if not path.is_file():
