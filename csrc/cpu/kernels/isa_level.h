@@ -7,16 +7,14 @@
 
 /// X(namespace of the kernels, IsaLevel, what the machine must support) for each level that there
 /// is code for, lowest first. The x86-64 levels are the psABI's, as in the compiler's -march:
-/// SSE4.2; AVX2, FMA, F16C, BMI, LZCNT, MOVBE; AVX-512 F/BW/CD/DQ/VL. The last is AVX10.1 with vectors of
-/// 512 bits: AVX-512 with arithmetic in half types.
+/// SSE4.2; AVX2, FMA, F16C, BMI, LZCNT, MOVBE; AVX-512 F/BW/CD/DQ/VL.
 #if defined(__x86_64__) && defined(GRADCELL_ONE_LEVEL)
 #define GRADCELL_ISA_LEVELS(X) X(v3, V3, "x86-64-v3")
 #elif defined(__x86_64__)
 #define GRADCELL_ISA_LEVELS(X) \
   X(v2, V2, "x86-64-v2")       \
   X(v3, V3, "x86-64-v3")       \
-  X(v4, V4, "x86-64-v4")       \
-  X(v5, V5, "avx512fp16")
+  X(v4, V4, "x86-64-v4")
 #else
 #define GRADCELL_ISA_LEVELS(X) X(base, Base, )  // NEON on aarch64: always there
 #endif
@@ -29,7 +27,7 @@ enum class IsaLevel { GRADCELL_ISA_LEVELS(GRADCELL_X) };
 
 std::string_view name(IsaLevel level);
 
-/// The best level of this machine, or a lower one asked for by GRADCELL_ISA=v2|v3|v4|v5 (read once).
+/// The best level of this machine, or a lower one asked for by GRADCELL_ISA=v2|v3|v4 (read once).
 /// Fails, and names the levels to choose from, if GRADCELL_ISA asks for anything else.
 IsaLevel isa_level();
 
