@@ -53,6 +53,11 @@ auto in_trace(R (*f)(Trace&, Args...)) {
 bool is_plain(Tensor& x);
 /// Makes compiled functions look again at what they depend on.
 void bump_structure_version();
+
+/// Runs the handlers of signals that came while C++ ran; throws what they raise. The next Python to
+/// run may be a weak reference's callback, in which an exception is only printed: Ctrl-C would be
+/// lost.
+void answer_signals();
 /// True for what an operator accepts on its other side.
 bool is_operand(py::handle value);
 

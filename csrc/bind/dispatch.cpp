@@ -275,8 +275,11 @@ PyObject* run(const Entry& e, const Flat& args) {
     if (e.arguments[i].tensor) in[count++] = args[i].tensor->value();
   std::vector<Array> out;
   if (e.compiled->executable->work() > kLongRun) {
-    WithoutGil nogil;
-    out = e.compiled->run({in, count});
+    {
+      WithoutGil nogil;
+      out = e.compiled->run({in, count});
+    }
+    answer_signals();
   } else {
     out = e.compiled->run({in, count});
   }

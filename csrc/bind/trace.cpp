@@ -101,8 +101,7 @@ std::string short_location(const Location& l) {
 void answer_interrupt() {
   if (!PyGILState_Check() || !PyOS_InterruptOccurred()) return;
   PyErr_SetInterrupt();  // asking has taken it away
-  NoTrace outside;
-  if (calling_python([] { return PyErr_CheckSignals(); }) != 0) throw py::error_already_set();
+  answer_signals();
 }
 
 void bind_compiled(py::module_& m) {
@@ -118,6 +117,7 @@ void bind_compiled(py::module_& m) {
                WithoutGil nogil;
                out = c.run(in);
              }
+             answer_signals();
              std::vector<TensorPtr> result;
              for (Array& a : out) result.push_back(std::make_shared<Tensor>(std::move(a)));
              return result;
@@ -456,6 +456,11 @@ void bind_series(py::module_& m) {
 }
 
 }  // namespace
+
+void answer_signals() {
+  NoTrace outside;  // the handlers' ops are no part of what is recorded
+  if (calling_python([] { return PyErr_CheckSignals(); }) != 0) throw py::error_already_set();
+}
 
 void bind_trace(py::module_& m) {
   interrupt_check = answer_interrupt;

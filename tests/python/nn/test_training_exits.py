@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import warnings
+import weakref
 
 import numpy as np
 import pytest
@@ -226,3 +227,34 @@ def test_fields_of_embeddings(operator):
     np.testing.assert_allclose(net(*given).asnumpy(), wanted, rtol=1e-12)
     with pytest.raises(ValueError, match="2 dimensions"):
         net(given[0][0], *given[1:])
+
+
+@pytest.mark.parametrize("way", ["kept", "first call"])
+def test_a_signal_is_not_lost_in_a_callback(way):
+    """A signal that comes while C++ runs is answered before anything else of Python: here that would be the
+    callback of a weak reference to the argument, in which an exception goes nowhere."""
+    product = gc.jit(lambda x: x @ x @ x @ x)
+    size = 1000
+
+    def run():
+        x = Tensor(np.full((size, size), 1e-3))
+        given.append(weakref.ref(x, lambda _: None))
+        held = [x]
+        del x
+        return product(held.pop())
+
+    def interrupt(signum, frame):
+        raise KeyboardInterrupt
+
+    given = []
+    if way == "kept":
+        run(), run()
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            signal.setitimer(signal.ITIMER_REAL, 0.02)
+            for _ in range(50):
+                run()
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)

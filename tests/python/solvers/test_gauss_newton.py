@@ -384,7 +384,7 @@ def test_ctrl_c_leaves_whole_parameters():
     try:
         solver.step(*points)
         signal.setitimer(signal.ITIMER_REAL, 0.3)
-        state = solver.run(100_000, *points, callback=keep)
+        state = solver.run(5_000, *points, callback=keep)
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
