@@ -481,8 +481,8 @@ int launch_of(void* function, unsigned gx, unsigned bx, unsigned by, unsigned sh
     std::vector<void*> p;
     for (size_t i = 0; i < values.size(); ++i) {
       if (f.pointers[i])
-        for (Address a : values[i])
-          if (!there(a, f.device)) return;
+        for (Address a : values[i])  // 0: an array without elements, which no kernel reads
+          if (a != 0 && !there(a, f.device)) return;
       p.push_back(values[i].data());
     }
     f.kernel(p.data());

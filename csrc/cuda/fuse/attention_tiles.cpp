@@ -87,7 +87,8 @@ bool fits_tensor_cores(const Graph& g, std::span<const NodeId> storage,
     return false;
   const AttentionTiles tiles = attention_tiles(g, storage, sums);
   return tiles.bytes + kOwn <= target.shared_bytes && tiles.registers <= kMostSums &&
-         std::ranges::all_of(tiles.all, [](const AttentionTile& t) { return t.width <= kWidest; });
+         std::ranges::all_of(
+             tiles.all, [](const AttentionTile& t) { return t.width > 0 && t.width <= kWidest; });
 }
 
 std::vector<std::vector<NodeId>> sums_to_join(const Graph& g, std::span<const NodeId> storage,

@@ -72,6 +72,7 @@ std::string Writer::divisor(int64_t value) {
 }
 
 std::string Writer::constant(NodeId id) {
+  require(in_.constant_of[id] >= 0, ErrorKind::Runtime, "planning: a constant that no run brings");
   return constant(static_cast<uint32_t>(in_.constant_of[id]), g_.dtype(id));
 }
 

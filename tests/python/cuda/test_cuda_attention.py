@@ -60,6 +60,13 @@ def layer(dtype: str, keep: float = 1.0) -> Case:
     return both, [q, k, v], None
 
 
+def slopes(op: str, label: str) -> Case:
+    operands = [rng.uniform(-0.5, 0.5, n).astype("float32") for n in shapes(op, WAYS[label])]
+    slope = gc.grad(lambda *xs: run(op, WAYS[label], *xs), tuple(range(len(operands))))
+    return slope, operands, None
+
+
+CASES["slopes without width"] = slopes("AttentionRows", "no width")
 CASES["flash attention and its gradient"] = layer("float32")
 CASES["flash attention, float16"] = layer("float16")
 CASES["flash attention, dropout"] = layer("float32", 0.7)

@@ -168,6 +168,11 @@ for _dtype in ("float32", "float64", "bfloat16"):
             lambda a, b, part=_part: sampled(part, a, b),
             tuple(tensor(*shape, dtype=_dtype) for shape in _shapes),
         )
+for _part, (_shapes, _) in SAMPLES.items():  # whose cotangents are a constant
+    CASES[f"slopes of sample {_part}"] = (
+        ms.grad(lambda a, b, part=_part: sampled(part, a, b), (0, 1)),
+        tuple(tensor(*shape) for shape in _shapes),
+    )
 
 CLASSES = Tensor(np.array([1, 0, 3, 2, 1], np.int32))
 LOSSES: dict[str, tuple[Callable[..., Tensor], Tensor]] = {
