@@ -22,6 +22,8 @@ const char* type_name(Compute c) {
 std::string decoded(DType t, const std::string& stored) {
   if (t == DType::Bool) return stored + " != 0";
   if (is_narrow_float(t)) return str("gc_", narrow_float(t).word, "_to_float(", stored, ")");
+  // (Smaller integers are promoted; of an unsigned one no overload is the nearest.)
+  if (t == DType::UInt32) return "(long long)" + stored;
   return stored;
 }
 

@@ -130,8 +130,9 @@ class AttentionWriter : AttentionText {
   void weigh(bool finds) {
     const std::string m = by_keys_ ? "j" : "i";
     line("if (hidden(i, j, s)) { s = 0; continue; }");
-    const std::string l =
-        finds ? "(most[e / 32] + log(total[e / 32]))" : element(at_.log_sum, m, "0");
+    // (Beside large scores a logarithm of their total is lost.)
+    const std::string l = finds ? "most[e / 32]" : element(at_.log_sum, m, "0");
+    const std::string over = finds ? " / total[e / 32]" : "";
     std::string w = at_.factors < g_[id_].input_count ? "weight.at[e / 32][e % 32]" : "";
     if (at_.state >= 0) {
       const Kept z = kept();
@@ -140,7 +141,7 @@ class AttentionWriter : AttentionText {
     }
     if (at_.shift >= 0)
       w = "(" + (w.empty() ? type_ + "(1)" : w) + " - " + element(at_.shift, m, "0") + ")";
-    line("s = exp(s - " + l + ")" + (w.empty() ? "" : " * " + w) + ";");
+    line("s = exp(s - " + l + ")" + over + (w.empty() ? "" : " * " + w) + ";");
   }
 
   void store(bool sums, int64_t width, int64_t most) {

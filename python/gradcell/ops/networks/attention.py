@@ -20,7 +20,6 @@ from gradcell._core import Tensor
 from gradcell.base import arguments
 from gradcell.base.errors import bad_type
 from gradcell.base.location import where
-from gradcell.context import get_context
 from gradcell.ops.one_plan import one_plan
 from gradcell.ops.random.functions import _draw, _stream
 
@@ -97,8 +96,7 @@ def attend(
     dropout leaves a weight, which it divides by that. A query that sees no key gives 0, and no
     gradient. Raises TypeError or ValueError if shapes or dtypes do not fit.
     """
-    # On a GPU there is no kernel: the same of ops that have one.
-    if _composed.get() or get_context("device_target") != "CPU":
+    if _composed.get():
         if inside:
             q, k, v = (_swapped(x) for x in (q, k, v))
         w = weights(q, k, mask, behind, ahead)

@@ -74,7 +74,10 @@ def row_arguments(row: dict[str, Any], dtype: str, n: int = 11) -> tuple[Tensor,
 
 
 def add_rows() -> None:
-    for dtype in ("float32", "float64", "float16", "bfloat16", "int32", "int64", "int8", "uint8"):
+    for dtype in (
+        "float32", "float64", "float16", "bfloat16",
+        "int32", "int64", "int8", "int16", "uint8", "uint16", "uint32",
+    ):  # fmt: skip
         for row in ROWS:
             if row["function"] in BOOLEAN and dtype != "float32":
                 continue
@@ -120,7 +123,7 @@ for _to in ("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bflo
         lambda x, to=_to: core.cast(x, getattr(_core, to)),
         (SPECIAL,),
     )
-    for _from in ("int32", "float64", "float16", "uint8", "bool"):
+    for _from in ("int32", "int64", "float64", "float16", "uint8", "uint32", "bool"):
         if _from != _to:
             CASES[f"Cast {_from} to {_to}"] = (
                 lambda x, to=_to: core.cast(x, getattr(_core, to)),
