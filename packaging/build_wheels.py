@@ -139,6 +139,7 @@ def build(arch: str, version: str, staging: Path) -> None:
         "CMAKE_TOOLCHAIN_FILE": ROOT / "packaging" / "toolchain.cmake",
         "CMAKE_BUILD_TYPE": "Release",
         "GRADCELL_OLDER_GLIBC": "ON",
+        "GRADCELL_LEVELS": "all",
         "CMAKE_CXX_FLAGS": f"-ffile-prefix-map={ROOT}=.",
         "Python_EXECUTABLE": sys.executable,
         "Python_INCLUDE_DIR": headers(version),

@@ -144,6 +144,12 @@ void bind_inspect(py::module_& m) {
   m.def("release_cached_memory", &release_cached_memory);
   m.def("set_blas_path", &cpu::set_blas_path);
   m.def("isa_level", [] { return std::string(cpu::name(cpu::isa_level())); });
+  m.def("machine_isa_level", [] { return std::string(cpu::name(cpu::machine_isa_level())); });
+  m.def("runnable_isa_levels", [] {
+    std::vector<std::string> names;
+    for (cpu::IsaLevel level : cpu::runnable_isa_levels()) names.emplace_back(cpu::name(level));
+    return names;
+  });
   m.def("set_max_threads", &set_max_threads);
   m.def("max_threads", &max_threads);
 }

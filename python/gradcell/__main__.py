@@ -26,6 +26,16 @@ from gradcell.demo import DEMOS
 from gradcell.mindspore import alias, device_choice
 
 
+def _levels() -> str:
+    """The level in use, and the machine's best where this build has no kernels for it."""
+    used, best = _core.isa_level(), _core.machine_isa_level()
+    built = _core.runnable_isa_levels()
+    left_out = (
+        "" if best in built else f" (this machine runs {best}, which this build has no kernels for)"
+    )
+    return used + left_out
+
+
 def _rows() -> list[tuple[str, str]]:
     wheel = importlib.util.find_spec("scipy_openblas32")
     blas = os.environ.get("GRADCELL_BLAS") or (wheel and "scipy-openblas32") or "none found"
@@ -34,7 +44,7 @@ def _rows() -> list[tuple[str, str]]:
         ("system", f"{platform.platform()}, {os.cpu_count()} CPUs"),
         ("Python", sys.version.split()[0]),
         ("NumPy", np.__version__),
-        ("instruction set", _core.isa_level()),
+        ("instruction set", _levels()),
         ("threads", str(_core.max_threads())),
         ("BLAS", blas),
     ]

@@ -1,17 +1,18 @@
 // The levels' tables of levels/vecmath_level.cpp, for those that this machine runs.
 #include "vecmath_table.h"
 
+#include "built_levels.h"
 #include "cpu/kernels/isa_level.h"
 
 namespace gradcell {
 
 #define GRADCELL_X(ns, ...) const VecMathTable& vecmath_table_##ns();
-GRADCELL_ISA_LEVELS(GRADCELL_X)
+GRADCELL_BUILT_LEVELS(GRADCELL_X)
 #undef GRADCELL_X
 
 std::vector<const VecMathTable*> vecmath_tables() {
 #define GRADCELL_X(ns, ...) &vecmath_table_##ns(),
-  const VecMathTable* const all[] = {GRADCELL_ISA_LEVELS(GRADCELL_X)};
+  const VecMathTable* const all[] = {GRADCELL_BUILT_LEVELS(GRADCELL_X)};
 #undef GRADCELL_X
   std::vector<const VecMathTable*> runnable;
   for (cpu::IsaLevel level : cpu::runnable_isa_levels())

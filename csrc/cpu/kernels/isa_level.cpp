@@ -1,40 +1,53 @@
 #include "cpu/kernels/isa_level.h"
 
+#include <algorithm>
 #include <cstdlib>
+#include <iterator>
+#include <span>
 #include <string>
 
 #include "base/error.h"
+#include "built_levels.h"
 
 namespace gradcell::cpu {
 namespace {
 
-std::vector<IsaLevel> detect() {
-  std::vector<IsaLevel> levels;
+#define GRADCELL_X(ns, Level, ...) IsaLevel::Level,
+constexpr IsaLevel kKnown[] = {GRADCELL_KNOWN_LEVELS(GRADCELL_X)};
+constexpr IsaLevel kBuilt[] = {GRADCELL_BUILT_LEVELS(GRADCELL_X)};
+#undef GRADCELL_X
+
+bool supports(IsaLevel level) {
 #ifdef __x86_64__
   __builtin_cpu_init();
 #define GRADCELL_X(ns, Level, feature) \
-  if (__builtin_cpu_supports(feature)) levels.push_back(IsaLevel::Level);
-#else
-#define GRADCELL_X(ns, Level, feature) levels.push_back(IsaLevel::Level);
-#endif
-  GRADCELL_ISA_LEVELS(GRADCELL_X)
+  if (level == IsaLevel::Level) return __builtin_cpu_supports(feature);
+  GRADCELL_KNOWN_LEVELS(GRADCELL_X)
 #undef GRADCELL_X
-  require(!levels.empty(), ErrorKind::Runtime,
-          "this machine lacks what the least of gradcell's kernels need: SSE4.2 and POPCNT, "
-          "x86-64-v2 (in a build of GRADCELL_ONE_LEVEL: AVX2 and FMA, x86-64-v3)");
-  return levels;
+#endif
+  return level == kKnown[0];
+}
+
+/// Those of some levels that this machine runs.
+std::vector<IsaLevel> supported(std::span<const IsaLevel> levels) {
+  std::vector<IsaLevel> found;
+  std::ranges::copy_if(levels, std::back_inserter(found), supports);
+  return found;
+}
+
+std::string names(std::span<const IsaLevel> levels) {
+  std::string text;
+  for (IsaLevel level : levels) text.append(text.empty() ? "" : ", ").append(name(level));
+  return text;
 }
 
 IsaLevel choose() {
   const auto& levels = runnable_isa_levels();
   const char* asked = std::getenv("GRADCELL_ISA");
   if (!asked || !*asked) return levels.back();
-  std::string names;
-  for (IsaLevel level : levels) {
+  for (IsaLevel level : levels)
     if (name(level) == asked) return level;
-    names.append(names.empty() ? "" : ", ").append(name(level));
-  }
-  fail(ErrorKind::Value, "GRADCELL_ISA=", asked, ": this machine runs the levels ", names,
+  fail(ErrorKind::Value, "GRADCELL_ISA=", asked, ": this machine runs the levels ", names(levels),
        "; set one of them, or unset GRADCELL_ISA for the best");
 }
 
@@ -42,14 +55,24 @@ IsaLevel choose() {
 
 std::string_view name(IsaLevel level) {
 #define GRADCELL_X(ns, Level, ...) #ns,
-  constexpr std::string_view kNames[] = {GRADCELL_ISA_LEVELS(GRADCELL_X)};
+  constexpr std::string_view kNames[] = {GRADCELL_KNOWN_LEVELS(GRADCELL_X)};
 #undef GRADCELL_X
   return kNames[static_cast<int>(level)];
 }
 
 const std::vector<IsaLevel>& runnable_isa_levels() {
-  static const std::vector<IsaLevel> levels = detect();
+  static const std::vector<IsaLevel> levels = supported(kBuilt);
+  require(!levels.empty(), ErrorKind::Runtime, "gradcell was built for the x86-64 levels ",
+          names(kBuilt), ", and this machine runs ",
+          supports(kKnown[0]) ? names(supported(kKnown)) : "not even v2, which needs SSE4.2",
+          ": install it on this machine, or for all levels, "
+          "pip install -C cmake.define.GRADCELL_LEVELS=all");
   return levels;
+}
+
+IsaLevel machine_isa_level() {
+  const std::vector<IsaLevel> levels = supported(kKnown);
+  return levels.empty() ? isa_level() : levels.back();
 }
 
 IsaLevel isa_level() {
@@ -58,7 +81,7 @@ IsaLevel isa_level() {
 }
 
 bool uses_avx512() {
-#if defined(__x86_64__) && !defined(GRADCELL_ONE_LEVEL)
+#ifdef __x86_64__
   return isa_level() >= IsaLevel::V4;
 #else
   return false;

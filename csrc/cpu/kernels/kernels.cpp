@@ -1,6 +1,9 @@
 // The tables of csrc/cpu/isa: a set for each instruction-set level, and which of them is in use.
 #include "cpu/kernels/kernels.h"
 
+#include <algorithm>
+
+#include "built_levels.h"
 #include "cpu/kernels/pair_kernels.h"
 #include "cpu/kernels/tile_kernels.h"
 #include "cpu/kernels/vector_kernels.h"
@@ -19,7 +22,7 @@ namespace gradcell::cpu {
   extern const TileWindows kTileWindows;               \
   extern const PerFloat<TileAttention> kTileAttention; \
   }
-GRADCELL_ISA_LEVELS(GRADCELL_X)
+GRADCELL_BUILT_LEVELS(GRADCELL_X)
 #undef GRADCELL_X
 
 #ifdef GRADCELL_PAIRS
@@ -44,9 +47,9 @@ const Tables& tables(IsaLevel level) {
    ns::kVectorKernels,                                                                        \
    {IsaLevel::Level, ns::kTileMatmul, ns::kTileTranspose, ns::kTileShifted, ns::kTileWindows, \
     ns::kTileAttention}},
-  static const Tables all[] = {GRADCELL_ISA_LEVELS(GRADCELL_X)};
+  static const Tables all[] = {GRADCELL_BUILT_LEVELS(GRADCELL_X)};
 #undef GRADCELL_X
-  return all[static_cast<int>(level)];
+  return *std::ranges::find(all, level, [](const Tables& t) { return t.tiles.level; });
 }
 
 const Tables& in_use() {

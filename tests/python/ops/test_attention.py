@@ -184,8 +184,7 @@ for label, s in LARGE.items():
 """
 
 
-@pytest.mark.skipif(ms._core.isa_level() == "base", reason="a processor with one level")
-@pytest.mark.parametrize("level", ["v2", "v3"])
+@pytest.mark.parametrize("level", ms._core.runnable_isa_levels()[:-1])
 def test_other_instruction_sets(level: str) -> None:
     program = PROGRAM.format(folder=str(Path(__file__).parents[1] / "support" / "cases"))
     environment = {**os.environ, "GRADCELL_ISA": level}
