@@ -137,4 +137,9 @@ NodeId cast(Graph& g, NodeId x, DType dtype) {
   return make(g, Op::Cast, {{&x, 1}, {}, {dtype, {}}});
 }
 
+NodeId unseen(Graph& g, NodeId x) {
+  const NodeId in[] = {x};
+  return g.intern(Op::Cast, g.dtype(x), Dims(g.dims(x)), in);
+}
+
 }  // namespace gradcell

@@ -28,4 +28,7 @@ NodeId after(Graph& g, NodeId x, std::span<const NodeId> tokens);
 
 NodeId cast(Graph& g, NodeId x, DType dtype);
 
+/// x as a node of which the builder does not see that it is a constant.
+NodeId unseen(Graph& g, NodeId x);
+
 }  // namespace gradcell

@@ -88,13 +88,6 @@ NodeId clean_leaf(Graph& to, DType dtype, Dims dims) {
   return leaf(to, part_dtype(dtype), dims);
 }
 
-/// A constant's value, which the builder does not see: a plan is kept for all values of its
-/// constants, and has no others than the graph's.
-NodeId unseen(Graph& g, NodeId constant) {
-  const NodeId in[] = {constant};
-  return g.intern(Op::Cast, g.dtype(constant), Dims(g.dims(constant)), in);
-}
-
 /// The live part without aliases and gradient stops, hash-consed again (what differed only by an
 /// alias becomes one node), with known values as leaves.
 PlanGraph clean(const Graph& g, std::span<const NodeId> live, std::span<const NodeId> roots,
@@ -127,6 +120,7 @@ PlanGraph clean(const Graph& g, std::span<const NodeId> live, std::span<const No
     const bool is_sample = form(g, id) == Form::Sampling;
     const bool one_step = is_loop(g, id) && attributes<LoopAttributes>(g, id).steps == 1;
     if (apart && (is_sample || one_step)) {
+      // A plan is kept for all values of its constants, and has no others than the graph's.
       for (NodeId& i : in)
         if (is_constant(c.graph, i)) i = unseen(c.graph, i);
       to[id] = is_sample ? sample_apart(c.graph, g, id, in) : unrolled(c.graph, g, id, in, false);

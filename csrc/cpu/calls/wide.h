@@ -56,4 +56,24 @@ class Wide {
   const T* data_;
 };
 
+/// f(elements, results) in float, double, int32 or int64, of which narrower integers and half types
+/// get copies. Integers may wrap.
+template <class F>
+void in_wide_type(DType t, const void* elements, void* results, int64_t n, F f) {
+  t = as_signed(t);
+  by_wide_dtype(t, [&]<class T>() {
+    if constexpr (!std::is_same_v<T, uint64_t>) {
+      const Wide<T> wide(t, elements, n);
+      if (t == kWideType<T>) return f(wide.data(), static_cast<T*>(results));
+      const auto count = static_cast<size_t>(n);
+      std::vector<T> found(count);
+      f(wide.data(), found.data());
+      if constexpr (std::is_same_v<T, float>)
+        tile_kernels().transpose.store(found.data(), t, results, count);
+      else
+        whole_kernels().convert(kWideType<T>, t, found.data(), results, count);
+    }
+  });
+}
+
 }  // namespace gradcell::cpu

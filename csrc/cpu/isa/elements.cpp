@@ -1,5 +1,7 @@
 // Loops over whole tensors that look at one element at a time: conversions, logic, indices, copies,
 // bits.
+#include <algorithm>
+#include <cstddef>
 #include <cstring>
 
 #include "cpu/isa/conversion.h"
@@ -253,42 +255,64 @@ inline T of_bits(T a, T b) {
     return by < kBits ? static_cast<T>(a >> within) : T(0);
 }
 
+constexpr bool shifts(Bits what) { return what == Bits::LeftShift || what == Bits::RightShift; }
+
 template <Bits what, class T>
-void bits_of(const T* a, bool many_a, const T* b, bool many_b, T* y, size_t n) {
-  if (many_a && many_b)
-    for (size_t i = 0; i < n; ++i) y[i] = of_bits<what>(a[i], b[i]);
-  else if (many_a)
-    for (size_t i = 0; i < n; ++i) y[i] = of_bits<what>(a[i], *b);
-  else
-    for (size_t i = 0; i < n; ++i) y[i] = of_bits<what>(*a, many_b ? b[i] : *b);
+void bits_of(const T* a, const T* b, bool many_b, T* y, size_t n) {
+  if constexpr (shifts(what))
+    if (!many_b) {
+      for (size_t i = 0; i < n; ++i) y[i] = of_bits<what>(a[i], *b);
+      return;
+    }
+  for (size_t i = 0; i < n; ++i) y[i] = of_bits<what>(a[i], b[i]);
 }
+
+/// All but shifts see bytes.
+void run_bits(Bits what, DType type, const void* a, const void* b, bool many_b, void* y, size_t n) {
+  auto run = [&]<Bits which, class T>(size_t count) {
+    bits_of<which>(static_cast<const T*>(a), static_cast<const T*>(b), many_b, static_cast<T*>(y),
+                   count);
+  };
+  const size_t bytes = n * item_size(type);
+  if (what == Bits::And) return run.template operator()<Bits::And, uint8_t>(bytes);
+  if (what == Bits::Or) return run.template operator()<Bits::Or, uint8_t>(bytes);
+  if (what == Bits::Xor) return run.template operator()<Bits::Xor, uint8_t>(bytes);
+  by_type(what == Bits::LeftShift ? as_signed(type) : type, [&]<class T>() {
+    if constexpr (std::is_integral_v<T>) {
+      if constexpr (std::is_signed_v<T>)
+        if (what == Bits::LeftShift) return run.template operator()<Bits::LeftShift, T>(n);
+      run.template operator()<Bits::RightShift, T>(n);
+    }
+  });
+}
+
+/// A number over and over.
+struct Repeated {
+  static constexpr size_t kBytes = 1024;
+  alignas(64) std::byte bytes[kBytes];
+  Repeated(const void* one, size_t item) {
+    std::memcpy(bytes, one, item);
+    for (size_t k = item; k < kBytes; k *= 2) std::memcpy(bytes + k, bytes, k);
+  }
+};
 
 }  // namespace
 
 void bits(Bits what, DType type, const void* a, bool many_a, const void* b, bool many_b, void* y,
           size_t n) {
-  if (what != Bits::RightShift) type = as_signed(type);
-  by_type(type, [&]<class T>() {
-    if constexpr (std::is_integral_v<T>) {
-      auto run = [&]<Bits which>() {
-        bits_of<which>(static_cast<const T*>(a), many_a, static_cast<const T*>(b), many_b,
-                       static_cast<T*>(y), n);
-      };
-      if constexpr (std::is_unsigned_v<T>) return run.template operator()<Bits::RightShift>();
-      switch (what) {
-        case Bits::And:
-          return run.template operator()<Bits::And>();
-        case Bits::Or:
-          return run.template operator()<Bits::Or>();
-        case Bits::Xor:
-          return run.template operator()<Bits::Xor>();
-        case Bits::LeftShift:
-          return run.template operator()<Bits::LeftShift>();
-        case Bits::RightShift:
-          return run.template operator()<Bits::RightShift>();
-      }
-    }
-  });
+  const size_t item = item_size(type);
+  const bool repeats_b = !many_b && !shifts(what);
+  if (many_a && !repeats_b) return run_bits(what, type, a, b, many_b, y, n);
+  const Repeated of_a(a, item), of_b(b, item);
+  constexpr size_t kBytes = Repeated::kBytes;
+  for (size_t at = 0; at < n * item; at += kBytes) {
+    auto part = [&](const void* x, bool many, const Repeated& repeated) {
+      return many ? static_cast<const std::byte*>(x) + at : repeated.bytes;
+    };
+    run_bits(what, type, part(a, many_a, of_a), repeats_b || many_b ? part(b, many_b, of_b) : b,
+             repeats_b || many_b, static_cast<std::byte*>(y) + at,
+             std::min(kBytes, n * item - at) / item);
+  }
 }
 
 namespace {

@@ -366,38 +366,34 @@ void sum_rows_mapped(Mapped map, DType type, const void* x, ptrdiff_t stride, si
   });
 }
 
-template <Combine how, bool exclusive, class T>
+template <Combine how, class T>
 void scan_columns(const T* x, T* y, ptrdiff_t stride, size_t rows, AccumulatorOf<how, T>* acc,
                   size_t n) {
   using A = AccumulatorOf<how, T>;
   using W = Wide<A, T>;
   using Sums = Wide<A, A>;
-  for (size_t r = 0; r < rows; ++r, x += stride) {
+  for (size_t r = 0; r < rows; ++r, x += stride, y += stride) {
     size_t j = 0;
     for (; j + W::kLanes <= n; j += W::kLanes) {
-      const Line<A> before = Sums::read(acc + j),
-                    with = combined_lines<how>(before, W::read(x + j));
-      if (y) W::write(exclusive ? before : with, y + j);
+      const Line<A> with = combined_lines<how>(Sums::read(acc + j), W::read(x + j));
+      W::write(with, y + j);
       Sums::write(with, acc + j);
     }
     for (; j < n; ++j) {
-      const A before = acc[j], with = combined<how>(before, static_cast<A>(x[j]));
-      if (y) y[j] = static_cast<T>(exclusive ? before : with);
-      acc[j] = with;
+      acc[j] = combined<how>(acc[j], static_cast<A>(x[j]));
+      y[j] = static_cast<T>(acc[j]);
     }
-    if (y) y += stride;
   }
 }
 
-void scan_rows(Combine how, DType type, bool exclusive, const void* x, void* y, ptrdiff_t stride,
-               size_t rows, void* acc, size_t n) {
+void scan_rows(Combine how, DType type, const void* x, void* y, ptrdiff_t stride, size_t rows,
+               void* acc, size_t n) {
   auto as = [&]<class T>() {
     auto run = [&]<Combine c>() {
       auto* from = static_cast<const T*>(x);
       auto* to = static_cast<T*>(y);
       auto* sums = static_cast<AccumulatorOf<c, T>*>(acc);
-      exclusive ? scan_columns<c, true>(from, to, stride, rows, sums, n)
-                : scan_columns<c, false>(from, to, stride, rows, sums, n);
+      scan_columns<c>(from, to, stride, rows, sums, n);
     };
     how == Combine::Product ? run.template operator()<Combine::Product>()
                             : run.template operator()<Combine::Sum>();

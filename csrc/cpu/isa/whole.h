@@ -45,21 +45,5 @@ auto by_type(DType t, F f) {
   }
 }
 
-/// The signed integer of an unsigned one's size: for what gives both the same bits.
-constexpr DType as_signed(DType t) {
-  switch (t) {
-    case DType::UInt8:
-      return DType::Int8;
-    case DType::UInt16:
-      return DType::Int16;
-    case DType::UInt32:
-      return DType::Int32;
-    case DType::UInt64:
-      return DType::Int64;
-    default:
-      return t;
-  }
-}
-
 }  // namespace
 }  // namespace gradcell::cpu::GRADCELL_ISA

@@ -112,8 +112,10 @@ void largest_of_sheet(const SheetWindows& w, const void* x, void* best, int32_t*
                       int32_t at) {
   auto* const from = static_cast<const T*>(x);
   auto* const to = static_cast<T*>(best);
-  if (w.columns.stride == 1) return largest<T, 1>(w, from, to, place, at);
-  if (w.columns.stride == 2) return largest<T, 2>(w, from, to, place, at);
+  if constexpr (std::is_floating_point_v<T>) {  // windows of integers are rare
+    if (w.columns.stride == 1) return largest<T, 1>(w, from, to, place, at);
+    if (w.columns.stride == 2) return largest<T, 2>(w, from, to, place, at);
+  }
   largest<T, 0>(w, from, to, place, at);
 }
 

@@ -11,6 +11,22 @@
 
 namespace gradcell::cpu {
 
+/// The signed integer of an unsigned one's size: for what gives both the same bits.
+constexpr DType as_signed(DType t) {
+  switch (t) {
+    case DType::UInt8:
+      return DType::Int8;
+    case DType::UInt16:
+      return DType::Int16;
+    case DType::UInt32:
+      return DType::Int32;
+    case DType::UInt64:
+      return DType::Int64;
+    default:
+      return t;
+  }
+}
+
 /// What elements are combined in: sums and products wider, so that they are rounded once.
 template <Combine how, class T>
 using AccumulatorOf =
@@ -41,10 +57,9 @@ struct WholeKernels {
                      void* acc);
   void (*sum_rows_mapped)(Mapped map, DType type, const void* x, ptrdiff_t stride, size_t rows,
                           const void* number, void* acc, size_t n);
-  /// As fold_rows for sums and products, after each row (exclusive: before it) rounded to
-  /// y[r * stride + j], unless y is null.
-  void (*scan_rows)(Combine how, DType type, bool exclusive, const void* x, void* y,
-                    ptrdiff_t stride, size_t rows, void* acc, size_t n);
+  /// As fold_rows for sums and products, after each row rounded to y[r * stride + j].
+  void (*scan_rows)(Combine how, DType type, const void* x, void* y, ptrdiff_t stride, size_t rows,
+                    void* acc, size_t n);
   /// Where the first largest (or smallest) of n > 0 elements stands; the first NaN before any
   /// other.
   int64_t (*first_extreme)(bool largest, DType type, const void* x, size_t n);
