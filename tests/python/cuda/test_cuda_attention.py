@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from attention_rows import LARGE, SUMS, WAYS, run, shapes, sums
 from cuda_emulation import WHERE_NONE_SPILLS, Batch, Kernels, chosen, compiled, that_spill
+from made_up_gpu import Process
 
 import gradcell as gc
 from gradcell import Tensor, _core, cuda, nn, ops
@@ -149,6 +150,22 @@ def test_a_transformer_layer_has_a_plan() -> None:
     x = Tensor(rng.uniform(-1, 1, (2, 12, 16)).astype(np.float32))
     plan = cuda.plan_of(lambda y: gc.grad(lambda z: block(z).sum())(y), x)
     assert plan.steps
+
+
+ON_A_GPU = """
+ms.set_context(device_target="GPU")
+def full(value): return Tensor(np.full((1, 1, 4, 16), value, np.float32)).astype(ms.float16)
+def loss(q, v): return ops.flash_attention_score(q, q, v, 1, input_layout="BNSD").astype(ms.float32).mean()
+np.testing.assert_allclose(float(loss(full(3e4), full(6e4))), 6e4, rtol=1e-3)
+slope = ms.grad(loss, 1)(full(1), full(2))
+np.testing.assert_allclose(slope.astype(ms.float32).asnumpy(), 1 / 64, rtol=1e-3)
+"""
+
+
+def test_a_gpu_runs_the_kernels_and_no_products(process: Process) -> None:
+    """Scores beyond float16 stay numbers. (The made-up GPU runs kernels of single threads.)"""
+    process.good(ON_A_GPU, FAKE_CUDA_CAPABILITY="75")
+    assert process.counts()["products"] == 0
 
 
 def philox(key: int, counter: int) -> list[int]:
