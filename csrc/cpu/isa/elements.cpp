@@ -300,6 +300,7 @@ struct Repeated {
 
 void bits(Bits what, DType type, const void* a, bool many_a, const void* b, bool many_b, void* y,
           size_t n) {
+  if (n == 0) return;  // and nothing to repeat
   const size_t item = item_size(type);
   const bool repeats_b = !many_b && !shifts(what);
   if (many_a && !repeats_b) return run_bits(what, type, a, b, many_b, y, n);
