@@ -473,7 +473,7 @@ def test_the_benchmarks(process: Process) -> None:
     ]
     done = subprocess.run(
         [sys.executable, str(bench), *options],
-        env={**process.environment, "GRADCELL_CUDNN": "0"},  # then two cases cannot run
+        env={**process.environment, "GRADCELL_CUDNN": "0"},  # then four cases cannot run
         capture_output=True,
         text=True,
     )
@@ -483,6 +483,8 @@ def test_the_benchmarks(process: Process) -> None:
     assert failed == {
         "convolution, float32",
         "convolution, float16",
+        "attention, float32",
+        "attention, bfloat16",
     }  # whose kernels need whole warps
     assert record["gpu"] == "Fake GPU" and record["driver"] == 13000
     assert record["tests"]["tests"] == 2 and record["failed"] == ["bad"]

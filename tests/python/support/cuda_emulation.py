@@ -29,6 +29,8 @@ SHARED, OWN_SHARED = 232448, 1024
 NUMPY = {
     "bool": np.bool_,
     "uint8": np.uint8,
+    "uint16": np.uint16,
+    "uint32": np.uint32,
     "int8": np.int8,
     "int16": np.int16,
     "int32": np.int32,
