@@ -111,20 +111,17 @@ bool scan_long(const S* x, S* y, int64_t n, int64_t step, bool exclusive) {
   return true;
 }
 
-/// All lines of a tensor [outer][n][inner], of a type that elements are added in.
+/// All lines of [outer][n][inner], of a type that elements are added in.
 template <Combine how, class S>
-void scan_all(const S* x, S* y, const Call& c, const ScanAttributes& a) {
+void scan_all(const S* x, S* y, int64_t outer, int64_t n, int64_t inner, const ScanAttributes& a) {
   using A = Accumulator<S>;
-  const Dims& dims = c.out.dims;
-  const auto axis = static_cast<size_t>(a.axis);
-  const int64_t inner = product(dims, axis + 1, dims.size()), n = dims[axis];
-  const int64_t outer = c.out.count / (n * inner);
   const int64_t start = a.reverse ? (n - 1) * inner : 0, step = a.reverse ? -inner : inner;
+  const int64_t work = outer * n * inner;
   x += start, y += start;
   const A none = how == Combine::Product ? A(1) : A(0);
   if (inner >= kLines) {
     const int64_t strips = (inner + kSideBySide - 1) / kSideBySide;
-    return split(outer * strips, c.out.count, [&](int64_t begin, int64_t end) {
+    return split(outer * strips, work, [&](int64_t begin, int64_t end) {
       A so_far[kSideBySide];
       for (int64_t i = begin; i < end; ++i) {
         const int64_t first = inner * (i % strips) / strips;
@@ -149,7 +146,7 @@ void scan_all(const S* x, S* y, const Call& c, const ScanAttributes& a) {
   }
   // The lines of some neighbours on the outer axis, one inner place after the other.
   const int64_t groups = (outer + kLines - 1) / kLines;
-  split(groups * inner, c.out.count, [&](int64_t begin, int64_t end) {
+  split(groups * inner, work, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t first = i / inner * kLines;
       scan_some(first * n * inner + i % inner, std::min(kLines, outer - first));
@@ -161,10 +158,15 @@ void scan_all(const S* x, S* y, const Call& c, const ScanAttributes& a) {
 
 void scan(const Call& c, const void* const* inputs, void* out) {
   const auto a = decode<ScanAttributes>(c.attributes);
-  in_wide_type(c.out.dtype, inputs[0], out, c.out.count, [&]<class S>(const S* x, S* y) {
-    c.combine == Combine::Product ? scan_all<Combine::Product>(x, y, c, a)
-                                  : scan_all<Combine::Sum>(x, y, c, a);
-  });
+  const Dims& dims = c.out.dims;
+  const auto axis = static_cast<size_t>(a.axis);
+  const int64_t inner = product(dims, axis + 1, dims.size()), n = dims[axis];
+  in_wide_type(c.out.dtype, inputs[0], out, c.out.count / (n * inner), n * inner,
+               [&]<class S>(const S* x, S* y, int64_t outer) {
+                 c.combine == Combine::Product
+                     ? scan_all<Combine::Product>(x, y, outer, n, inner, a)
+                     : scan_all<Combine::Sum>(x, y, outer, n, inner, a);
+               });
 }
 
 }  // namespace gradcell::cpu

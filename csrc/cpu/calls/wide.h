@@ -2,8 +2,10 @@
 // types as float. What only compares is compiled for these.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
+#include <memory>
 #include <type_traits>
-#include <vector>
 
 #include "base/element.h"
 #include "cpu/kernels/tile_kernels.h"
@@ -35,43 +37,63 @@ inline constexpr bool kComparedAs = std::is_same_v<
                           std::conditional_t<std::is_same_v<S, uint32_t>, int64_t,
                                              std::conditional_t<sizeof(S) < 4, int32_t, S>>>>;
 
+/// n elements of a dtype as T, and back: narrow integers wrap, half types are rounded.
+template <class T>
+void widen(DType t, const void* elements, T* to, int64_t n) {
+  const auto count = static_cast<size_t>(n);
+  if constexpr (std::is_same_v<T, float>)
+    tile_kernels().transpose.load(elements, t, to, count);
+  else
+    whole_kernels().convert(t, kWideType<T>, elements, to, count);
+}
+template <class T>
+void narrow(const T* from, DType t, void* elements, int64_t n) {
+  const auto count = static_cast<size_t>(n);
+  if constexpr (std::is_same_v<T, float>)
+    tile_kernels().transpose.store(from, t, elements, count);
+  else
+    whole_kernels().convert(kWideType<T>, t, from, elements, count);
+}
+
 /// n elements as T: they themselves, or a copy.
 template <class T>
 class Wide {
  public:
   Wide(DType t, const void* elements, int64_t n) : data_(static_cast<const T*>(elements)) {
     if (t == kWideType<T>) return;
-    const auto count = static_cast<size_t>(n);
-    own_.resize(count);
-    if constexpr (std::is_same_v<T, float>)
-      tile_kernels().transpose.load(elements, t, own_.data(), count);
-    else
-      whole_kernels().convert(t, kWideType<T>, elements, own_.data(), count);
-    data_ = own_.data();
+    own_ = std::make_unique_for_overwrite<T[]>(static_cast<size_t>(n));
+    widen(t, elements, own_.get(), n);
+    data_ = own_.get();
   }
   const T* data() const { return data_; }
 
  private:
-  std::vector<T> own_;
+  std::unique_ptr<T[]> own_;
   const T* data_;
 };
 
-/// f(elements, results) in float, double, int32 or int64, of which narrower integers and half types
-/// get copies. Integers may wrap.
+/// f(elements, results, how many parts) for parts of `size` elements, in float, double, int32 or
+/// int64; narrower integers, which may wrap, and half types get copies of some parts at a time.
 template <class F>
-void in_wide_type(DType t, const void* elements, void* results, int64_t n, F f) {
+void in_wide_type(DType t, const void* elements, void* results, int64_t parts, int64_t size, F f) {
+  constexpr int64_t kMost = 1 << 16;  // elements that stay in the caches
   t = as_signed(t);
   by_wide_dtype(t, [&]<class T>() {
     if constexpr (!std::is_same_v<T, uint64_t>) {
-      const Wide<T> wide(t, elements, n);
-      if (t == kWideType<T>) return f(wide.data(), static_cast<T*>(results));
-      const auto count = static_cast<size_t>(n);
-      std::vector<T> found(count);
-      f(wide.data(), found.data());
-      if constexpr (std::is_same_v<T, float>)
-        tile_kernels().transpose.store(found.data(), t, results, count);
-      else
-        whole_kernels().convert(kWideType<T>, t, found.data(), results, count);
+      if (t == kWideType<T>)
+        return f(static_cast<const T*>(elements), static_cast<T*>(results), parts);
+      const int64_t most = std::clamp<int64_t>(kMost / size, 1, parts);
+      const auto room = static_cast<size_t>(most * size);
+      const auto wide = std::make_unique_for_overwrite<T[]>(room);
+      const auto found = std::make_unique_for_overwrite<T[]>(room);
+      const auto part_bytes = static_cast<size_t>(size) * item_size(t);
+      for (int64_t first = 0; first < parts; first += most) {
+        const int64_t many = std::min(most, parts - first);
+        const size_t at = static_cast<size_t>(first) * part_bytes;
+        widen(t, static_cast<const std::byte*>(elements) + at, wide.get(), many * size);
+        f(static_cast<const T*>(wide.get()), found.get(), many);
+        narrow(found.get(), t, static_cast<std::byte*>(results) + at, many * size);
+      }
     }
   });
 }
