@@ -101,7 +101,8 @@ def test_what_is_ended_early_is_told(tmp_path: pathlib.Path) -> None:
 
 
 def test_a_step_has_no_more_than_its_own_time(tmp_path: pathlib.Path) -> None:
-    script = SCRIPT.read_text().replace("tileless=20", "tileless=1")
+    # The script counts whole seconds: of one, none may be left when it looks.
+    script = SCRIPT.read_text().replace("tileless=20", "tileless=3")
     folder = tmp_path / "bench"
     folder.mkdir()
     (folder / "gpu.sh").write_text(script)
@@ -115,7 +116,7 @@ def test_a_step_has_no_more_than_its_own_time(tmp_path: pathlib.Path) -> None:
         stdout=subprocess.DEVNULL,
     )
     assert ended(out) == {"tileless": 124}
-    assert "ended after 1 s" in (out / "steps.txt").read_text()
+    assert re.search(r"ended after [123] s", (out / "steps.txt").read_text())
 
 
 @pytest.fixture(scope="module")
