@@ -161,11 +161,13 @@ void scan(const Call& c, const void* const* inputs, void* out) {
   const Dims& dims = c.out.dims;
   const auto axis = static_cast<size_t>(a.axis);
   const int64_t inner = product(dims, axis + 1, dims.size()), n = dims[axis];
-  in_wide_type(c.out.dtype, inputs[0], out, c.out.count / (n * inner), n * inner,
+  // (Sums and products wrap alike with signs and without.)
+  in_wide_type(as_signed(c.out.dtype), inputs[0], out, c.out.count / (n * inner), n * inner,
                [&]<class S>(const S* x, S* y, int64_t outer) {
-                 c.combine == Combine::Product
-                     ? scan_all<Combine::Product>(x, y, outer, n, inner, a)
-                     : scan_all<Combine::Sum>(x, y, outer, n, inner, a);
+                 if constexpr (!std::is_same_v<S, uint64_t>)
+                   c.combine == Combine::Product
+                       ? scan_all<Combine::Product>(x, y, outer, n, inner, a)
+                       : scan_all<Combine::Sum>(x, y, outer, n, inner, a);
                });
 }
 

@@ -30,13 +30,6 @@ void by_wide_dtype(DType t, F f) {
   f.template operator()<int32_t>();
 }
 
-/// Whether elements of S are compared in T.
-template <class S, class T>
-inline constexpr bool kComparedAs = std::is_same_v<
-    T, std::conditional_t<std::is_class_v<S>, float,
-                          std::conditional_t<std::is_same_v<S, uint32_t>, int64_t,
-                                             std::conditional_t<sizeof(S) < 4, int32_t, S>>>>;
-
 /// n elements of a dtype as T, and back: narrow integers wrap, half types are rounded.
 template <class T>
 void widen(DType t, const void* elements, T* to, int64_t n) {
@@ -72,29 +65,35 @@ class Wide {
   const T* data_;
 };
 
-/// f(elements, results, how many parts) for parts of `size` elements, in float, double, int32 or
-/// int64; narrower integers, which may wrap, and half types get copies of some parts at a time.
+/// f(elements, the first part, how many) for parts of `size` elements in the type that they are
+/// compared in; of narrower ones a copy of some parts at a time.
+template <class F>
+void by_wide_parts(DType t, const void* elements, int64_t parts, int64_t size, F f) {
+  constexpr int64_t kMost = 1 << 16;  // elements that stay in the caches
+  by_wide_dtype(t, [&]<class T>() {
+    if (t == kWideType<T>) return f(static_cast<const T*>(elements), int64_t(0), parts);
+    const int64_t most = std::clamp<int64_t>(kMost / size, 1, parts);
+    const auto wide = std::make_unique_for_overwrite<T[]>(static_cast<size_t>(most * size));
+    const auto* from = static_cast<const std::byte*>(elements);
+    const auto part_bytes = static_cast<size_t>(size) * item_size(t);
+    for (int64_t first = 0; first < parts; first += most) {
+      const int64_t many = std::min(most, parts - first);
+      widen(t, from + static_cast<size_t>(first) * part_bytes, wide.get(), many * size);
+      f(static_cast<const T*>(wide.get()), first, many);
+    }
+  });
+}
+
+/// f(elements, results of their type, how many parts) likewise; results are narrowed again.
 template <class F>
 void in_wide_type(DType t, const void* elements, void* results, int64_t parts, int64_t size, F f) {
-  constexpr int64_t kMost = 1 << 16;  // elements that stay in the caches
-  t = as_signed(t);
-  by_wide_dtype(t, [&]<class T>() {
-    if constexpr (!std::is_same_v<T, uint64_t>) {
-      if (t == kWideType<T>)
-        return f(static_cast<const T*>(elements), static_cast<T*>(results), parts);
-      const int64_t most = std::clamp<int64_t>(kMost / size, 1, parts);
-      const auto room = static_cast<size_t>(most * size);
-      const auto wide = std::make_unique_for_overwrite<T[]>(room);
-      const auto found = std::make_unique_for_overwrite<T[]>(room);
-      const auto part_bytes = static_cast<size_t>(size) * item_size(t);
-      for (int64_t first = 0; first < parts; first += most) {
-        const int64_t many = std::min(most, parts - first);
-        const size_t at = static_cast<size_t>(first) * part_bytes;
-        widen(t, static_cast<const std::byte*>(elements) + at, wide.get(), many * size);
-        f(static_cast<const T*>(wide.get()), found.get(), many);
-        narrow(found.get(), t, static_cast<std::byte*>(results) + at, many * size);
-      }
-    }
+  const auto part_bytes = static_cast<size_t>(size) * item_size(t);
+  by_wide_parts(t, elements, parts, size, [&]<class T>(const T* x, int64_t first, int64_t many) {
+    if (t == kWideType<T>) return f(x, static_cast<T*>(results), many);
+    const auto found = std::make_unique_for_overwrite<T[]>(static_cast<size_t>(many * size));
+    f(x, found.get(), many);
+    narrow(found.get(), t,
+           static_cast<std::byte*>(results) + static_cast<size_t>(first) * part_bytes, many * size);
   });
 }
 

@@ -239,87 +239,87 @@ void first_in_rows(const Call& c, const void* const* in, void* out) {
   });
 }
 
-/// Lines of n elements that stand `inner` apart: the best so far go to `values`, or their places to
-/// `to`; one of the two is null.
-template <bool kLargest, bool kValues, class S, class Number>
-void run_best(const S* from, int64_t outer, int64_t n, int64_t inner, Number number, int32_t* to,
-              S* values) {
-  using Value = decltype(number(*from));
-  // A branch: what wins seldom, or always, is foretold, and nothing waits for it.
-  auto wins = [](Value v, Value best) { return (kLargest ? v >= best : v <= best) | is_nan(v); };
-  if (inner == 1) {
-    by_parts(outer, n, [&](int64_t begin, int64_t end) {
-      constexpr int64_t kBlock = 32;  // in which as a rule nothing wins
-      for (int64_t o = begin; o < end; ++o) {
-        const S* const line = from + o * n;
-        Value best = number(line[0]);
-        int32_t at = 0;
-        for (int64_t i = 0; i < n; i += kBlock) {
-          const int64_t last = std::min(n, i + kBlock);
-          int any = last - i < kBlock;
-          if (!any)
-            for (int64_t k = i; k < i + kBlock; ++k) any |= wins(number(line[k]), best);
-          if (!any) {
-            if constexpr (kValues)
-              std::fill_n(values + o * n + i, kBlock, line[at]);
-            else
-              std::fill_n(to + o * n + i, kBlock, at);
-            continue;
-          }
-          for (int64_t k = i; k < last; ++k) {
-            if (wins(number(line[k]), best)) best = number(line[k]), at = static_cast<int32_t>(k);
-            if constexpr (kValues)
-              values[o * n + k] = line[at];
-            else
-              to[o * n + k] = at;
-          }
-        }
-      }
-    });
-    return;
+/// The best of lines of T so far: the elements themselves (kValues), or their places.
+template <class T, bool kLargest, bool kValues>
+struct BestSoFar {
+  using To = std::conditional_t<kValues, T, int32_t>;
+  static constexpr int64_t kBlock = 32;   // elements, of which as a rule none wins
+  static constexpr int64_t kStrip = 256;  // columns at a time
+
+  /// The later of equal ones wins, and NaN wins always.
+  static bool wins(T v, T best) { return (kLargest ? v >= best : v <= best) | is_nan(v); }
+
+  /// Whether one of so many may win; of NaN each may.
+  static bool any_wins(const T* x, int64_t n, auto best) {
+    int any = 0;
+    for (int64_t i = 0; i < n; ++i) any |= !(kLargest ? x[i] < best(i) : x[i] > best(i));
+    return any != 0;
   }
-  // Columns: each row of them is compared with the row of the best so far.
-  constexpr int64_t kStrip = 256;
-  const int64_t strips = (inner + kStrip - 1) / kStrip;
-  by_parts(outer * strips, n * std::min(inner, kStrip), [&](int64_t begin, int64_t end) {
-    std::vector<S> best(static_cast<size_t>(kStrip), S(0));
-    for (int64_t s = begin; s < end; ++s) {
-      const int64_t first = s % strips * kStrip, width = std::min(kStrip, inner - first);
-      const int64_t base = s / strips * n * inner + first;
-      std::copy_n(from + base, width, best.data());
+
+  static void along_line(const T* x, int64_t n, To* to) {
+    T best = x[0];
+    int32_t at = 0;
+    auto kept = [&]() -> To {
       if constexpr (kValues)
-        std::copy_n(from + base, width, values + base);
+        return best;
       else
-        std::fill_n(to + base, width, 0);
-      for (int64_t i = 1; i < n; ++i) {
-        const int64_t row = base + i * inner, last = row - inner;
-        constexpr int64_t kBlock = 32;
-        for (int64_t j0 = 0; j0 < width; j0 += kBlock) {
-          const int64_t j1 = std::min(width, j0 + kBlock);
-          int any = 0;
-          for (int64_t j = j0; j < j1; ++j)
-            any |= wins(number(from[row + j]), number(best[static_cast<size_t>(j)]));
-          if (!any) {
-            if constexpr (kValues)
-              std::copy(best.begin() + j0, best.begin() + j1, values + row + j0);
-            else
-              std::copy(to + last + j0, to + last + j1, to + row + j0);
-            continue;
-          }
-          for (int64_t j = j0; j < j1; ++j) {
-            S& top = best[static_cast<size_t>(j)];
-            const bool won = wins(number(from[row + j]), number(top));
-            top = won ? from[row + j] : top;
-            if constexpr (kValues)
-              values[row + j] = top;
-            else
-              to[row + j] = won ? static_cast<int32_t>(i) : to[last + j];
-          }
-        }
+        return at;
+    };
+    for (int64_t i = 0; i < n; i += kBlock) {
+      const int64_t last = std::min(n, i + kBlock);
+      if (last - i == kBlock && !any_wins(x + i, kBlock, [=](int64_t) { return best; })) {
+        std::fill_n(to + i, kBlock, kept());
+        continue;
+      }
+      // A branch: what wins seldom, or always, is foretold, and nothing waits for it.
+      for (int64_t k = i; k < last; ++k) {
+        if (wins(x[k], best)) best = x[k], at = static_cast<int32_t>(k);
+        to[k] = kept();
       }
     }
-  });
-}
+  }
+
+  /// `width` lines side by side, whose elements stand `inner` apart: each row of them is compared
+  /// with the row of the best so far.
+  static void along_columns(const T* x, int64_t n, int64_t inner, int64_t width, To* to) {
+    T best[kStrip];
+    int32_t at[kStrip] = {};
+    std::copy_n(x, width, best);
+    for (int64_t i = 0; i < n; ++i, x += inner, to += inner) {
+      for (int64_t first = 0; first < width; first += kBlock) {
+        const int64_t last = std::min(width, first + kBlock);
+        const T* const top = best + first;
+        if (last - first == kBlock &&
+            !any_wins(x + first, kBlock, [=](int64_t j) { return top[j]; }))
+          continue;
+        for (int64_t j = first; j < last; ++j) {
+          const bool won = wins(x[j], best[j]);
+          best[j] = won ? x[j] : best[j];
+          if constexpr (!kValues) at[j] = won ? static_cast<int32_t>(i) : at[j];
+        }
+      }
+      if constexpr (kValues)
+        std::copy_n(best, width, to);
+      else
+        std::copy_n(at, width, to);
+    }
+  }
+
+  /// outer blocks of n rows of `inner` elements, the lines of which stand side by side.
+  static void run(const T* x, int64_t outer, int64_t n, int64_t inner, To* to) {
+    if (inner == 1)
+      return by_parts(outer, n, [&](int64_t begin, int64_t end) {
+        for (int64_t o = begin; o < end; ++o) along_line(x + o * n, n, to + o * n);
+      });
+    const int64_t strips = (inner + kStrip - 1) / kStrip;
+    by_parts(outer * strips, n * std::min(inner, kStrip), [&](int64_t begin, int64_t end) {
+      for (int64_t s = begin; s < end; ++s) {
+        const int64_t first = s % strips * kStrip, at = s / strips * n * inner + first;
+        along_columns(x + at, n, inner, std::min(kStrip, inner - first), to + at);
+      }
+    });
+  }
+};
 
 void running_best(const Call& c, const void* const* in, void* out) {
   const auto a = decode<RunningAttributes>(c.attributes);
@@ -328,17 +328,19 @@ void running_best(const Call& c, const void* const* in, void* out) {
   const int64_t n = dims[axis], inner = product(dims, axis + 1, rank);
   const int64_t outer = product(dims, 0, axis);
   if (n * inner * outer == 0) return;
-  with_numbers(c.in[0].dtype, in[0], [&](const auto* from, auto number) {
-    using S = std::remove_cvref_t<decltype(*from)>;
-    auto run = [&]<bool kLargest, bool kValues> {
-      run_best<kLargest, kValues>(from, outer, n, inner, number, static_cast<int32_t*>(out),
-                                  static_cast<S*>(out));
-    };
+  auto run = [&]<bool kLargest> {
     if (a.values)
-      a.largest ? run.template operator()<true, true>() : run.template operator()<false, true>();
-    else
-      a.largest ? run.template operator()<true, false>() : run.template operator()<false, false>();
-  });
+      return in_wide_type(c.in[0].dtype, in[0], out, outer, n * inner,
+                          [&]<class T>(const T* x, T* to, int64_t parts) {
+                            BestSoFar<T, kLargest, true>::run(x, parts, n, inner, to);
+                          });
+    by_wide_parts(c.in[0].dtype, in[0], outer, n * inner,
+                  [&]<class T>(const T* x, int64_t first, int64_t parts) {
+                    BestSoFar<T, kLargest, false>::run(
+                        x, parts, n, inner, static_cast<int32_t*>(out) + first * n * inner);
+                  });
+  };
+  a.largest ? run.template operator()<true>() : run.template operator()<false>();
 }
 
 constexpr RoutineRow kOrders[] = {

@@ -2,6 +2,7 @@
 // best of segments.
 #include <cmath>
 #include <limits>
+#include <memory>
 #include <vector>
 
 #include "base/counted.h"
@@ -25,14 +26,14 @@ void each_of(const TensorDesc& x, size_t rank, double operations, F f) {
 /// How many of n keys in ascending order come before k; right: or are equal to it.
 template <class K>
 int64_t place_of(const K* line, int64_t n, K k, bool right) {
-  const K* at = line;  // halves the rest, with no branch to be foretold
-  for (int64_t rest = n; rest > 0;) {
-    const int64_t half = rest / 2;
-    const bool on = right ? at[half] <= k : at[half] < k;
-    at = on ? at + half + 1 : at;
-    rest = on ? rest - half - 1 : half;
+  if (n == 0) return 0;
+  auto before = [=](K key) { return static_cast<int64_t>(right ? key <= k : key < k); };
+  const K* at = line;  // as many steps for each k, and no branch to be foretold
+  for (int64_t rest = n, half; rest > 1; rest -= half) {
+    half = rest / 2;
+    at += half & -before(at[half - 1]);
   }
-  return at - line;
+  return at - line + before(*at);
 }
 
 }  // namespace
@@ -155,22 +156,27 @@ void draw_by_weights(const Call& c, const void* const* in, void* out) {
 }
 
 /// The least number that a dtype has, or the largest.
-template <class S>
-S end_of(bool least) {
-  if constexpr (kNarrowFloat<S>)
-    return S(least ? -S::kLargest : S::kLargest);
-  else
-    return least ? std::numeric_limits<S>::lowest() : std::numeric_limits<S>::max();
+template <class T>
+T end_of(DType t, bool least) {
+  T end{};
+  by_dtype(t, [&]<class S>() {
+    if constexpr (kNarrowFloat<S>)
+      end = static_cast<T>(least ? -S::kLargest : S::kLargest);
+    else
+      end =
+          static_cast<T>(least ? std::numeric_limits<S>::lowest() : std::numeric_limits<S>::max());
+  });
+  return end;
 }
 
-/// The best rows of segments, for columns `first` to `last` of m; or the elements there, stored as
-/// S, unless `values` is null.
-template <class S, class T>
+/// The best rows of segments, for columns `first` to `last` of m: their places, or the elements
+/// there and `none` for segments without rows; one of `to` and `values` is null.
+template <class T>
 void best_of_segments(const T* from, bool largest, const std::vector<int64_t>& segment, int64_t m,
-                      int64_t count, int64_t first, int64_t last, int32_t* to, S* values) {
+                      int64_t count, int64_t first, int64_t last, int32_t* to, T* values, T none) {
   const int64_t width = last - first;
   std::vector<uint8_t> seen(static_cast<size_t>(count), 0);
-  std::vector<T> best(static_cast<size_t>(count * width), T(0));
+  std::vector<T> best(static_cast<size_t>(count * width), none);
   std::vector<int64_t> at(static_cast<size_t>(count * width), -1);
   for (int64_t i = 0; i < static_cast<int64_t>(segment.size()); ++i) {
     const int64_t s = segment[static_cast<size_t>(i)];
@@ -186,13 +192,11 @@ void best_of_segments(const T* from, bool largest, const std::vector<int64_t>& s
     whole_kernels().exceed(largest, kWideType<T>, x, i, top, row, static_cast<size_t>(width));
   }
   for (int64_t s = 0; s < count; ++s)
-    for (int64_t j = 0; j < width; ++j) {
-      const auto k = static_cast<size_t>(s * width + j);
-      if (!values)
-        to[s * m + first + j] = static_cast<int32_t>(at[k]);
-      else
-        values[s * m + first + j] = seen[static_cast<size_t>(s)] ? S(best[k]) : end_of<S>(largest);
-    }
+    if (values)
+      std::copy_n(best.data() + s * width, width, values + s * m + first);
+    else
+      std::transform(at.data() + s * width, at.data() + (s + 1) * width, to + s * m + first,
+                     [](int64_t i) { return static_cast<int32_t>(i); });
 }
 
 void segment_best(const Call& c, const void* const* in, void* out) {
@@ -200,8 +204,16 @@ void segment_best(const Call& c, const void* const* in, void* out) {
   const int64_t n = c.in[1].dims.back(), m = c.in[0].dims.back(), count = a.count;
   constexpr int64_t kStrip = 128;
   const int64_t strips = (m + kStrip - 1) / kStrip;
-  auto run = [&]<class T, class S>(S* values) {
-    const Wide<T> elements(c.in[0].dtype, in[0], c.in[0].count);
+  const DType dtype = c.in[0].dtype;
+  by_wide_dtype(dtype, [&]<class T>() {
+    const Wide<T> elements(dtype, in[0], c.in[0].count);
+    const T none = a.values ? end_of<T>(dtype, a.largest) : T(0);
+    std::unique_ptr<T[]> wide;
+    T* values = a.values ? static_cast<T*>(out) : nullptr;
+    if (values && dtype != kWideType<T>) {
+      wide = std::make_unique_for_overwrite<T[]>(static_cast<size_t>(c.out.count));
+      values = wide.get();
+    }
     each_of(c.in[1], 1, static_cast<double>(n * m), [&](int64_t r) {
       std::vector<int64_t> segment(static_cast<size_t>(n));
       with_positions(c.in[1].dtype, in[1], [&](const auto* id) {
@@ -211,21 +223,15 @@ void segment_best(const Call& c, const void* const* in, void* out) {
                   " segments");
         }
       });
-      const T* const from = elements.data() + r * n * m;
       auto* const to = values ? nullptr : static_cast<int32_t*>(out) + r * count * m;
       by_parts(strips, (n + count) * std::min(m, kStrip), [&](int64_t begin, int64_t end) {
         for (int64_t s = begin; s < end; ++s)
-          best_of_segments(from, a.largest, segment, m, count, s * kStrip,
+          best_of_segments(elements.data() + r * n * m, a.largest, segment, m, count, s * kStrip,
                            std::min(m, (s + 1) * kStrip), to,
-                           values ? values + r * count * m : nullptr);
+                           values ? values + r * count * m : nullptr, none);
       });
     });
-  };
-  by_wide_dtype(c.in[0].dtype, [&]<class T>() {
-    if (!a.values) return run.template operator()<T>(static_cast<T*>(nullptr));
-    by_dtype(c.out.dtype, [&]<class S>() {
-      if constexpr (kComparedAs<S, T>) run.template operator()<T>(static_cast<S*>(out));
-    });
+    if (wide) narrow(wide.get(), dtype, out, c.out.count);
   });
 }
 
