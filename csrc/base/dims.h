@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <ostream>
 #include <span>
 #include <string>
 #include <vector>
@@ -14,17 +13,6 @@ namespace gradcell {
 
 using Dims = std::vector<int64_t>;
 
-/// What `require` is given to be written out as "[2, 3]" if it fails.
-struct Listed {
-  std::span<const int64_t> values;
-};
-inline Listed listed(std::span<const int64_t> values) { return {values}; }
-
-inline std::ostream& operator<<(std::ostream& out, Listed list) {
-  out << "[";
-  for (size_t i = 0; i < list.values.size(); ++i) out << (i ? ", " : "") << list.values[i];
-  return out << "]";
-}
 inline std::string to_string(std::span<const int64_t> dims) { return str(listed(dims)); }
 
 /// Throws Memory if there are more elements than can be counted.

@@ -2,9 +2,10 @@
 // name and adds the user's file and line.
 #pragma once
 
-#include <sstream>
 #include <stdexcept>
 #include <string>
+
+#include "base/text.h"
 
 namespace gradcell {
 
@@ -15,14 +16,6 @@ class Error : public std::runtime_error {
   Error(ErrorKind kind, const std::string& message) : std::runtime_error(message), kind(kind) {}
   ErrorKind kind;
 };
-
-/// Concatenates its arguments: str("axis ", 3, " out of range").
-template <class... Args>
-std::string str(const Args&... args) {
-  std::ostringstream out;
-  (out << ... << args);
-  return out.str();
-}
 
 template <class... Args>
 [[noreturn]] void fail(ErrorKind kind, const Args&... args) {
