@@ -6,6 +6,7 @@
 #include "base/counted.h"
 #include "cpu/calls/order/order.h"
 #include "cpu/calls/order/order_keys.h"
+#include "cpu/calls/wide.h"
 #include "cpu/kernels/whole_kernels.h"
 
 namespace gradcell {
@@ -19,19 +20,19 @@ struct Span {
   bool small = false;
 };
 
-template <class S, class Number>
-auto span_of(const S* x, int64_t n, Number number) {
-  using K = decltype(key_of(number(*x)));
+template <class T>
+auto span_of(const T* x, int64_t n) {
+  using K = decltype(key_of(*x));
   Span<K> span;
-  if constexpr (std::is_floating_point_v<decltype(number(*x))>) return span;
+  if constexpr (std::is_floating_point_v<T>) return span;
   if (n == 0) return span;
   const int64_t parts = std::clamp<int64_t>(n / 65536, 1, 64);
   std::vector<K> low(static_cast<size_t>(parts)), high(static_cast<size_t>(parts));
   parallel_for(static_cast<int>(parts), [&](int p, int) {
     const int64_t first = n * p / parts, last = n * (p + 1) / parts;
-    K least = key_of(number(x[first])), most = least;
+    K least = key_of(x[first]), most = least;
     for (int64_t i = first; i < last; ++i) {
-      const K k = key_of(number(x[i]));
+      const K k = key_of(x[i]);
       least = std::min(least, k), most = std::max(most, k);
     }
     low[static_cast<size_t>(p)] = least, high[static_cast<size_t>(p)] = most;
@@ -56,16 +57,17 @@ std::pair<Array, Array> first_occurrences(const Array& x, DType place) {
   std::vector<int64_t> firsts;
   require(!is_complex(x.dtype) && x.count() < INT32_MAX, ErrorKind::Type, "unique: ", x.count(),
           " elements of ", name(x.dtype), " are not put in order");
-  with_numbers(x.dtype, x.data(), [&](const auto* from, auto number) {
-    using K = decltype(key_of(number(*from)));
-    const Span<K> span = span_of(from, n, number);
+  cpu::by_wide_dtype(x.dtype, [&]<class T>() {
+    const cpu::Wide<T> elements(x.dtype, x.data(), n);
+    const T* const from = elements.data();
+    const auto span = span_of(from, n);
     with_positions(index.dtype, index.data(), [&](auto* at) {
       using P = std::remove_const_t<std::remove_reference_t<decltype(*at)>>;
       auto* const to = const_cast<P*>(at);
       if (span.small) {
         std::vector<P> table(static_cast<size_t>(span.width) + 1, P(-1));
         for (int64_t i = 0; i < n; ++i) {
-          P& seen = table[static_cast<size_t>(key_of(number(from[i])) - span.low)];
+          P& seen = table[static_cast<size_t>(key_of(from[i]) - span.low)];
           if (seen < 0) {
             seen = static_cast<P>(firsts.size());
             firsts.push_back(i);
@@ -80,7 +82,7 @@ std::pair<Array, Array> first_occurrences(const Array& x, DType place) {
       std::vector<int64_t> run(static_cast<size_t>(n), -1);  // at a first occurrence: its place
       std::vector<int64_t> first_of(static_cast<size_t>(n));
       for (int64_t i = 0, head = 0; i < n; ++i) {
-        if (i == 0 || key_of(number(from[order[i]])) != key_of(number(from[order[head]])))
+        if (i == 0 || key_of(from[order[i]]) != key_of(from[order[head]]))
           head = i, run[static_cast<size_t>(order[i])] = 0;
         first_of[static_cast<size_t>(order[i])] = order[head];
       }
@@ -102,8 +104,10 @@ std::pair<Array, Array> runs(const Array& x) {
   const int64_t n = x.count(), parts = std::clamp<int64_t>(n / 32768, 1, 64);
   std::vector<int64_t> begins(static_cast<size_t>(parts) + 1, 0);
   Array starts, values;
-  with_numbers(x.dtype, x.data(), [&](const auto* from, auto number) {
-    auto begins_run = [&](int64_t i) { return number(from[i]) != number(from[i - 1]); };
+  cpu::by_wide_dtype(x.dtype, [&]<class T>() {
+    const cpu::Wide<T> elements(x.dtype, x.data(), n);
+    const T* const from = elements.data();
+    auto begins_run = [&](int64_t i) { return from[i] != from[i - 1]; };
     parallel_for(static_cast<int>(parts), [&](int part, int) {
       const int64_t first = n * part / parts, last = n * (part + 1) / parts;
       int64_t found = first == 0 && n > 0;
@@ -113,31 +117,35 @@ std::pair<Array, Array> runs(const Array& x) {
     std::partial_sum(begins.begin(), begins.end(), begins.begin());
     starts = empty_array(DType::Int64, {begins.back()});
     values = empty_array(x.dtype, {begins.back()});
-    using S = std::remove_cvref_t<decltype(*from)>;
+    const bool whole = x.dtype == cpu::kWideType<T>;
+    std::vector<T> wide(static_cast<size_t>(whole ? 0 : begins.back()));
+    T* const kept = whole ? static_cast<T*>(values.data()) : wide.data();
     parallel_for(static_cast<int>(parts), [&](int part, int) {
       int64_t k = begins[static_cast<size_t>(part)], i = n * part / parts;
       const int64_t end = begins[static_cast<size_t>(part) + 1];
       auto* at = static_cast<int64_t*>(starts.data());
-      auto* value = static_cast<S*>(values.data());
       auto write = [&](bool moves) {  // always, and moves on where it counts
         at[k] = i;
-        value[k] = from[i];
+        kept[k] = from[i];
         k += moves;
         ++i;
       };
       if (i == 0 && k < end) write(true);
       while (k < end) write(begins_run(i));
     });
+    if (!whole) cpu::narrow(kept, x.dtype, values.data(), begins.back());
   });
   return {starts, values};
 }
 
 Array counts_of(const Array& x, int64_t length) {
   Array out = empty_array(DType::Float32, {length});
-  with_numbers(x.dtype, x.data(), [&](const auto* from, auto number) {
+  cpu::by_wide_dtype(x.dtype, [&]<class T>() {
+    const cpu::Wide<T> elements(x.dtype, x.data(), x.count());
+    const T* const from = elements.data();
     const auto found = counted(x.count(), length, [&](int64_t begin, int64_t end, int64_t* table) {
       for (int64_t i = begin; i < end; ++i) {
-        const auto at = static_cast<int64_t>(number(from[i]));
+        const auto at = static_cast<int64_t>(from[i]);
         require(at >= 0 && at < length, ErrorKind::Value, "bincount: ", at, " is not from 0 to ",
                 length - 1);
         ++table[at];

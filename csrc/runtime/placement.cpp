@@ -276,7 +276,7 @@ Array with_elements(const Array& x, int64_t axis, const Array& index, const Arra
           "elements of ", name(x.dtype), " are not added in place");
   const Array out = duplicate(x);
   if (added) {
-    by_dtype(x.dtype, [&]<class S>() {
+    by_dtype_and_size(x.dtype, [&]<class S>() {
       using C = typename ComputeOf<S>::type;
       S* const to = static_cast<S*>(out.data());
       const S* const from = static_cast<const S*>(values.data());
@@ -302,7 +302,7 @@ Array with_slices_added(const Array& x, int64_t axis, const Array& places, const
           "with_slices_added: ", listed(values.dims), " added to ", listed(x.dims));
   const std::vector<int64_t> at = checked(places, n);
   const Array out = inner == 1 ? duplicate(x) : empty_array(x.dtype, x.dims);
-  by_dtype(x.dtype, [&]<class S>() {
+  by_dtype_and_size(x.dtype, [&]<class S>() {
     using C = typename ComputeOf<S>::type;
     S* const to = static_cast<S*>(out.data());
     const S* const from = static_cast<const S*>(values.data());

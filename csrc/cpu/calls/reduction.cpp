@@ -1,5 +1,7 @@
 // Whole tensors, reduced along axes. In which order elements are combined follows from the shape
 // alone: results do not depend on the number of threads.
+#include <bit>
+
 #include "base/scratch.h"
 #include "cpu/calls/elements.h"
 #include "cpu/kernels/tile_kernels.h"
@@ -54,12 +56,19 @@ constexpr int64_t kShort = 512;
 
 struct Partial;  ///< scratch: results of parts
 
-/// Results that are rounded to how a tensor stores them.
+/// What a number of T is in memory, as an integer.
+template <class T>
+using BitsOf =
+    std::conditional_t<sizeof(T) == 1, uint8_t,
+                       std::conditional_t<sizeof(T) == 2, uint16_t,
+                                          std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>>>;
+
+/// Results of A that are rounded to how a tensor stores them.
 template <class A, class S>
-void store_as(const void* from, void* to, int64_t n) {
+void store_as(const BitsOf<A>* from, void* to, int64_t n) {
   using C = typename ComputeOf<S>::type;
   for (int64_t i = 0; i < n; ++i)
-    static_cast<S*>(to)[i] = S(static_cast<C>(static_cast<const A*>(from)[i]));
+    static_cast<S*>(to)[i] = S(static_cast<C>(std::bit_cast<A>(from[i])));
 }
 
 /// The kernels' folds of a tensor's elements from a place on. Half types are widened on the way,
@@ -104,12 +113,12 @@ struct Folds {
   }
 };
 
-/// A tensor reduced in the way that its shape asks for. A: what elements are combined in. `none`
-/// changes nothing; `stored` rounds so many of them.
+/// A tensor reduced in the way that its shape asks for. A: the bits of what elements are combined
+/// in, which only kernels read. `none` changes nothing; `stored` rounds so many of them.
 template <class A>
 class Reducing {
  public:
-  Reducing(const Call& c, const Folds& folds, A none, void (*stored)(const void*, void*, int64_t),
+  Reducing(const Call& c, const Folds& folds, A none, void (*stored)(const A*, void*, int64_t),
            void* out)
       : folds_(folds),
         none_(none),
@@ -217,7 +226,7 @@ class Reducing {
 
   const Folds& folds_;
   const A none_;
-  void (*const stored_)(const void*, void*, int64_t);
+  void (*const stored_)(const A*, void*, int64_t);
   char* const out_;
   const size_t item_;
   const int64_t work_;
@@ -280,7 +289,8 @@ void reduce(const Call& c, const void* const* inputs, void* out) {
   by_dtype(c.out.dtype, [&]<class S>() {
     by_combine(c.combine, [&]<Combine how>() {
       using A = AccumulatorOf<how, typename ComputeOf<S>::type>;
-      Reducing<A>(c, folds, identity<how, A>(), store_as<A, S>, out).run();
+      using Bits = BitsOf<A>;
+      Reducing<Bits>(c, folds, std::bit_cast<Bits>(identity<how, A>()), store_as<A, S>, out).run();
     });
   });
 }

@@ -1,5 +1,5 @@
-// What tells which of two elements comes first: keys in the order of the numbers, and elements read
-// as numbers. For what puts elements in order or finds equal ones.
+// What tells which of two elements comes first: keys in the order of the numbers. For what
+// puts elements in order or finds equal ones.
 #pragma once
 
 #include <algorithm>
@@ -32,15 +32,6 @@ auto key_of(T v) {
     using Wide = std::conditional_t<sizeof(T) <= 4, int32_t, int64_t>;
     return static_cast<U>(static_cast<U>(static_cast<Wide>(v)) ^ (U(1) << (8 * sizeof(U) - 1)));
   }
-}
-
-/// f(elements, a function that gives an element's number); of no complex numbers.
-template <class F>
-void with_numbers(DType dtype, const void* elements, F f) {
-  by_dtype(dtype, [&]<class S>() {
-    using Number = typename ComputeOf<S>::type;
-    f(static_cast<const S*>(elements), [](S v) { return static_cast<Number>(v); });
-  });
 }
 
 /// f(elements) of int32 or int64.
