@@ -1,8 +1,10 @@
 // Slices read and written at indices.
 #include <cstring>
+#include <memory>
 #include <vector>
 
 #include "cpu/calls/elements.h"
+#include "cpu/calls/wide.h"
 #include "cpu/kernels/whole_kernels.h"
 
 namespace gradcell::cpu {
@@ -125,24 +127,22 @@ int64_t parts_of(int64_t updates) {
 }
 
 /// Adds updates [m] to sums at places from place0 to place1.
-template <class S, class C, class At>
-void add_some(const S* x, C* sums, int64_t m, const At& at, int64_t place0, int64_t place1) {
-  at.each_of(m, place0, place1 - place0, [&](int64_t i, int64_t place) {
-    C& to = sums[place0 + place];
-    to = static_cast<C>(to + static_cast<C>(x[i]));
-  });
+template <class T, class At>
+void add_some(const T* x, T* sums, int64_t m, const At& at, int64_t place0, int64_t place1) {
+  at.each_of(m, place0, place1 - place0,
+             [&](int64_t i, int64_t place) { sums[place0 + place] += x[i]; });
 }
 
 /// Adds updates [outer][m][inner] to sums [outer][n][inner], each place's in order.
-template <class S, class C, class At>
-void add_up(const S* x, C* sums, int64_t outer, int64_t n, int64_t m, int64_t inner, const At& at) {
+template <class T, class At>
+void add_up(const T* x, T* sums, int64_t outer, int64_t n, int64_t m, int64_t inner, const At& at) {
   auto add = [&](int64_t o, int64_t j0, int64_t j1, int64_t place0, int64_t place1) {
     for (int64_t i = 0; i < m; ++i) {
       const int64_t place = at[i];
       if (place < place0 || place >= place1) continue;
-      const S* from = x + (o * m + i) * inner;
-      C* to = sums + (o * n + place) * inner;
-      for (int64_t j = j0; j < j1; ++j) to[j] = static_cast<C>(to[j] + static_cast<C>(from[j]));
+      const T* from = x + (o * m + i) * inner;
+      T* to = sums + (o * n + place) * inner;
+      for (int64_t j = j0; j < j1; ++j) to[j] += from[j];
     }
   };
   const int64_t work = outer * m * inner;
@@ -151,12 +151,9 @@ void add_up(const S* x, C* sums, int64_t outer, int64_t n, int64_t m, int64_t in
     for (int64_t i = 0; i < m; ++i) known[static_cast<size_t>(i)] = static_cast<int32_t>(at[i]);
     return split(outer, work, [&](int64_t begin, int64_t end) {
       for (int64_t o = begin; o < end; ++o) {
-        const S* from = x + o * m;
-        C* to = sums + o * n;
-        for (const int32_t place : known) {
-          to[place] = static_cast<C>(to[place] + static_cast<C>(*from));
-          ++from;
-        }
+        const T* from = x + o * m;
+        T* to = sums + o * n;
+        for (const int32_t place : known) to[place] += *from++;
       }
     });
   }
@@ -176,10 +173,7 @@ void add_up(const S* x, C* sums, int64_t outer, int64_t n, int64_t m, int64_t in
     });
   const int64_t parts = parts_of(m);
   if (inner == 1 && outer == 1 && parts == 1) {
-    for (int64_t i = 0; i < m; ++i) {
-      C& to = sums[at[i]];
-      to = static_cast<C>(to + static_cast<C>(x[i]));
-    }
+    for (int64_t i = 0; i < m; ++i) sums[at[i]] += x[i];
     return;
   }
   if (inner == 1 && outer == 1 && parts > 1 && n <= INT32_MAX)
@@ -199,23 +193,24 @@ void scatter(const Call& c, const void* const* in, void* out) {
   const Dims& dims = c.out.dims;
   const int64_t outer = product(dims, 0, axis), n = dims[axis];
   const int64_t inner = product(dims, axis + 1, dims.size()), m = c.in[0].count;
+  const DType t = as_signed(c.out.dtype);  // (sums wrap alike with signs and without)
   auto each = [&](auto body) { split(c.out.count, c.out.count, body); };
-  by_dtype_and_size(c.out.dtype, [&]<class S>() {
-    using C = typename ComputeOf<S>::type;
-    const S* x = static_cast<const S*>(in[1]);
-    with_indices(c, c.in[0], in[0], n, [&](const auto& at) {
-      if constexpr (std::is_same_v<S, C>) {
-        C* sums = static_cast<C*>(out);
-        each([&](int64_t begin, int64_t end) { std::fill(sums + begin, sums + end, C(0)); });
-        add_up(x, sums, outer, n, m, inner, at);
-      } else {
-        std::vector<C> sums(static_cast<size_t>(c.out.count));
-        add_up(x, sums.data(), outer, n, m, inner, at);
+  by_wide_dtype(t, [&]<class T>() {
+    if constexpr (!std::is_same_v<T, uint64_t>) {
+      const Wide<T> x(t, in[1], c.in[1].count);
+      std::unique_ptr<T[]> wide;
+      if (t != kWideType<T>)
+        wide = std::make_unique_for_overwrite<T[]>(static_cast<size_t>(c.out.count));
+      T* const sums = wide ? wide.get() : static_cast<T*>(out);
+      each([&](int64_t begin, int64_t end) { std::fill(sums + begin, sums + end, T(0)); });
+      with_indices(c, c.in[0], in[0], n,
+                   [&](const auto& at) { add_up(x.data(), sums, outer, n, m, inner, at); });
+      if (wide)
         each([&](int64_t begin, int64_t end) {
-          for (int64_t i = begin; i < end; ++i) static_cast<S*>(out)[i] = S(sums[i]);
+          char* const to = static_cast<char*>(out) + static_cast<size_t>(begin) * item_size(t);
+          narrow(sums + begin, t, to, end - begin);
         });
-      }
-    });
+    }
   });
 }
 
