@@ -16,7 +16,7 @@ struct Listed {
 };
 inline Listed listed(std::span<const int64_t> values) { return {values}; }
 
-/// One of them, which refers to what it was made of. All kinds have one type, so that each use of
+/// One piece, which refers to what it was made of. All kinds have one type, so that each use of
 /// `str` is a call of one function, and little to compile.
 class TextPart {
  public:

@@ -117,23 +117,22 @@ std::pair<Array, Array> runs(const Array& x) {
     std::partial_sum(begins.begin(), begins.end(), begins.begin());
     starts = empty_array(DType::Int64, {begins.back()});
     values = empty_array(x.dtype, {begins.back()});
-    const bool whole = x.dtype == cpu::kWideType<T>;
-    std::vector<T> wide(static_cast<size_t>(whole ? 0 : begins.back()));
-    T* const kept = whole ? static_cast<T*>(values.data()) : wide.data();
+    const cpu::WideResults<T> firsts(x.dtype, values.data(), begins.back());
     parallel_for(static_cast<int>(parts), [&](int part, int) {
       int64_t k = begins[static_cast<size_t>(part)], i = n * part / parts;
       const int64_t end = begins[static_cast<size_t>(part) + 1];
       auto* at = static_cast<int64_t*>(starts.data());
+      T* const value = firsts.data();
       auto write = [&](bool moves) {  // always, and moves on where it counts
         at[k] = i;
-        kept[k] = from[i];
+        value[k] = from[i];
         k += moves;
         ++i;
       };
       if (i == 0 && k < end) write(true);
       while (k < end) write(begins_run(i));
     });
-    if (!whole) cpu::narrow(kept, x.dtype, values.data(), begins.back());
+    firsts.finish();
   });
   return {starts, values};
 }

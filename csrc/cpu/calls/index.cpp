@@ -1,6 +1,5 @@
 // Slices read and written at indices.
 #include <cstring>
-#include <memory>
 #include <vector>
 
 #include "cpu/calls/elements.h"
@@ -194,22 +193,16 @@ void scatter(const Call& c, const void* const* in, void* out) {
   const int64_t outer = product(dims, 0, axis), n = dims[axis];
   const int64_t inner = product(dims, axis + 1, dims.size()), m = c.in[0].count;
   const DType t = as_signed(c.out.dtype);  // (sums wrap alike with signs and without)
-  auto each = [&](auto body) { split(c.out.count, c.out.count, body); };
   by_wide_dtype(t, [&]<class T>() {
     if constexpr (!std::is_same_v<T, uint64_t>) {
       const Wide<T> x(t, in[1], c.in[1].count);
-      std::unique_ptr<T[]> wide;
-      if (t != kWideType<T>)
-        wide = std::make_unique_for_overwrite<T[]>(static_cast<size_t>(c.out.count));
-      T* const sums = wide ? wide.get() : static_cast<T*>(out);
-      each([&](int64_t begin, int64_t end) { std::fill(sums + begin, sums + end, T(0)); });
+      const WideResults<T> sums(t, out, c.out.count);
+      split(c.out.count, c.out.count, [&](int64_t begin, int64_t end) {
+        std::fill(sums.data() + begin, sums.data() + end, T(0));
+      });
       with_indices(c, c.in[0], in[0], n,
-                   [&](const auto& at) { add_up(x.data(), sums, outer, n, m, inner, at); });
-      if (wide)
-        each([&](int64_t begin, int64_t end) {
-          char* const to = static_cast<char*>(out) + static_cast<size_t>(begin) * item_size(t);
-          narrow(sums + begin, t, to, end - begin);
-        });
+                   [&](const auto& at) { add_up(x.data(), sums.data(), outer, n, m, inner, at); });
+      sums.finish();
     }
   });
 }

@@ -1,5 +1,5 @@
 // Elements as numbers of few types, in the same order: narrow integers as int32 or int64, half
-// types as float. What only compares is compiled for these.
+// types as float. What compares, or adds one element after the other, is compiled for these.
 #pragma once
 
 #include <algorithm>
@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include "base/element.h"
+#include "base/parts.h"
 #include "cpu/kernels/tile_kernels.h"
 #include "cpu/kernels/whole_kernels.h"
 
@@ -20,9 +21,10 @@ inline constexpr DType kWideType = std::is_same_v<T, float>      ? DType::Float3
                                    : std::is_same_v<T, uint64_t> ? DType::UInt64
                                                                  : DType::Int64;
 
-/// f.operator()<the type that elements of the dtype are compared in>().
+/// f.operator()<the type that elements of the dtype, which is not complex, are compared in>().
 template <class F>
 void by_wide_dtype(DType t, F f) {
+  require(!is_complex(t), ErrorKind::Runtime, name(t), " where elements have an order");
   if (t == DType::Float64) return f.template operator()<double>();
   if (is_floating(t)) return f.template operator()<float>();
   if (t == DType::UInt64) return f.template operator()<uint64_t>();
@@ -55,14 +57,44 @@ class Wide {
   Wide(DType t, const void* elements, int64_t n) : data_(static_cast<const T*>(elements)) {
     if (t == kWideType<T>) return;
     own_ = std::make_unique_for_overwrite<T[]>(static_cast<size_t>(n));
-    widen(t, elements, own_.get(), n);
     data_ = own_.get();
+    by_parts(n, 1, [&](int64_t begin, int64_t end) {
+      const size_t at = static_cast<size_t>(begin) * item_size(t);
+      widen(t, static_cast<const std::byte*>(elements) + at, own_.get() + begin, end - begin);
+    });
   }
   const T* data() const { return data_; }
 
  private:
   std::unique_ptr<T[]> own_;
   const T* data_;
+};
+
+/// Room for n results of T: where they are wanted, or a copy from which finish() narrows them.
+template <class T>
+class WideResults {
+ public:
+  WideResults(DType t, void* results, int64_t n)
+      : dtype_(t), results_(results), count_(n), data_(static_cast<T*>(results)) {
+    if (t == kWideType<T>) return;
+    own_ = std::make_unique_for_overwrite<T[]>(static_cast<size_t>(n));
+    data_ = own_.get();
+  }
+  T* data() const { return data_; }
+  void finish() const {
+    if (!own_) return;
+    by_parts(count_, 1, [&](int64_t begin, int64_t end) {
+      const size_t at = static_cast<size_t>(begin) * item_size(dtype_);
+      narrow(data_ + begin, dtype_, static_cast<std::byte*>(results_) + at, end - begin);
+    });
+  }
+
+ private:
+  DType dtype_;
+  void* results_;
+  int64_t count_;
+  std::unique_ptr<T[]> own_;
+  T* data_;
 };
 
 /// f(elements, the first part, how many) for parts of `size` elements in the type that they are
@@ -89,11 +121,10 @@ template <class F>
 void in_wide_type(DType t, const void* elements, void* results, int64_t parts, int64_t size, F f) {
   const auto part_bytes = static_cast<size_t>(size) * item_size(t);
   by_wide_parts(t, elements, parts, size, [&]<class T>(const T* x, int64_t first, int64_t many) {
-    if (t == kWideType<T>) return f(x, static_cast<T*>(results), many);
-    const auto found = std::make_unique_for_overwrite<T[]>(static_cast<size_t>(many * size));
-    f(x, found.get(), many);
-    narrow(found.get(), t,
-           static_cast<std::byte*>(results) + static_cast<size_t>(first) * part_bytes, many * size);
+    auto* const to = static_cast<std::byte*>(results) + static_cast<size_t>(first) * part_bytes;
+    const WideResults<T> found(t, to, many * size);
+    f(x, found.data(), many);
+    found.finish();
   });
 }
 

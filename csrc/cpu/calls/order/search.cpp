@@ -2,7 +2,6 @@
 // best of segments.
 #include <cmath>
 #include <limits>
-#include <memory>
 #include <vector>
 
 #include "base/counted.h"
@@ -208,12 +207,9 @@ void segment_best(const Call& c, const void* const* in, void* out) {
   by_wide_dtype(dtype, [&]<class T>() {
     const Wide<T> elements(dtype, in[0], c.in[0].count);
     const T none = a.values ? end_of<T>(dtype, a.largest) : T(0);
-    std::unique_ptr<T[]> wide;
-    T* values = a.values ? static_cast<T*>(out) : nullptr;
-    if (values && dtype != kWideType<T>) {
-      wide = std::make_unique_for_overwrite<T[]>(static_cast<size_t>(c.out.count));
-      values = wide.get();
-    }
+    // Of places, which are int32, nothing is narrowed.
+    const WideResults<T> best(a.values ? dtype : kWideType<T>, out, c.out.count);
+    T* const values = a.values ? best.data() : nullptr;
     each_of(c.in[1], 1, static_cast<double>(n * m), [&](int64_t r) {
       std::vector<int64_t> segment(static_cast<size_t>(n));
       with_positions(c.in[1].dtype, in[1], [&](const auto* id) {
@@ -231,7 +227,7 @@ void segment_best(const Call& c, const void* const* in, void* out) {
                            values ? values + r * count * m : nullptr, none);
       });
     });
-    if (wide) narrow(wide.get(), dtype, out, c.out.count);
+    best.finish();
   });
 }
 

@@ -11,7 +11,19 @@ import pytest
 import gradcell as gc
 from gradcell import ops
 
-DTYPES = ["float32", "float64", "float16", "int8", "uint8", "int16", "int32", "int64"]
+DTYPES = [
+    "float32",
+    "float64",
+    "float16",
+    "int8",
+    "uint8",
+    "int16",
+    "uint16",
+    "int32",
+    "uint32",
+    "int64",
+    "uint64",
+]
 
 
 def numbers(dtype: str, n: int, reach: int, seed: int = 0) -> np.ndarray:
@@ -109,7 +121,7 @@ def segment_extremes(a: np.ndarray, ids: np.ndarray, count: int, largest: bool) 
     return out
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int64", "uint8", "uint64"])
+@pytest.mark.parametrize("dtype", DTYPES)
 def test_extremes_of_segments(dtype: str) -> None:
     rng = np.random.default_rng(7)
     for shape in ((50,), (200, 3), (90, 7, 30)):
