@@ -1,7 +1,7 @@
 # The levels of GRADCELL_ISA_LEVELS that GRADCELL_LEVELS asks for, and built_levels.h, which names them to the core.
 #
-# A third of a build is kernels for processors that the machine at hand is not. "host" leaves out what it cannot
-# run, and v2 where it runs v3, as nearly all machines since 2013 do. What is given to others has all levels.
+# The kernels of one level are a fifth of a build's work, and a process runs those of one level alone. "host" is the
+# best level of the machine at hand. What is given to others has all levels.
 if(GRADCELL_LEVELS STREQUAL "host" AND NOT CMAKE_CROSSCOMPILING AND NOT GRADCELL_ISA_LEVELS STREQUAL "base")
   file(WRITE ${CMAKE_BINARY_DIR}/host_levels.cpp [=[
 #include <cstdio>
@@ -22,10 +22,8 @@ int main() {
     message(FATAL_ERROR "What this machine runs could not be found out; -DGRADCELL_LEVELS=all asks nothing:\n${output}")
   endif()
   string(REPLACE "\n" "" found "${found}")
-  set(asked ${found})
-  if("v3" IN_LIST asked)
-    list(REMOVE_ITEM asked v2)
-  endif()
+  list(REMOVE_ITEM found "")
+  list(POP_BACK found asked)  # the lowest comes first
 elseif(GRADCELL_LEVELS STREQUAL "host" OR GRADCELL_LEVELS STREQUAL "all")
   set(asked ${GRADCELL_ISA_LEVELS})
 else()

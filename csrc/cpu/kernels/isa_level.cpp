@@ -47,8 +47,9 @@ IsaLevel choose() {
   if (!asked || !*asked) return levels.back();
   for (IsaLevel level : levels)
     if (name(level) == asked) return level;
-  fail(ErrorKind::Value, "GRADCELL_ISA=", asked, ": this machine runs the levels ", names(levels),
-       "; set one of them, or unset GRADCELL_ISA for the best");
+  fail(ErrorKind::Value, "GRADCELL_ISA=", asked, ": of this build's levels this machine runs ",
+       names(levels), "; set one of them, or unset GRADCELL_ISA for the best. A build has all ",
+       "levels with pip install -C cmake.define.GRADCELL_LEVELS=all");
 }
 
 }  // namespace
