@@ -142,6 +142,25 @@ inline unsigned gc_to_tf32(float x) {  // to nearest, ties away from 0
   return (u + 0x1000u) & 0xffffe000u;
 }
 
+inline float gc_most(float a, float b) { return a != a || a > b ? a : b; }
+inline unsigned short gc_float_to_bfloat(float f);  // prelude.cuh
+inline unsigned gc_bfloat_pair(float low, float high) {
+  return gc_float_to_bfloat(low) | static_cast<unsigned>(gc_float_to_bfloat(high)) << 16;
+}
+template <bool transposed, int r0, int r1, int c0, int c1, int pitch>
+void gc_matrices(unsigned (&to)[4], const unsigned short* first, int lane) {
+  const int q = lane / 4, t = lane % 4;
+  for (int i = 0; i < 4; ++i) {
+    const unsigned short* const at =
+        first + 8 * (i % 2 * r0 + i / 2 * r1) * pitch + 8 * (i % 2 * c0 + i / 2 * c1);
+    to[i] = 0;
+    for (int e = 0; e < 2; ++e) {
+      const int row = transposed ? 2 * t + e : q, column = transposed ? q : 2 * t + e;
+      to[i] |= static_cast<unsigned>(at[row * pitch + column]) << 16 * e;
+    }
+  }
+}
+
 #ifdef SHIM_SINGLE
 inline void gc_mma_tf32(float (&)[4], const unsigned (&)[4], const unsigned (&)[2]) {}
 inline void gc_mma_bfloat(float (&)[4], const unsigned (&)[4], const unsigned (&)[2]) {}

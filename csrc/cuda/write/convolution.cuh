@@ -329,20 +329,20 @@ template <class Kind, int tall, class F, class T>
 GRADCELL_DEVICE void gc_add_terms(F (&sum)[tall][4][4], const T* a, const T* b) {
   constexpr int pitch = gc_pitch<T>(32);
   if constexpr (Kind::there) {
-    const T* const left = a + gc_warp_row(0) * pitch;
-    const T* const right = b + (gc_member() / 128 * 32 + gc_member() % 32 / 4) * pitch;
+    const T* const left = a + gc_member() / 32 % 4 * 16 * pitch;
+    const T* const right = b + gc_member() / 128 * 32 * pitch;
     float d[tall][4][4] = {};
 #pragma unroll
     for (int k = 0; k < 32; k += 4 * Kind::slots) {
       typename Kind::Left x[tall];
 #pragma unroll
       for (int i = 0; i < tall; ++i) x[i] = gc_left_at<Kind, pitch>(left + 64 * i * pitch, k);
+      typename Kind::Right y[4];
+      gc_right_at<Kind, pitch>(y, right, k);
 #pragma unroll
-      for (int p = 0; p < 4; ++p) {
-        const typename Kind::Right y = gc_right_at<Kind>(right + 8 * p * pitch, k);
+      for (int p = 0; p < 4; ++p)
 #pragma unroll
-        for (int i = 0; i < tall; ++i) Kind::add(d[i][p], x[i], y);
-      }
+        for (int i = 0; i < tall; ++i) Kind::add(d[i][p], x[i], y[p]);
     }
     bool ordinary = true;
 #pragma unroll

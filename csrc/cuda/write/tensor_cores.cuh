@@ -21,6 +21,46 @@ GRADCELL_DEVICE unsigned gc_to_tf32(float x) {
 #endif
   return u;
 }
+// The larger one, or NaN if one is.
+GRADCELL_DEVICE float gc_most(float a, float b) {
+#if __CUDA_ARCH__ >= 800
+  float c;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(c) : "f"(a), "f"(b));
+  return c;
+#else
+  return maximum(a, b);
+#endif
+}
+// Two floats to the nearest bfloat16 numbers.
+GRADCELL_DEVICE unsigned gc_bfloat_pair(float low, float high) {
+  unsigned u = 0;
+#if __CUDA_ARCH__ >= 800
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(u) : "f"(high), "f"(low));
+#endif
+  return u;
+}
+// Four matrices of 8 x 8 halves in shared memory. Lane 4 q + t gets of the i-th, in to[i], row q's
+// elements 2 t and 2 t + 1, or, of transposed ones, column q's. Matrix i lies (i % 2 * r0 + i / 2 *
+// r1) * 8 rows below the first, and with c0 and c1 so many columns further.
+template <bool transposed, int r0, int r1, int c0, int c1, int pitch>
+GRADCELL_DEVICE void gc_matrices(unsigned (&to)[4], const unsigned short* first, int lane) {
+#if __CUDA_ARCH__ >= 750
+  const int i = lane / 8;
+  const unsigned short* const row =
+      first + (8 * (i % 2 * r0 + i / 2 * r1) + lane % 8) * pitch + 8 * (i % 2 * c0 + i / 2 * c1);
+  const unsigned at = (unsigned)__cvta_generic_to_shared(row);
+  if constexpr (transposed)
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+                 : "r"(at)
+                 : "memory");
+  else
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+                 : "r"(at)
+                 : "memory");
+#endif
+}
 GRADCELL_DEVICE void gc_mma_tf32(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
 #if __CUDA_ARCH__ >= 800
   asm volatile(
@@ -71,9 +111,12 @@ struct gc_tf32x3 : gc_as_stored {
   struct Right {
     unsigned big[2], small[2];
   };
+  // The tensor cores read the upper 19 bits. The first part is rounded to these; of what is left,
+  // 12 bits at most, the last may be cut off. (A number that is none stays one: the rest of it is,
+  // too.)
   static GRADCELL_DEVICE void split(float x, unsigned& big, unsigned& small) {
-    big = gc_to_tf32(x);
-    small = gc_to_tf32(x - gc_bits_float(big));
+    big = (gc_float_bits(x) + 0x1000u) & 0xffffe000u;
+    small = gc_float_bits(x - gc_bits_float(big));
   }
   static GRADCELL_DEVICE Left left(const float (&x)[2][2]) {
     Left a;

@@ -22,7 +22,7 @@ namespace scalar {
 // A thread's number in a block of 32 x 8, which such kernels have.
 GRADCELL_DEVICE int gc_member() { return threadIdx.y * 32 + threadIdx.x; }
 
-// Of half types, where two blocks fit into a multiprocessor's registers without spilling.
+// Where two blocks share a multiprocessor's registers and memory, if the writer says so.
 #ifdef GRADCELL_SHIM
 constexpr int gc_two_blocks = 2;
 #else
@@ -52,34 +52,40 @@ GRADCELL_DEVICE int gc_warp_other(int p, int e) {
   return gc_member() / 128 * 32 + 8 * p + gc_member() % 4 * 2 + e % 2;
 }
 
-// A thread's parts of 64 rows of K elements, four elements each. What is beyond the last row or
-// element is read from the last one, and 0 only once it is put: no load waits for another.
+// A thread's parts of 64 rows of K elements, 16 bytes each where rows are a multiple of that. What
+// is beyond the last row or element is read from the last one, and 0 only once it is put: no load
+// waits for another.
 template <int K, class T>
 struct gc_fetched {
-  static constexpr int fours = gc_padded<T>(K) / 4, turns = (64 * fours + 255) / 256;
+  static constexpr int each = sizeof(T) == 2 && K % 8 == 0 ? 8 : 4;
+  static constexpr int parts = gc_padded<T>(K) / each, turns = (64 * parts + 255) / 256;
   gc_index there;  // rows
-  gc_pack<T> at[turns > 0 ? turns : 1];
+  gc_some<T, each> at[turns > 0 ? turns : 1];
 };
 template <int K, class T>
-GRADCELL_DEVICE gc_pack<T> gc_fetch_part(const T* from, gc_index stride, gc_index first,
-                                         gc_index rows, bool packs, int turn) {
-  const int i = gc_member() + 256 * turn, f = i % gc_fetched<K, T>::fours;
-  const gc_index r = first + i / gc_fetched<K, T>::fours;
+GRADCELL_DEVICE auto gc_fetch_part(const T* from, gc_index stride, gc_index first, gc_index rows,
+                                   bool packs, int turn) {
+  constexpr int each = gc_fetched<K, T>::each, parts = gc_fetched<K, T>::parts;
+  const int i = gc_member() + 256 * turn, f = i % parts;
+  const gc_index r = first + i / parts;
   const T* const row = from + (r < rows ? r : rows - 1) * stride;
-  if (K % 4 == 0 && packs) return gc_load(row, 4 * f < K ? f : 0);
-  gc_pack<T> v;
+  if (K % each == 0 && packs)
+    return reinterpret_cast<const gc_some<T, each>*>(row)[each * f < K ? f : 0];
+  gc_some<T, each> v;
 #pragma unroll
-  for (int u = 0; u < 4; ++u) v.at[u] = row[4 * f + u < K ? 4 * f + u : K - 1];
+  for (int u = 0; u < each; ++u) v.at[u] = row[each * f + u < K ? each * f + u : K - 1];
   return v;
 }
-template <int K, class T>
-GRADCELL_DEVICE void gc_put_part(T* to, gc_pack<T> x, gc_index there, int turn) {
-  const int i = gc_member() + 256 * turn, r = i / gc_fetched<K, T>::fours,
-            f = i % gc_fetched<K, T>::fours;
+template <int K, class T, int each>
+GRADCELL_DEVICE void gc_put_part(T* to, gc_some<T, each> x, gc_index there, int turn) {
+  constexpr int parts = gc_fetched<K, T>::parts;
+  const int i = gc_member() + 256 * turn, r = i / parts, f = i % parts;
 #pragma unroll
-  for (int u = 0; u < 4; ++u)
-    if (r >= there || 4 * f + u >= K) x.at[u] = 0;
-  if (r < 64) gc_store(to + r * gc_pitch<T>(K), f, x);
+  for (int u = 0; u < each; ++u)
+    if (r >= there || (K % each > 0 && each * f + u >= K) || (parts * each > K && each * f >= K))
+      x.at[u] = 0;
+  if (64 * parts % 256 == 0 || r < 64)
+    reinterpret_cast<gc_some<T, each>*>(to + r * gc_pitch<T>(K))[f] = x;
 }
 template <int K, class T>
 GRADCELL_DEVICE gc_fetched<K, T> gc_fetch_rows(const T* from, gc_index stride, gc_index first,
@@ -110,41 +116,64 @@ GRADCELL_DEVICE void gc_stage_rows(T* to, const T* from, gc_index stride, gc_ind
                    turn);
 }
 
-// What a lane has of 16 rows, and of 8, from place k on: of floats the terms t and t + 4, of halves
-// 2 t, 2 t + 1 and those 8 later.
+// What a lane has of a warp's 16 rows, and of its 32 others as four parts, from place k on: of
+// floats the terms t and t + 4, of halves 2 t, 2 t + 1 and those 8 later.
 template <class Kind, int pitch, class T>
-GRADCELL_DEVICE typename Kind::Left gc_left_at(const T* row, int k) {
-  const int t = gc_member() % 4;
+GRADCELL_DEVICE typename Kind::Left gc_left_at(const T* rows, int k) {
   if constexpr (sizeof(T) == 4) {
+    const T* const row = rows + gc_member() % 32 / 4 * pitch + k + gc_member() % 4;
     float x[2][2];
 #pragma unroll
-    for (int i = 0; i < 4; ++i) x[i % 2][i / 2] = row[i % 2 * 8 * pitch + k + t + i / 2 * 4];
+    for (int i = 0; i < 4; ++i) x[i % 2][i / 2] = row[i % 2 * 8 * pitch + i / 2 * 4];
     return Kind::left(x);
   } else {
     typename Kind::Left a;
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      const gc_some<T, 2> x =
-          *reinterpret_cast<const gc_some<T, 2>*>(row + i % 2 * 8 * pitch + k + 2 * t + i / 2 * 8);
-      a.at[i] = Kind::pair(x.at[0], x.at[1]);
-    }
+    gc_matrices<false, 1, 0, 0, 1, pitch>(a.at, rows + k, gc_member() % 32);
     return a;
   }
 }
-template <class Kind, class T>
-GRADCELL_DEVICE typename Kind::Right gc_right_at(const T* row, int k) {
-  const int t = gc_member() % 4;
+template <class Kind, int pitch, class T>
+GRADCELL_DEVICE void gc_right_at(typename Kind::Right (&b)[4], const T* rows, int k) {
   if constexpr (sizeof(T) == 4) {
-    const float x[2] = {row[k + t], row[k + t + 4]};
-    return Kind::right(x);
+    const T* const row = rows + gc_member() % 32 / 4 * pitch + k + gc_member() % 4;
+#pragma unroll
+    for (int p = 0; p < 4; ++p) {
+      const float x[2] = {row[8 * p * pitch], row[8 * p * pitch + 4]};
+      b[p] = Kind::right(x);
+    }
   } else {
-    typename Kind::Right b;
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
-      const gc_some<T, 2> x = *reinterpret_cast<const gc_some<T, 2>*>(row + k + 2 * t + i * 8);
-      b.at[i] = Kind::pair(x.at[0], x.at[1]);
+      unsigned x[4];
+      gc_matrices<false, 0, 1, 1, 0, pitch>(x, rows + 16 * i * pitch + k, gc_member() % 32);
+#pragma unroll
+      for (int j = 0; j < 4; ++j) b[2 * i + j / 2].at[j % 2] = x[j];
     }
-    return b;
+  }
+}
+// The same of 32 rows as terms, columns n to n + 7: one step's factor after another's.
+template <class Kind, class Type, int pitch, class T>
+GRADCELL_DEVICE void gc_columns_at(typename Kind::Right (&b)[8 / Kind::slots], const T* rows,
+                                   int n) {
+  if constexpr (sizeof(T) == 4) {
+    const T* const row = rows + gc_member() % 4 * 2 * pitch + n + gc_member() % 32 / 4;
+#pragma unroll
+    for (int p = 0; p < 4; ++p) {
+      const float x[2] = {row[8 * p * pitch], row[(8 * p + 1) * pitch]};
+      b[p] = Kind::right(x);
+    }
+  } else {
+    unsigned x[4];
+    gc_matrices<true, 1, 2, 0, 0, pitch>(x, rows + n, gc_member() % 32);
+#pragma unroll
+    for (int p = 0; p < 4; ++p) {
+      if constexpr (Kind::slots == 4) {
+        b[p / 2].at[p % 2] = x[p];
+      } else {  // halves are numbers in TF32
+        b[p].at[0] = gc_float_bits(Type::decoded((unsigned short)x[p]));
+        b[p].at[1] = gc_float_bits(Type::decoded((unsigned short)(x[p] >> 16)));
+      }
+    }
   }
 }
 
@@ -163,21 +192,24 @@ __device__ __noinline__ gc_scores_of<F> gc_dots_exactly(const T* a, const T* b) 
                             Type::decoded(b[gc_warp_other(p, e) * pitch + k]), s.at[p][e]);
   return s;
 }
-// The same by tensor cores. What may be infinite or no number is left to multiply-adds.
+// The same by tensor cores. Of floats, what may be infinite or no number is left to multiply-adds:
+// their parts and roundings are not. Halves are taken as they are.
 template <class Kind, int K, class T>
 GRADCELL_DEVICE gc_scores gc_dots_warp(const T* a, const T* b) {
   if constexpr (Kind::there) {
     constexpr int pitch = gc_pitch<T>(K);
-    const T* const left = a + gc_warp_row(0) * pitch;
-    const T* const right = b + (gc_member() / 128 * 32 + gc_member() % 32 / 4) * pitch;
+    const T* const left = a + gc_member() / 32 % 4 * 16 * pitch;
+    const T* const right = b + gc_member() / 128 * 32 * pitch;
     gc_scores s = {};
 #pragma unroll(K > 64 ? 1 : 2)
     for (int k = 0; k < K; k += 4 * Kind::slots) {
       const typename Kind::Left x = gc_left_at<Kind, pitch>(left, k);
+      typename Kind::Right y[4];
+      gc_right_at<Kind, pitch>(y, right, k);
 #pragma unroll
-      for (int p = 0; p < 4; ++p)
-        Kind::add(s.at[p], x, gc_right_at<Kind>(right + 8 * p * pitch, k));
+      for (int p = 0; p < 4; ++p) Kind::add(s.at[p], x, y[p]);
     }
+    if constexpr (sizeof(T) == 2) return s;
     bool ordinary = true;
 #pragma unroll
     for (int i = 0; i < 16; ++i) ordinary &= gc_ordinary(s.at[i / 4][i % 4]);
@@ -205,44 +237,70 @@ __device__ __noinline__ gc_sums<float, 4> gc_add_exactly(gc_scores w, const T* c
     }
   return d;
 }
+// Weights as left factors: a float's exponent is kept, in TF32 or as bfloat16 numbers.
+template <class Kind>
+GRADCELL_DEVICE typename Kind::Left gc_weights_left(const float (&x)[2][Kind::slots]) {
+  if constexpr (Kind::slots == 4)
+    return {gc_bfloat_pair(x[0][0], x[0][1]), gc_bfloat_pair(x[1][0], x[1][1]),
+            gc_bfloat_pair(x[0][2], x[0][3]), gc_bfloat_pair(x[1][2], x[1][3])};
+  else
+    return Kind::left(x);
+}
 // sum += the warp's weights times its 32 others' rows of K elements, which are stored as Type says.
+// Halves are added up by the tensor cores; of floats, each tile's sums are, as in gc_dots_warp.
 template <class Kind, class Type, int K, int parts, class T>
 GRADCELL_DEVICE void gc_add_warp(float (&sum)[parts][4], const gc_scores& w, const T* c) {
   constexpr int pitch = gc_pitch<T>(K);
-  typename Kind::Left left[4];
+  constexpr int slots = Kind::slots, steps = 8 / slots;
+  typename Kind::Left left[steps];
   if constexpr (Kind::there) {
 #pragma unroll
-    for (int p = 0; p < 4; ++p) {
-      float x[2][2];
+    for (int step = 0; step < steps; ++step) {
+      float x[2][slots];
 #pragma unroll
-      for (int e = 0; e < 4; ++e) x[e / 2][e % 2] = w.at[p][e];
-      left[p] = Kind::left(x);
+      for (int i = 0; i < 2 * slots; ++i) {
+        const int u = i / slots, s = i % slots;
+        x[u][s] = w.at[slots / 2 * step + s / 2][2 * u + s % 2];
+      }
+      left[step] = gc_weights_left<Kind>(x);
     }
   }
+  // Of many sums each is done before the next one's loads, which would not all fit into registers.
+  constexpr bool one_by_one = parts > 8, in_place = Kind::there && sizeof(T) == 2 && !one_by_one;
+  const T* const rows = c + gc_member() / 128 * 32 * pitch;
+  bool exactly[parts] = {};
+  auto repair = [&](int n) {
+    if (__all_sync(0xffffffffu, !exactly[n])) return;
+    const gc_sums<float, 4> exact = gc_add_exactly<Type, pitch>(w, c, n);
+#pragma unroll
+    for (int e = 0; e < 4; ++e) sum[n][e] += exactly[n] ? exact.at[e] : 0;
+  };
 #pragma unroll
   for (int n = 0; n < parts; ++n) {
-    float d[4] = {};
-    bool ordinary = Kind::there;
+    exactly[n] = !Kind::there;
     if constexpr (Kind::there) {
+      typename Kind::Right right[steps];
+      gc_columns_at<Kind, Type, pitch>(right, rows, 8 * n);
+      float d[4] = {};
 #pragma unroll
-      for (int p = 0; p < 4; ++p) {
-        float x[2];
+      for (int step = 0; step < steps; ++step)
+        Kind::add(in_place ? sum[n] : d, left[step], right[step]);
+      if constexpr (!in_place) {
 #pragma unroll
-        for (int s = 0; s < 2; ++s)
-          x[s] = Type::decoded(c[gc_warp_other(p, s) * pitch + 8 * n + gc_member() % 32 / 4]);
-        Kind::add(d, left[p], Kind::right(x));
+        for (int e = 0; e < 4; ++e) exactly[n] |= !gc_ordinary(d[e]);
+#pragma unroll
+        for (int e = 0; e < 4; ++e) sum[n][e] += exactly[n] ? 0 : d[e];
       }
-#pragma unroll
-      for (int e = 0; e < 4; ++e) ordinary &= gc_ordinary(d[e]);
     }
-    if (!__all_sync(0xffffffffu, ordinary)) {
-      const gc_sums<float, 4> exact = gc_add_exactly<Type, pitch>(w, c, n);
-#pragma unroll
-      for (int e = 0; e < 4; ++e) d[e] = exact.at[e];
-    }
-#pragma unroll
-    for (int e = 0; e < 4; ++e) sum[n][e] += d[e];
+    if constexpr (one_by_one) repair(n);
   }
+  if constexpr (one_by_one || in_place) return;
+  bool all = true;
+#pragma unroll
+  for (int n = 0; n < parts; ++n) all &= !exactly[n];
+  if (__all_sync(0xffffffffu, all)) return;
+#pragma unroll
+  for (int n = 0; n < parts; ++n) repair(n);
 }
 
 // Scores become exponentials of what they are above the largest so far of their row; what there was
@@ -253,15 +311,15 @@ GRADCELL_DEVICE void gc_raise(gc_scores& s, float (&most)[2], float (&total)[2],
   for (int u = 0; u < 2; ++u) {
     float m = most[u], sum = 0;
 #pragma unroll
-    for (int i = 0; i < 8; ++i) m = maximum(m, s.at[i / 2][2 * u + i % 2]);
-    m = maximum(m, gc_shuffle(m, 1));
-    m = maximum(m, gc_shuffle(m, 2));
-    const bool none = m == gc_limits<float>::low();
-    scale[u] = none ? 1.0f : exp(most[u] - m);
+    for (int i = 0; i < 8; ++i) m = gc_most(m, s.at[i / 2][2 * u + i % 2]);
+    m = gc_most(m, gc_shuffle(m, 1));
+    m = gc_most(m, gc_shuffle(m, 2));
+    const float below = m == gc_limits<float>::low() ? 0.0f : m;  // of none, all weights are 0
+    scale[u] = exp(most[u] - below);
 #pragma unroll
     for (int i = 0; i < 8; ++i) {
       float& x = s.at[i / 2][2 * u + i % 2];
-      x = none ? 0.0f : exp(x - m);
+      x = exp(x - below);
       sum += x;
     }
     total[u] = total[u] * scale[u] + sum;

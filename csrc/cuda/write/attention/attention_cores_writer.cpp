@@ -13,10 +13,11 @@ namespace gradcell::cuda {
 namespace {
 
 constexpr int64_t kTileSide = 64;
-/// Sums that a thread may have where two blocks share a multiprocessor, so that one computes while
-/// the other waits for memory: each thread has half the registers then, 128.
-constexpr int64_t kShared = 32;
-/// Registers for sums and what is fetched, where all of it is fetched together.
+/// Registers for sums and what is fetched, where two blocks share a multiprocessor, so that one
+/// computes while the other waits for memory: each thread has half of all then, 128. Splitting
+/// floats takes more besides than halves do.
+constexpr int64_t kShared = 80, kSharedFloats = 64;
+/// The same, where all of it is fetched together.
 constexpr int64_t kFetched = 96;
 
 class AttentionCoresWriter : AttentionText {
@@ -26,11 +27,11 @@ class AttentionCoresWriter : AttentionText {
         sums_(sums.begin(), sums.end()),
         tiles_(attention_tiles(g_, f_.storage, sums)),
         finds_(at_.log_sum < 0),
-        ahead_(has_room()) {
+        ahead_(held() <= kFetched) {
     const ProductUnit unit = unit_for(dtype_, tf32_allowed());
     scores_by_ = unit_name(unit, dtype_);
-    // Weights keep a float's exponent: those of halves may be as small as halves are not.
-    sums_by_ = dtype_ == DType::Float32 ? scores_by_ : "gc_tf32";
+    // Weights keep a float's exponent: they may be as small as no float16 is.
+    sums_by_ = dtype_ == DType::Float16 ? "gc_tf32" : scores_by_;
     stored_as_ = unit_name(ProductUnit::Fma, dtype_);
   }
 
@@ -40,7 +41,7 @@ class AttentionCoresWriter : AttentionText {
     const std::string tiles = size(tiles_of_head), d = divisor(tiles_of_head);
     line("const gc_index top = t % " + d + " * 64, head = t / " + d + ";");
     operands();
-    bounds(false);
+    bounds();
     stage(by_keys_, "top", rows());
     for (size_t k = 0; k < sums_.size(); ++k)
       if (at_of(k).c >= 0) line(str("float sum", k, "[", parts(k), "][4] = {};"));
@@ -75,21 +76,16 @@ class AttentionCoresWriter : AttentionText {
   int64_t parts(size_t k) const { return (width(k) + 7) / 8; }
 
   const char* blocks() const {
-    return dtype_ != DType::Float32 && own_sums() <= kShared ? "gc_two_blocks" : "1";
+    return held() <= (dtype_ == DType::Float32 ? kSharedFloats : kShared) ? "gc_two_blocks" : "1";
   }
-  /// Whether a thread has registers for all that it fetches beside its sums.
-  bool has_room() const {
-    int64_t fetched = 0;
+  /// Registers of a thread for its sums and for all that it fetches.
+  int64_t held() const {
+    int64_t n = 0;
     for (const AttentionTile& t : tiles_.all)
       if (t.by_keys != by_keys_)
-        fetched += divide_up(t.width, 16) * (item_size(g_.dtype(t.node)) == 4 ? 4 : 2);
-    return own_sums() + fetched <= kFetched;
-  }
-  /// Registers of a thread.
-  int64_t own_sums() const {
-    int64_t own = 0;
-    for (size_t k = 0; k < sums_.size(); ++k) own += at_of(k).c >= 0 ? 4 * parts(k) : 0;
-    return own;
+        n += divide_up(t.width, 16) * (item_size(g_.dtype(t.node)) == 4 ? 4 : 2);
+    for (size_t k = 0; k < sums_.size(); ++k) n += at_of(k).c >= 0 ? 4 * parts(k) : 0;
+    return n;
   }
 
   // Operands --------------------------------------------------------------------------------------
@@ -178,8 +174,9 @@ class AttentionCoresWriter : AttentionText {
   /// What scores are changed by and lies in memory, for all of a thread's at once: loads that do
   /// not wait for each other, nor for the products.
   void read_ahead() {
+    line("unsigned hides = 0;");
     if (at_.mask >= 0) {
-      line(hides() ? "unsigned hides = 0;" : "gc_scores added;");
+      if (!hides()) line("gc_scores added;");
       each_score([&] {
         line("const gc_index row = gc_sooner(i, " + size(rows()) + " - 1), other = gc_sooner(j, " +
              size(inner()) + " - 1);");
@@ -210,6 +207,8 @@ class AttentionCoresWriter : AttentionText {
     stage(!by_keys_, "next", inner());
     read_ahead();
     line("__syncthreads();");
+    block("if (!inside(next))",
+          nested([&] { each_score([&] { line("hides |= unsigned(outside(i, j)) << c;"); }); }));
     line("gc_scores s = " + dots(node(0), node(1)) + ";");
     if (at_.state >= 0) line("unsigned kept = 0;");
     if (!finds_) line("unsigned seen = 0;");
@@ -217,13 +216,13 @@ class AttentionCoresWriter : AttentionText {
     each_score([&] {
       line("float& x = s.at[p][e];");
       if (at_.mask >= 0 && !hides()) line("x += added.at[p][e];");
-      line(hides() ? "const bool none = hides >> c & 1 || hidden(i, j, x);"
-                   : "const bool none = hidden(i, j, x);");
+      line("const bool none = hides >> c & 1 || x == -gc_limits<float>::high();");
       if (finds_) {
         line("if (none) x = gc_limits<float>::low();");
       } else {
         line("if (!none) seen |= 1u << c;");
-        line("x = none ? 0.0f : exp(x - " + of_query("above", node(at_.log_sum)) + ");");
+        line("x = exp(none ? -gc_limits<float>::high() : x - " +
+             of_query("above", node(at_.log_sum)) + ");");
       }
       if (!keeps.empty()) line("if (!none && " + keeps + ") kept |= 1u << c;");
     });

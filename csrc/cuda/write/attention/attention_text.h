@@ -82,33 +82,35 @@ class AttentionText : protected AloneWriter {
   }
   bool hides() const { return at_.mask >= 0 && g_.dtype(node(at_.mask)) == DType::Bool; }
 
-  /// Which rows see which, and `hidden`: whether a score is none, after its mask if that is read
-  /// there.
-  void bounds(bool with_mask = true) {
+  /// Which rows see which: what a block goes through, `outside`: whether a score is none by where
+  /// it is, and `inside`: whether that is so nowhere in the tile at `next`.
+  void bounds() {
     const int64_t far = std::max(queries_, keys_);
     auto least = [&](int64_t n) { return std::clamp(n, -far, far); };
     const int64_t behind = least(a_.behind), ahead = least(a_.ahead);
     auto shifted = [&](const std::string& from, int64_t by) {
       return by == 0 ? from : by > 0 ? from + " + " + size(by) : from + " - " + size(-by);
     };
-    const std::string n = size(inner()), none = "-gc_limits<" + type_ + ">::high()";
+    const std::string n = size(inner());
     line("const gc_index first = gc_later(0, " + shifted("top", by_keys_ ? -ahead : -behind) +
          ");");
     line("const gc_index end = gc_sooner(" + n + ", " +
          shifted(str("top + ", side_), by_keys_ ? behind : ahead) + ");");
     const std::string m = by_keys_ ? "j" : "i", key = by_keys_ ? "i" : "j";
-    line("auto hidden = [&](gc_index i, gc_index j, " + type_ + "& s) {");
-    line("  if (i >= " + size(rows()) + " || j >= " + n + ") return true;");
-    if (behind < far || ahead < far)
-      line("  if (" + key + " - " + m + " > " + signed_size(ahead) + " || " + m + " - " + key +
-           " > " + signed_size(behind) + ") return true;");
-    if (with_mask && at_.mask >= 0) {
-      const std::string place = mask_place(m, key);
-      line(hides() ? "  if (" + place + ") return true;"
-                   : "  s += " + decoded(g_.dtype(node(at_.mask)), place) + ";");
-    }
-    line("  return s == " + none + ";");
-    line("};");
+    const std::string last = str(" + ", side_ - 1);
+    std::string outside = "i >= " + size(rows()) + " || j >= " + n;
+    std::string inside = "top" + last + " < " + size(rows()) + " && next" + last + " < " + n;
+    auto limit = [&](const std::string& a, const std::string& b, const std::string& tile_a,
+                     const std::string& tile_b, int64_t most) {
+      if (most >= far) return;
+      outside += " || " + a + " - " + b + " > " + signed_size(most);
+      inside += " && " + tile_a + last + " - " + tile_b + " <= " + signed_size(most);
+    };
+    const std::string of_key = by_keys_ ? "top" : "next", of_query = by_keys_ ? "next" : "top";
+    limit(key, m, of_key, of_query, ahead);
+    limit(m, key, of_query, of_key, behind);
+    line("auto outside = [&](gc_index i, gc_index j) { return " + outside + "; };");
+    line("auto inside = [&](gc_index next) { return " + inside + "; };");
   }
   std::string signed_size(int64_t n) { return n < 0 ? "-" + size(-n) : size(n); }
 

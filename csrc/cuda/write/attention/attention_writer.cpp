@@ -30,6 +30,7 @@ class AttentionWriter : AttentionText {
     line("const gc_index top = tile % " + by_tiles + " * 32, head = tile / " + by_tiles + ";");
     operands();
     bounds();
+    hidden();
     if (finds) {
       line("gc_no_sums(most, total);");
       over_tiles([&] {
@@ -98,6 +99,19 @@ class AttentionWriter : AttentionText {
   }
 
   // Tiles -----------------------------------------------------------------------------------------
+
+  /// Whether a score is none, after its mask.
+  void hidden() {
+    line("auto hidden = [&](gc_index i, gc_index j, " + type_ + "& s) {");
+    line("  if (outside(i, j)) return true;");
+    if (at_.mask >= 0) {
+      const std::string place = by_keys_ ? mask_place("j", "i") : mask_place("i", "j");
+      line(hides() ? "  if (" + place + ") return true;"
+                   : "  s += " + decoded(g_.dtype(node(at_.mask)), place) + ";");
+    }
+    line("  return s == -gc_limits<" + type_ + ">::high();");
+    line("};");
+  }
 
   template <class F>
   void over_tiles(F write) {
