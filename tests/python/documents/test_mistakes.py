@@ -13,7 +13,6 @@ import gradcell as gc
 from gradcell import Tensor, dataset, nn, ops
 
 X, W = Tensor([1.0, 2.0]), Tensor([[1.0, 2.0], [3.0, 4.0]])
-NET = nn.Dense(3, 2)
 
 
 class Forward(nn.Cell):
@@ -23,11 +22,14 @@ class Forward(nn.Cell):
         return x
 
 
-NAMES: dict[str, Any] = {
-    "gc": gc, "np": np, "nn": nn, "ops": ops, "math": math, "Tensor": Tensor, "x": X, "W": W, "net": NET,
-    "Forward": Forward, "dataset": dataset,
-    "opt": nn.Adam(NET.trainable_params()),
-}  # fmt: skip
+def names() -> dict[str, Any]:
+    """What is there to type, with a network of its own: another one that takes it renames its parameters."""
+    net = nn.Dense(3, 2)
+    return {
+        "gc": gc, "np": np, "nn": nn, "ops": ops, "math": math, "Tensor": Tensor, "x": X, "W": W, "net": net,
+        "Forward": Forward, "dataset": dataset, "opt": nn.Adam(net.trainable_params()),
+    }  # fmt: skip
+
 
 #: (what is typed, the error, what the message says of what was wrong, of the next step)
 MISTAKES: list[tuple[str, type[Exception], str, str]] = [
@@ -113,7 +115,7 @@ def test_a_mistake_is_answered(
     typed: str, error: type[Exception], wrong: str, next_step: str
 ) -> None:
     with pytest.raises(error) as raised:
-        eval(compile(typed, "mine.py", "eval"), NAMES)
+        eval(compile(typed, "mine.py", "eval"), names())
     text = str(raised.value)
     assert re.search(wrong.replace("[", r"\[").replace("]", r"\]"), text), text
     assert next_step in text
