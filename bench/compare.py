@@ -18,6 +18,7 @@ import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Protocol, TypeVar
 
 import numpy as np
 
@@ -173,13 +174,34 @@ def say(text: str, passing: bool = False) -> None:
         print(text, file=sys.stderr, flush=True)
 
 
+class Named(Protocol):
+    @property
+    def group(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+
+
+C = TypeVar("C", bound=Named)
+
+
+def asked(cases: Sequence[C], words: Sequence[str]) -> list[C]:
+    """The cases whose group is one of these words, or that have one in their name; without words all.
+    A word that means none ends the program, before anything is measured or written."""
+
+    def meant(word: str, case: C) -> bool:
+        return word == case.group or word.lower() in case.name.lower()
+
+    for word in words:
+        if not any(meant(word, case) for case in cases):
+            groups = ", ".join(dict.fromkeys(case.group for case in cases))
+            raise SystemExit(
+                f"{word!r} is in no case's name, and no group; the groups are {groups}"
+            )
+    return [case for case in cases if not words or any(meant(w, case) for w in words)]
+
+
 def chosen(cases: Sequence[Case], words: Sequence[str], quick: bool) -> list[Case]:
-    return [
-        case
-        for case in cases
-        if (not words or any(w == case.group or w.lower() in case.name.lower() for w in words))
-        and (words or case.quick or not quick)
-    ]
+    return [case for case in asked(cases, words) if words or case.quick or not quick]
 
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:

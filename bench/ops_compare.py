@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 
-from compare import relative_error, say
+from compare import asked, relative_error, say
 from contender import Contender, ContenderError
 from op_cases import CASES, NO_COUNTERPART, OpCase
 
@@ -74,10 +74,6 @@ class Comparison:
     def stop(self) -> None:
         for contender in self.contenders.values():
             contender.stop()
-
-
-def chosen(words: Sequence[str]) -> list[OpCase]:
-    return [c for c in CASES if not words or any(w == c.group or w == c.name for w in words)]
 
 
 def uncovered() -> list[str]:
@@ -140,7 +136,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--only", nargs="+", default=[], help="groups, or names of cases")
+    parser.add_argument("--only", nargs="+", default=[], help="groups, or parts of names")
     parser.add_argument("--part", default="1/1", help="K/N: every N-th of these, from the K-th on")
     parser.add_argument("--uncovered", action="store_true", help="list ops without a case")
     parser.add_argument("--threads", type=int, default=2, help="CPUs for each")
@@ -157,8 +153,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("\n".join(uncovered()))
         return 0
     part, parts = (int(k) for k in options.part.split("/"))
+    cases = asked(CASES, options.only)[part - 1 :: parts]
     options.out.mkdir(parents=True, exist_ok=True)
-    cases = chosen(options.only)[part - 1 :: parts]
     entries: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory(prefix="gradcell-bench-") as folder:
         comparison = Comparison(

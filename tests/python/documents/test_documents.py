@@ -125,3 +125,12 @@ def test_every_program_can_be_asked_for_help() -> None:
     tool = str(ROOT / "tools" / "make_stubs.py")
     done = subprocess.run([sys.executable, tool, "--help"], capture_output=True, text=True)
     assert done.returncode == 0 and done.stdout.startswith("usage: make_stubs.py")
+
+
+@pytest.mark.parametrize(("program", "option"), [("compare", "--cases"), ("ops_compare", "--only")])
+def test_a_comparison_of_no_case_writes_nothing(program: str, option: str, tmp_path: Path) -> None:
+    file = str(ROOT / "bench" / f"{program}.py")
+    words = [option, "no such case", "--out", str(tmp_path / "results")]
+    done = subprocess.run([sys.executable, file, *words], capture_output=True, text=True)
+    assert done.returncode == 1 and not list(tmp_path.iterdir())
+    assert "'no such case' is in no case's name" in done.stderr
