@@ -193,10 +193,9 @@ def asked(cases: Sequence[C], words: Sequence[str]) -> list[C]:
 
     for word in words:
         if not any(meant(word, case) for case in cases):
-            groups = ", ".join(dict.fromkeys(case.group for case in cases))
-            raise SystemExit(
-                f"{word!r} is in no case's name, and no group; the groups are {groups}"
-            )
+            groups = ", ".join(dict.fromkeys(case.group for case in cases if case.group))
+            what = f", and no group; the groups are {groups}" if groups else ""
+            raise SystemExit(f"{word!r} is in no case's name{what}")
     return [case for case in cases if not words or any(meant(w, case) for w in words)]
 
 

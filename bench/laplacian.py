@@ -19,7 +19,7 @@ from pathlib import Path
 
 import report
 from cases import GRADCELL, Case, Target
-from compare import Run, say
+from compare import Run, asked, say
 
 JAX = ("jax/jvp", "jax/jet", "jax/folx")
 OUT = Path(__file__).parent / "results" / "laplacian.md"
@@ -59,12 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, default=OUT, help="the table's file")
     options = parser.parse_args(arguments)
     options.threads = min(options.threads, len(os.sched_getaffinity(0)))
-    chosen = [
-        c
-        for c in cases()
-        if c.kind in options.kinds
-        and (not options.cases or any(w in c.name for w in options.cases))
-    ]
+    chosen = [c for c in asked(cases(), options.cases) if c.kind in options.kinds]
     results = []
     with tempfile.TemporaryDirectory(prefix="gradcell-bench-") as folder:
         run = Run((GRADCELL, *JAX), options.threads, options.rounds, options.turn, Path(folder))

@@ -26,6 +26,7 @@ import gradcell as gc
 import laplacian
 import steps
 from cases import Case, all_cases
+from compare import asked
 from networks import network_cases
 from solve import clock
 from solve_problems import PROBLEMS
@@ -126,8 +127,7 @@ class Count:
 
 def steps_of(words: list[str]) -> list[Case]:
     every = (*all_cases(), *network_cases(), *laplacian.cases(), *transform_cases())
-    found = [c for c in every if c.kind == "steady"]
-    return [c for c in found if not words or any(w.lower() in c.name.lower() for w in words)]
+    return asked([c for c in every if c.kind == "steady"], words)
 
 
 def gauss_newton(machine: Machine) -> list[str]:

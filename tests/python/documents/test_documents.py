@@ -127,7 +127,15 @@ def test_every_program_can_be_asked_for_help() -> None:
     assert done.returncode == 0 and done.stdout.startswith("usage: make_stubs.py")
 
 
-@pytest.mark.parametrize(("program", "option"), [("compare", "--cases"), ("ops_compare", "--only")])
+@pytest.mark.parametrize(
+    ("program", "option"),
+    [
+        ("compare", "--cases"),
+        ("networks", "--cases"),
+        ("laplacian", "--cases"),
+        ("ops_compare", "--only"),
+    ],
+)
 def test_a_comparison_of_no_case_writes_nothing(program: str, option: str, tmp_path: Path) -> None:
     file = str(ROOT / "bench" / f"{program}.py")
     words = [option, "no such case", "--out", str(tmp_path / "results")]

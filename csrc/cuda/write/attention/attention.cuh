@@ -192,8 +192,8 @@ __device__ __noinline__ gc_scores_of<F> gc_dots_exactly(const T* a, const T* b) 
                             Type::decoded(b[gc_warp_other(p, e) * pitch + k]), s.at[p][e]);
   return s;
 }
-// The same by tensor cores. Of floats, what may be infinite or no number is left to multiply-adds:
-// their parts and roundings are not. Halves are taken as they are.
+// The same by tensor cores. Of floats, what may be infinite or no number is left to multiply-adds,
+// as it is no sum of two numbers in TF32. Halves are taken as they are.
 template <class Kind, int K, class T>
 GRADCELL_DEVICE gc_scores gc_dots_warp(const T* a, const T* b) {
   if constexpr (Kind::there) {
@@ -247,7 +247,8 @@ GRADCELL_DEVICE typename Kind::Left gc_weights_left(const float (&x)[2][Kind::sl
     return Kind::left(x);
 }
 // sum += the warp's weights times its 32 others' rows of K elements, which are stored as Type says.
-// Halves are added up by the tensor cores; of floats, each tile's sums are, as in gc_dots_warp.
+// The tensor cores go on adding to sums of halves, if those are few; to others a tile's sums are
+// added, and what may be infinite or no number is left to multiply-adds.
 template <class Kind, class Type, int K, int parts, class T>
 GRADCELL_DEVICE void gc_add_warp(float (&sum)[parts][4], const gc_scores& w, const T* c) {
   constexpr int pitch = gc_pitch<T>(K);
