@@ -33,6 +33,10 @@ constexpr int kSlabRows = 192;
 constexpr int64_t kSlabBytes = 768 << 10;
 template <class T>
 constexpr int64_t kDepth = 4096 / sizeof(T);
+/// Terms that one register adds up; sums of more are sums of such sums, whose rounding errors are
+/// smaller.
+template <class T>
+constexpr int64_t kTerms = std::is_same_v<T, float> ? 512 : kDepth<T>;
 /// Multiplications below which waking another thread would take as long.
 constexpr int64_t kParallelWork = 3'000'000;
 
@@ -189,8 +193,8 @@ struct Product {
       for (int i = 0; i < M; ++i)
         for (int j = 0; j < count; ++j) into[i * ld + j] += from[i * R + j];
     };
-    for (int64_t k0 = 0; k0 < k; k0 += kDepth<T>) {
-      const auto K = static_cast<int>(std::min(kDepth<T>, k - k0));
+    for (int64_t k0 = 0; k0 < k; k0 += kTerms<T>) {
+      const auto K = static_cast<int>(std::min(kTerms<T>, k - k0));
       if (k0 == 0 && !(direct && adds)) {
         matmul(w, x, y, ldy, K, M, whole);
         continue;
