@@ -50,7 +50,7 @@ void insert_in_order(Placed<K>* first, int64_t& size, int64_t k, const Placed<K>
 template <class K, class Key, class Better>
 void first_in_order(int64_t n, int64_t k, std::vector<Placed<K>>& kept, Key key, Better better,
                     int32_t* to) {
-  constexpr int64_t kBlock = 16, kFew = 24;
+  constexpr int64_t kBlock = 32, kFew = 24;
   const auto room = static_cast<size_t>(k <= kFew ? k : std::min(n, 2 * k + 64));
   kept.resize(room);
   Placed<K> bound{};
