@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 from collections.abc import Callable
 
 import numpy as np
@@ -16,7 +17,8 @@ _listeners: list[Callable[[int], None]] = []
 
 
 def set_seed(seed: int) -> None:
-    """Fixes all random numbers that follow: initialisers, dropout, random ops.
+    """Fixes all random numbers that follow: initialisers, dropout, random ops, the order of datasets,
+    and those of numpy.random and of Python's random, as MindSpore's does.
 
     Raises TypeError unless seed is an int, ValueError below 0 or from 2^63 on.
     """
@@ -33,8 +35,16 @@ def set_seed(seed: int) -> None:
         )
     _seed = int(seed)
     _generator = None
+    seed_others(_seed)
     for listener in _listeners:
         listener(_seed)
+
+
+def seed_others(seed: int) -> None:
+    """Seeds the streams of numpy.random and of Python's random."""
+    random.seed(seed)
+    # NumPy takes 32 bits, or an array of them.
+    np.random.seed(seed if seed < 2**32 else [seed % 2**32, seed >> 32])
 
 
 def get_seed() -> int | None:

@@ -1,48 +1,192 @@
-"""Nested tuples, lists and dicts of tensors: taken apart and put together again."""
+"""Trees: tuples, lists, dicts, dataclasses and registered classes, nested, whose leaves are tensors and
+whatever else: taken apart and put together again.
+
+`parts` and `rebuilt` say of each kind of container what it holds and how one of its type is made with other
+parts; all that takes trees apart (jit, the transforms, rules, loops) goes through the two.
+"""
 
 from __future__ import annotations
 
+import copy
+import dataclasses
+import functools
 import itertools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple, NoReturn
 
 from gradcell._core import Tensor
+from gradcell.base.cells import CellBase
+from gradcell.base.errors import bad_type, bad_value
+
+
+class _Kind(NamedTuple):
+    parts: Callable[[Any], Sequence[Any]]
+    rebuilt: Callable[[Any, list[Any]], Any]
+
+
+def _copied(like: Any) -> Any:
+    """A container of the same type with the same attributes, but for those that were computed from its
+    parts and kept."""
+    try:
+        new = copy.copy(like)
+    except Exception as error:
+        bad_type(
+            f"a {type(like).__name__} with other tensors in it cannot be made: copy.copy of it raises "
+            f"{type(error).__name__}: {error}"
+        )
+    own = getattr(like, "__dict__", None)
+    if own is like:  # its keys are its attributes
+        new.__dict__ = new
+    elif own:
+        for name in own:
+            if is_computed(like, name):
+                new.__dict__.pop(name, None)
+    return new
+
+
+def is_computed(value: Any, name: str) -> bool:
+    """Whether an attribute is what a property of the class has computed and kept."""
+    return isinstance(getattr(type(value), name, None), functools.cached_property)
+
+
+def _new_tuple(like: Any, items: list[Any]) -> Any:
+    """Of a subclass, without calling it: its arguments may be others."""
+    new = tuple.__new__(type(like), items)
+    if own := getattr(like, "__dict__", None):
+        new.__dict__.update(own)
+    return new
+
+
+def _new_list(like: Any, items: list[Any]) -> Any:
+    new = _copied(like)
+    list.__setitem__(new, slice(None), items)
+    return new
+
+
+def _new_dict(like: Any, items: list[Any]) -> Any:
+    new = _copied(like)
+    for key, item in zip(like, items, strict=True):
+        new[key] = item
+    return new
+
+
+def _field_names(value: Any) -> list[str]:
+    return [f.name for f in dataclasses.fields(value) if hasattr(value, f.name)]
+
+
+def _new_dataclass(like: Any, items: list[Any]) -> Any:
+    new = _copied(like)
+    for name, item in zip(_field_names(like), items, strict=True):
+        object.__setattr__(new, name, item)  # of a frozen one, too
+    return new
+
+
+def _itself(container: Any) -> Any:
+    return container
+
+
+_SUBCLASSES: dict[type, _Kind] = {
+    tuple: _Kind(_itself, _new_tuple),
+    list: _Kind(_itself, _new_list),
+    dict: _Kind(lambda x: list(x.values()), _new_dict),
+}
+_DATACLASS = _Kind(lambda x: [getattr(x, name) for name in _field_names(x)], _new_dataclass)
+_PLAIN: dict[type, _Kind] = {
+    tuple: _Kind(_itself, lambda like, items: tuple(items)),
+    list: _Kind(_itself, lambda like, items: items),
+    dict: _Kind(
+        lambda x: list(x.values()), lambda like, items: dict(zip(like, items, strict=True))
+    ),
+}
+#: By type; None for leaves that are frequent.
+_kinds: dict[type, _Kind | None] = {
+    **_PLAIN,
+    **dict.fromkeys((Tensor, int, float, bool, str, type(None))),
+}
+
+
+def register(
+    kind: type, parts: Callable[[Any], Sequence[Any]], rebuilt: Callable[[Any, list[Any]], Any]
+) -> None:
+    """Makes instances of a class containers of trees: parts(x) lists what x holds, rebuilt(x, items) makes
+    one like x with other items."""
+    _kinds[kind] = _Kind(parts, rebuilt)
+
+
+def _kind_of(tree: Any) -> _Kind | None:
+    kind = type(tree)
+    if kind in _kinds:
+        return _kinds[kind]
+    if isinstance(tree, (tuple, list, dict)):
+        return next(of for base, of in _SUBCLASSES.items() if isinstance(tree, base))
+    if hasattr(kind, "__dataclass_fields__") and not isinstance(tree, (CellBase, Tensor)):
+        return _DATACLASS
+    return None
+
+
+def is_container(tree: Any) -> bool:
+    """Whether it is no leaf."""
+    return not isinstance(tree, Tensor) and _kind_of(tree) is not None
+
+
+def parts(tree: Any) -> Sequence[Any] | None:
+    """What a container holds, in order; None for a leaf."""
+    kind = None if isinstance(tree, Tensor) else _kind_of(tree)
+    return kind and kind.parts(tree)
+
+
+def rebuilt(like: Any, items: list[Any]) -> Any:
+    """A container of the type of `like`, with its attributes and keys, that holds the items."""
+    kind = _kind_of(like)
+    assert kind is not None
+    return kind.rebuilt(like, items)
 
 
 def leaves(tree: Any) -> list[Tensor]:
     """The tensors of a tree, depth first."""
     out: list[Tensor] = []
-    _collect(tree, out)
+    try:
+        _collect(tree, out)
+    except RecursionError:
+        _refuse_circle(tree)
     return out
 
 
 def _collect(tree: Any, out: list[Tensor]) -> None:
     if isinstance(tree, Tensor):
         out.append(tree)
-    elif isinstance(tree, (tuple, list)):
-        for item in tree:
-            _collect(item, out)
-    elif isinstance(tree, dict):
-        for item in tree.values():
-            _collect(item, out)
+    elif (kind := _kind_of(tree)) is not None:
+        for part in kind.parts(tree):
+            _collect(part, out)
+
+
+def _refuse_circle(tree: Any) -> NoReturn:
+    bad_value(
+        f"a {type(tree).__name__} that contains itself (or is nested a thousand deep) is no tree of tensors"
+    )
 
 
 def map_leaves(fn: Callable[[Tensor], Any], tree: Any) -> Any:
-    """The same tree with fn(t) in the place of each tensor t; other leaves stay, and what is mutable
-    stays so."""
+    """The same tree with fn(t) in the place of each tensor t; other leaves stay."""
+    try:
+        return _map_tensors(fn, tree)
+    except RecursionError:
+        _refuse_circle(tree)
+
+
+def _map_tensors(fn: Callable[[Tensor], Any], tree: Any) -> Any:
     if isinstance(tree, Tensor):
         return fn(tree)
-    if hasattr(tree, "__ms_mutable__") and isinstance(tree, (tuple, list, dict)):
-        plain = tree.items() if isinstance(tree, dict) else tree
-        return type(tree)(map_leaves(fn, tuple(plain)))
-    if isinstance(tree, tuple):
-        items = [map_leaves(fn, item) for item in tree]
-        return type(tree)(*items) if hasattr(tree, "_fields") else tuple(items)
-    if isinstance(tree, list):
-        return [map_leaves(fn, item) for item in tree]
-    if isinstance(tree, dict):
-        return {key: map_leaves(fn, item) for key, item in tree.items()}
-    return tree
+    kind = _kind_of(tree)
+    if kind is None or (type(tree) not in _PLAIN and not leaves(tree)):
+        return tree  # such as an object that holds the program's settings
+    return kind.rebuilt(tree, [_map_tensors(fn, part) for part in kind.parts(tree)])
+
+
+def map_all(fn: Callable[[Any], Any], tree: Any) -> Any:
+    """The same tree with fn(x) in the place of each leaf x, tensor or not."""
+    found = parts(tree)
+    return fn(tree) if found is None else rebuilt(tree, [map_all(fn, part) for part in found])
 
 
 class _Place:
@@ -64,22 +208,40 @@ def refill(outline: Any, tensors: Sequence[Any]) -> Any:
     """The tree that an outline was made of, with these tensors at their places."""
     if isinstance(outline, _Place):
         return tensors[outline.index]
-    if isinstance(outline, tuple):
-        items = [refill(part, tensors) for part in outline]
-        return type(outline)(*items) if hasattr(outline, "_fields") else tuple(items)
-    if isinstance(outline, list):
-        return [refill(part, tensors) for part in outline]
-    if isinstance(outline, dict):
-        return {key: refill(part, tensors) for key, part in outline.items()}
-    return outline
+    kind = _kind_of(outline)
+    if kind is None:
+        return outline
+    return kind.rebuilt(outline, [refill(part, tensors) for part in kind.parts(outline)])
+
+
+def matched(who: str, tree: Any, like: Any) -> list[Any]:
+    """What a tree has at the places of like's tensors, in their order: dicts by their keys, and None for all
+    below it. Raises ValueError, which begins with who, where the two differ."""
+    if isinstance(like, (Tensor, _Place)):
+        return [tree]
+    wanted = parts(like)
+    if wanted is None:
+        return []
+    given = [None] * len(wanted) if tree is None else parts(tree)
+    if given is None or len(given) != len(wanted):
+        bad_value(
+            f"{who}: a {type(like).__name__} of {len(wanted)} is needed, but got "
+            f"{type(tree).__name__}{'' if given is None else f' of {len(given)}'}"
+        )
+    if isinstance(tree, dict) and isinstance(like, dict):
+        if set(tree) != set(like):
+            bad_value(f"{who}: the keys should be {list(like)}, but are {list(tree)}")
+        given = [tree[key] for key in like]
+    return [x for part, at in zip(given, wanted, strict=True) for x in matched(who, part, at)]
 
 
 def same_structure(a: Any, b: Any) -> bool:
     """Whether two trees have tensors at the same positions."""
     if isinstance(a, Tensor) or isinstance(b, Tensor):
         return isinstance(a, Tensor) and isinstance(b, Tensor)
-    if isinstance(a, (tuple, list)) and isinstance(b, (tuple, list)):
-        return len(a) == len(b) and all(same_structure(x, y) for x, y in zip(a, b, strict=True))
-    if isinstance(a, dict) and isinstance(b, dict):
-        return list(a) == list(b) and all(same_structure(a[k], b[k]) for k in a)
-    return True
+    x, y = parts(a), parts(b)
+    if x is None or y is None:
+        return not leaves(a) and not leaves(b)
+    if isinstance(a, dict) != isinstance(b, dict) or (isinstance(a, dict) and list(a) != list(b)):
+        return False
+    return len(x) == len(y) and all(map(same_structure, x, y))

@@ -111,17 +111,26 @@ def _signature(value: Any, tensors: list[Tensor], objects: list[Any]) -> Any:
         raise _Unhashable
     if isinstance(value, (set, frozenset)):
         return (type(value).__name__, frozenset(_signature(v, tensors, objects) for v in value))
+    if tree.is_container(value) and tree.leaves(value):
+        kind = _kind(value, objects)
+        return (kind, *(_signature(v, tensors, objects) for v in tree.parts(value) or ()))
     objects.append(value)
     return ("object", id(value), _state(value, objects, set()))
 
 
 def _kind(value: Any, objects: list[Any]) -> Any:
-    """Which container it is; one of a class of its own may have attributes."""
+    """Which container it is; one of a class of its own may have attributes, and what it is made with
+    (a defaultdict's function). Those that it also holds are only named: tensors there may be others."""
     kind = type(value)
     if kind in (tuple, list, dict):
         return kind
     objects.append(kind)
-    return (id(kind), _state(_attributes(value), objects, set()))
+    places = {id(part): i for i, part in enumerate(tree.parts(value) or ())}
+    made = () if isinstance(value, tuple) else _reduced(value)[1:2]
+    held = [(n, v) for n, v in _attributes(value).items() if not tree.is_computed(value, n)]
+    about = [*held, *((None, v) for given in made for v in given)]
+    named = tuple((n, ("part", places[id(v)]) if id(v) in places else v) for n, v in about)
+    return (id(kind), _state(named, objects, set()))
 
 
 def _state(value: Any, objects: list[Any], seen: set[int]) -> Any:
@@ -267,6 +276,7 @@ class CompiledCache:
 
     def call(self, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """fn(*args, **kwargs), from the cache where it can be."""
+        fn = functools.partial(_without_iterators, self.name, fn)
         if _core.in_trace():
             return run_traced(fn, own(args), own(kwargs), True)
         tensors: list[Tensor] = []
@@ -340,6 +350,25 @@ class CompiledCache:
         self.entries[key] = entry
         while len(self.entries) > MOST_FORMS:
             self.entries.pop(next(iter(self.entries)), None)
+
+
+def _without_iterators(name: str, fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """fn's result, without iterators."""
+    out = fn(*args, **kwargs)
+    _refuse_iterators(name, out)
+    return out
+
+
+def _refuse_iterators(name: str, out: Any) -> None:
+    """Raises TypeError where there are some: they would go on when nothing is recorded any more, and later
+    calls would get the same ones, used up."""
+    if isinstance(out, Iterator):
+        bad_type(
+            f"{name} returns a {type(out).__name__}, which can be read only once, and after the function has "
+            "been compiled; return a list or a tuple of what it gives"
+        )
+    for part in tree.parts(out) or ():
+        _refuse_iterators(name, part)
 
 
 def _is_flat(args: tuple[Any, ...]) -> bool:
@@ -447,6 +476,9 @@ def jit(function: Any = None, key: Callable[[], Any] | None = None, **options: A
     (globals, elements of lists, NumPy arrays) keeps the value that it had when the function was traced. A
     function that asks for the value of a tensor, as in `if loss > 3`, is traced at every call instead, with
     one warning.
+
+    Containers of tensors (tuples, lists, dicts, dataclasses, subclasses of them) keep their type and
+    attributes. A result may not be an iterator, which could be read only once: that is a TypeError.
 
     function: a function of tensors and other arguments; left out in @jit(key=...). key: a function without
     arguments that returns something hashable about what the function reads. It is called before each call,

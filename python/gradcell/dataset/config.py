@@ -12,7 +12,7 @@ from typing import Any
 from gradcell.base import arguments
 from gradcell.base.errors import bad_type, bad_value
 from gradcell.base.naming import with_names
-from gradcell.base.seed import data_seed, get_seed as _global_seed
+from gradcell.base.seed import data_seed, get_seed as _global_seed, on_set_seed, seed_others
 
 INT32_MAX = 2**31 - 1
 UINT32_MAX = 2**32 - 1
@@ -23,10 +23,11 @@ _prefetch = 16
 
 
 def set_seed(seed: int) -> None:
-    """Fixes the order of shuffled datasets and what random transforms draw.
+    """Fixes the order of shuffled datasets, what random transforms draw, and the numbers of
+    numpy.random and of Python's random.
 
-    It comes before gradcell.set_seed's. seed: an int of at least 0. Raises TypeError and ValueError
-    unless it is an int of at least 0.
+    Of this and gradcell.set_seed the later one counts. seed: an int of at least 0. Raises TypeError
+    and ValueError unless it is an int of at least 0.
     """
     global _seed
     if isinstance(seed, bool) or not isinstance(seed, int):
@@ -34,6 +35,13 @@ def set_seed(seed: int) -> None:
     if seed < 0:
         bad_value(f"config.set_seed: 'seed' must be at least 0, got {seed}")
     _seed = seed
+    seed_others(seed)
+
+
+@on_set_seed
+def _give_way(_: int) -> None:
+    global _seed
+    _seed = None
 
 
 def get_seed() -> int | None:

@@ -85,34 +85,30 @@ def _axis_of(axis: Any, rank: int, name: str) -> int:
 
 
 def _parts(x: Any, axes: Any, name: str) -> list[tuple[Any, Any]]:
-    """The members of a tuple, list or dict, each with its axes."""
-    keys = list(x) if isinstance(x, dict) else range(len(x))
+    """The members of a container, each with its axes."""
+    items = tree.parts(x) or []
     if isinstance(axes, dict) and isinstance(x, dict):
-        if set(axes) != set(keys):
-            fail(f"vmap's '{name}' {axes} does not have the keys {sorted(keys)}")
-        return [(x[k], axes[k]) for k in keys]
-    if isinstance(axes, (tuple, list, dict)):
-        if isinstance(axes, dict) or isinstance(x, dict) or len(axes) != len(keys):
-            fail(
-                f"When vmap's '{name}' is a tuple or list, its size must be equal to the number of arguments "
-                f"or results of 'fn': {len(keys)}, but got {axes}"
-            )
-        return [(x[k], a) for k, a in zip(keys, axes, strict=True)]
-    return [(x[k], axes) for k in keys]
+        if set(axes) != set(x):
+            fail(f"vmap's '{name}' {axes} does not have the keys {sorted(x)}")
+        return list(zip(items, [axes[k] for k in x], strict=True))
+    given = tree.parts(axes)
+    if given is None:
+        return [(item, axes) for item in items]
+    if isinstance(axes, dict) or isinstance(x, dict) or len(given) != len(items):
+        fail(
+            f"When vmap's '{name}' is a tuple or list, its size must be equal to the number of arguments "
+            f"or results of 'fn': {len(items)}, but got {axes}"
+        )
+    return list(zip(items, given, strict=True))
 
 
 def _mapped(fn: Callable[[Any, Any], Any], x: Any, axes: Any, name: str) -> Any:
     """The tree x with fn(leaf, its axis) for each leaf."""
-    if not isinstance(x, (tuple, list, dict)):
-        if isinstance(axes, (tuple, list, dict)):
+    if not tree.is_container(x):
+        if tree.is_container(axes):
             fail(f"vmap's '{name}' {axes} does not fit a {type(x).__name__}: it needs one axis")
         return fn(x, axes)
-    items = [_mapped(fn, part, a, name) for part, a in _parts(x, axes, name)]
-    if isinstance(x, dict):
-        return dict(zip(x, items, strict=True))
-    if isinstance(x, list):
-        return items
-    return type(x)(*items) if hasattr(x, "_fields") else tuple(items)
+    return tree.rebuilt(x, [_mapped(fn, part, a, name) for part, a in _parts(x, axes, name)])
 
 
 class _Inputs:
@@ -239,7 +235,7 @@ def vmap(fn: Any, in_axes: Any = 0, out_axes: Any = 0) -> Callable[..., Any]:
         def place(x: Any, axis: Any) -> Any:
             return _result(next(found), x, size, axis) if isinstance(x, Tensor) else x
 
-        single = isinstance(out_axes, (tuple, list)) and not isinstance(shape, (tuple, list, dict))
+        single = isinstance(out_axes, (tuple, list)) and not tree.is_container(shape)
         axes = out_axes[0] if single and len(out_axes) == 1 else out_axes
         return _mapped(place, shape, axes, "out_axes")
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from typing import Any
-
-import numpy as np
 
 from gradcell import _core
 from gradcell._core import Tensor
@@ -44,14 +43,18 @@ def check_real(name: str, tensors: Sequence[Tensor]) -> None:
             )
 
 
+def _types_of(tensors: Sequence[Tensor]) -> str:
+    return ", ".join(f"{t.dtype}{list(t.shape)}" for t in tensors)
+
+
 def check_directions(name: str, xs: Sequence[Tensor], vs: Sequence[Tensor]) -> None:
     """Raises ValueError unless there is a direction of its shape and dtype for each."""
     if len(xs) != len(vs):
         bad_value(f"{name}: v has invalid length: should be {len(xs)}, but got {len(vs)}")
     if [(tuple(x.shape), x.dtype) for x in xs] != [(tuple(t.shape), t.dtype) for t in vs]:
         bad_value(
-            f"{name}: inputs and v must have the same shapes and dtypes, got {[list(x.shape) for x in xs]} "
-            f"and {[list(t.shape) for t in vs]}"
+            f"{name}: inputs and v must have the same shapes and dtypes, got {_types_of(xs)} and "
+            f"{_types_of(vs)}"
         )
 
 
@@ -64,20 +67,15 @@ def aux_of(out: Any) -> tuple[Any, Any]:
 
 
 def as_tensors(x: Any) -> Any:
-    """An argument with its numbers as tensors, if it is one of trees or mutable: those are what a
-    derivative is taken by."""
-    if isinstance(x, Tensor):
-        return x
-    if isinstance(x, (bool, np.bool_)) or not isinstance(x, (tuple, list, dict, int, float)):
-        return x
-    if isinstance(x, dict):
-        return {k: as_tensors(v) for k, v in x.items()}
-    if isinstance(x, list):
-        return [as_tensors(v) for v in x]
-    if isinstance(x, tuple):
-        items = [as_tensors(v) for v in x]
-        return type(x)(*items) if hasattr(x, "_fields") else tuple(items)
-    return Tensor(x)
+    """An argument with its numbers as tensors, since a derivative is taken by them too; those that are
+    fields of a dataclass stay what they are, its settings."""
+    held = tree.parts(x)
+    if held is None:
+        return Tensor(x) if isinstance(x, (int, float)) and not isinstance(x, bool) else x
+    settings = dataclasses.is_dataclass(x)
+    return tree.rebuilt(
+        x, [v if settings and not tree.is_container(v) else as_tensors(v) for v in held]
+    )
 
 
 def check_positions(grad_position: Any) -> tuple[int, ...]:
@@ -139,7 +137,7 @@ def check_argument(name: str, args: Sequence[Any], position: int, integers: bool
     if isinstance(arg, Tensor) and arg.dtype.is_floating:
         return
     mutable = integers or hasattr(arg, "__ms_mutable__")
-    if isinstance(arg, (tuple, list, dict)) or mutable:
+    if tree.is_container(arg) or mutable:
         found = tree.leaves(as_tensors(arg))
         if any(t.dtype.is_floating for t in found) or (mutable and found):
             return

@@ -170,12 +170,14 @@ def _collect(wanted: Any, got: Any, who: str, made: list[Tensor | None]) -> None
     # (No function inside gradients_of: one that calls itself would keep the tensors for a while.)
     if isinstance(wanted, _Wanted):
         made.append(fitted(got, wanted.tensor, who, len(made)))
-    elif isinstance(wanted, (tuple, list, dict)):
-        parts = list(wanted.values()) if isinstance(wanted, dict) else list(wanted)
+    elif (parts := tree.parts(wanted)) is not None:
         if isinstance(wanted, dict) and isinstance(got, dict):
             got = [got.get(key) for key in wanted]
-        if got is None or not isinstance(got, (tuple, list)):
-            got = [None] * len(parts) if not isinstance(got, Tensor) else [got]
+        elif not isinstance(got, Tensor):
+            found = None if isinstance(got, dict) else tree.parts(got)
+            got = [None] * len(parts) if found is None else found
+        else:
+            got = [got]
         if len(got) != len(parts):
             fail(f"{who} gave {len(got)} gradients for {len(parts)} tensors of one argument")
         for w, g in zip(parts, got, strict=True):
@@ -242,7 +244,7 @@ class custom_jvp(_Rule):
         if jvp is None:
             raise AttributeError(f"{name} has no rule yet: call defjvp(rule){where()}")
         parts, static = self._known(given)
-        return _Pushforward(name, jvp, parts, static, tree.leaves(out))
+        return _Pushforward(name, jvp, parts, static, out)
 
 
 class _Pushforward(Pullback):
@@ -250,9 +252,9 @@ class _Pushforward(Pullback):
 
     adjoint = None  # type: ignore[assignment]
 
-    def __init__(self, name: str, jvp: Any, parts: Any, static: Any, outputs: list[Tensor]) -> None:
+    def __init__(self, name: str, jvp: Any, parts: Any, static: Any, out: Any) -> None:
         super().__init__(name, jvp, static)
-        self.jvp, self.parts, self.count = jvp, parts, len(outputs)
+        self.jvp, self.parts, self.shape_out = jvp, parts, tree.outline(out)
 
     def tangent(  # type: ignore[override]
         self, inputs: list[Tensor], outputs: list[Tensor], tangents: Tensors, kept: list[Tensor]
@@ -266,13 +268,9 @@ class _Pushforward(Pullback):
                 f"{self.name}: {defined_at(self.jvp)} must give (output, tangent), a tuple of two, got "
                 f"{type(made).__name__}"
             )
-        found = (
-            [made[1]] if isinstance(made[1], Tensor) or made[1] is None else tree.leaves(made[1])
+        found = tree.matched(
+            f"{self.name}: tangents of {defined_at(self.jvp)}", made[1], self.shape_out
         )
-        if len(found) != self.count:
-            fail(
-                f"{self.name}: {defined_at(self.jvp)} gave {len(found)} tangents for {self.count} outputs"
-            )
         checked = []
         for k, (t, y) in enumerate(zip(found, outputs, strict=True)):
             if t is not None and list(t.shape) != list(y.shape):

@@ -145,11 +145,11 @@ def _filled(target: Any, rows: Any) -> Any:
     """The outputs' tree with the next of rows for each tensor; a list becomes a tuple."""
     if isinstance(target, Tensor):
         return next(rows)
-    if isinstance(target, dict):
-        return {k: _filled(t, rows) for k, t in target.items()}
-    if isinstance(target, (tuple, list)):
-        return tuple(_filled(t, rows) for t in target)
-    return target
+    found = tree.parts(target)
+    if found is None:
+        return target
+    items = [_filled(t, rows) for t in found]
+    return tuple(items) if type(target) is list else tree.rebuilt(target, items)
 
 
 @explains_arguments

@@ -143,24 +143,10 @@ def _seeds(ys: Any, outputs: list[Tensor], cotangents: Any) -> list[Tensor | Non
     """A cotangent for each output; None: ones."""
     if cotangents is None:
         return [None] * len(outputs)
-    given = (
-        [cotangents] if isinstance(ys, Tensor) and not _is_tree(cotangents) else _items(cotangents)
-    )
-    if len(given) != len(outputs):
-        bad_value(f"gradients: there are {len(outputs)} ys and {len(given)} cotangents")
+    if isinstance(ys, Tensor) and tree.is_container(cotangents):
+        ys = [ys]
+    given = tree.matched("gradients: cotangents", cotangents, ys)
     return [_seed(y, c) for y, c in zip(outputs, given, strict=True)]
-
-
-def _is_tree(value: Any) -> bool:
-    return isinstance(value, (tuple, list, dict))
-
-
-def _items(value: Any) -> list[Any]:
-    if isinstance(value, dict):
-        value = list(value.values())
-    if _is_tree(value):
-        return [leaf for item in value for leaf in _items(item)]
-    return [value]
 
 
 def _seed(y: Tensor, cotangent: Any) -> Tensor | None:

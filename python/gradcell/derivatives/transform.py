@@ -148,6 +148,8 @@ def _cotangents(name: str, target: Any, outputs: list[Tensor], sens: Any) -> lis
             f"The given sens gradient's size should be same as out of network! {name} has {len(outputs)} "
             f"outputs, sens has {len(given)}"
         )
+    if isinstance(sens, dict) and isinstance(target, dict):
+        given = tree.matched("sens", sens, target)
     for out, s in zip(outputs, given, strict=True):
         if s.dtype != out.dtype:
             bad_type(f"sens: The dtype should be {out.dtype}, but got {s.dtype}")
@@ -347,8 +349,9 @@ def grad(
 
     Returns a tensor for one position, a tuple for a tuple of positions, a tuple for weights (a
     tensor for a single Parameter), and (by position, by weights) for both. A gradient has the shape
-    and dtype of its argument or parameter; it is zero if fn does not depend on it. Numbers, alone
-    or in a tuple, list or dict, are treated as tensors.
+    and dtype of its argument or parameter; it is zero if fn does not depend on it. By a tuple, list,
+    dict or dataclass with tensors, or one of a subclass, it is a container of the same type with the
+    same attributes. Numbers, alone or in a tuple, list or dict, are treated as tensors.
 
     Gradients with respect to integers and bools, and of functions that return them, are as in
     MindSpore: exact for sums and products of integers; rounded towards zero where floats are
@@ -596,8 +599,26 @@ def vjp(
     target, aux = aux_of(out) if has_aux else (out, None)
     check_outputs(function_name(fn), tree.leaves(target))
 
+    outline = tree.outline(target)
+    types = [(list(y.shape), y.dtype) for y in tree.leaves(target)]
+
+    def check(cotangent: Any) -> None:
+        if isinstance(cotangent, (int, float)) and len(types) == 1:
+            return
+        given = tree.matched("vjp: the cotangent", cotangent, outline)
+        for k, (c, (shape, dtype)) in enumerate(zip(given, types, strict=True)):
+            if not isinstance(c, Tensor):
+                bad_type(f"vjp: cotangent {k} must be a Tensor, got {type(c).__name__}")
+            if (list(c.shape), c.dtype) != (shape, dtype):
+                kind = bad_value if list(c.shape) != shape else bad_type
+                kind(
+                    f"vjp: cotangent {k} must have the shape and dtype of its output, {dtype}{shape}, but "
+                    f"is {c.dtype}{list(c.shape)}"
+                )
+
     def pull_back(*sens: Any) -> Any:
         cotangent = sens[0] if len(sens) == 1 else sens
+        check(cotangent)
 
         def record(*args: Any) -> Any:
             positions = range(len(inputs))

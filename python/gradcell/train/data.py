@@ -9,25 +9,25 @@ from typing import Any
 import numpy as np
 
 from gradcell._core import Tensor
+from gradcell.base import tree
 from gradcell.base.errors import bad_type
 from gradcell.base.location import where
 from gradcell.dataset.datasets import Dataset
 
 
 def as_tensor(value: Any) -> Any:
-    """Arrays and numbers as Tensors; Tensors and nested tuples, lists and dicts of them as they
-    are.
+    """Arrays and numbers as Tensors; Tensors and trees of them as they are.
 
     Raises TypeError for anything else.
     """
     if isinstance(value, Tensor):
         return value
-    if isinstance(value, (tuple, list)) and any(
-        isinstance(v, (Tensor, np.ndarray, dict, tuple)) for v in value
+    held = tree.parts(value)
+    if held is not None and (
+        not isinstance(value, (tuple, list))
+        or any(isinstance(v, (Tensor, np.ndarray, dict, tuple)) for v in held)
     ):
-        return type(value)(as_tensor(v) for v in value)
-    if isinstance(value, dict):
-        return {k: as_tensor(v) for k, v in value.items()}
+        return tree.rebuilt(value, [as_tensor(v) for v in held])
     if value is None or isinstance(value, (str, bytes)):
         bad_type(f"a batch holds {type(value).__name__}, which is not an array")
     if isinstance(value, (bool, int, float)) or hasattr(value, "__cuda_array_interface__"):

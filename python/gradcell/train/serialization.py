@@ -362,10 +362,11 @@ def load_param_into_net(
 ) -> tuple[list[str], list[str]]:
     """Sets the parameters of a Cell to those of the same name.
 
-    parameter_dict: from name to Parameter, as load_checkpoint gives. A saved parameter of another
-    floating dtype is cast if strict_load is False. remove_redundancy: for compatibility. Returns (names of
-    net's parameters that were not in the dict, names in the dict that net does not have). Warns of the
-    former.
+    parameter_dict: from name to Parameter, as load_checkpoint gives. strict_load: without it a saved
+    parameter of another floating dtype is cast, and where a name is not in the dict but another is that
+    ends in it (the network was saved as part of a larger one), all that have this beginning are taken
+    without it, with a warning. remove_redundancy: for compatibility. Returns (names of net's parameters
+    that were not in the dict, names in the dict that net does not have). Warns of the former.
 
     Raises TypeError for wrong types or dtypes, ValueError for another shape; then net is as it was.
     """
@@ -381,11 +382,12 @@ def load_param_into_net(
         )
     arguments.boolean(strict_load, "load_param_into_net", "strict_load")
     own = {p.name: p for p in net.get_parameters()}
+    saved = {name: name for name in own if name in parameter_dict}
+    if not strict_load:
+        saved |= _with_prefixes([n for n in own if n not in saved], parameter_dict)
     changes: list[tuple[Parameter, Tensor]] = []
-    for name, value in parameter_dict.items():
-        p = own.get(name)
-        if p is None:
-            continue
+    for of_net, name in saved.items():
+        p, value = own[of_net], parameter_dict[name]
         if not isinstance(value, Tensor):
             bad_type(
                 f"load_param_into_net: {name!r} must be a Parameter, got {type(value).__name__}"
@@ -395,7 +397,7 @@ def load_param_into_net(
         changes.append((p, value))
     for p, value in changes:
         p.set_data(_copied(value))
-    missing = [n for n in own if n not in parameter_dict]
+    missing = [n for n in own if n not in saved]
     if missing:
         warnings.warn(
             f"load_param_into_net: {len(missing)} of {len(own)} parameters are not in "
@@ -404,7 +406,27 @@ def load_param_into_net(
             RuntimeWarning,
             stacklevel=2,
         )
-    return missing, [n for n in parameter_dict if n not in own]
+    used = set(saved.values())
+    return missing, [n for n in parameter_dict if n not in used]
+
+
+def _with_prefixes(missing: list[str], parameter_dict: dict[str, Any]) -> dict[str, str]:
+    """By the names that are missing, those that are saved with a prefix before them."""
+    lengths, wanted = {len(n) for n in missing}, set(missing)
+    ends = {s[-n:]: s for s in reversed(parameter_dict) for n in lengths if s[-n:] in wanted}
+    found: dict[str, str] = {}
+    while name := next((n for n in missing if n in ends), None):
+        prefix = ends[name][: -len(name)]
+        taken = {n: prefix + n for n in missing if prefix + n in parameter_dict}
+        warnings.warn(
+            f"load_param_into_net: {len(taken)} parameters are saved with {prefix!r} before their names, "
+            f"such as {next(iter(taken.values()))!r}; they are taken without it{where()}",
+            RuntimeWarning,
+            stacklevel=3,
+        )
+        found |= taken
+        missing = [n for n in missing if n not in taken]
+    return found
 
 
 def _update_param(param: Parameter, new_param: Tensor, strict_load: bool = False) -> None:

@@ -455,3 +455,59 @@ def test_a_wrong_random_state_changes_nothing():
         with pytest.raises(TypeError, match="set_rng_state: expected a Tensor of uint8"):
             ms.set_rng_state(wrong)
     np.testing.assert_array_equal(ms.get_rng_state().asnumpy(), before)
+
+
+class Wrapped(nn.Cell):
+    def __init__(self, network):
+        super().__init__()
+        self.network = network
+        self.head = nn.Dense(2, 1)
+
+    def construct(self, x):
+        return self.head(self.network(x))
+
+
+def test_names_saved_with_a_prefix_are_taken_without_it(tmp_path):
+    """What is saved as part of a larger network is loaded into the part, as MindSpore does it; random
+    weights do not stay in silence."""
+
+    def part():
+        return nn.SequentialCell(nn.Dense(3, 4), nn.Tanh(), nn.Dense(4, 2))
+
+    whole = Wrapped(part())
+    saved = {f"step.{p.name}": p for p in whole.get_parameters()}
+    saved["moments.network.0.weight"] = Parameter(Tensor([1.0]))
+    path = str(tmp_path / "whole.ckpt")
+    save_checkpoint(saved, path)
+    net = part()
+    with pytest.warns(
+        RuntimeWarning, match=r"4 parameters are saved with 'step\.network\.' before"
+    ):
+        missing, unused = load_param_into_net(net, load_checkpoint(path))
+    assert missing == []
+    assert unused == ["step.head.weight", "step.head.bias", "moments.network.0.weight"]
+    for p, q in zip(net.get_parameters(), whole.network.get_parameters(), strict=True):
+        np.testing.assert_array_equal(p.asnumpy(), q.asnumpy())
+
+
+def test_several_prefixes_and_strict_loading():
+    def saved(*names):
+        return {n: Parameter(Tensor(np.full((1, 1) if "weight" in n else 1, i + 5.0, np.float32)))
+                for i, n in enumerate(names)}  # fmt: skip
+
+    net = nn.Dense(1, 1)
+    found = saved("a.weight", "b.bias")
+    with pytest.warns(RuntimeWarning) as said:
+        assert load_param_into_net(net, found) == ([], [])
+    assert [str(w.message).split("'")[1] for w in said] == ["a.", "b."]
+    assert (net.weight.item(), net.bias.item()) == (5.0, 6.0)
+    with pytest.warns(RuntimeWarning, match="2 of 2 parameters are not in parameter_dict"):
+        assert load_param_into_net(net, found, strict_load=True) == (["weight", "bias"], [*found])
+    before = net.weight.item()
+    wrong = {"a.weight": Parameter(Tensor([[1.0, 2.0]]))}
+    with (
+        pytest.warns(RuntimeWarning, match="before their names"),
+        pytest.raises(ValueError, match=r"'a\.weight' has shape \[1, 1\] in the network"),
+    ):
+        load_param_into_net(net, wrong)
+    assert net.weight.item() == before

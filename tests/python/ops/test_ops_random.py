@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import numpy as np
 import pytest
 from ops_checks import T, close, ramp
@@ -119,3 +121,20 @@ def test_seed_errors() -> None:
             ms.set_seed(bad)
     with pytest.raises(ValueError):
         ops.randint(3, 3, (2,))
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2**31, 2**32 - 1, 2**32, 2**63 - 1])
+@pytest.mark.parametrize("of", ["set_seed", "dataset.config.set_seed"])
+def test_a_seed_holds_for_numpy_and_python_too(seed: int, of: str) -> None:
+    """As MindSpore documents it: numpy.random and Python's random start with it."""
+    ms.set_seed(7)
+    (ms.set_seed if of == "set_seed" else ms.dataset.config.set_seed)(seed)
+    words = seed if seed < 2**32 else [seed % 2**32, seed // 2**32]
+    expected = np.random.RandomState(words)
+    np.testing.assert_array_equal(np.random.randn(5), expected.randn(5))
+    np.testing.assert_array_equal(np.random.permutation(9), expected.permutation(9))
+    of_python = random.Random(seed)
+    assert [random.random() for _ in range(3)] == [of_python.random() for _ in range(3)]
+    assert ms.dataset.config.get_seed() == seed
+    ms.set_seed(5)
+    assert ms.dataset.config.get_seed() == 5  # of the two the later one

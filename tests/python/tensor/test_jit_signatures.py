@@ -363,3 +363,34 @@ def test_what_a_key_must_be():
         ms.jit(lambda x: x, key=3)
     with pytest.raises(TypeError, match="unhashable"):
         ms.jit(lambda x: x, key=lambda: [])(Tensor(1.0))
+
+
+def generated(x: Any) -> Any:
+    yield x
+
+
+@pytest.mark.parametrize(
+    "iterator",
+    [
+        lambda x: map(abs, [x]),
+        lambda x: zip([x], [x], strict=True),
+        lambda x: (x + 1 for _ in range(2)),
+        generated,
+        lambda x: iter([x]),
+        lambda x: iter(x),
+        lambda x: reversed([x]),
+        lambda x: enumerate([x]),
+        lambda x: filter(None, [x]),
+        lambda x: {"a": [x, iter((x,))]},
+    ],
+)
+def test_iterators_are_no_results(iterator: Any, graph_mode: Any) -> None:
+    """They could be read once, and would be computed when nothing is recorded any more."""
+
+    def and_sum(x: Any) -> Any:
+        return x.sum(), iterator(x)
+
+    for function in (ms.jit(iterator), ms.jit(and_sum), ms.value_and_grad(and_sum, has_aux=True)):
+        for _ in range(2):
+            with pytest.raises(TypeError, match=r"returns a .*, which can be read only once.*list"):
+                function(ONE)

@@ -39,7 +39,11 @@ class InsertGradientOf(Primitive):
         def pull(inputs: list[Tensor], outputs: Any, cotangents: Tensors, _: Any) -> Tensors:
             given = filled(cotangents, inputs)
             new = f(tree.refill(shape, given))
-            return cotangents if new is None else _fitted(f, new, given, "InsertGradientOf", True)
+            if new is None:
+                return cotangents
+            if not (isinstance(new, Tensor) and len(given) == 1):
+                new = tree.matched(f"InsertGradientOf: {defined_at(f)}", new, shape)
+            return _fitted(f, new, given, "InsertGradientOf", True)
 
         return tree.refill(shape, call(values, values, Pullback("InsertGradientOf", pull)))
 

@@ -86,12 +86,7 @@ def _calls(owner: str) -> Iterator[None]:
 
 def _as_tensors(value: Any) -> Any:
     """A tree of tensors and numbers as one of tensors."""
-    if isinstance(value, (tuple, list)):
-        items = [_as_tensors(v) for v in value]
-        return tuple(items) if isinstance(value, tuple) else items
-    if isinstance(value, dict):
-        return {k: _as_tensors(v) for k, v in value.items()}
-    return value if isinstance(value, Tensor) or value is None else Tensor(value)
+    return tree.map_all(lambda v: v if v is None or isinstance(v, Tensor) else Tensor(v), value)
 
 
 def _looped(
@@ -106,7 +101,7 @@ def _looped(
         carry, y = fn(tree.refill(shape, state), tree.refill(items, slices))
         y = _as_tensors(y)
         kept = tree.outline(y)
-        return tree.leaves(_as_tensors(carry)), tree.leaves(y)
+        return tree.matched("loop_func", _as_tensors(carry), shape), tree.leaves(y)
 
     def both() -> tuple[Any, Any]:
         last, all_steps = loop(step, tree.leaves(init), tree.leaves(xs), steps)
