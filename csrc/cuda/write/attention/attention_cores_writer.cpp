@@ -26,13 +26,14 @@ class AttentionCoresWriter : AttentionText {
       : AttentionText(in, leader(in.graph, sums), kTileSide),
         sums_(sums.begin(), sums.end()),
         tiles_(attention_tiles(g_, f_.storage, sums)),
+        operands_(g_.dtype(node(0))),
         finds_(at_.log_sum < 0),
         ahead_(held() <= kFetched) {
-    const ProductUnit unit = unit_for(dtype_, tf32_allowed());
-    scores_by_ = unit_name(unit, dtype_);
+    const ProductUnit unit = unit_for(operands_, tf32_allowed());
+    scores_by_ = unit_name(unit, operands_);
     // Weights keep a float's exponent: they may be as small as no float16 is.
-    sums_by_ = dtype_ == DType::Float16 ? "gc_tf32" : scores_by_;
-    stored_as_ = unit_name(ProductUnit::Fma, dtype_);
+    sums_by_ = operands_ == DType::Float16 ? "gc_tf32" : scores_by_;
+    stored_as_ = unit_name(ProductUnit::Fma, operands_);
   }
 
   Written run() {
@@ -76,7 +77,8 @@ class AttentionCoresWriter : AttentionText {
   int64_t parts(size_t k) const { return (width(k) + 7) / 8; }
 
   const char* blocks() const {
-    return held() <= (dtype_ == DType::Float32 ? kSharedFloats : kShared) ? "gc_two_blocks" : "1";
+    return held() <= (operands_ == DType::Float32 ? kSharedFloats : kShared) ? "gc_two_blocks"
+                                                                             : "1";
   }
   /// Registers of a thread for its sums and for all that it fetches.
   int64_t held() const {
@@ -324,8 +326,9 @@ class AttentionCoresWriter : AttentionText {
 
   const std::vector<NodeId> sums_;
   const AttentionTiles tiles_;
-  const bool finds_;  ///< the normalisers
-  const bool ahead_;  ///< loads go out together, before what comes to them is needed
+  const DType operands_;  ///< the queries': that of normalisers is another one
+  const bool finds_;      ///< the normalisers
+  const bool ahead_;      ///< loads go out together, before what comes to them is needed
   std::string scores_by_, sums_by_, stored_as_, packs_;
   std::vector<std::string> strides_;                               ///< by tile
   std::map<NodeId, std::pair<std::string, std::string>> columns_;  ///< names and strides
