@@ -149,6 +149,25 @@ def integers(value: Any, owner: str, name: str) -> list[int]:
     return [integer(v, owner, name) for v in value]
 
 
+#: More bytes have no addresses in a process.
+_MOST_ELEMENTS = 1 << 48
+
+
+def addressable(dims: Sequence[int], owner: str) -> list[int]:
+    """dims, the shape of a tensor to be made. Raises MemoryError for more elements than can be
+    addressed."""
+    if math.prod(dims) > _MOST_ELEMENTS:
+        raise MemoryError(
+            f"{owner}: a tensor of shape {list(dims)} has more elements than can be addressed{where()}"
+        )
+    return list(dims)
+
+
+def shape(value: Any, owner: str, name: str = "shape") -> list[int]:
+    """The shape of a tensor to be made, as `integers` and `addressable` have it."""
+    return addressable(integers(value, owner, name), owner)
+
+
 def number(
     value: Any,
     owner: str,

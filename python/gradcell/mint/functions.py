@@ -76,10 +76,10 @@ def typed(x: Any, dtype: Any) -> Any:
     return x if dtype is None else _ops.cast(x, to_dtype(dtype))
 
 
-def sizes(size: Any) -> tuple[int, ...]:
+def sizes(size: Any, owner: str) -> tuple[int, ...]:
     """Integers given one by one, or as one tuple or list."""
     given = size[0] if len(size) == 1 and isinstance(size[0], (tuple, list)) else size
-    return tuple(arguments.integers(given, "mint", "size"))
+    return tuple(arguments.shape(given, owner, "size"))
 
 
 def frac(input: Any) -> Tensor:
@@ -383,17 +383,17 @@ def item(input: Any) -> Any:
 
 def zeros(*size: Any, dtype: Any = None) -> Tensor:
     """Zeros, float32 by default."""
-    return ops.zeros(sizes(size), dtype)
+    return ops.zeros(sizes(size, "zeros"), dtype)
 
 
 def ones(*size: Any, dtype: Any = None) -> Tensor:
     """Ones, float32 by default."""
-    return ops.ones(sizes(size), dtype)
+    return ops.ones(sizes(size, "ones"), dtype)
 
 
 def empty(*size: Any, dtype: Any = None, device: Any = None, pin_memory: bool = False) -> Tensor:
     """Zeros, float32 by default."""
-    return ops.zeros(sizes(size), dtype)
+    return ops.zeros(sizes(size, "empty"), dtype)
 
 
 def empty_like(
@@ -415,12 +415,12 @@ def linspace(start: Any, end: Any, steps: Any, *, dtype: Any = None) -> Tensor:
 
 def rand(*size: Any, generator: Any = None, dtype: Any = None, device: Any = None) -> Tensor:
     """Uniform random numbers in [0, 1), float32 by default."""
-    return ops.rand(*sizes(size), dtype=dtype)
+    return ops.rand(*sizes(size, "rand"), dtype=dtype)
 
 
 def randn(*size: Any, generator: Any = None, dtype: Any = None, device: Any = None) -> Tensor:
     """Standard normal numbers, float32 by default."""
-    return ops.randn(*sizes(size), dtype=dtype)
+    return ops.randn(*sizes(size, "randn"), dtype=dtype)
 
 
 def rand_like(input: Any, *, dtype: Any = None, device: Any = None) -> Tensor:

@@ -99,7 +99,9 @@ def shape_of(shape: Any) -> list[int]:
 
 def full(shape: Any, fill_value: Any, dtype: Any = None) -> Tensor:
     """A tensor of one number or of an array that broadcasts; the dtype is fill_value's by default."""
-    return typed(_ops.broadcast_to(array(fill_value), shape_of(shape)), dtype)  # type: ignore[no-any-return]
+    return typed(
+        _ops.broadcast_to(array(fill_value), arguments.addressable(shape_of(shape), "full")), dtype
+    )  # type: ignore[no-any-return]
 
 
 def like(x: Any, value: Any, dtype: Any, shape: Any) -> Tensor:

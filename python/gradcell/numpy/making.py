@@ -46,6 +46,7 @@ def linspace(
     """num numbers evenly spaced from start to stop, which is left out without endpoint; for tensors
     along axis. retstep: (numbers, the step)."""
     count = arguments.integer(num, "linspace", "num")
+    arguments.addressable([count], "linspace")
     a, b = floating(start), floating(stop)
     parts = builtins.max(count - 1 if endpoint else count, 1)
     weight = Tensor(np.arange(count) / parts, _core.promote(a.dtype, b.dtype))
@@ -134,11 +135,16 @@ def randint(minval: Any, maxval: Any = None, shape: Any = None, dtype: Any = _co
 
 def window(length: Any, kind: str) -> Tensor:
     """NumPy's window of that name, float32."""
-    return Tensor(getattr(np, kind)(int(_number(length))).astype(np.float32))
+    count = int(_number(length))
+    arguments.addressable([count], kind)
+    return Tensor(getattr(np, kind)(count).astype(np.float32))
 
 
 def tri_indices(rows: Any, columns: Any, k: int, upper: bool) -> tuple[Tensor, Tensor]:
     """(rows, columns) of the elements on and below (above, if upper) the k-th diagonal, int32."""
+    arguments.addressable(
+        [rows, rows if columns is None else columns], "triu_indices" if upper else "tril_indices"
+    )
     found = (np.triu_indices if upper else np.tril_indices)(rows, k, columns)
     return Tensor(found[0].astype(np.int32)), Tensor(found[1].astype(np.int32))
 

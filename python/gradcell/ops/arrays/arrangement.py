@@ -180,6 +180,7 @@ def numel(input: Any) -> int:
 def _triangle(name: str, row: int, col: int, offset: int, dtype: Any, below: bool) -> Tensor:
     rows, columns = arguments.integer(row, name, "row"), arguments.integer(col, name, "col")
     away = arguments.integer(offset, name, "offset")
+    arguments.addressable([2, max(rows, 0), max(columns, 0)], name)
     places = _core.places_in_triangle(rows, columns, away, below)
     return _ops.cast(places, to_dtype(dtype))
 

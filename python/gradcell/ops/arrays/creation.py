@@ -56,7 +56,7 @@ def full(size: Any, fill_value: Any, *, dtype: Any = None) -> Tensor:
 
 def filled(size: Any, fill_value: Any, dtype: Any = None) -> Tensor:
     """As full; by default int64, float32 or bool after the number's type."""
-    dims = arguments.integers(size, "full", "size")
+    dims = arguments.shape(size, "full", "size")
     if isinstance(fill_value, Tensor):
         value = fill_value if dtype is None else _ops.cast(fill_value, to_dtype(dtype))
         return _ops.broadcast_to(_ops.reshape(value, []), dims)
@@ -107,6 +107,7 @@ def eye(n: Any, m: Any = None, dtype: Any = None) -> Tensor:
     dims = [rows, rows if m is None else arguments.integer(m, "eye", "m")]
     if min(dims) < 0:
         bad_value(f"eye: a shape cannot be negative, got {dims}")
+    arguments.addressable(dims, "eye")
     if min(dims) == 0:
         return _ops.full(dims, 0, arguments.dtype_or(dtype, _core.default_dtype()))
     ones = _ops.full([min(dims)], 1, arguments.dtype_or(dtype, _core.default_dtype()))
@@ -130,6 +131,7 @@ def arange(start: Any = 0, end: Any = None, step: Any = 1, *, dtype: Any = None)
     count = math.ceil((last - first) / by)
     if count < 0:
         bad_value(f"arange: with a step of {by}, {first} does not lead to {last}")
+    arguments.addressable([count], "arange")
     wanted = arguments.dtype_or(dtype, _number_dtype(first, last, by))
     if all(isinstance(v, (int, np.integer)) for v in (first, last, by)):
         numbers = _ops.iota([count], _core.int64, 0)
@@ -158,6 +160,7 @@ def linspace(start: Any, end: Any, steps: Any) -> Tensor:
     count = arguments.integer(steps, "linspace", "steps")
     if count < 0:
         bad_value(f"linspace: steps must not be negative, got {count}")
+    arguments.addressable([count], "linspace")
     if not isinstance(start, Tensor) and not isinstance(end, Tensor):
         if count < 2:
             return _ops.full([count], start, _core.default_dtype())

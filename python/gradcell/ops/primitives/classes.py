@@ -457,13 +457,13 @@ define("SigmoidCrossEntropyWithLogits", _sigmoid_cross_entropy)
 @one_plan
 def _uniform_real(shape: Any, *, seed: int, seed2: int) -> Tensor:
     """Uniform random numbers in [0, 1), float32."""
-    return functions._draw(arguments.integers(shape, "UniformReal", "shape"), seed, seed2)
+    return functions._draw(arguments.shape(shape, "UniformReal"), seed, seed2)
 
 
 @one_plan
 def _standard_normal(shape: Any, *, seed: int, seed2: int) -> Tensor:
     """Standard normal numbers, float32."""
-    return functions._draw_normal(arguments.integers(shape, "StandardNormal", "shape"), seed, seed2)
+    return functions._draw_normal(arguments.shape(shape, "StandardNormal"), seed, seed2)
 
 
 @one_plan

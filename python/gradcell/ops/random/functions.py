@@ -91,8 +91,8 @@ def _draw_normal(shape: list[int], seed: Any = None, seed2: Any = 0) -> Tensor:
 
 def _size(size: tuple[Any, ...], op: str) -> list[int]:
     if len(size) == 1 and isinstance(size[0], (tuple, list)):
-        return arguments.integers(size[0], op, "size")
-    return [arguments.integer(n, op, "size") for n in size] if size else [1]
+        return arguments.shape(size[0], op, "size")
+    return arguments.shape(list(size) if size else [1], op, "size")
 
 
 def _spread(shape: list[int], *bounds: Any) -> list[int]:
@@ -117,7 +117,7 @@ def uniform(
 
     dtype: float32, or int32 for integers. Differentiable with respect to the bounds.
     """
-    dims = _spread(arguments.integers(shape, "uniform", "shape"), minval, maxval)
+    dims = _spread(arguments.shape(shape, "uniform"), minval, maxval)
     wanted = to_dtype(dtype)
     u = _draw(dims, seed)
     spread = _ops.add(_ops.mul(u, _ops.sub(maxval, minval)), minval)
@@ -127,7 +127,7 @@ def uniform(
 @one_plan
 def standard_normal(shape: Any, seed: Any = None) -> Tensor:
     """Random numbers of the standard normal distribution, float32."""
-    return _draw_normal(arguments.integers(shape, "StandardNormal", "shape"), seed)
+    return _draw_normal(arguments.shape(shape, "StandardNormal"), seed)
 
 
 @one_plan
@@ -136,7 +136,7 @@ def normal(shape: Any, mean: Any, stddev: Any, seed: Any = None) -> Tensor:
 
     Differentiable with respect to both.
     """
-    dims = _spread(arguments.integers(shape, "normal", "shape"), mean, stddev)
+    dims = _spread(arguments.shape(shape, "normal"), mean, stddev)
     return _ops.add(_ops.mul(_draw_normal(dims, seed), stddev), mean)
 
 
@@ -180,7 +180,7 @@ def randint(low: Any, high: Any, size: Any, seed: Any = None, *, dtype: Any = No
     )
     if first >= end:
         bad_value(f"randint: low must be less than high, got {first} and {end}")
-    u = _draw(arguments.integers(size, "randint", "size"), seed)
+    u = _draw(arguments.shape(size, "randint", "size"), seed)
     # 24 random bits; for wide ranges twice as many, so that every integer can appear.
     wide = _ops.cast(u, _core.float64)
     if end - first > 1 << 16:
