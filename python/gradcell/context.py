@@ -42,6 +42,7 @@ _values: dict[str, Any] = {
     "device_id": 0,
     "max_threads": None,
     "locate_overflow": False,
+    "locate_constants": False,
 }
 _ASCEND = "there is no Ascend engine"
 _HERE = ""  #: what the option asks for is so anyway
@@ -207,7 +208,9 @@ def set_context(**kwargs: Any) -> None:
     mode: GRAPH_MODE (0) traces a function once for each signature and then runs it without Python;
     PYNATIVE_MODE (1, the default) traces at every call. device_target: 'CPU' or 'GPU'. device_id:
     which GPU. max_threads: threads of the CPU engine, None for one a core. locate_overflow: name the
-    first op that overflowed when a loss-scaled step does. gpu_config: {'matmul_allow_tf32': True}
+    first op that overflowed when a loss-scaled step does. locate_constants: warn of every place where
+    numbers are taken from tensors that are being differentiated, but to print or to decide; without it
+    only of those where they are seen to be computed with. gpu_config: {'matmul_allow_tf32': True}
     lets a GPU multiply float32 matrices in TF32, with 10 bits of mantissa. MindSpore's other options
     are kept; an option that asks for something gradcell does not do warns once.
 
@@ -241,8 +244,8 @@ def set_context(**kwargs: Any) -> None:
             _core.set_max_threads(value or 0)
         elif name == "device_id" and (not isinstance(value, int) or value < 0):
             _fail(ValueError, f"device_id must be a non-negative integer, got {value!r}")
-        elif name == "locate_overflow" and not isinstance(value, bool):
-            _fail(TypeError, f"locate_overflow must be a bool, got {value!r}")
+        elif name in ("locate_overflow", "locate_constants") and not isinstance(value, bool):
+            _fail(TypeError, f"{name} must be a bool, got {value!r}")
     if after != before:
         _choose_device(*after)
     _values.update(kwargs)

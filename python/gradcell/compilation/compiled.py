@@ -354,21 +354,25 @@ class CompiledCache:
 
 def _without_iterators(name: str, fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """fn's result, without iterators."""
-    out = fn(*args, **kwargs)
-    _refuse_iterators(name, out)
-    return out
+    return _read_out(name, fn(*args, **kwargs))
 
 
-def _refuse_iterators(name: str, out: Any) -> None:
-    """Raises TypeError where there are some: they would go on when nothing is recorded any more, and later
-    calls would get the same ones, used up."""
-    if isinstance(out, Iterator):
+def _read_out(name: str, out: Any) -> Any:
+    """A result with a tuple in the place of a zip, and a list in that of a map, as MindSpore has them.
+    Raises TypeError for other iterators: they would go on when nothing is recorded any more, and later calls
+    would get the same ones, used up."""
+    if isinstance(out, (zip, map)):
+        out = tuple(out) if isinstance(out, zip) else list(out)
+    elif isinstance(out, Iterator):
         bad_type(
             f"{name} returns a {type(out).__name__}, which can be read only once, and after the function has "
             "been compiled; return a list or a tuple of what it gives"
         )
-    for part in tree.parts(out) or ():
-        _refuse_iterators(name, part)
+    found = tree.parts(out)
+    if found is None:
+        return out
+    now = [_read_out(name, part) for part in found]
+    return out if all(map(operator.is_, found, now)) else tree.rebuilt(out, now)
 
 
 def _is_flat(args: tuple[Any, ...]) -> bool:
@@ -478,7 +482,8 @@ def jit(function: Any = None, key: Callable[[], Any] | None = None, **options: A
     one warning.
 
     Containers of tensors (tuples, lists, dicts, dataclasses, subclasses of them) keep their type and
-    attributes. A result may not be an iterator, which could be read only once: that is a TypeError.
+    attributes. Of results, a zip becomes a tuple and a map a list; other iterators, which could be read
+    only once, are a TypeError.
 
     function: a function of tensors and other arguments; left out in @jit(key=...). key: a function without
     arguments that returns something hashable about what the function reads. It is called before each call,

@@ -16,6 +16,7 @@ from gradcell.ops._index import IN_PLACE_LATER, METHODS_LATER
 from gradcell.ops.arrays import shaping
 from gradcell.ops.method import attach, imported_later, in_place, later, method
 from gradcell.ops.method_forms import listed, reshape
+from gradcell.tensors.taken import notice
 
 # Methods that are not an op's function ------------------------------------------------------------
 
@@ -439,6 +440,7 @@ def data_ptr(self: Tensor) -> int:
 @method()
 def get_bytes(self: Tensor) -> bytes:
     """The elements as bytes."""
+    notice(self, "get_bytes()")
     return self.asnumpy().tobytes()
 
 

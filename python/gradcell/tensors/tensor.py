@@ -25,7 +25,7 @@ from gradcell.base.convert import (
 from gradcell.base.errors import bad_type, bad_value, fail
 from gradcell.base.location import where
 from gradcell.base.symbol import Symbol
-from gradcell.tensors import indexing, numpy_protocol, printing as _printing
+from gradcell.tensors import indexing, numpy_protocol, printing as _printing, taken
 
 _core.set_converter(to_array, dtype_of_numbers)
 
@@ -60,6 +60,7 @@ def asnumpy(self: Tensor) -> np.ndarray:
     bfloat16 has no NumPy dtype: its elements come as a float32 copy. Inside a function that is
     being differentiated this asks for the value, which is computed there and then.
     """
+    taken.notice(self, "asnumpy()")
     array = self._shared_numpy()
     return values_of(array, self.dtype)
 
@@ -77,15 +78,25 @@ def item(self: Tensor) -> Any:
             f"The tensor should have only one element, but got {self.size}, more than one element is "
             "ambiguous."
         )
+    taken.notice(self, "item()")
+    return _only(self)
+
+
+def _only(self: Tensor) -> Any:
     return _elements(self).reshape(()).item()
 
 
-def _number(self: Tensor) -> Any:
+def _number(self: Tensor, how: str) -> Any:
     if self.size != 1:
         bad_value(
             f"Only one element tensors can be converted to Python scalars, got shape {list(self.shape)}"
         )
-    return item(self)
+    taken.notice(self, how)
+    return _only(self)
+
+
+def _bool(self: Tensor) -> bool:
+    return bool(_only(self) if self.size == 1 else item(self))
 
 
 def _index(self: Tensor) -> int:
@@ -94,7 +105,7 @@ def _index(self: Tensor) -> int:
             f"only an integer tensor of one element can be an index, got {self.dtype} of shape "
             f"{list(self.shape)}"
         )
-    return int(item(self))
+    return int(_only(self))
 
 
 def _array(self: Tensor, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
@@ -364,8 +375,8 @@ def _format(self: Tensor, spec: str) -> str:
     if not spec:
         return str(self)
     if self.ndim == 0:
-        return format(item(self), spec)
-    array = asnumpy(self)
+        return format(_only(self), spec)
+    array = _elements(self)
     return np.array2string(array, separator=" ", formatter={"all": lambda v: format(v, spec)})
 
 
@@ -399,6 +410,7 @@ def _caster(name: str) -> Callable[[Tensor], Tensor]:
 
 def tolist(self: Tensor) -> Any:
     """The elements as Python numbers in nested lists; a number for a tensor of no dimensions."""
+    taken.notice(self, "tolist()")
     return _elements(self).tolist()
 
 
@@ -427,10 +439,10 @@ _attach(
         "numpy": asnumpy,
         "item": item,
         "tolist": tolist,
-        "__complex__": lambda self: complex(_number(self)),
-        "__float__": lambda self: float(_number(self)),
-        "__int__": lambda self: int(_number(self)),
-        "__bool__": lambda self: bool(item(self)),
+        "__complex__": lambda self: complex(_number(self, "complex(x)")),
+        "__float__": lambda self: float(_number(self, "float(x)")),
+        "__int__": lambda self: int(_number(self, "int(x)")),
+        "__bool__": _bool,
         "__index__": _index,
         "__array__": _array,
         "__array_ufunc__": numpy_protocol.array_ufunc,
