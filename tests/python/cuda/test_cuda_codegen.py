@@ -1,7 +1,8 @@
 """The CUDA planner's text and plans, with no GPU: golden text, NVRTC, and the kernels run as C++.
 
 Every case below is recorded, its kernels compiled by a C++ compiler in one batch and run by one
-thread and by a few, and its outputs compared with the CPU engine's.
+thread and by a few, and its outputs compared with the CPU engine's. Both are compared with an interpreter in
+NumPy, which shares no rewriting and no function with them.
 """
 
 from __future__ import annotations
@@ -13,10 +14,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cuda_cases import CASES, compare
+from cuda_cases import CASES, compare, compare_with_interpreter
 from cuda_emulation import WHERE_NONE_SPILLS, Batch, Kernels, Nvrtc, that_spill
 from cuda_network_cases import ODD_SHAPES, adam, filled
 from cuda_op_cases import BIASES, Case, softmax, tensor, total
+from graph_interpreter import numbers_of
 
 import gradcell as ms
 from gradcell import Tensor, _core, cuda
@@ -45,7 +47,10 @@ def test_the_text_as_cpp_agrees_with_the_cpu_engine(name: str, batch: Batch) -> 
     want = tree.leaves(fn(*arguments))
     number = list(CASES).index(name)
     # A plan has what the function assigns to parameters too.
-    compare(name, batch.run(number)[: len(want)], want)
+    got = batch.run(number)[: len(want)]
+    compare(name, got, want)
+    compare_with_interpreter(name, got)
+    compare_with_interpreter(name, [numbers_of(t) for t in want])
     compare(name, batch.run(number, aligned=False, grid=3)[: len(want)], want)
     compare(name, batch.run(number, threads=None, grid=3)[: len(want)], want)
 
