@@ -17,7 +17,12 @@ import numpy as np
 from gradcell.base import arguments
 from gradcell.base.errors import bad_type, bad_value, fail
 from gradcell.dataset.config import order_seed
-from gradcell.dataset.rows import Row, as_tensor, column_names, place
+from gradcell.dataset.rows import Row, column_names, given, place
+
+
+def _kept(column: Any) -> np.ndarray:
+    """What stands for a column where its shape and dtype are asked for."""
+    return np.empty(0, object) if isinstance(column, dict) else column
 
 
 class Dataset:
@@ -85,14 +90,16 @@ class Dataset:
         return self.get_col_names()
 
     def output_types(self) -> list[np.dtype[Any]]:
-        """The columns' dtypes, by the first row."""
-        return [column.dtype for column in self._first()]
+        """The columns' dtypes, by the first row; of a dict that of objects."""
+        return [_kept(column).dtype for column in self._first()]
 
     def output_shapes(self, estimate: bool = False) -> list[list[int | None]]:
-        """The columns' shapes, by the first row; estimate: by all rows, None where they differ."""
-        shapes = [[list(c.shape) for c in row] for row in (self._rows(0) if estimate else [])]
+        """The columns' shapes, by the first row; estimate: by all rows, None where they differ; of a
+        dict [0]."""
+        rows = self._rows(0) if estimate else []
+        shapes = [[list(_kept(c).shape) for c in row] for row in rows]
         if not estimate:
-            return [list(column.shape) for column in self._first()]
+            return [list(_kept(column).shape) for column in self._first()]
         return [
             [n[0] if len(set(n)) == 1 else None for n in zip(*column, strict=True)]
             for column in zip(*shapes, strict=True)
@@ -399,7 +406,7 @@ class Passes:
         epoch = self.owner._epoch
         self.owner._epoch += 1
         for row in self.source._rows(epoch):
-            values: list[Any] = list(row) if self.arrays else [as_tensor(a) for a in row]
+            values = [given(value, self.arrays) for value in row]
             yield values if self.names is None else dict(zip(self.names, values, strict=True))
 
     def get_dataset_size(self) -> int:

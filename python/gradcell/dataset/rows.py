@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 
 from gradcell._core import Tensor
+from gradcell.base import tree
 from gradcell.base.errors import bad_type, bad_value
 from gradcell.base.location import where
 
-Row = tuple[np.ndarray, ...]
+#: The values of a row: arrays, and dicts of what the program has put into them.
+Row = tuple[Any, ...]
 
 
 def column_names(owner: str, names: Any, count: int | None = None) -> list[str]:
@@ -52,9 +54,56 @@ def as_array(value: Any) -> np.ndarray:
     return array
 
 
+def as_value(value: Any) -> Any:
+    """A value of a row as it goes from step to step: an array, or a dict as it is."""
+    return value if isinstance(value, dict) else as_array(value)
+
+
+def given(value: Any, arrays: bool) -> Any:
+    """A value as the iterators give it: a Tensor, or an array; what a dict holds is made the same."""
+
+    def leaf(part: Any) -> Any:
+        if part is None:
+            return None
+        return as_array(part) if arrays else as_tensor(as_array(part))
+
+    if isinstance(value, dict):
+        return tree.map_all(leaf, value)
+    return value if arrays else as_tensor(value)
+
+
+def stacked(owner: str, name: str, values: Any) -> Any:
+    """The values of a column in a batch as one: arrays of one shape as an array, dicts of the same keys as
+    a dict of arrays; a dict, which is the batch's already, as it is."""
+    if isinstance(values, dict):
+        return values
+    if isinstance(values[0], dict):
+        keys = list(values[0])
+        for value in values:
+            if not isinstance(value, dict) or set(value) != set(keys):
+                other = list(value) if isinstance(value, dict) else type(value).__name__
+                bad_value(
+                    f"{owner}: the rows of column {name!r} have different keys: {keys} and {other}"
+                )
+        return {k: _array_of(owner, f"{name}[{k!r}]", [v[k] for v in values]) for k in keys}
+    shapes = {v.shape for v in values}
+    if len(shapes) > 1:
+        bad_value(f"{owner}: the rows of column {name!r} have different shapes: {sorted(shapes)}")
+    return np.stack(values)
+
+
+def _array_of(owner: str, name: str, values: list[Any]) -> np.ndarray:
+    try:
+        return as_array([as_array(v) for v in values])
+    except TypeError as error:
+        raise TypeError(
+            f"{owner}: {name} of the rows is not made an array: {error}; 'per_batch_map' can make one"
+        ) from None
+
+
 def as_tensor(array: np.ndarray) -> Tensor | np.ndarray:
-    """A value as the iterators give it: a Tensor, but for strings and bytes. Unsigned integers of
-    more than 8 bits (labels are uint32) become signed ones of twice the width, which ops take."""
+    """An array as a Tensor, but for strings and bytes. Unsigned integers of more than 8 bits (labels
+    are uint32) become signed ones of twice the width, which ops take."""
     if array.dtype.kind in "US":
         return array
     if array.dtype.kind == "u" and 1 < array.dtype.itemsize < 8:

@@ -16,7 +16,7 @@ from gradcell.base.errors import bad_type, bad_value
 from gradcell.base.location import where
 from gradcell.dataset.config import get_seed
 from gradcell.dataset.datasets import Dataset
-from gradcell.dataset.rows import Row, as_array, column_names
+from gradcell.dataset.rows import Row, as_array, as_value, column_names, stacked
 from gradcell.dataset.samplers import DistributedSampler, Sampler, sampler_of
 from gradcell.dataset.workers import in_order
 
@@ -126,11 +126,11 @@ class NumpySlicesDataset(IndexedDataset):
         owner = "NumpySlicesDataset"
         if isinstance(data, dict):
             column_names = list(data) if column_names is None else column_names
-            columns = [as_array(v) for v in data.values()]
+            columns = [_column(v) for v in data.values()]
         elif isinstance(data, tuple):
-            columns = [as_array(v) for v in data]
+            columns = [_column(v) for v in data]
         else:
-            columns = [as_array(data)]
+            columns = [_column(data)]
         if not columns or any(c.ndim == 0 for c in columns):
             bad_value(f"{owner}: every column needs at least one axis")
         lengths = [len(c) for c in columns]
@@ -142,11 +142,21 @@ class NumpySlicesDataset(IndexedDataset):
         self.columns, self._count = columns, lengths[0]
         self.names = _numbered(owner, column_names, len(columns))
 
-    def _order(self, epoch: int) -> tuple[Sequence[np.ndarray], np.ndarray]:
-        return self.columns, self._indices(epoch)
+    def _order(self, epoch: int) -> tuple[Sequence[np.ndarray], np.ndarray] | None:
+        dicts = any(c.dtype == object for c in self.columns)
+        return None if dicts else (self.columns, self._indices(epoch))
 
     def _row(self, i: int) -> Row:
-        return tuple(c[i, ...] for c in self.columns)
+        return tuple(c[i] if c.dtype == object else c[i, ...] for c in self.columns)
+
+
+def _column(values: Any) -> np.ndarray:
+    """An array, or one of the dicts in a list."""
+    if not isinstance(values, (list, tuple)) or not all(isinstance(v, dict) for v in values):
+        return as_array(values)
+    column = np.empty(len(values), object)
+    column[:] = values
+    return column
 
 
 def _numbered(owner: str, names: Any, count: int) -> list[str]:
@@ -229,14 +239,14 @@ class GeneratorDataset(IndexedDataset):
         row = value if isinstance(value, (tuple, list)) else (value,)
         if len(row) != len(self.names):
             bad_value(f"GeneratorDataset: a row of {len(row)} values for the columns {self.names}")
-        arrays = tuple(as_array(v) for v in row)
+        arrays = tuple(as_value(v) for v in row)
         if self.types is None:
             return arrays
         return tuple(self._typed(k, v, a) for k, (v, a) in enumerate(zip(row, arrays, strict=True)))
 
     def _typed(self, k: int, value: Any, array: np.ndarray) -> np.ndarray:
         assert self.types is not None
-        if array.dtype == self.types[k]:
+        if isinstance(array, dict) or array.dtype == self.types[k]:
             return array
         if hasattr(value, "dtype"):
             bad_type(
@@ -265,7 +275,8 @@ class GeneratorDataset(IndexedDataset):
         if self.collate_fn is not None:
             return self._as_row(self.collate_fn([self.source[i] for i in chosen]))
         rows = [self._row(i) for i in chosen]
-        return tuple(np.stack(column) for column in zip(*rows, strict=True))
+        columns = zip(self.names, zip(*rows, strict=True), strict=True)
+        return tuple(stacked("GeneratorDataset", name, values) for name, values in columns)
 
     def get_dataset_size(self) -> int:
         """How many rows an epoch has; a source without __len__ is read through once."""

@@ -16,7 +16,7 @@ import numpy as np
 from gradcell.base import arguments
 from gradcell.base.errors import bad_type, bad_value
 from gradcell.dataset.datasets import Dataset
-from gradcell.dataset.rows import Row, as_array, called, column_names, place
+from gradcell.dataset.rows import Row, as_value, called, column_names, place, stacked
 from gradcell.dataset.workers import in_order
 
 _Order = tuple[Sequence[np.ndarray], np.ndarray]
@@ -102,7 +102,7 @@ class MapDataset(Dataset, step="map"):
                 raise
         if len(values) != self.made:
             bad_value(f"map: the operations gave {len(values)} values for {self.made} columns")
-        arrays = [as_array(v) for v in values]
+        arrays = [as_value(v) for v in values]
         if self.in_place:
             new = list(row)
             for i, a in zip(self.places, arrays, strict=True):
@@ -295,7 +295,7 @@ class _Padding:
         self.columns = {place(owner, names, name): pair for name, pair in info.items()}
 
     def __call__(self, k: int, values: list[np.ndarray], longest: int | None) -> list[np.ndarray]:
-        if k not in self.columns:
+        if k not in self.columns or isinstance(values[0], dict):
             return values
         shape, value = self.columns[k]
         wanted = list(shape) if shape is not None else [None] * values[0].ndim
@@ -321,17 +321,10 @@ class _Padding:
         return made
 
 
-def _stacked(names: list[str], k: int, values: list[np.ndarray]) -> np.ndarray:
-    shapes = {v.shape for v in values}
-    if len(shapes) > 1:
-        bad_value(f"batch: the rows of column {names[k]!r} have different shapes: {sorted(shapes)}")
-    return np.stack(values)
-
-
 def _batch(names: list[str], columns: list[list[np.ndarray]], pad: _Padding | None) -> Row:
     if pad is not None:
         columns = [pad(k, values, None) for k, values in enumerate(columns)]
-    return tuple(_stacked(names, k, values) for k, values in enumerate(columns))
+    return tuple(stacked("batch", names[k], values) for k, values in enumerate(columns))
 
 
 class BatchDataset(Dataset, step="batch"):
@@ -434,14 +427,14 @@ class PerBatchMapDataset(Dataset, step="per_batch_map"):
     def _rows(self, epoch: int) -> Iterator[Row]:
         names = self.batches.get_col_names()
         for number, part in enumerate(self.batches._parts(epoch)):
-            columns = [[row[k] for row in part] for k in range(len(names))]
+            columns: list[Any] = [[row[k] for row in part] for k in range(len(names))]
             info = BatchInfo(epoch, number)
             out = called("batch", self.function, [*(columns[i] for i in self.places), info])
             if len(out) != self.made:
                 bad_value(
                     f"batch: 'per_batch_map' gave {len(out)} columns where {self.made} are expected"
                 )
-            new = [[as_array(v) for v in values] for values in out]
+            new = [v if isinstance(v, dict) else [as_value(row) for row in v] for v in out]
             if self.in_place:
                 for i, values in zip(self.places, new, strict=True):
                     columns[i] = values
@@ -516,7 +509,11 @@ class BucketBatchByLengthDataset(Dataset, step="bucket_batch_by_length"):
             longest = self.bounds[b] - 1
         columns = [[row[k] for row in part] for k in range(len(names))]
         return tuple(
-            _stacked(names, k, self.pad(k, v, longest if k in self.places else None))
+            stacked(
+                "bucket_batch_by_length",
+                names[k],
+                self.pad(k, v, longest if k in self.places else None),
+            )
             for k, v in enumerate(columns)
         )
 

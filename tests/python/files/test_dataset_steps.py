@@ -357,3 +357,99 @@ def test_a_cache_says_that_it_does_nothing():
     with pytest.warns(UserWarning, match="does not cache"):
         cache = ds.DatasetCache(1)
     assert cache.get_stat()["num_mem_cached"] == 0
+
+
+# Dicts as values: what MindSpore 2.10 gives for the same programs. ------------------------------------
+
+
+def dict_rows(source=None):
+    def rows():
+        for i in range(4):
+            yield {"a": np.array(i), "b": [i, 2.5], "n": (i, None)}, np.array(i)
+
+    return ds.GeneratorDataset(source or rows, ["x", "y"], shuffle=False)
+
+
+def plain(value):
+    """Tensors and arrays as numbers, containers as they are."""
+    if isinstance(value, dict):
+        return {k: plain(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return type(value)(map(plain, value))
+    assert value is None or isinstance(value, (ms.Tensor, np.ndarray))
+    return value if value is None else np.asarray(value).tolist()
+
+
+FIRST = {"a": 0, "b": [0, 2.5], "n": (0, None)}
+
+
+@pytest.mark.parametrize("arrays", [False, True])
+@pytest.mark.parametrize(
+    ("step", "expected"),
+    [
+        (lambda d: d, {"x": FIRST, "y": 0}),
+        (lambda d: d.map(lambda v: {"c": v["a"] + 1}, ["x"]), {"x": {"c": 1}, "y": 0}),
+        (lambda d: d.map(lambda v: v["a"], ["x"]), {"x": 0, "y": 0}),
+        (lambda d: d.map(lambda v: {"v": v}, ["y"]), {"x": FIRST, "y": {"v": 0}}),
+        (
+            lambda d: d.map(lambda v: (v["a"], {"r": v["b"]}), ["x"], output_columns=["o", "p"]),
+            {"o": 0, "p": {"r": [0, 2.5]}, "y": 0},
+        ),
+        (lambda d: d.project(["x"]), {"x": FIRST}),
+        (lambda d: d.rename(["x"], ["z"]), {"z": FIRST, "y": 0}),
+        (lambda d: d.take(1), {"x": FIRST, "y": 0}),
+        (lambda d: d.skip(1), {"x": {"a": 1, "b": [1, 2.5], "n": (1, None)}, "y": 1}),
+        (lambda d: d.repeat(2), {"x": FIRST, "y": 0}),
+        (lambda d: d.filter(lambda x, y: x["a"] > 2), {"x": {"a": 3, "b": [3, 2.5], "n": (3, None)}, "y": 3}),
+        (lambda d: d.concat(dict_rows()), {"x": FIRST, "y": 0}),
+        (
+            lambda d: d.zip(dict_rows().rename(["x", "y"], ["p", "q"])),
+            {"x": FIRST, "y": 0, "p": FIRST, "q": 0},
+        ),
+        (
+            lambda d: d.map(lambda v: {"a": v["a"], "b": v["b"]}, ["x"]).batch(3),
+            {"x": {"a": [0, 1, 2], "b": [[0, 2.5], [1, 2.5], [2, 2.5]]}, "y": [0, 1, 2]},
+        ),
+        (
+            lambda d: d.batch(2, per_batch_map=lambda x, y, info: ({"k": np.stack([v["a"] for v in x])}, y)),
+            {"x": {"k": [0, 1]}, "y": [0, 1]},
+        ),
+        (
+            lambda d: d.batch(2, per_batch_map=lambda x, y, info: ([v["a"] for v in x], y)),
+            {"x": [0, 1], "y": [0, 1]},
+        ),
+    ],
+)  # fmt: skip
+def test_dicts_go_through_pipelines(step, expected, arrays):
+    row = next(iter(step(dict_rows()).create_dict_iterator(num_epochs=1, output_numpy=arrays)))
+    assert plain(row) == expected
+
+
+def test_dicts_of_slices_and_shuffled_dicts():
+    rows = [{"k": i, "s": "text"} for i in range(5)]
+    data = ds.NumpySlicesDataset({"a": rows, "b": np.arange(5)}, shuffle=False)
+    assert [plain(r) for r in data.create_tuple_iterator(num_epochs=1, output_numpy=True)] == [
+        [{"k": i, "s": "text"}, i] for i in range(5)
+    ]
+    (batch,) = data.project(["a"]).batch(5).create_tuple_iterator(num_epochs=1)
+    assert (
+        batch[0]["k"].asnumpy().tolist() == [0, 1, 2, 3, 4] and list(batch[0]["s"]) == ["text"] * 5
+    )
+    shuffled = dict_rows().shuffle(4).create_tuple_iterator(num_epochs=1)
+    assert sorted(row[0]["a"].item() for row in shuffled) == [0, 1, 2, 3]
+    assert dict_rows().output_shapes() == [[0], []]
+    assert dict_rows().output_types() == [np.dtype(object), np.dtype("int64")]
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (lambda i: {"a": np.zeros(i + 1)}, r"batch: x\['a'\] of the rows is not made an array"),
+        (lambda i: {"a": {"b": i}}, r"batch: x\['a'\] of the rows is not made an array"),
+        (lambda i: {"ab"[i % 2]: i}, r"batch: the rows of column 'x' have different keys"),
+    ],
+)
+def test_dicts_that_make_no_batch(value, message):
+    data = dict_rows(lambda: ((value(i), i) for i in range(4))).batch(2)
+    with pytest.raises((TypeError, ValueError), match=message):
+        next(iter(data.create_tuple_iterator(num_epochs=1)))
