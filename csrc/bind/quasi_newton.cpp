@@ -4,6 +4,8 @@
 #include <pybind11/numpy.h>
 
 #include <algorithm>
+#include <limits>
+#include <utility>
 
 #include "bind/bind.h"
 
@@ -37,18 +39,26 @@ const char* word(S state) {
       return "small decrease";
     case S::NoLowerPoint:
       return "no lower point";
+    case S::Stalled:
+      return "stalled";
     case S::NotFinite:
       return "not finite";
   }
   return "";
 }
 
-/// A tensor's only element.
-double number_in(const py::handle& tensor) {
+/// A tensor's only element, and the relative size of the last digit that its dtype has.
+std::pair<double, double> number_in(const py::handle& tensor) {
   const Array a = only_tensor(tensor, "L-BFGS")->value();
-  if (a.dtype == DType::Float64) return *static_cast<const double*>(a.data());
-  if (a.dtype == DType::Float32) return *static_cast<const float*>(a.data());
-  return py::float_(py::reinterpret_borrow<py::object>(tensor));
+  switch (a.dtype) {
+    case DType::Float64:
+      return {*static_cast<const double*>(a.data()), std::numeric_limits<double>::epsilon()};
+    case DType::Float32:
+      return {*static_cast<const float*>(a.data()), std::numeric_limits<float>::epsilon()};
+    default:
+      return {py::float_(py::reinterpret_borrow<py::object>(tensor)),
+              a.dtype == DType::BFloat16 ? 0x1p-7 : 0x1p-10};
+  }
 }
 
 /// Minimises what `evaluate(vector, *args)` gives, (value, gradient) as tensors, without Python in
@@ -76,9 +86,9 @@ const char* run(M& l, const py::object& evaluate, const py::tuple& args, int64_t
     require(gradient.count() == static_cast<int64_t>(l.point().size()) &&
                 item_size(gradient.dtype) == sizeof(T),
             ErrorKind::Value, "The gradient has another size or dtype than the point");
-    const double value = number_in(pair[0]);
+    const auto [value, rounding] = number_in(pair[0]);
     const State state =
-        l.advance(value, {static_cast<const T*>(gradient.data()), l.point().size()});
+        l.advance(value, {static_cast<const T*>(gradient.data()), l.point().size()}, rounding);
     if (state != State::Search && state != State::Stepped) return word(state);
     if (l.steps() >= last_step) return "steps";
     if (evaluations != 0 && l.evaluations() >= last) return "evaluations";
@@ -94,7 +104,8 @@ py::class_<M> bind_minimiser(py::module_& m, const char* name, const char* text)
           [](M& l, double value, const Vector<T>& gradient) {
             require(gradient.size() == static_cast<py::ssize_t>(l.point().size()), ErrorKind::Value,
                     "The gradient has another size than the point");
-            return word(l.advance(value, elements(gradient)));
+            return word(
+                l.advance(value, elements(gradient), std::numeric_limits<double>::epsilon()));
           },
           py::arg("value"), py::arg("gradient"),
           "Takes value and gradient at `wanted`; says what that was: search, stepped, or why it "
@@ -119,13 +130,14 @@ py::class_<M> bind_minimiser(py::module_& m, const char* name, const char* text)
           "What is known of the curvature, as numbers.")
       .def(
           "load",
-          [](M& l, const Vector<T>& point, const Vector<T>& curvature, int64_t steps) {
+          [](M& l, const Vector<T>& point, const Vector<T>& curvature, int64_t steps,
+             double length) {
             require(point.size() == static_cast<py::ssize_t>(l.point().size()) &&
-                        l.load(elements(point), elements(curvature), steps),
+                        l.load(elements(point), elements(curvature), steps, length),
                     ErrorKind::Value, "The saved state is of another method, or of other sizes");
           },
-          py::arg("point"), py::arg("curvature"), py::arg("steps"),
-          "Goes on from a point and what `saved` gave there.")
+          py::arg("point"), py::arg("curvature"), py::arg("steps"), py::arg("length"),
+          "Goes on from a point and what `saved` and `length` gave there.")
       .def_property_readonly(
           "wanted", [](const M& l) { return copied(l.wanted()); },
           "Where value and gradient are wanted.")
@@ -133,6 +145,13 @@ py::class_<M> bind_minimiser(py::module_& m, const char* name, const char* text)
           "point", [](const M& l) { return copied(l.point()); }, "The best point so far.")
       .def_property_readonly(
           "value", [](const M& l) { return l.value(); }, "The function there.")
+      .def_property_readonly(
+          "gradient", [](const M& l) { return copied(l.gradient()); }, "Its gradient there.")
+      .def_property_readonly(
+          "length", [](const M& l) { return l.length(); }, "How long the last step was.")
+      .def_property_readonly(
+          "skipped", [](const M& l) { return l.skipped(); },
+          "How many steps taught nothing of the curvature.")
       .def_property_readonly(
           "steps", [](const M& l) { return l.steps(); }, "How often the point has moved.")
       .def_property_readonly(

@@ -39,6 +39,22 @@ GRADCELL_INLINE Line<A> combined_lines(Line<A> a, const Line<A>& b) {
   return a;
 }
 
+/// The same numbers in lanes of To.
+template <class To, class V>
+To lanes_as(const V& v) {
+#if defined(__AVX512F__)  // (GCC 12 makes such a vector in halves; unmasked forms make it warn)
+  using From = std::remove_cvref_t<decltype(v[0])>;
+  using Number = std::remove_cvref_t<decltype(To{}[0])>;
+  if constexpr (std::is_same_v<From, float> && std::is_same_v<Number, double>)
+    return (To)_mm512_maskz_cvtps_pd(0xff, (__m256)v);
+  if constexpr (std::is_same_v<From, int32_t> && std::is_same_v<Number, int64_t>)
+    return (To)_mm512_maskz_cvtepi32_epi64(0xff, (__m256i)v);
+  if constexpr (std::is_same_v<From, double> && std::is_same_v<Number, float>)
+    return (To)_mm512_maskz_cvtpd_ps(0xff, (__m512d)v);
+#endif
+  return __builtin_convertvector(v, To);
+}
+
 /// Half of a vector's lanes: the lower or the upper ones.
 template <bool upper, class V, size_t... k>
 GRADCELL_INLINE auto half_of(const V& v, std::index_sequence<k...>) {

@@ -8,23 +8,24 @@
 namespace gradcell::cpu::GRADCELL_ISA {
 namespace {
 
-template <class T>
+/// Products of T, each one and their sums in A.
+template <class A, class T>
 void dots_of(const T* a, ptrdiff_t stride, size_t rows, const T* x, ptrdiff_t x_stride, size_t n,
-             T* y) {
-  constexpr size_t kCount = Line<T>::kCount, kParts = 4;
+             A* y) {
+  constexpr size_t kCount = Line<A>::kCount, kStep = kCount / kRegisters, kParts = 4;
+  typedef T Lanes __attribute__((vector_size(kStep * sizeof(T))));
+  const auto read = [](const T* p) { return lanes_as<typename Line<A>::Part>(load_as<Lanes>(p)); };
   for (size_t r = 0; r < rows; ++r, a += stride, x += x_stride) {
-    Line<T> sum[kParts] = {};
-    using Part = typename Line<T>::Part;
-    const auto add = [&](Line<T>& to, size_t j) {
-      for (size_t k = 0; k < kRegisters; ++k, j += kLanes<T>)
-        to.part[k] += load_as<Part>(a + j) * load_as<Part>(x + j);
+    Line<A> sum[kParts] = {};
+    const auto add = [&](Line<A>& to, size_t j) {
+      for (size_t k = 0; k < kRegisters; ++k, j += kStep) to.part[k] += read(a + j) * read(x + j);
     };
     size_t j = 0;
     for (; j + kParts * kCount <= n; j += kParts * kCount)
       for (size_t k = 0; k < kParts; ++k) add(sum[k], j + k * kCount);
     for (; j + kCount <= n; j += kCount) add(sum[0], j);
-    T rest = 0;
-    for (; j < n; ++j) rest += a[j] * x[j];
+    A rest = 0;
+    for (; j < n; ++j) rest += static_cast<A>(a[j]) * x[j];
     y[r] = across<Combine::Sum>((sum[0] + sum[1]) + (sum[2] + sum[3])) + rest;
   }
 }
@@ -116,6 +117,11 @@ void dots(DType type, const void* a, ptrdiff_t stride, size_t rows, const void* 
             static_cast<float*>(y));
 }
 
+void wide_dots(const float* a, ptrdiff_t stride, size_t rows, const float* x, ptrdiff_t x_stride,
+               size_t n, double* y) {
+  dots_of(a, stride, rows, x, x_stride, n, y);
+}
+
 void add_rows(DType type, const void* a, ptrdiff_t stride, size_t rows, const void* x, size_t n,
               void* y) {
   if (type == DType::Float64)
@@ -129,6 +135,6 @@ void add_rows(DType type, const void* a, ptrdiff_t stride, size_t rows, const vo
 }  // namespace
 
 extern const VectorKernels kVectorKernels;
-const VectorKernels kVectorKernels = {dots, add_rows};
+const VectorKernels kVectorKernels = {dots, wide_dots, add_rows};
 
 }  // namespace gradcell::cpu::GRADCELL_ISA

@@ -42,22 +42,6 @@ struct NumberOf {
   }
 };
 
-/// The same numbers in lanes of To.
-template <class To, class V>
-To lanes_as(const V& v) {
-#if defined(__AVX512F__)  // (GCC 12 makes such a vector in halves; unmasked forms make it warn)
-  using From = std::remove_cvref_t<decltype(v[0])>;
-  using Number = std::remove_cvref_t<decltype(To{}[0])>;
-  if constexpr (std::is_same_v<From, float> && std::is_same_v<Number, double>)
-    return (To)_mm512_maskz_cvtps_pd(0xff, (__m256)v);
-  if constexpr (std::is_same_v<From, int32_t> && std::is_same_v<Number, int64_t>)
-    return (To)_mm512_maskz_cvtepi32_epi64(0xff, (__m256i)v);
-  if constexpr (std::is_same_v<From, double> && std::is_same_v<Number, float>)
-    return (To)_mm512_maskz_cvtpd_ps(0xff, (__m512d)v);
-#endif
-  return __builtin_convertvector(v, To);
-}
-
 /// How elements of T come to be 64 bytes of A.
 template <class A, class T>
 struct Wide {

@@ -12,6 +12,9 @@ struct VectorKernels {
   /// y[r] = sum over j < n of a[r * stride + j] * x[r * x_stride + j].
   void (*dots)(DType type, const void* a, ptrdiff_t stride, size_t rows, const void* x,
                ptrdiff_t x_stride, size_t n, void* y);
+  /// The same of floats in double, where no product of two floats overflows or is too small.
+  void (*wide_dots)(const float* a, ptrdiff_t stride, size_t rows, const float* x,
+                    ptrdiff_t x_stride, size_t n, double* y);
   /// y[j] += sum over r of x[r] * a[r * stride + j], j < n.
   void (*add_rows)(DType type, const void* a, ptrdiff_t stride, size_t rows, const void* x,
                    size_t n, void* y);

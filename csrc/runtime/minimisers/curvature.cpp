@@ -28,15 +28,25 @@ constexpr size_t kColumns = 256;
 /// Bytes of pairs below which waking another thread would take as long as to read them.
 constexpr size_t kManyBytes = 1'000'000;
 
-/// The products of rows of a matrix [.., n] with x, in lanes of T over blocks, and of the blocks in
-/// double.
+/// sums[r] = sum over j < n of a[r * stride + j] * x[r * x_stride + j], in double.
+void sum_products(const float* a, size_t stride, size_t rows, const float* x, size_t x_stride,
+                  size_t n, double* sums) {
+  cpu::vector_kernels().wide_dots(a, static_cast<ptrdiff_t>(stride), rows, x,
+                                  static_cast<ptrdiff_t>(x_stride), n, sums);
+}
+void sum_products(const double* a, size_t stride, size_t rows, const double* x, size_t x_stride,
+                  size_t n, double* sums) {
+  cpu::vector_kernels().dots(DType::Float64, a, static_cast<ptrdiff_t>(stride), rows, x,
+                             static_cast<ptrdiff_t>(x_stride), n, sums);
+}
+
+/// The products of rows of a matrix [.., n] with x, block by block.
 template <class T>
 void times(const T* rows, size_t count, size_t n, const T* x, double* products) {
-  T parts[kNear];
+  double parts[kNear];
   std::fill_n(products, count, 0.0);
   for (size_t at = 0; at < n; at += kBlock) {
-    cpu::vector_kernels().dots(kType<T>, rows + at, static_cast<ptrdiff_t>(n), count, x + at, 0,
-                               std::min(kBlock, n - at), parts);
+    sum_products(rows + at, n, count, x + at, 0, std::min(kBlock, n - at), parts);
     for (size_t r = 0; r < count; ++r) products[r] += parts[r];
   }
 }
@@ -44,7 +54,7 @@ void times(const T* rows, size_t count, size_t n, const T* x, double* products) 
 /// The sum of x[k] y[k] in lanes.
 double dot(const std::vector<double>& x, const double* y) {
   double sum = 0;
-  cpu::vector_kernels().dots(DType::Float64, x.data(), 0, 1, y, 0, x.size(), &sum);
+  sum_products(x.data(), 0, 1, y, 0, x.size(), &sum);
   return sum;
 }
 
@@ -67,10 +77,9 @@ void over_rows(size_t n, F body) {
 template <class T>
 double dot(const T* a, const T* b, size_t n) {
   constexpr size_t kBlocks = 16;
-  T parts[kBlocks];
-  double total = 0;
+  double parts[kBlocks], total = 0;
   const auto add_up = [&](size_t begin, size_t blocks, size_t size) {
-    cpu::vector_kernels().dots(kType<T>, a + begin, kBlock, blocks, b + begin, kBlock, size, parts);
+    sum_products(a + begin, kBlock, blocks, b + begin, kBlock, size, parts);
     for (size_t k = 0; k < blocks; ++k) total += parts[k];
   };
   const size_t whole = n / kBlock;
@@ -175,20 +184,23 @@ void LatestPairs<T>::direct(std::span<const T> gradient, std::span<T> direction)
   }
   multiply(gradient.data());
   weigh();
+  // Weights have no unit; the scale has those of step and gradient, too many for a float's
+  // exponent.
   const size_t held = static_cast<size_t>(held_);
   std::vector<T> of_steps(held), of_changes(held);
   for (size_t k = 0; k < held; ++k) {
     of_steps[k] = static_cast<T>(-step_weight_[k]);
-    of_changes[k] = static_cast<T>(scale_ * change_weight_[k]);
+    of_changes[k] = static_cast<T>(change_weight_[k]);
   }
   const int tasks = static_cast<int>((n_ + kColumns - 1) / kColumns);
   parallel_if(2 * held * n_ * sizeof(T) >= kManyBytes, tasks, [&](int task, int) {
     const size_t at = static_cast<size_t>(task) * kColumns, size = std::min(kColumns, n_ - at);
     T* const d = &direction[at];
-    for (size_t i = 0; i < size; ++i) d[i] = -static_cast<T>(scale_) * gradient[at + i];
     const auto& kernels = cpu::vector_kernels();
     const auto stride = static_cast<ptrdiff_t>(n_);
+    for (size_t i = 0; i < size; ++i) d[i] = -gradient[at + i];
     kernels.add_rows(kType<T>, &changes_[at], stride, held, of_changes.data(), size, d);
+    for (size_t i = 0; i < size; ++i) d[i] = static_cast<T>(scale_ * d[i]);
     kernels.add_rows(kType<T>, &steps_[at], stride, held, of_steps.data(), size, d);
   });
 }
@@ -225,8 +237,7 @@ InverseHessian::InverseHessian(size_t n, BroydenUpdate update)
 
 void InverseHessian::multiply(std::span<const double> x, std::span<double> y) const {
   over_rows(n_, [&](size_t first, size_t end) {
-    cpu::vector_kernels().dots(DType::Float64, &matrix_[first * n_], static_cast<ptrdiff_t>(n_),
-                               end - first, x.data(), 0, n_, &y[first]);
+    sum_products(&matrix_[first * n_], n_, end - first, x.data(), 0, n_, &y[first]);
   });
 }
 

@@ -7,7 +7,7 @@
 
 namespace gradcell {
 
-/// The sum of products, in lanes of T over blocks, and of the blocks in double.
+/// The sum of products, in double.
 template <class T>
 double dot(const T* a, const T* b, size_t n);
 

@@ -21,6 +21,7 @@ from gradcell.base.errors import bad_value
 from gradcell.deepxde.names import random
 from gradcell.deepxde.optimizers import Optimizer
 from gradcell.ops.control.loops import loop
+from gradcell.solvers.iterative import dot
 from gradcell.solvers.quasi_newton import FlatLoss
 
 _ITERATIONS = 32
@@ -88,8 +89,8 @@ class NNCG(Optimizer):
         """The largest eigenvalues of H, falling, and their vectors as rows, from `rank` products."""
         size = len(self._direction)
         basis = np.linalg.qr(random().standard_normal((size, self.rank)))[0].T
-        shift = float(np.finfo(self._numbers).eps)
         rows = self._products(self._tensor(basis), *args).asnumpy().astype(np.float64)
+        shift = float(np.finfo(self._numbers).eps * np.linalg.norm(rows)) or 1.0
         rows += shift * basis
         core = rows @ basis.T
         values, turn = np.linalg.eigh((core + core.T) / 2)
@@ -137,7 +138,7 @@ class NNCG(Optimizer):
         with self._derivatives(args) as (loss, slope, product):
             rest = slope - product(x) - self.mu * x
         ahead = _preconditioned(rest, vectors, shares)
-        return loss, slope, x, rest, ahead, ops.sum(rest * ahead)
+        return loss, slope, x, rest, ahead, dot(rest, ahead)
 
     def _record_iterations(
         self,
@@ -159,11 +160,12 @@ class NNCG(Optimizer):
                 x, rest, along, size, made = state
                 goes_on = ops.logical_and(ops.norm(rest) > self.tolerance, made < most)
                 moved = product(along) + self.mu * along
-                by = size / ops.sum(along * moved)
+                by = ops.cast(size / dot(along, moved), x.dtype)
                 left = rest - by * moved
                 ahead = _preconditioned(left, vectors, shares)
-                now = ops.sum(left * ahead)
-                after = [x + by * along, left, ahead + now / size * along, now, made + 1]
+                now = dot(left, ahead)
+                turned = ahead + ops.cast(now / size, x.dtype) * along
+                after = [x + by * along, left, turned, now, made + 1]
                 return [
                     ops.where(goes_on, new, old) for new, old in zip(after, state, strict=True)
                 ], []

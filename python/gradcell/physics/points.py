@@ -100,8 +100,9 @@ def by_size(candidates: Any, size: Any, n: int, random: Random = None, floor: fl
         )
     if not np.isfinite(sizes).all() or not floor >= 0:
         bad_value(f"by_size: sizes must be finite, and floor not negative, got {floor}")
-    mean = sizes.mean()
-    share = (sizes / mean if mean > 0 else np.zeros_like(sizes)) + max(floor, 1e-12)
+    largest = sizes.max()
+    relative = sizes / largest if largest > 0 else sizes
+    share = (relative / relative.mean() if largest > 0 else relative) + max(floor, 1e-12)
     picked = np.random.default_rng(random).choice(
         len(points), n, replace=False, p=share / share.sum()
     )

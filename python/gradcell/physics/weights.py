@@ -10,6 +10,7 @@ from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base.errors import bad_value
 from gradcell.compilation.compiled import jit
+from gradcell.solvers.dense import wide
 from gradcell.solvers.jacobian import Blocks
 
 __all__ = ["weights_by_ntk", "weights_by_variance"]
@@ -33,7 +34,8 @@ def weights_by_ntk(residuals: Any, parameters: Any, *points: Any) -> list[float]
     def traces(points: Any) -> Tensor:
         rows = blocks.jacobian(points, apart)
         return _ops.concat(
-            [_ops.reshape(_ops.reduce_sum(_ops.square(r), [0, 1], False), [1]) for r in rows], 0
+            [_ops.reshape(_ops.reduce_sum(_ops.square(wide(r)), [0, 1], False), [1]) for r in rows],
+            0,
         )
 
     found = jit(traces)(given).asnumpy().astype(np.float64)
@@ -58,7 +60,7 @@ def weights_by_variance(residuals: Any, parameters: Any, *points: Any) -> list[f
             found = []
             for loss in losses:
                 parts = _core.adjoint([loss], [_ops.full([], 1, blocks.dtype)], weights)
-                g = _ops.concat([_ops.reshape(p, [p.size]) for p in parts], 0)
+                g = wide(_ops.concat([_ops.reshape(p, [p.size]) for p in parts], 0))
                 mean = _ops.div(_ops.reduce_sum(g, [0], False), float(g.size))
                 square = _ops.reduce_sum(_ops.square(_ops.sub(g, mean)), [0], False)
                 found.append(_ops.reshape(_ops.sqrt(_ops.div(square, float(g.size))), [1]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -17,10 +18,26 @@ def wide(x: Tensor) -> Tensor:
     return _ops.cast(x, _core.float64)
 
 
+def relative_rounding(dtype: Any) -> float:
+    """The relative size of a dtype's last digit."""
+    return float(np.finfo(np.dtype(dtype.name.lower())).eps)
+
+
+def damping_of(asked: Tensor, raised: Tensor, largest: Tensor, dtype: Any) -> Tensor:
+    """The damping that is asked for, at first a thousandth of the matrix's largest element, at least a few
+    roundings of it; raised by a factor. Of a matrix of zeros any is as good."""
+    begun = _ops.where(_ops.greater(asked, 0.0), asked, _ops.mul(largest, 1e-3))
+    least = _ops.mul(largest, 16 * relative_rounding(dtype))
+    found = _ops.mul(_ops.maximum(begun, least), raised)
+    return _ops.where(_ops.greater(found, 0.0), found, 1.0)
+
+
 class DenseSystem:
     """Damped least squares with one Jacobian, by Cholesky's factor in the smaller of its two spaces."""
 
-    def __init__(self, residual: Tensor, parts: Sequence[Tensor], damping: Tensor) -> None:
+    def __init__(
+        self, residual: Tensor, parts: Sequence[Tensor], damping: Tensor, raised: Tensor
+    ) -> None:
         self.residual = residual
         self.jacobian = parts[0] if len(parts) == 1 else _ops.concat(parts, 0)
         count, size = self.jacobian.shape
@@ -31,9 +48,7 @@ class DenseSystem:
         elements = _ops.reshape(matrix, [self.n * self.n])
         diagonal = _ops.slice(elements, [0], [self.n], [self.n + 1])
         largest = _ops.reduce_max(diagonal, [0], False)
-        epsilon = float(np.finfo(np.dtype(self.dtype.name.lower())).eps)
-        begun = _ops.where(_ops.greater(damping, 0.0), damping, _ops.mul(largest, 1e-3))
-        self.damping = _ops.maximum(begun, _ops.maximum(_ops.mul(largest, 16 * epsilon), 1e-300))
+        self.damping = damping_of(damping, raised, largest, self.dtype)
         damped = _ops.reshape(self.damping, [1, 1])
         self.factor = _ops.damped_cholesky_factor(matrix, damped, False)
 

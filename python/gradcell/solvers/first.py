@@ -19,7 +19,8 @@ _ops = _core.ops
 class AdamFirst:
     """So many steps of Adam, each one plan. rate: the learning rate of the first one, from which a cosine
     leads to a hundredth of it, or one for each step. A step whose loss or gradient is not finite
-    changes nothing."""
+    changes nothing. Gradients are taken relative to the largest component of the first one, so that
+    Adam's eps, which is added to their size, has no unit."""
 
     def __init__(
         self,
@@ -42,23 +43,35 @@ class AdamFirst:
             return
         optimizer = nn.Adam(parameters, learning_rate=rates)
         gradients = value_and_grad(loss, None, parameters)
+        unit = Parameter(Tensor(0.0, parameters[0].dtype), requires_grad=False)
 
         def step(*points: Any) -> Tensor:
             before = [_ops.add(p, 0.0) for p in parameters]
             value, found = gradients(*points)
-            square = [_ops.reduce_sum(_ops.square(g), list(range(g.ndim)), False) for g in found]
-            finite = _ops.isfinite(sum(square, _ops.cast(value, square[0].dtype)))
-            optimizer(found)
+            value = _ops.reshape(_ops.cast(value, _core.float64), [])
+            largest = _largest(found)
+            finite = _ops.logical_and(_ops.isfinite(largest), _ops.isfinite(value))
+            first = _ops.logical_and(_ops.equal(unit, 0.0), finite)
+            one = _ops.where(first, largest, unit)
+            unit.set_data(one)
+            one = _ops.where(_ops.greater(one, 0.0), one, 1.0)
+            optimizer([_ops.div(g, one) for g in found])
             for p, old in zip(parameters, before, strict=True):
                 p.set_data(_ops.where(finite, p, old))
             nan = _ops.full([], math.nan, _core.float64)
-            return _ops.where(finite, _ops.reshape(_ops.cast(value, _core.float64), []), nan)
+            return _ops.where(finite, value, nan)
 
         self._step = jit(step)
 
     def step(self, *points: Any) -> float:
         """The loss before the step, nan where it has been none."""
         return float(self._step(*points))
+
+
+def _largest(gradients: Sequence[Tensor]) -> Tensor:
+    """The largest size of all elements, NaN if there is one."""
+    flat = [_ops.reshape(_ops.abs(g), [g.size]) for g in gradients]
+    return _ops.reduce_max(flat[0] if len(flat) == 1 else _ops.concat(flat, 0), [0], False)
 
 
 def _schedule(steps: int, rate: float | Sequence[float]) -> list[float]:

@@ -14,7 +14,7 @@ from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base.errors import bad_value
 from gradcell.compilation.compiled import jit
-from gradcell.solvers.dense import DenseSystem, wide
+from gradcell.solvers.dense import DenseSystem, relative_rounding, wide
 from gradcell.solvers.first import AdamFirst
 from gradcell.solvers.iterative import IterativeSystem, linearised
 from gradcell.solvers.jacobian import Blocks
@@ -27,7 +27,7 @@ _ops = _core.ops
 #: The multiples of a direction that are tried.
 STEPS = (1.0, 0.5, 0.2, 0.05, 0.01, 1e-3)
 
-#: After how many steps in a row that lower nothing, each with ten times the damping, it is a minimum.
+#: After how many steps in a row that lower nothing, each with ten times the damping, it has ended.
 MOST_FAILURES = 8
 
 #: Why a step or a run was the last one, or that it was not.
@@ -40,6 +40,8 @@ _REASONS = {
     "small loss": "the loss is at most loss_tolerance",
     "small decrease": "steps lowered the loss by less than value_tolerance of it",
     "minimum": "no step lowers the loss at any damping: it is at a minimum, or the digits are used up",
+    "stalled": "no step lowers the loss at any damping, although the linearised residuals foretell it: "
+    "roundings inside the residuals hide what is left, or the Jacobian is not theirs",
     "steps": "the limit max_steps was reached",
     "seconds": "max_seconds have passed",
     "stopped": "the callback returned True",
@@ -75,7 +77,7 @@ class GaussNewtonState:
     @property
     def finished(self) -> bool:
         """Whether more steps at the same points would change nothing or are impossible."""
-        return self.reason in ("not finite", "singular", "minimum", "small loss", "small decrease")
+        return self.reason in _ENDS
 
 
 class GaussNewton:
@@ -152,9 +154,10 @@ class GaussNewton:
         each its points, or a tuple of its arguments."""
         given = self.blocks.given(points)
         apart = None if self.method == "cg" else tuple(self.blocks.rows_apart(given))
+        raised = 1.0
         for _ in range(40):
             try:
-                return self._taken(*self._numbers(apart, given))
+                return self._taken(*self._numbers(apart, raised, given))
             except ValueError as error:
                 if not any(text in str(error) for text in _NO_SOLUTION):
                     raise
@@ -163,22 +166,25 @@ class GaussNewton:
                 return self._state(
                     loss, loss, 0.0, self.damping or 0.0, np.nan, np.nan, "not finite"
                 )
-            self.damping = 10 * (self.damping or 1e-12)
+            raised *= 10
         return self._state(loss, loss, 0.0, self.damping or 0.0, np.nan, np.nan, "singular")
 
-    def _numbers(self, apart: tuple[bool, ...] | None, given: list[tuple[Any, ...]]) -> list[float]:
+    def _numbers(
+        self, apart: tuple[bool, ...] | None, raised: float, given: list[tuple[Any, ...]]
+    ) -> list[float]:
         if apart not in self._plans:
 
             def recorded(damping: Tensor, points: list[tuple[Any, ...]]) -> Tensor:
                 return self._recorded(apart, damping, points)
 
             self._plans[apart] = jit(recorded)
-        damping = Tensor(np.float64(self.damping or 0.0), _core.float64)
+        damping = Tensor(np.array([self.damping or 0.0, raised]), _core.float64)
         found = self._plans[apart](damping, given)
         return [float(x) for x in found.asnumpy()]
 
     def _recorded(self, apart: Any, damping: Tensor, points: Any) -> Tensor:
-        """The step as nodes: what it did, [loss, before, foretold loss, step, damping, gradient]."""
+        """The step as nodes: what it did, [loss, before, foretold loss, step, damping, gradient, hidden].
+        damping: the one that is asked for, and what it is raised by."""
         blocks = self.blocks
         start = blocks.elements()
         residual = blocks.vector(points)
@@ -198,13 +204,26 @@ class GaussNewton:
         nothing = _ops.full([blocks.size], 0, blocks.dtype)
         self._direction.set_data(_ops.where(best.lower, direction, nothing))
         gradient = _ops.mul(wide(_ops.reduce_max(_ops.abs(slope), [0], False)), 2.0)
-        numbers = [best.loss, before, best.foretold, best.step, damping, gradient]
+        promised = _ops.sub(before, _square_sum(_ops.add(residual, moved)))
+        hidden = wide(self._hidden(start, direction, before, promised))
+        numbers = [best.loss, before, best.foretold, best.step, damping, gradient, hidden]
         return _ops.concat([_ops.reshape(wide(n), [1]) for n in numbers], 0)
+
+    def _hidden(self, start: Tensor, direction: Tensor, before: Tensor, promised: Tensor) -> Tensor:
+        """Whether the loss has no digits for the decrease that is foretold, or the parameters for the
+        step."""
+        rounding = relative_rounding(self.blocks.dtype)
+        reach, size = (_ops.reduce_max(_ops.abs(x), [0], False) for x in (direction, start))
+        return _ops.logical_or(
+            _ops.less_equal(promised, _ops.mul(before, 16 * rounding)),
+            _ops.less_equal(reach, _ops.mul(size, rounding)),
+        )
 
     def _of_matrix(
         self, residual: Tensor, apart: Sequence[bool], damping: Tensor, points: Any
     ) -> tuple[Tensor, Tensor | None, Tensor, Tensor, Tensor]:
-        system = DenseSystem(residual, self.blocks.jacobian(points, apart), damping)
+        asked, raised = _both(damping)
+        system = DenseSystem(residual, self.blocks.jacobian(points, apart), asked, raised)
         return self._along(system, points)
 
     def _of_products(
@@ -212,8 +231,8 @@ class GaussNewton:
     ) -> tuple[Tensor, Tensor | None, Tensor, Tensor, Tensor]:
         with linearised(self.blocks, points) as linear:
             assert self._sketch is not None
-            sketch = _ops.add(self._sketch, 0.0)
-            system = IterativeSystem(linear, residual, damping, sketch, self.iterations)
+            sketch, (asked, raised) = _ops.add(self._sketch, 0.0), _both(damping)
+            system = IterativeSystem(linear, residual, asked, raised, sketch, self.iterations)
             return self._along(system, points)
 
     def _along(
@@ -240,15 +259,18 @@ class GaussNewton:
     # The damping ----------------------------------------------------------------------------------
 
     def _taken(
-        self, loss: float, before: float, foretold: float, step: float, used: float, gradient: float
-    ) -> GaussNewtonState:
+        self, loss: float, before: float, foretold: float, step: float, used: float, gradient: float,
+        hidden: float,
+    ) -> GaussNewtonState:  # fmt: skip
         """What the numbers say, and the damping of the next step."""
         if not np.isfinite(before):
             return self._state(before, before, 0.0, used, np.nan, gradient, "not finite")
         self.damping = used * _growth(step)
         if step == 0.0:
             self._failures += 1
-            reason = "minimum" if self._failures >= MOST_FAILURES else "no lower point"
+            reason = "minimum" if hidden else "stalled"
+            if self._failures < MOST_FAILURES:
+                reason = "no lower point"
             return self._state(loss, before, step, used, np.nan, gradient, reason)
         self._failures = 0
         self.steps += 1
@@ -395,6 +417,7 @@ class _Best:
 #: What the factorisations say of matrices that have none, or that are not finite.
 _NO_SOLUTION = ("not positive definite", "did not converge", "ingular")
 _HOPELESS = ("not finite", "singular")
+_ENDS = (*_HOPELESS, "minimum", "stalled", "small loss", "small decrease")
 
 
 def _growth(step: float) -> float:
@@ -414,6 +437,11 @@ def _sketch(rank: int, blocks: Blocks) -> Parameter:
     """Orthonormal rows in random directions, [rank, P], the same for every solver of that size."""
     random = np.random.default_rng(0).standard_normal((blocks.size, rank))
     return Parameter(Tensor(np.linalg.qr(random)[0].T.copy(), blocks.dtype))
+
+
+def _both(damping: Tensor) -> list[Tensor]:
+    """The damping that is asked for, and what it is raised by."""
+    return [_ops.reshape(_ops.slice(damping, [k], [1], [1]), []) for k in (0, 1)]
 
 
 def _number(x: float) -> Tensor:

@@ -14,6 +14,7 @@ from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.ops.control.loops import loop
 from gradcell.ops.matrices import factorisations
+from gradcell.solvers.dense import damping_of, relative_rounding, wide
 from gradcell.solvers.jacobian import Blocks
 
 _ops = _core.ops
@@ -51,8 +52,9 @@ class IterativeSystem:
     """(J'J + d I) x = J' b by conjugate gradients. sketch: orthonormal rows, [rank, P]."""
 
     def __init__(
-        self, linear: Linear, residual: Tensor, damping: Tensor, sketch: Tensor, iterations: int
-    ) -> None:
+        self, linear: Linear, residual: Tensor, damping: Tensor, raised: Tensor, sketch: Tensor,
+        iterations: int,
+    ) -> None:  # fmt: skip
         self.linear, self.residual, self.iterations = linear, residual, iterations
         self.dtype = residual.dtype
         self.slope = linear.back(residual)
@@ -60,10 +62,7 @@ class IterativeSystem:
         rank = sketch.shape[0]
         largest = _ops.reshape(_ops.slice(values, [0], [1], [1]), [])
         smallest = _ops.reshape(_ops.slice(values, [rank - 1], [1], [1]), [])
-        epsilon = float(np.finfo(np.dtype(self.dtype.name.lower())).eps)
-        begun = _ops.where(_ops.greater(damping, 0.0), damping, _ops.mul(largest, 1e-3))
-        least = _ops.maximum(_ops.mul(largest, 16 * epsilon), 1e-300)
-        self.damping = _ops.maximum(begun, least)
+        self.damping = damping_of(damping, raised, largest, self.dtype)
         self._narrow = _ops.cast(self.damping, self.dtype)
         kept = _ops.div(_ops.add(smallest, self.damping), _ops.add(values, self.damping))
         self._shares = _ops.cast(_ops.sub(kept, 1.0), self.dtype)
@@ -76,11 +75,11 @@ class IterativeSystem:
         """(The largest eigenvalues of J'J, falling, in float64; their vectors as rows [rank, P])."""
         rank, size = sketch.shape
         _, (rows,) = loop(lambda s, x: (s, [self._product(x[0])]), [], [sketch], rank)
-        wide, basis = _ops.cast(rows, _core.float64), _ops.cast(sketch, _core.float64)
-        norm = _ops.sqrt(_ops.reduce_sum(_ops.square(wide), [0, 1], False))
-        epsilon = float(np.finfo(np.dtype(self.dtype.name.lower())).eps)
-        shift = _ops.maximum(_ops.mul(norm, epsilon * float(np.sqrt(size))), 1e-300)
-        shifted = _ops.add(wide, _ops.mul(basis, shift))
+        products, basis = wide(rows), wide(sketch)
+        norm = _ops.sqrt(_ops.reduce_sum(_ops.square(products), [0, 1], False))
+        shift = _ops.mul(norm, relative_rounding(self.dtype) * float(np.sqrt(size)))
+        shift = _ops.where(_ops.greater(shift, 0.0), shift, 1.0)
+        shifted = _ops.add(products, _ops.mul(basis, shift))
         core = _ops.matmul(shifted, basis, False, True)
         core = _ops.mul(_ops.add(core, _ops.transpose(core, [1, 0])), 0.5)
         factor = _ops.cholesky_factor(core, False)
@@ -105,20 +104,25 @@ class IterativeSystem:
     def least_squares(self, right: Tensor) -> Tensor:
         """(J' J + d I)^-1 J' right, after `iterations` steps."""
         rest = self.linear.back(right)
+        # Relative to its largest element: with units, squares and products soon leave float32.
+        unit = _ops.reduce_max(_ops.abs(rest), [0], False)
+        unit = _ops.where(_ops.greater(unit, 0.0), unit, 1.0)
+        rest = _ops.div(rest, unit)
         ahead = self._preconditioned(rest)
 
         def step(state: list[Tensor], _: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
             x, rest, along, size = state
             moved = _ops.add(self._product(along), _ops.mul(along, self._narrow))
-            by = _share(size, _dot(along, moved))
+            by = share(size, dot(along, moved), self.dtype)
             x = _ops.add(x, _ops.mul(along, by))
             rest = _ops.sub(rest, _ops.mul(moved, by))
             turned = self._preconditioned(rest)
-            now = _dot(rest, turned)
-            return [x, rest, _ops.add(turned, _ops.mul(along, _share(now, size))), now], []
+            now = dot(rest, turned)
+            along = _ops.add(turned, _ops.mul(along, share(now, size, self.dtype)))
+            return [x, rest, along, now], []
 
-        first = [_ops.full([rest.size], 0, self.dtype), rest, ahead, _dot(rest, ahead)]
-        return loop(step, first, [], self.iterations)[0][0]
+        first = [_ops.full([rest.size], 0, self.dtype), rest, ahead, dot(rest, ahead)]
+        return _ops.mul(loop(step, first, [], self.iterations)[0][0], unit)
 
     def direction(self, last: Tensor | None) -> Tensor:
         """What minimises |J s + r|^2 + d |s - last|^2."""
@@ -127,11 +131,13 @@ class IterativeSystem:
         return _ops.sub(last, self.least_squares(_ops.add(self.residual, self.moved(last))))
 
 
-def _dot(a: Tensor, b: Tensor) -> Tensor:
-    return _ops.reduce_sum(_ops.mul(a, b), [0], False)
+def dot(a: Tensor, b: Tensor) -> Tensor:
+    """The sum of products, in float64."""
+    return _ops.reduce_sum(_ops.mul(wide(a), wide(b)), [0], False)
 
 
-def _share(a: Tensor, b: Tensor) -> Tensor:
-    """a / b, 0 where nothing is left."""
+def share(a: Tensor, b: Tensor, dtype: Any) -> Tensor:
+    """a / b in a dtype, 0 where nothing is left."""
     there = _ops.greater(b, 0.0)
-    return _ops.where(there, _ops.div(a, _ops.where(there, b, 1.0)), 0.0)
+    found = _ops.where(there, _ops.div(a, _ops.where(there, b, 1.0)), 0.0)
+    return _ops.cast(found, dtype)

@@ -102,7 +102,9 @@ def _assign(parameters: Sequence[Parameter], vector: Tensor) -> None:
 _REASONS = {
     "small gradient": "the gradient is at most gradient_tolerance",
     "small decrease": "a step lowered the loss by less than value_tolerance of it",
-    "no lower point": "no step lowers the loss: it is at a minimum, or the dtype's digits are used up",
+    "no lower point": "no step lowers the loss: it is at a minimum, or roundings hide the rest",
+    "stalled": "no step was found that lowers the loss: too few points were tried (search), or "
+    "its gradient is not that of its values, which rise where it leads down",
     "not finite": "the loss or its gradient is not finite; the parameters are those before it",
     "steps": "the limit max_steps was reached",
     "evaluations": "max_evaluations have been made",
@@ -118,7 +120,8 @@ class LBFGSResult:
     elements.
 
     fun: the loss. nit: steps. nfev: evaluations of loss and gradient. reason: in a word. message:
-    in a sentence. x: all parameters' elements, a NumPy vector.
+    in a sentence. x: all parameters' elements, a NumPy vector. skipped: after how many of the steps
+    nothing was learnt of the curvature; the message says it where it is half of them or more.
     """
 
     fun: float
@@ -127,6 +130,7 @@ class LBFGSResult:
     reason: str
     message: str
     x: Vector
+    skipped: int = 0
 
     @property
     def finished(self) -> bool:
@@ -184,6 +188,7 @@ class _QuasiNewton:
         m = self._minimiser
         reason = self._by_adam(args or self.loss.args, adam, rate)
         self._begin_again(args)
+        skipped = m.skipped
         begun, steps_before, evaluations_before = time.perf_counter(), m.steps, m.evaluations
         every = 1 if callback is not None else progress or max_steps
         steps = made = 0
@@ -219,11 +224,16 @@ class _QuasiNewton:
         value = m.value
         if not made:  # all of it were steps of Adam, or none
             value = self.loss(m.point)[0]
-        if progress:
-            print(
-                f"{self._name}: {steps} steps, {made} evaluations, loss {value:.6g}: {_REASONS[reason]}"
+        message, skipped = _REASONS[reason], m.skipped - skipped
+        if skipped and 2 * skipped >= steps:
+            message += (
+                f"; after {skipped} of {steps} steps the gradient's change showed no curvature, so that "
+                "directions are those of the gradient, or of older steps"
             )
-        return LBFGSResult(value, steps, made, reason, _REASONS[reason], m.point.astype(np.float64))
+        if progress:
+            print(f"{self._name}: {steps} steps, {made} evaluations, loss {value:.6g}: {message}")
+        point = m.point.astype(np.float64)
+        return LBFGSResult(value, steps, made, reason, message, point, skipped)
 
     def _by_adam(self, args: tuple[Any, ...], adam: int, rate: Any) -> str:
         """Steps of Adam; why there is nothing after them, if so."""
@@ -246,9 +256,11 @@ class _QuasiNewton:
             self._minimiser.restart(vector)
 
     def state_dict(self) -> dict[str, Any]:
-        """Where it is and what it knows of the curvature: point, curvature (an array), steps."""
+        """Where it is and what it knows of the curvature: point, curvature (an array), steps, and the last
+        step's length."""
         m = self._minimiser
-        return {"method": self._name, "point": m.point, "curvature": m.saved(), "steps": m.steps}
+        state = {"method": self._name, "point": m.point, "curvature": m.saved()}
+        return {**state, "steps": m.steps, "length": m.length}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Goes on from what state_dict gave, the parameters included. Raises ValueError for the state of
@@ -261,8 +273,9 @@ class _QuasiNewton:
                 f"{len(state.get('point', ()))} elements"
             )
         self._minimiser.load(
-            np.asarray(state["point"]), np.asarray(state["curvature"]), int(state["steps"])
-        )
+            np.asarray(state["point"]), np.asarray(state["curvature"]), int(state["steps"]),
+            float(state.get("length", 0.0)),
+        )  # fmt: skip
         self.loss.assign(self._minimiser.point)
 
 
@@ -275,7 +288,8 @@ class LBFGS(_QuasiNewton):
     history: how many pairs of steps and changes of the gradient are kept. gradient_tolerance: it ends
     when the gradient's largest component is at most that; value_tolerance: when a step lowers the loss
     by less than that times the loss; and always when no step lowers it (in float32 that comes at about
-    1e-7 of the loss: compute in float64 for more). search: the most evaluations for one step.
+    1e-7 of the loss: compute in float64 for more). search: the most evaluations for one step. The points
+    do not depend on the loss's unit: a loss times a power of two has the same ones, to the bit.
 
     Raises what FlatLoss raises, and ValueError for parameters of another dtype or negative options.
     """

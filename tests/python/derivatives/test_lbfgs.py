@@ -115,9 +115,9 @@ def test_rosenbrock_over_a_parameter(dtype):
     assert result.fun == pytest.approx(float(recorded_rosenbrock(p)()), rel=1e-5, abs=1e-30)
 
 
-def regression(dtype=np.float64):
+def regression(dtype=np.float64, seed=3):
     """The parameters of a network, and a loss of it on sin(3 x)."""
-    random = np.random.default_rng(3)
+    random = np.random.default_rng(seed)
     shapes = (1, 10), (10,), (10, 10), (10,), (10, 1), (1,)
     weights = [
         Parameter(Tensor((random.normal(size=s) * 0.5).astype(dtype)), name=f"w{i}")
@@ -133,31 +133,46 @@ def regression(dtype=np.float64):
     return weights, loss, Tensor(np.linspace(-1, 1, 40).reshape(-1, 1).astype(dtype))
 
 
+def ratio(pairs):
+    """The geometric mean of a / b: after some hundred evaluations, one start says little."""
+    a, b = np.log(np.array(pairs)).T
+    return np.exp(np.mean(a - b))
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_a_network_is_fitted_as_well_as_by_scipy(dtype):
     optimize = pytest.importorskip("scipy.optimize")
-    weights, loss, x = regression(dtype)
-    ours = gc.LBFGS(loss, weights, x, history=10)
-    mine = ours.run(max_evaluations=300)
-    weights, loss, x = regression(dtype)
-    flat = gc.FlatLoss(loss, weights, x)
-    options = {"maxcor": 10, "ftol": 0, "gtol": 0, "maxfun": 300}
-    theirs = optimize.minimize(flat, flat.vector, jac=True, method="L-BFGS-B", options=options)
-    assert mine.nfev <= 300
-    assert mine.fun < 3 * theirs.fun and mine.fun < 1e-4
+    ends = []
+    for seed in range(6):
+        weights, loss, x = regression(dtype, seed)
+        ours = gc.LBFGS(loss, weights, x, history=10)
+        mine = ours.run(max_evaluations=300)
+        weights, loss, x = regression(dtype, seed)
+        flat = gc.FlatLoss(loss, weights, x)
+        options = {"maxcor": 10, "ftol": 0, "gtol": 0, "maxfun": 300}
+        theirs = optimize.minimize(flat, flat.vector, jac=True, method="L-BFGS-B", options=options)
+        assert mine.nfev <= 300 and mine.fun < 1e-4
+        ends.append((mine.fun, theirs.fun))
+    assert ratio(ends) < 3
 
 
 def test_a_network_is_fitted_as_well_as_by_torch():
     torch = pytest.importorskip("torch")
-    weights, loss, x = regression()
-    begin = [w.asnumpy().T for w in weights]
-    mine = gc.LBFGS(loss, weights, x, history=10).run(max_evaluations=300)
+    ends = []
+    for seed in range(6):
+        weights, loss, x = regression(seed=seed)
+        begin = [w.asnumpy().T for w in weights]
+        mine = gc.LBFGS(loss, weights, x, history=10).run(max_evaluations=300)
+        ends.append((mine.fun, fitted_by_torch(torch, begin, x.asnumpy())))
+    assert ratio(ends) < 3
 
+
+def fitted_by_torch(torch, begin, x):
     layers = [torch.nn.Linear(a, b, dtype=torch.float64) for a, b in ((1, 10), (10, 10), (10, 1))]
     model = torch.nn.Sequential(layers[0], torch.nn.Tanh(), layers[1], torch.nn.Tanh(), layers[2])
     for p, w in zip(model.parameters(), begin, strict=True):
         p.data.copy_(torch.as_tensor(w))
-    points = torch.as_tensor(x.asnumpy())
+    points = torch.as_tensor(x)
     theirs = torch.optim.LBFGS(
         model.parameters(), max_iter=300, max_eval=300, history_size=10, tolerance_grad=0,
         tolerance_change=0, line_search_fn="strong_wolfe",
@@ -170,7 +185,7 @@ def test_a_network_is_fitted_as_well_as_by_torch():
         return value
 
     theirs.step(closure)
-    assert mine.fun < 3 * float(closure())
+    return float(closure())
 
 
 @pytest.mark.parametrize("parts", [(1,) * 40, (15, 25), (39, 1)])

@@ -53,7 +53,7 @@ class Rprop(Optimizer):
         return _ops.equal(step, 1.0)
 
     def update_parameter(self, k: int, p: Tensor, g: Tensor, lr: Tensor, scalars: Any) -> Tensor:
-        agree = _ops.sign(g * self.prev[k])
+        agree = _ops.sign(g) * _ops.sign(self.prev[k])  # (g * g may overflow, or be too small)
         other = _ops.less(agree, 0.0)
         slower = _ops.where(other, self.etaminus, 1.0)
         factor = _ops.where(_ops.greater(agree, 0.0), self.etaplus, slower)

@@ -48,7 +48,7 @@ def image(value: Any) -> bytes:
     if array.dtype != np.uint8:
         low, high = float(picture.min()), float(picture.max())
         if low < 0 or high > 255:
-            picture = (picture - low) / max(high - low, 1e-12) * 255
+            picture = (picture - low) / ((high - low) or 1.0) * 255
         elif high <= 1:
             picture = picture * 255
     pixels = np.rint(picture).astype(np.uint8)
