@@ -4,6 +4,7 @@
 
 #include "ad/calls.h"
 #include "ad/loops.h"
+#include "ad/transform.h"
 #include "ir/verify.h"
 #include "ops/families.h"
 #include "ops/ops.h"
@@ -31,7 +32,8 @@ std::vector<NodeId> batch(Graph& g, std::span<const NodeId> outputs,
   std::vector<uint8_t> batched;
   const Calls calls(g, depends);
   std::unordered_map<const Call*, int64_t> numbers;  // under which the graph keeps batched rules
-  for (NodeId id : live_nodes(g, outputs)) {
+  const NodeId first = examples.empty() ? made : std::ranges::min(examples);
+  for (NodeId id : live_from(g, outputs, first)) {
     if (!depends[id] || over[id] != kNoNode) continue;
     in.clear(), batched.clear();
     for (NodeId i : g.inputs(id)) {

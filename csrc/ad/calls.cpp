@@ -41,7 +41,8 @@ std::vector<NodeId> transposed(Graph& g, const Rule& rule, const char* mode,
   const std::vector<NodeId> found = adjoint(g, outputs, cotangents, wrt);
   std::vector<NodeId> present;
   std::ranges::copy_if(found, std::back_inserter(present), [](NodeId id) { return id != kNoNode; });
-  const std::vector<NodeId> needed = live_nodes(g, present);
+  const NodeId from = wrt.empty() ? static_cast<NodeId>(g.size()) : std::ranges::min(wrt);
+  const std::vector<NodeId> needed = live_from(g, present, from);
   for (NodeId id : wrt)
     require(!std::ranges::binary_search(needed, id), ErrorKind::Value, rule.name(),
             ": the derivative it gives is not linear in what it is given, so ", mode,
@@ -72,7 +73,8 @@ Call call_of(const Graph& g, NodeId output) {
 Calls::Calls(const Graph& g, const std::vector<uint8_t>& active) {
   const Traits* const by_op = traits();
   std::map<std::pair<Dims, std::vector<NodeId>>, size_t> known;
-  for (NodeId id = 0; id < active.size(); ++id) {
+  const auto first = std::ranges::find(active, 1) - active.begin();
+  for (auto id = static_cast<NodeId>(first); id < active.size(); ++id) {
     if (!active[id] || !by_op[static_cast<size_t>(g[id].op)].call) continue;
     if (is_loop(g, id)) {
       const auto in = g.inputs(id);

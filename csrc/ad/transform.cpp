@@ -39,13 +39,20 @@ std::vector<uint8_t> dependent(const Graph& g, std::span<const NodeId> wrt, Node
   return active;
 }
 
-/// The active nodes among those that derivatives of the outputs pass through, ascending.
+/// The first of these nodes; `end`, if there are none before that.
+NodeId first_of(std::span<const NodeId> nodes, NodeId end) {
+  for (NodeId id : nodes) end = std::min(end, id);
+  return end;
+}
+
+/// The active nodes, all from `first` on, among those that derivatives of the outputs pass through,
+/// ascending.
 std::vector<NodeId> carriers(const Graph& g, std::span<const NodeId> outputs,
-                             const std::vector<uint8_t>& active) {
+                             const std::vector<uint8_t>& active, NodeId first) {
   std::vector<uint8_t> reached(active.size(), 0);
   for (NodeId id : outputs) reached[id] = active[id];
   std::vector<NodeId> found;
-  for (auto id = static_cast<NodeId>(active.size()); id-- > 0;) {
+  for (auto id = static_cast<NodeId>(active.size()); id-- > first;) {
     if (!reached[id]) continue;
     found.push_back(id);
     for (int k = 0; k < g[id].input_count; ++k)
@@ -95,13 +102,16 @@ class Adjoints {
 /// Attention that was written of products and a softmax, which derivatives pass through as one op.
 class Written {
  public:
-  /// Where derivatives by a mask are asked for, they have the scores' size: it stays as written.
+  /// live: what the outputs need from the first active node on. Where derivatives by a mask are
+  /// asked for, they have the scores' size: it stays as written.
   Written(Graph& g, std::span<const NodeId> live, std::span<const NodeId> outputs,
           const std::vector<uint8_t>& active) {
+    if (std::ranges::none_of(live, [&](NodeId id) { return weighs(g, id); })) return;
     std::vector<NodeId> itself;
     std::vector<uint8_t> known(g.size(), 0);
-    for (NodeId id : live) known[id] = 1;
-    for (WrittenAttention& w : written_attention(g, live, outputs, {})) {
+    const std::vector<NodeId> all = live_nodes(g, outputs);
+    for (NodeId id : all) known[id] = 1;
+    for (WrittenAttention& w : written_attention(g, all, outputs, {})) {
       if (!active[w.result] || (w.added != kNoNode && active[w.added])) continue;
       for (NodeId i : w.between) between_.insert(i);
       for (size_t id = itself.size(); id < g.size(); ++id)
@@ -128,6 +138,15 @@ class Written {
   bool between(NodeId id) const { return between_.contains(id); }
 
  private:
+  /// Whether a node is a product with quotients, as a softmax ends in, or with some of them: of
+  /// others there is no need to look at what all the outputs need.
+  static bool weighs(const Graph& g, NodeId id) {
+    if (!is_product(g, id)) return false;
+    NodeId x = g.input(id, 0);
+    while (form(g, x) == Form::Same) x = g.input(x, 0);
+    return g[x].op == Op::Div || g[x].op == Op::Select;
+  }
+
   /// What it is made of, among the nodes that a derivative goes through.
   static std::vector<NodeId> sources_of(const Graph& g, NodeId whole, NodeId result,
                                         const std::vector<uint8_t>& known) {
@@ -153,6 +172,23 @@ class Written {
 
 }  // namespace
 
+std::vector<NodeId> live_from(const Graph& g, std::span<const NodeId> roots, NodeId first) {
+  NodeId end = first;
+  for (NodeId id : roots) end = std::max(end, id + 1);
+  std::vector<uint8_t> live(end - first, 0);
+  for (NodeId id : roots)
+    if (id >= first) live[id - first] = 1;
+  std::vector<NodeId> found;
+  for (NodeId id = end; id-- > first;) {
+    if (!live[id - first]) continue;
+    found.push_back(id);
+    for (NodeId i : g.inputs(id))
+      if (i >= first) live[i - first] = 1;
+  }
+  std::ranges::reverse(found);
+  return found;
+}
+
 bool passes(const Graph& g, NodeId id, int k) {
   return traits()[static_cast<size_t>(g[id].op)].passes(g, id, k);
 }
@@ -162,7 +198,7 @@ void require_rules_for_integers(const Graph& g, std::span<const NodeId> outputs,
   NodeId end = 0;
   for (NodeId id : outputs) end = std::max(end, id + 1);
   const std::vector<uint8_t> active = dependent(g, wrt, end);
-  for (NodeId id : live_nodes(g, outputs)) {
+  for (NodeId id : live_from(g, outputs, first_of(wrt, end))) {
     if (!traits()[static_cast<size_t>(g[id].op)].call) continue;
     for (int k = 0; k < g[id].input_count; ++k)
       if (active[g.input(id, k)] && passes(g, id, k) && !is_floating(g.dtype(g.input(id, k)))) {
@@ -195,14 +231,15 @@ std::vector<NodeId> adjoint(Graph& g, std::span<const NodeId> outputs,
   for (NodeId id : wrt)
     if (id < end) stop[id] = 1;
 
-  const std::vector<NodeId> live = live_nodes(g, outputs);
+  const NodeId first = first_of(wrt, end);
+  const std::vector<NodeId> live = live_from(g, outputs, first);
   const Written written(g, as_written ? std::span<const NodeId>() : std::span<const NodeId>(live),
                         outputs, active);
   Stamp stamp(g);  // nodes made here carry the location of the one that is differentiated
   stamp.order(order_above(g, live, active));
   const Calls calls(g, active);
   const Traits* const by_op = traits();
-  for (NodeId id = end; id-- > 0;) {
+  for (NodeId id = end; id-- > first;) {
     if (const Call* call = calls.of(id)) {
       // When its first output's turn has come, the cotangents of all are known.
       if (id != call->first || stop[id]) continue;
@@ -249,7 +286,8 @@ std::vector<NodeId> tangent(Graph& g, std::span<const NodeId> outputs, std::span
   auto made = static_cast<NodeId>(g.size());
   for (NodeId id : outputs) end = std::max(end, id + 1);
   std::vector<uint8_t> active = dependent(g, wrt, end);
-  std::vector<NodeId> live = carriers(g, outputs, active);
+  const NodeId first = first_of(wrt, end);
+  std::vector<NodeId> live = carriers(g, outputs, active, first);
   std::vector<NodeId> tan(end, kNoNode);
   std::vector<uint8_t> given(end, 0);
   for (size_t i = 0; i < wrt.size(); ++i)
@@ -257,7 +295,7 @@ std::vector<NodeId> tangent(Graph& g, std::span<const NodeId> outputs, std::span
       given[wrt[i]] = 1;
       tan[wrt[i]] = tangents[i];
     }
-  const std::vector<NodeId> all = as_written ? std::vector<NodeId>() : live_nodes(g, outputs);
+  const std::vector<NodeId> all = as_written ? std::vector<NodeId>() : live_from(g, outputs, first);
   const Written written(g, all, outputs, active);
   Stamp stamp(g);
   stamp.order(order_above(g, live, active));

@@ -26,6 +26,10 @@ bool passes(const Graph& g, NodeId id, int k);
 /// are by floats alone.
 void require_rules_for_integers(const Graph& g, std::span<const NodeId> outputs,
                                 std::span<const NodeId> wrt);
+/// The nodes from `first` on that the roots need, ascending: a walk in a small part of a large
+/// graph takes as long as that part.
+std::vector<NodeId> live_from(const Graph& g, std::span<const NodeId> roots, NodeId first);
+
 /// One above the highest order among the live nodes that derivatives by `wrt` pass through.
 uint8_t next_order(const Graph& g, std::span<const NodeId> live, std::span<const NodeId> wrt);
 

@@ -1,7 +1,9 @@
 #include "plan/labels.h"
 
 #include <algorithm>
+#include <numeric>
 #include <optional>
+#include <unordered_map>
 
 #include "base/union_find.h"
 #include "ops/ops.h"
@@ -241,29 +243,87 @@ bool works_on_stored(const Graph& g, const Labels& l, NodeId id) {
   return form(g, id) == Form::Convert || info(g[id].op).cls == OpClass::Bool;
 }
 
-/// Whether nothing in a region reads x in the same pass as node id: all that reads it waits for the
-/// node, whose result exists when all rows are done.
-bool reads_alone(const Graph& g, const Labels& l, NodeId id, NodeId x) {
-  std::vector<uint8_t> after(g.size(), 0);
-  after[id] = 1;
-  for (NodeId r = x + 1; r < g.size(); ++r) {
-    bool reads = false;
-    for (NodeId i : g.inputs(r)) after[r] |= after[i], reads |= l.storage[i] == x;
-    if (!reads || r == id || !l.node[r].in_region || (l.node[id].reducing && after[r])) continue;
-    if (!reads_long_lines(g, l, r)) return false;  // a call, too
-  }
-  return true;
+/// Whether a call runs a node by itself, with which nothing is joined.
+bool is_lone(const Graph& g, const Labels& l, NodeId id, uint32_t in_component) {
+  return in_component == 1 && (copies_runs(g, l, id) || works_on_stored(g, l, id));
 }
+
+/// Which reductions of long lines have nothing in a region that reads their tensor in the same
+/// pass: all that reads it waits for the reduction, whose result exists when all rows are done.
+class ReadsAlone {
+ public:
+  ReadsAlone(const Graph& g, const Labels& l, std::span<const uint32_t> in_component)
+      : g_(g), l_(l), alone_(g.size(), 0) {
+    std::vector<NodeId> lines;
+    for (NodeId id = 0; id < g.size(); ++id)
+      if (l.node[id].in_region && reads_long_lines(g, l, id)) lines.push_back(id);
+    if (lines.empty()) return;
+    others_.resize(g.size());
+    std::vector<NodeId> stays(g.size(), kNoNode);  // by tensor, the first that stays in a region
+    for (NodeId id = 0; id < g.size(); ++id) {
+      if (!l.node[id].in_region || reads_long_lines(g, l, id)) continue;  // those are calls, too
+      const bool lone = is_lone(g, l, id, in_component[id]);
+      for (NodeId i : g.inputs(id)) {
+        others_[l.storage[i]].push_back(id);
+        if (!lone) stays[l.storage[i]] = std::min(stays[l.storage[i]], id);
+      }
+    }
+    std::vector<NodeId> open;
+    for (NodeId id : lines) {
+      const NodeId x = tensor(id);
+      if (stays[x] < id) continue;  // cannot wait for it
+      const bool last = others_[x].empty() || others_[x].back() < id;
+      alone_[id] = last;
+      if (!last && l.node[id].reducing) open.push_back(id);
+    }
+    for (size_t k = 0; k < open.size(); k += 64)
+      wait_for(std::span(open).subspan(k, std::min<size_t>(64, open.size() - k)));
+  }
+
+  bool operator[](NodeId id) const { return alone_[id]; }
+
+ private:
+  NodeId tensor(NodeId reduction) const { return l_.storage[g_.input(reduction, 0)]; }
+
+  /// Of up to 64 reductions, a bit each: whether all that reads their tensor comes behind them.
+  void wait_for(std::span<const NodeId> reductions) {
+    const NodeId first = reductions[0];
+    NodeId end = 0;
+    for (NodeId id : reductions) end = std::max(end, others_[tensor(id)].back() + 1);
+    std::vector<uint64_t> behind(end - first, 0);
+    for (size_t k = 0; k < reductions.size(); ++k) behind[reductions[k] - first] = uint64_t{1} << k;
+    for (NodeId id = first; id < end; ++id)
+      for (NodeId i : g_.inputs(id))
+        if (i >= first) behind[id - first] |= behind[i - first];
+    std::unordered_map<NodeId, uint64_t> alone;  // by tensor
+    for (size_t k = 0; k < reductions.size(); ++k) {
+      const auto [all, fresh] = alone.try_emplace(tensor(reductions[k]), ~uint64_t{0});
+      if (fresh)
+        for (NodeId r : others_[all->first]) {
+          if (r < first) continue;
+          uint64_t later = 0;  // those that it cannot come behind
+          for (size_t j = reductions.size(); j-- > 0 && reductions[j] > r;)
+            later |= uint64_t{1} << j;
+          all->second &= behind[r - first] | later;
+        }
+      alone_[reductions[k]] = all->second >> k & 1;
+    }
+  }
+
+  const Graph& g_;
+  const Labels& l_;
+  std::vector<std::vector<NodeId>> others_;  ///< by tensor: what reads it in a region, if no lines
+  std::vector<uint8_t> alone_;
+};
 
 /// Takes reductions out of regions where nothing else reads their tensor, and copies and
 /// conversions that nothing is joined with: calls run them. in_component: how many nodes are in a
 /// node's component.
 void lone_nodes_to_calls(const Graph& g, Labels& l, std::span<const uint32_t> in_component) {
+  const ReadsAlone alone(g, l, in_component);
   for (NodeId id = 0; id < g.size(); ++id) {
     NodeLabel& me = l.node[id];
-    if (!me.in_region) continue;
-    if ((reads_long_lines(g, l, id) && reads_alone(g, l, id, l.storage[g.input(id, 0)])) ||
-        (in_component[id] == 1 && (copies_runs(g, l, id) || works_on_stored(g, l, id))))
+    if (me.in_region && (alone[id] || is_lone(g, l, id, in_component[id])))
       me.in_region = me.reducing = false;
   }
 }
@@ -350,18 +410,17 @@ std::vector<int32_t> levels(const Graph& g) {
   return level;
 }
 
-/// The stage before which nothing is computed with a node: of those that share storage, the latest
-/// of their tokens.
-int32_t tokens_stage(const Graph& g, const Labels& l, NodeId id) {
-  int32_t stage = 0;
-  for (; l.storage[id] != id; id = g.input(id, 0))
-    for (NodeId token : g.inputs(id).subspan(1))
-      stage = std::max(stage, l.node[l.storage[token]].stage);
+/// The stage before which nothing is computed with a node that has another one's elements: of those
+/// that share storage, the latest of their tokens.
+int32_t tokens_stage(const Graph& g, const Labels& l, std::span<const int32_t> tokens, NodeId id) {
+  int32_t stage = tokens[g.input(id, 0)];
+  for (NodeId token : g.inputs(id).subspan(1))
+    stage = std::max(stage, l.node[l.storage[token]].stage);
   return stage;
 }
 
-/// The first stage in which all that a node reads is there.
-int32_t ready(const Graph& g, const Labels& l, NodeId id) {
+/// The first stage in which all that a node reads is there. tokens: by node, its tokens_stage.
+int32_t ready(const Graph& g, const Labels& l, std::span<const int32_t> tokens, NodeId id) {
   const NodeLabel& me = l.node[id];
   int32_t stage = 0;
   for (int k = 0; k < g[id].input_count; ++k) {
@@ -371,7 +430,7 @@ int32_t ready(const Graph& g, const Labels& l, NodeId id) {
     bool in_tile = from.in_region && me.in_region && !from.reducing &&
                    from.component == me.component && access(g, id, k) == Access::Rows;
     int32_t there = is_source(g, p) ? (fill ? 1 : 0) : in_tile ? from.stage : from.stage + 1;
-    stage = std::max({stage, there, tokens_stage(g, l, g.input(id, k))});
+    stage = std::max({stage, there, tokens[g.input(id, k)]});
   }
   return stage;
 }
@@ -379,21 +438,20 @@ int32_t ready(const Graph& g, const Labels& l, NodeId id) {
 /// Gives every node its stage.
 void place(const Graph& g, Labels& l) {
   const std::vector<int32_t> level = levels(g);
-  if (level.empty()) {
-    for (NodeId id = 0; id < g.size(); ++id)
-      if (is_made(g, l, id)) l.node[id].stage = ready(g, l, id);
-    return;
+  std::vector<NodeId> order(g.size());
+  std::iota(order.begin(), order.end(), NodeId(0));
+  if (!level.empty()) std::ranges::stable_sort(order, {}, [&](NodeId id) { return level[id]; });
+  std::vector<int32_t> tokens(g.size(), 0);
+  int32_t now = 0, begin = 0, end = 0, last = 0;
+  for (NodeId id : order) {
+    if (l.storage[id] != id) tokens[id] = tokens_stage(g, l, tokens, id);
+    if (!is_made(g, l, id)) continue;
+    if (!level.empty() && level[id] != now) now = level[id], begin = end;
+    int32_t& stage = l.node[id].stage;
+    stage = std::max(begin, ready(g, l, tokens, id));
+    if (is_collective(g, id)) last = stage = std::max(stage, last);
+    end = std::max(end, stage + 1);
   }
-  const int32_t top = *std::max_element(level.begin(), level.end());
-  int32_t begin = 0, end = 0, last = 0;
-  for (int32_t now = 0; now <= top; ++now, begin = end)
-    for (NodeId id = 0; id < g.size(); ++id) {
-      if (level[id] != now || !is_made(g, l, id)) continue;
-      int32_t& stage = l.node[id].stage;
-      stage = std::max(begin, ready(g, l, id));
-      if (is_collective(g, id)) last = stage = std::max(stage, last);
-      end = std::max(end, stage + 1);
-    }
 }
 
 /// A collective has to have ended where its value is first read, or in the end.

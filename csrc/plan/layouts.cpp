@@ -41,14 +41,15 @@ bool is_plain_product(const Call& c) {
 std::vector<Matrix> find_matrices(const Plan& plan) {
   std::vector<Matrix> m(plan.buffers.size());
   for (size_t b = 0; b < m.size(); ++b) m[b].fixed = plan.buffers[b].place != Place::Temp;
-  auto in_region = [&](BufferId b, const Region& r, int32_t features, DType dtype) {
+  auto in_region = [&](BufferId b, const Region& r, int32_t features, DType dtype, bool products) {
     m[b].use(r.rows, features);
     m[b].in_region = true;
     m[b].fixed |= !exact(dtype) || r.block > 1;
-    m[b].multiplied |= multiplies(r);
+    m[b].multiplied |= products;
   };
   for (const Stage& stage : plan.stages) {
     for (const Region& r : stage.regions) {
+      const bool products = multiplies(r);
       for (const Uniform& u : r.uniforms)
         if (u.constant < 0) m[u.buffer].fixed = true;
       for (const PackedWeights& w : r.weights) m[w.buffer].fixed = true;
@@ -57,8 +58,8 @@ std::vector<Matrix> find_matrices(const Plan& plan) {
         if (l.viewed())
           m[l.buffer].fixed = true;
         else
-          in_region(l.buffer, r, r.values[l.value].features, l.dtype);
-      for (const RowStore& s : r.stores) in_region(s.buffer, r, s.features, s.dtype);
+          in_region(l.buffer, r, r.values[l.value].features, l.dtype, products);
+      for (const RowStore& s : r.stores) in_region(s.buffer, r, s.features, s.dtype, products);
     }
     for (const Call& c : stage.calls) {
       auto in_call = [&](BufferId b, const TensorDesc& d) {

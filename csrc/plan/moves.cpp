@@ -1,6 +1,7 @@
 #include "plan/moves.h"
 
 #include <algorithm>
+#include <unordered_map>
 
 namespace gradcell {
 
@@ -63,10 +64,11 @@ class Joiner {
   void join(NodeId id) {
     JoinedMove mine = move_of(id), result{{{}, mine.movement.zeros}, {}};
     std::vector<NodeId> taken;
+    std::unordered_map<NodeId, int> number;
     auto add = [&](Piece p, NodeId from) {
-      const auto it = std::find(result.inputs.begin(), result.inputs.end(), from);
-      p.input = static_cast<int>(it - result.inputs.begin());
-      if (it == result.inputs.end()) result.inputs.push_back(from);
+      const auto [it, fresh] = number.try_emplace(from, static_cast<int>(result.inputs.size()));
+      p.input = it->second;
+      if (fresh) result.inputs.push_back(from);
       result.movement.pieces.push_back(std::move(p));
     };
     for (const Piece& p : mine.movement.pieces) {

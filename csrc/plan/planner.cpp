@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <map>
+#include <unordered_map>
 
 #include "base/interrupt.h"
 #include "ops/ops.h"
@@ -40,13 +41,18 @@ std::span<const NodeId> planned_inputs(const Graph& g, NodeId id) {
   return form(g, id) == Form::Marker ? g.inputs(id).first(1) : g.inputs(id);
 }
 
+/// By node, whether it is among these.
+std::vector<uint8_t> marks(const Graph& g, std::span<const NodeId> nodes) {
+  std::vector<uint8_t> marked(g.size(), 0);
+  for (NodeId id : nodes) marked[id] = 1;
+  return marked;
+}
+
 /// Live nodes in an order in which effects come by their places. (What a transform's end has built
 /// again lies behind effects that come after it.)
 std::vector<NodeId> in_order(const Graph& g, std::span<const NodeId> live,
-                             std::span<const NodeId> cuts) {
-  auto known = [&](NodeId id) {
-    return is_source(g, id) || std::find(cuts.begin(), cuts.end(), id) != cuts.end();
-  };
+                             const std::vector<uint8_t>& cut) {
+  auto known = [&](NodeId id) { return is_source(g, id) || cut[id]; };
   std::vector<NodeId> before(g.size(), kNoNode);  // of an effect: the one before it
   NodeId last = kNoNode;
   bool ascending = true;
@@ -95,11 +101,13 @@ PlanGraph clean(const Graph& g, std::span<const NodeId> live, std::span<const No
   PlanGraph c;
   std::vector<NodeId> to(g.size(), kNoNode);
   std::vector<NodeId> in;
+  const std::vector<uint8_t> cut = marks(g, cuts);
   const std::vector<WrittenAttention> written =
       apart ? std::vector<WrittenAttention>() : written_attention(g, live, roots, cuts);
-  for (NodeId id : in_order(g, live, cuts)) {
-    bool cut = std::find(cuts.begin(), cuts.end(), id) != cuts.end();
-    if (cut || is_leaf(g, id)) {
+  std::unordered_map<NodeId, const WrittenAttention*> written_of;
+  for (const WrittenAttention& w : written) written_of[w.result] = &w;
+  for (NodeId id : in_order(g, live, cut)) {
+    if (cut[id] || is_leaf(g, id)) {
       Stamp stamp(c.graph);
       stamp.at(g[id].location);
       to[id] = clean_leaf(c.graph, g.dtype(id), g.dims(id));
@@ -110,9 +118,8 @@ PlanGraph clean(const Graph& g, std::span<const NodeId> live, std::span<const No
       to[id] = to[g.input(id, 0)];
       continue;
     }
-    if (const auto w = std::ranges::find(written, id, &WrittenAttention::result);
-        w != written.end()) {
-      to[id] = as_attention(c.graph, g, *w, to);
+    if (const auto w = written_of.find(id); w != written_of.end()) {
+      to[id] = as_attention(c.graph, g, *w->second, to);
       continue;
     }
     in.clear();
@@ -183,7 +190,6 @@ class Planner {
     check_interrupt();
     make_stages();
     check_interrupt();
-    find_updates_in_place();
     choose_layouts(plan_);
     check_interrupt();
     if constexpr (kVerify) verify(plan_);
@@ -218,7 +224,7 @@ class Planner {
         first[whole] = std::min(first[whole], first[id]);
         last[whole] = std::max(last[whole], last[id]);
       }
-    Arena arena(64);
+    Arena arena(64, static_cast<size_t>(labels_.stage_count));
     for (NodeId id = 0; id < g_.size(); ++id) {
       if (!free[id] || parts.whole[id] != kNoNode) continue;
       const size_t bytes = describe(g_, id).bytes();
@@ -270,83 +276,21 @@ class Planner {
 
   /// Puts each stage's collectives first, in their order, and has each waited for in time.
   void order_collectives() {
+    std::unordered_map<BufferId, int32_t> sequence;  // of what a collective makes
     for (const Graph::Effect& e : g_.effects()) {
       const NodeLabel& l = labels_.node[e.id];
-      auto& calls = plan_.stages[static_cast<size_t>(l.stage)].calls;
-      for (Call& c : calls)
-        if (c.output == buffer_of_[e.id]) c.sequence = plan_.collectives;
+      sequence[buffer_of_[e.id]] = plan_.collectives;
       if (l.wait < labels_.stage_count)
         plan_.stages[static_cast<size_t>(l.wait)].waits.push_back(plan_.collectives);
       ++plan_.collectives;
     }
     if (plan_.collectives == 0) return;
     for (Stage& s : plan_.stages)
+      for (Call& c : s.calls)
+        if (const auto at = sequence.find(c.output); at != sequence.end()) c.sequence = at->second;
+    for (Stage& s : plan_.stages)
       std::ranges::stable_sort(s.calls, {},
                                [](const Call& c) { return static_cast<unsigned>(c.sequence); });
-  }
-
-  /// Fills in PlanOutput::may_overwrite: of inputs that nothing else reads in the stage that makes
-  /// the output, or later.
-  void find_updates_in_place() {
-    std::vector<std::vector<size_t>> read_until(plan_.inputs.size());  // by input: last stages
-    auto reads = [&](BufferId b, size_t until) {
-      const Buffer& from = plan_.buffers[b];
-      if (from.place == Place::Input) read_until[from.index].push_back(until);
-    };
-    size_t safe = 0;  // the stage from which on nothing fails any more
-    std::vector<size_t> end_of(static_cast<size_t>(plan_.collectives), plan_.stages.size());
-    for (size_t s = 0; s < plan_.stages.size(); ++s)
-      for (int32_t c : plan_.stages[s].waits) end_of[static_cast<size_t>(c)] = s - 1;
-    for (size_t s = 0; s < plan_.stages.size(); ++s) {
-      for (const Region& r : plan_.stages[s].regions) {
-        for (const Uniform& u : r.uniforms)
-          if (u.constant < 0) reads(u.buffer, s);
-        for (const PackedWeights& w : r.weights) reads(w.buffer, s);
-        for (const RowLoad& l : r.loads) reads(l.buffer, s);
-      }
-      for (const Call& c : plan_.stages[s].calls) {
-        // A collective reads, and may fail, until it has been waited for.
-        const size_t end = c.sequence < 0 ? s : end_of[static_cast<size_t>(c.sequence)];
-        for (BufferId b : c.inputs) reads(b, end);
-        if (spec(c.op).may_fail()) safe = std::max(safe, end + 1);
-      }
-    }
-    for (const PlanOutput& o : plan_.outputs)
-      if (o.alias_input >= 0) read_until[o.alias_input].push_back(SIZE_MAX);
-    for (size_t s = safe; s < plan_.stages.size(); ++s)
-      for (const Region& r : plan_.stages[s].regions)
-        for (const RowStore& store : r.stores) {
-          const Buffer& to = plan_.buffers[store.buffer];
-          if (to.place != Place::Output) continue;
-          for (const RowLoad& l : r.loads) {
-            const Buffer& from = plan_.buffers[l.buffer];
-            if (from.place != Place::Input || l.viewed() || l.dtype != store.dtype ||
-                r.values[l.value].features != store.features || !written_last(r, store, l))
-              continue;
-            const auto readers = std::ranges::count_if(read_until[from.index],
-                                                       [s](size_t until) { return until >= s; });
-            if (readers == 1)  // this load
-              plan_.outputs[to.index].may_overwrite.push_back(static_cast<int>(from.index));
-          }
-        }
-  }
-
-  /// Whether a tile's last read of a load comes before the store's value is written in place.
-  static bool written_last(const Region& r, const RowStore& store, const RowLoad& load) {
-    if (store.from.uniform || r.values[store.from.value].direct_out < 0) return true;
-    int32_t written = -1, read = -1;
-    for (size_t at = 0; at < r.program.size(); ++at) {
-      const Instruction& i = r.program[at];
-      for (int k = 0; k < i.operand_count; ++k)
-        if (!i.operand[k].uniform && i.operand[k].value == load.value)
-          read = static_cast<int32_t>(at);
-      if (!accumulates(i) && i.dst == store.from.value && written < 0)
-        written = static_cast<int32_t>(at);
-    }
-    bool stored_too = std::any_of(r.stores.begin(), r.stores.end(), [&](const RowStore& s) {
-      return !s.from.uniform && s.from.value == load.value;
-    });
-    return read <= written && !stored_too;
   }
 
   Call make_call(NodeId id) {
@@ -445,14 +389,15 @@ std::vector<BufferId> frame(const PlanGraph& c, std::span<const NodeId> storage,
     plan.inputs.push_back(describe(g, c.inputs[i]));
     add(c.inputs[i], Place::Input, i);
   }
-  std::map<NodeId, int> first_output;
+  std::unordered_map<NodeId, int> first_output, first_input;
+  for (size_t i = 0; i < c.inputs.size(); ++i)
+    first_input.emplace(c.inputs[i], static_cast<int>(i));
   for (size_t i = 0; i < c.roots.size(); ++i) {
     const NodeId s = storage[c.roots[i]];
     PlanOutput out{describe(g, c.roots[i])};
     auto [it, fresh] = first_output.emplace(s, static_cast<int>(i));
     if (is_leaf(g, s))
-      out.alias_input =
-          static_cast<int>(std::find(c.inputs.begin(), c.inputs.end(), s) - c.inputs.begin());
+      out.alias_input = first_input.at(s);
     else if (!fresh)
       out.alias_output = it->second;
     else
@@ -472,12 +417,13 @@ std::vector<int> constant_numbers(const PlanGraph& c) {
 PlanKey structural_hash(const Graph& g, std::span<const NodeId> live, std::span<const NodeId> roots,
                         std::span<const NodeId> cuts) {
   std::vector<uint32_t> number(g.size(), 0);
+  const std::vector<uint8_t> known = cuts.empty() ? std::vector<uint8_t>() : marks(g, cuts);
   Hasher h;
   for (size_t i = 0; i < live.size(); ++i) {
     NodeId id = live[i];
     number[id] = static_cast<uint32_t>(i);
     const Node& n = g[id];
-    bool cut = !cuts.empty() && std::find(cuts.begin(), cuts.end(), id) != cuts.end();
+    const bool cut = !cuts.empty() && known[id];
     uint64_t rank = g.dims(id).size();
     const Op op = cut || is_leaf(g, id) ? Op::Count : n.op;  // a known value is an input
     h.add(static_cast<uint64_t>(op) | static_cast<uint64_t>(n.dtype) << 16 | rank << 24 |
@@ -506,16 +452,25 @@ PlanKey structural_hash(const Graph& g, std::span<const NodeId> live, std::span<
 
 std::vector<NodeId> live_until(const Graph& g, std::span<const NodeId> roots,
                                std::span<const NodeId> cuts) {
-  std::vector<uint8_t> live(g.size(), 0), cut(g.size(), 0);
-  for (NodeId c : cuts) cut[c] = 1;
-  for (NodeId r : roots) live[r] = 1;
+  // A bit each: a small part of a large graph, as what is behind the last cut, takes next to
+  // nothing.
+  const size_t words = g.size() / 64 + 1;
+  std::vector<uint64_t> live(words, 0), cut(words, 0);
+  auto set = [](std::vector<uint64_t>& bits, NodeId id) {
+    bits[id / 64] |= uint64_t{1} << id % 64;
+  };
+  for (NodeId c : cuts) set(cut, c);
+  for (NodeId r : roots) set(live, r);
   std::vector<NodeId> result;
-  for (NodeId id = static_cast<NodeId>(g.size()); id-- > 0;) {
-    if (!live[id]) continue;
-    result.push_back(id);
-    if (cut[id]) continue;
-    for (NodeId i : planned_inputs(g, id)) live[i] = 1;
-  }
+  for (size_t word = words; word-- > 0;)
+    while (live[word] != 0) {
+      const size_t bit = 63 - static_cast<size_t>(std::countl_zero(live[word]));
+      const auto id = static_cast<NodeId>(64 * word + bit);
+      live[word] ^= uint64_t{1} << bit;  // its inputs come before it
+      result.push_back(id);
+      if (cut[word] >> bit & 1) continue;
+      for (NodeId i : planned_inputs(g, id)) set(live, i);
+    }
   std::reverse(result.begin(), result.end());
   return result;
 }

@@ -13,6 +13,7 @@
 #include "cuda/run/nvrtc.h"
 #include "ops/combining/written_attention.h"
 #include "plan/planner.h"
+#include "plan/region/in_place.h"
 
 namespace gradcell {
 
@@ -47,13 +48,12 @@ std::vector<Array> make_outputs(const std::vector<PlanOutput>& plan, const std::
 }
 
 /// The input whose memory an output takes over: a variable's that it updates; -1: none.
-int overwritten(const PlanOutput& o, int output, std::span<const Array> inputs,
+int overwritten(const UpdatesInPlace& in_place, size_t output, std::span<const Array> inputs,
                 std::span<const Update> updates) {
-  for (const Update& u : updates) {
-    if (u.output != output) continue;
+  for (const Update& u :
+       std::ranges::equal_range(updates, static_cast<int>(output), {}, &Update::output)) {
     const auto& storage = inputs[u.input].storage;
-    bool allowed =
-        std::find(o.may_overwrite.begin(), o.may_overwrite.end(), u.input) != o.may_overwrite.end();
+    const bool allowed = in_place.allowed(output, static_cast<size_t>(u.input));
     if (allowed && storage.use_count() == 2 && !storage->has_device()) return u.input;
   }
   return -1;
@@ -61,7 +61,8 @@ int overwritten(const PlanOutput& o, int output, std::span<const Array> inputs,
 
 class OnCpu : public Executable {
  public:
-  OnCpu(Plan plan, std::vector<Type> types) : runner_(std::move(plan)), types_(std::move(types)) {}
+  OnCpu(Plan plan, std::vector<Type> types)
+      : in_place_(plan), runner_(std::move(plan)), types_(std::move(types)) {}
 
   std::vector<Array> run(std::span<const Array> inputs, std::span<const uint64_t> constants,
                          std::span<const Update> updates) const override {
@@ -70,7 +71,7 @@ class OnCpu : public Executable {
     for (size_t i = 0; i < inputs.size(); ++i) in[i] = inputs[i].data();
     std::vector<void*> out(plan.size(), nullptr);
     std::vector<Array> outputs = make_outputs(plan, types_, inputs, [&](size_t i, Array& a) {
-      int at = overwritten(plan[i], static_cast<int>(i), inputs, updates);
+      const int at = overwritten(in_place_, i, inputs, updates);
       if (at >= 0)
         a.storage = inputs[at].storage;
       else
@@ -91,6 +92,7 @@ class OnCpu : public Executable {
   double work() const override { return runner_.work(); }
 
  private:
+  UpdatesInPlace in_place_;
   cpu::Runner runner_;
   std::vector<Type> types_;
 };

@@ -461,15 +461,18 @@ std::vector<Array> Trace::finish(std::span<const NodeId> outputs,
   auto exe = executable_for(graph, live, roots, cuts_);
   std::vector<uint64_t> constants = constants_of(graph, live);
   std::vector<Update> updates;
+  std::unordered_map<const Variable*, size_t> output_of;
+  for (const VariablePtr& v : updated) output_of[v.get()] = outputs.size() + output_of.size();
   int position = -1;
   for (NodeId n : live) {
     if (!known(n)) continue;
     ++position;
     const Given* leaf = given(n);
     if (!leaf || !leaf->variable) continue;
-    if (auto u = std::ranges::find(updated, leaf->variable); u != updated.end())
-      updates.push_back({position, static_cast<int>(outputs.size() + (u - updated.begin()))});
+    if (auto u = output_of.find(leaf->variable.get()); u != output_of.end())
+      updates.push_back({position, static_cast<int>(u->second)});
   }
+  std::ranges::sort(updates, {}, &Update::output);
   std::vector<Array> values = run_plan(*exe, in, constants, updates);
 
   if (compiled && !asked_) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstring>
 
 #include "ad/row_dots.h"
@@ -126,6 +127,22 @@ bool on_host(const Array& a) {
 
 // Views -------------------------------------------------------------------------------------------
 
+namespace {
+
+/// Of views of views of views: the same movements in fewer steps, if there are.
+void shorten(Window& w) {
+  constexpr size_t kShort = 8;
+  if (w.steps.size() < kShort || !std::has_single_bit(w.steps.size())) return;
+  Graph g;
+  const NodeId from = leaf(g, part_dtype(w.base->dtype()), w.base->dims());
+  const NodeId to = replay(g, w.steps, from);
+  for (NodeId x = to; x != from; x = g.input(x, 0))
+    if (g[x].input_count != 1) return;
+  w.steps = steps_between(g, from, to);
+}
+
+}  // namespace
+
 TensorPtr view(const TensorPtr& x, std::vector<Step> steps, std::optional<View> layout) {
   const Window* outer = x->window();
   if (!layout) {
@@ -149,6 +166,7 @@ TensorPtr view(const TensorPtr& x, std::vector<Step> steps, std::optional<View> 
   Window w{outer ? outer->base : x, outer ? outer->steps : std::vector<Step>{}, *layout};
   w.steps.insert(w.steps.end(), std::make_move_iterator(steps.begin()),
                  std::make_move_iterator(steps.end()));
+  shorten(w);
   if (t) return std::make_shared<Tensor>(t->shared_from_this(), node, std::move(w));
   return std::make_shared<Tensor>(x->dtype(), std::move(w));
 }
@@ -165,12 +183,12 @@ TensorPtr copy(const TensorPtr& x) {
 
 std::vector<TensorPtr> settled(const std::vector<TensorPtr>& results, bool by_value) {
   const Trace& t = required_trace();
-  std::vector<const Tensor*> roots;
-  for (const TensorPtr& x : results) roots.push_back(&x->root());
+  std::unordered_map<const Tensor*, int> times;  // that a root is among theirs
+  for (const TensorPtr& x : results) ++times[&x->root()];
   std::vector<TensorPtr> out;
   for (const TensorPtr& x : results) {
     const bool own = x->root().born() == t.serial;
-    const bool alone = std::ranges::count(roots, &x->root()) == 1;
+    const bool alone = times[&x->root()] == 1;
     const bool stays = x->window() ? !by_value && (!own || !alone) : !by_value || own;
     out.push_back(stays ? x : copy(x));
   }

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
+#include <tuple>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "base/interrupt.h"
 #include "ops/ops.h"
@@ -99,15 +102,13 @@ class Builder {
   // Operands ---------------------------------------------------------------------------------
 
   uint32_t uniform(BufferId buffer, int constant, DType dtype, int64_t count, Map map = {}) {
-    for (uint32_t u = 0; u < region_.uniforms.size(); ++u) {
-      const Uniform& other = region_.uniforms[u];
-      if (other.constant == constant && other.map == map && other.count == count &&
-          other.dtype == dtype && (constant >= 0 || other.buffer == buffer))
-        return u;
-    }
-    region_.uniforms.push_back(
-        {buffer, constant, dtype, compute_type(dtype), count, std::move(map)});
-    return static_cast<uint32_t>(region_.uniforms.size() - 1);
+    const auto next = static_cast<uint32_t>(region_.uniforms.size());
+    const auto [known, fresh] =
+        uniform_of_.try_emplace({constant, constant >= 0 ? 0 : buffer, dtype, count, map}, next);
+    if (fresh)
+      region_.uniforms.push_back(
+          {buffer, constant, dtype, compute_type(dtype), count, std::move(map)});
+    return known->second;
   }
 
   /// The k-th input of a node as it is read by rows.
@@ -126,6 +127,7 @@ class Builder {
 
   Operand load(NodeId source) {
     uint32_t v = new_value(features(source), compute_type(g_.dtype(source)));
+    loaded_.insert(v);
     region_.loads.push_back({in_.buffer_of[source], g_.dtype(source), v});
     if (region_.values[v].features == 1 && as_is(g_.dtype(source)))
       region_.values[v].direct_in = static_cast<int32_t>(region_.loads.size() - 1);
@@ -135,6 +137,7 @@ class Builder {
   /// A view of what is stored, of one element a row.
   Operand load(NodeId source, const View& view) {
     const uint32_t v = new_value(1, compute_type(g_.dtype(source)));
+    loaded_.insert(v);
     region_.loads.push_back({in_.buffer_of[source], g_.dtype(source), v, merged(view)});
     const View& merged_view = region_.loads.back().view;
     if (merged_view.dims.size() == 1 && merged_view.strides[0] == 1 && as_is(g_.dtype(source)))
@@ -351,12 +354,10 @@ class Builder {
                           m,
                           tb ? 1 : m,
                           tb ? k : 1};
-    for (uint32_t i = 0; i < region_.weights.size(); ++i) {
-      const PackedWeights& o = region_.weights[i];
-      if (o.buffer == w.buffer && o.k == w.k && o.m == w.m && o.k_stride == w.k_stride) return i;
-    }
-    region_.weights.push_back(w);
-    return static_cast<uint32_t>(region_.weights.size() - 1);
+    const auto next = static_cast<uint32_t>(region_.weights.size());
+    const auto [known, fresh] = weights_of_.try_emplace({w.buffer, w.k, w.m, w.k_stride}, next);
+    if (fresh) region_.weights.push_back(w);
+    return known->second;
   }
 
   void matmul(NodeId id) {
@@ -384,18 +385,14 @@ class Builder {
     }
   }
 
-  bool loaded(uint32_t value) const {
-    return std::any_of(region_.loads.begin(), region_.loads.end(),
-                       [&](const RowLoad& l) { return l.value == value; });
-  }
-
   void store(NodeId id) {
     Operand from = view_.at(id);
     int32_t f = features(id);
     from = dense(id, from, f);
     region_.stores.push_back({in_.buffer_of[id], g_.dtype(id), from, f, type_of(from)});
     TileValue& v = region_.values[from.value];
-    if (f == 1 && v.features == 1 && as_is(g_.dtype(id)) && v.direct_out < 0 && !loaded(from.value))
+    if (f == 1 && v.features == 1 && as_is(g_.dtype(id)) && v.direct_out < 0 &&
+        !loaded_.contains(from.value))
       v.direct_out = static_cast<int32_t>(region_.stores.size() - 1);
   }
 
@@ -425,6 +422,9 @@ class Builder {
   std::span<const NodeId> nodes_;
   Region region_;
   std::unordered_map<NodeId, Operand> view_;
+  std::map<std::tuple<int, BufferId, DType, int64_t, Map>, uint32_t> uniform_of_;
+  std::map<std::tuple<BufferId, int32_t, int32_t, int64_t>, uint32_t> weights_of_;
+  std::unordered_set<uint32_t> loaded_;  ///< values
 };
 
 }  // namespace

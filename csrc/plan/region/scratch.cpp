@@ -1,6 +1,9 @@
 #include "plan/region/scratch.h"
 
 #include <algorithm>
+#include <map>
+#include <set>
+#include <unordered_map>
 
 #include "plan/lists.h"
 #include "plan/region/uses.h"
@@ -66,48 +69,65 @@ class Space {
  public:
   size_t take(size_t size) {
     // The block freed last is the best to write to: the cache holds it still.
-    for (size_t i = freed_.size(); i-- > 0;) {
-      if (freed_[i].size != size) continue;
-      const size_t at = freed_[i].offset;
-      freed_.erase(freed_.begin() + static_cast<ptrdiff_t>(i));
+    if (auto fresh = freed_.find(size); fresh != freed_.end()) {
+      const size_t at = fresh->second.back();
+      fresh->second.pop_back();
+      if (fresh->second.empty()) freed_.erase(fresh);
       return at;
     }
+    if (auto same = by_size_.upper_bound({size, SIZE_MAX}); same != by_size_.begin())
+      if (--same; same->first == size) {
+        const size_t at = same->second;
+        erase(at, size);
+        return at;
+      }
     join();
-    auto best = freed_.end();
-    for (auto it = freed_.begin(); it != freed_.end(); ++it)
-      if (it->size >= size && (best == freed_.end() || it->size < best->size)) best = it;
-    if (best == freed_.end()) {
+    const auto best = by_size_.lower_bound({size, 0});
+    if (best == by_size_.end()) {
       const size_t at = top_;
       top_ += size;
       return at;
     }
-    const size_t at = best->offset;
-    best->offset += size, best->size -= size;
-    if (best->size == 0) freed_.erase(best);
+    const auto [all, at] = *best;
+    erase(at, all);
+    if (all > size) insert(at + size, all - size);
     return at;
   }
-  void give_back(size_t offset, size_t size) { freed_.push_back({offset, size}); }
+  void give_back(size_t offset, size_t size) { freed_[size].push_back(offset); }
   size_t top() const { return top_; }
 
  private:
-  struct Block {
-    size_t offset, size;
-  };
+  void insert(size_t offset, size_t size) {
+    by_offset_.emplace(offset, size);
+    by_size_.emplace(size, offset);
+  }
+  void erase(size_t offset, size_t size) {
+    by_offset_.erase(offset);
+    by_size_.erase({size, offset});
+  }
 
   /// Makes one block of neighbours.
   void join() {
-    std::sort(freed_.begin(), freed_.end(),
-              [](const Block& a, const Block& b) { return a.offset < b.offset; });
-    size_t kept = 0;
-    for (size_t i = 1; i < freed_.size(); ++i)
-      if (freed_[kept].offset + freed_[kept].size == freed_[i].offset)
-        freed_[kept].size += freed_[i].size;
-      else
-        freed_[++kept] = freed_[i];
-    if (!freed_.empty()) freed_.resize(kept + 1);
+    for (const auto& [length, offsets] : freed_)
+      for (size_t at : offsets) {
+        size_t size = length;
+        if (auto next = by_offset_.find(at + size); next != by_offset_.end()) {
+          size += next->second;
+          erase(next->first, next->second);
+        }
+        if (auto before = by_offset_.lower_bound(at); before != by_offset_.begin())
+          if (--before; before->first + before->second == at) {
+            at = before->first, size += before->second;
+            erase(before->first, before->second);
+          }
+        insert(at, size);
+      }
+    freed_.clear();
   }
 
-  std::vector<Block> freed_;  // in the order of giving back, until joined
+  std::unordered_map<size_t, std::vector<size_t>> freed_;  ///< since they were joined, by size
+  std::map<size_t, size_t> by_offset_;                     ///< the others
+  std::set<std::pair<size_t, size_t>> by_size_;            ///< the same: size, offset
   size_t top_ = 0;
 };
 

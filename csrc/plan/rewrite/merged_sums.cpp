@@ -142,14 +142,16 @@ class SumMerger {
   /// Replaces pairs with equal `key` factors by one pair with the sum of the others.
   void factor(std::vector<Pair>& pairs, NodeId Pair::* key, NodeId Pair::* other) {
     std::vector<Pair> out;
+    std::map<std::pair<NodeId, uint32_t>, size_t> found;  // key, shape of the other
     for (const Pair& p : pairs) {
-      auto same = std::find_if(out.begin(), out.end(), [&](const Pair& q) {
-        return q.*key == p.*key && out_.dims(q.*other) == out_.dims(p.*other);
-      });
-      if (same == out.end())
+      const uint32_t shape = out_[p.*other].shape->number;
+      const auto [at, fresh] = found.try_emplace({p.*key, shape}, out.size());
+      if (fresh) {
         out.push_back(p);
-      else
-        (*same).*other = add((*same).*other, p.*other, p.negative != same->negative);
+        continue;
+      }
+      Pair& same = out[at->second];
+      same.*other = add(same.*other, p.*other, p.negative != same.negative);
     }
     pairs = std::move(out);
   }

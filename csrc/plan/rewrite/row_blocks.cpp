@@ -6,6 +6,7 @@
 #include <bit>
 #include <map>
 #include <optional>
+#include <set>
 
 #include "ops/moving/rows.h"
 #include "ops/ops.h"
@@ -405,10 +406,10 @@ class RowSplitter {
     const Node& n = g_[id];
     const std::pair like(out_.graph.find(n.op, n.dtype, dims, {}, g_.attrs(id), n.bits),
                          constant_.at(id));
-    if (like.first != kNoNode)
-      return std::ranges::find(out_.reshaped, like) != out_.reshaped.end() ? like.first : kNoNode;
+    if (like.first != kNoNode) return reshaped_.contains(like) ? like.first : kNoNode;
     const NodeId made = out_.graph.intern(n.op, n.dtype, dims, {}, g_.attrs(id), n.bits);
     out_.reshaped.emplace_back(made, constant_.at(id));
+    reshaped_.insert(out_.reshaped.back());
     return made;
   }
 
@@ -484,6 +485,7 @@ class RowSplitter {
   PlanGraph out_;
   std::vector<NodeId> whole_, part_;  ///< in the new graph, if they are made
   std::map<NodeId, int> constant_;
+  std::set<std::pair<NodeId, int>> reshaped_;  ///< those of out_
 };
 
 /// Where slices and blocks among zeros cut tensors of so many rows.
@@ -509,12 +511,24 @@ std::map<int64_t, Dims> cuts_of(const Graph& g) {
   return cuts;
 }
 
+/// How many rows products go over: cutting others saves nothing.
+std::set<int64_t> rows_of_products(const Graph& g) {
+  std::set<int64_t> found;
+  for (NodeId id = 0; id < g.size(); ++id)
+    if (is_product(g, id)) found.insert(g.dims(g.input(id, 0))[0]);
+  return found;
+}
+
 }  // namespace
 
 PlanGraph split_rows(PlanGraph from) {
+  std::set<int64_t> multiplied = rows_of_products(from.graph);
   for (const auto& [rows, cuts] : cuts_of(from.graph)) {
-    if (cuts.size() > kMostCuts) continue;
-    if (auto split = RowSplitter(from, rows, cuts).run()) from = std::move(*split);
+    if (cuts.size() > kMostCuts || !multiplied.contains(rows)) continue;
+    auto split = RowSplitter(from, rows, cuts).run();
+    if (!split) continue;
+    from = std::move(*split);
+    multiplied = rows_of_products(from.graph);
   }
   return from;
 }
