@@ -28,33 +28,42 @@ constexpr size_t kColumns = 256;
 /// Bytes of pairs below which waking another thread would take as long as to read them.
 constexpr size_t kManyBytes = 1'000'000;
 
-/// sums[r] = sum over j < n of a[r * stride + j] * x[r * x_stride + j], in double.
-void sum_products(const float* a, size_t stride, size_t rows, const float* x, size_t x_stride,
-                  size_t n, double* sums) {
-  cpu::vector_kernels().wide_dots(a, static_cast<ptrdiff_t>(stride), rows, x,
-                                  static_cast<ptrdiff_t>(x_stride), n, sums);
-}
-void sum_products(const double* a, size_t stride, size_t rows, const double* x, size_t x_stride,
-                  size_t n, double* sums) {
-  cpu::vector_kernels().dots(DType::Float64, a, static_cast<ptrdiff_t>(stride), rows, x,
-                             static_cast<ptrdiff_t>(x_stride), n, sums);
-}
-
-/// The products of rows of a matrix [.., n] with x, block by block.
+/// The products of rows of a matrix [.., n] with x, in lanes of T over blocks, and of the blocks in
+/// double.
 template <class T>
 void times(const T* rows, size_t count, size_t n, const T* x, double* products) {
-  double parts[kNear];
+  T parts[kNear];
   std::fill_n(products, count, 0.0);
   for (size_t at = 0; at < n; at += kBlock) {
-    sum_products(rows + at, n, count, x + at, 0, std::min(kBlock, n - at), parts);
+    cpu::vector_kernels().dots(kType<T>, rows + at, static_cast<ptrdiff_t>(n), count, x + at, 0,
+                               std::min(kBlock, n - at), parts);
     for (size_t r = 0; r < count; ++r) products[r] += parts[r];
   }
+}
+
+/// y[r] = sum over j < n of a[r * stride + j] * x[r * stride + j], in lanes of double.
+void wide_products(const float* a, const float* x, ptrdiff_t stride, size_t rows, size_t n,
+                   double* y) {
+  cpu::vector_kernels().wide_dots(a, stride, rows, x, stride, n, y);
+}
+void wide_products(const double* a, const double* x, ptrdiff_t stride, size_t rows, size_t n,
+                   double* y) {
+  cpu::vector_kernels().dots(DType::Float64, a, stride, rows, x, stride, n, y);
+}
+
+/// A power of two near a vector's length, which leaves its digits as they are: products of vectors
+/// in such units are far from the ends of a float's range.
+template <class T>
+T unit_of(std::span<const T> v) {
+  const double length = std::sqrt(gradcell::dot(v.data(), v.data(), v.size()));
+  constexpr int kMost = std::numeric_limits<T>::max_exponent - 2;
+  return length > 0 ? std::ldexp(T(1), std::clamp(std::ilogb(length), -kMost, kMost)) : T(1);
 }
 
 /// The sum of x[k] y[k] in lanes.
 double dot(const std::vector<double>& x, const double* y) {
   double sum = 0;
-  sum_products(x.data(), 0, 1, y, 0, x.size(), &sum);
+  wide_products(x.data(), y, 0, 1, x.size(), &sum);
   return sum;
 }
 
@@ -79,7 +88,7 @@ double dot(const T* a, const T* b, size_t n) {
   constexpr size_t kBlocks = 16;
   double parts[kBlocks], total = 0;
   const auto add_up = [&](size_t begin, size_t blocks, size_t size) {
-    sum_products(a + begin, kBlock, blocks, b + begin, kBlock, size, parts);
+    wide_products(a + begin, b + begin, kBlock, blocks, size, parts);
     for (size_t k = 0; k < blocks; ++k) total += parts[k];
   };
   const size_t whole = n / kBlock;
@@ -100,6 +109,9 @@ LatestPairs<T>::LatestPairs(size_t n, int history)
       history_(static_cast<size_t>(history)),
       steps_(n * history_),
       changes_(n * history_),
+      gradient_(n),
+      step_unit_(history_),
+      change_unit_(history_),
       step_change_(history_ * history_),
       change_change_(history_ * history_),
       step_gradient_(history_),
@@ -120,8 +132,11 @@ void LatestPairs<T>::learn(std::span<const T> step, std::span<const T> change, d
   if (new_) multiply(nullptr);
   newest_ = (newest_ + 1) % static_cast<int>(history_);
   const size_t at = slot(0);
-  std::ranges::copy(step, &steps_[at * n_]);
-  std::ranges::copy(change, &changes_[at * n_]);
+  step_unit_[at] = unit_of(step), change_unit_[at] = unit_of(change);
+  for (size_t i = 0; i < n_; ++i) {
+    steps_[at * n_ + i] = step[i] / step_unit_[at];
+    changes_[at * n_ + i] = change[i] / change_unit_[at];
+  }
   scale_ = sy / dot(change.data(), change.data(), n_);
   held_ = std::min(held_ + 1, static_cast<int>(history_));
   new_ = true;
@@ -171,7 +186,8 @@ void LatestPairs<T>::weigh() {
   for (int age = held_; age-- > 0;) {
     const size_t k = slot(age);
     const double* const row = &step_change_[k * history_];
-    step_weight_[k] = change_weight_[k] - left[k] / row[k];
+    step_weight_[k] = change_weight_[k] * (static_cast<double>(step_unit_[k]) / change_unit_[k]) -
+                      left[k] / row[k];
     add(step_weight_[k], row, left);
   }
 }
@@ -182,14 +198,14 @@ void LatestPairs<T>::direct(std::span<const T> gradient, std::span<T> direction)
     std::ranges::transform(gradient, direction.begin(), std::negate<>());
     return;
   }
-  multiply(gradient.data());
+  const T unit = unit_of(gradient);
+  for (size_t i = 0; i < n_; ++i) gradient_[i] = gradient[i] / unit;
+  multiply(gradient_.data());
   weigh();
-  // Weights have no unit; the scale has those of step and gradient, too many for a float's
-  // exponent.
   const size_t held = static_cast<size_t>(held_);
   std::vector<T> of_steps(held), of_changes(held);
   for (size_t k = 0; k < held; ++k) {
-    of_steps[k] = static_cast<T>(-step_weight_[k]);
+    of_steps[k] = static_cast<T>(-step_weight_[k] * unit);
     of_changes[k] = static_cast<T>(change_weight_[k]);
   }
   const int tasks = static_cast<int>((n_ + kColumns - 1) / kColumns);
@@ -198,9 +214,9 @@ void LatestPairs<T>::direct(std::span<const T> gradient, std::span<T> direction)
     T* const d = &direction[at];
     const auto& kernels = cpu::vector_kernels();
     const auto stride = static_cast<ptrdiff_t>(n_);
-    for (size_t i = 0; i < size; ++i) d[i] = -gradient[at + i];
+    for (size_t i = 0; i < size; ++i) d[i] = -gradient_[at + i];
     kernels.add_rows(kType<T>, &changes_[at], stride, held, of_changes.data(), size, d);
-    for (size_t i = 0; i < size; ++i) d[i] = static_cast<T>(scale_ * d[i]);
+    for (size_t i = 0; i < size; ++i) d[i] = static_cast<T>(scale_ * unit * d[i]);
     kernels.add_rows(kType<T>, &steps_[at], stride, held, of_steps.data(), size, d);
   });
 }
@@ -209,9 +225,9 @@ template <class T>
 std::vector<T> LatestPairs<T>::saved() const {
   std::vector<T> numbers;
   for (int age = held_; age-- > 0;) {
-    const size_t at = slot(age) * n_;
-    numbers.insert(numbers.end(), &steps_[at], &steps_[at] + n_);
-    numbers.insert(numbers.end(), &changes_[at], &changes_[at] + n_);
+    const size_t k = slot(age), at = k * n_;
+    for (size_t i = 0; i < n_; ++i) numbers.push_back(steps_[at + i] * step_unit_[k]);
+    for (size_t i = 0; i < n_; ++i) numbers.push_back(changes_[at + i] * change_unit_[k]);
   }
   return numbers;
 }
@@ -237,7 +253,8 @@ InverseHessian::InverseHessian(size_t n, BroydenUpdate update)
 
 void InverseHessian::multiply(std::span<const double> x, std::span<double> y) const {
   over_rows(n_, [&](size_t first, size_t end) {
-    sum_products(&matrix_[first * n_], n_, end - first, x.data(), 0, n_, &y[first]);
+    cpu::vector_kernels().dots(DType::Float64, &matrix_[first * n_], static_cast<ptrdiff_t>(n_),
+                               end - first, x.data(), 0, n_, &y[first]);
   });
 }
 

@@ -51,8 +51,9 @@ class LatestPairs : public Curvature<T> {
   size_t n_, history_;
   int held_ = 0, newest_ = -1;
   bool new_ = false;  ///< the newest pair has no products yet
-  std::vector<T> steps_,
-      changes_;  ///< [history, n]: of points, of gradients; the first held_ slots
+  /// [history, n]: of points, of gradients; the first held_ slots. They and the gradient are kept
+  /// in units of their own, powers of two.
+  std::vector<T> steps_, changes_, gradient_, step_unit_, change_unit_;
   /// [history, history]: steps by changes that are newer or of the same pair, changes by changes.
   std::vector<double> step_change_, change_change_;
   std::vector<double> step_gradient_, change_gradient_, newest_products_;  ///< with vectors

@@ -69,6 +69,18 @@ def test_check_grads_finds_what_is_wrong():
         gc.check_grads(g, X, 2)
 
 
+@pytest.mark.parametrize("unit", [2.0**-60, 1e-9, 1.0, 1e9, 2.0**60])
+def test_check_grads_finds_what_is_wrong_in_any_unit(unit):
+    @gc.custom_vjp
+    def cube(x):
+        return unit * x**3
+
+    cube.defvjp(lambda x: (cube(x), x), lambda x, g: (unit * 3.01 * x**2 * g,))
+    with pytest.raises(AssertionError, match="do not match"):
+        gc.check_grads(cube, X, 1, modes=("rev",))
+    gc.check_grads(lambda x: unit * x**3, X, 3)
+
+
 def test_what_check_grads_refuses():
     with pytest.raises(TypeError, match="argument 0 of dtype Int64"):
         gc.check_grads(ops.square, Tensor([1, 2]))

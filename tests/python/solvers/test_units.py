@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import io
+import re
+import tokenize
+from pathlib import Path
+
 import numpy as np
 import pytest
 from rosenbrock import rosenbrock, start_of_rosenbrock
@@ -176,6 +181,65 @@ def test_minimize_in_units_of_its_function(dtype, units):
         found = run(k)
         assert (found.success, found.nit, found.nfev) == (True, want.nit, want.nfev), k
         np.testing.assert_array_equal(found.x.asnumpy(), want.x.asnumpy())
+
+
+# Thresholds -------------------------------------------------------------------------------------------
+
+ROOT = Path(__file__).parents[3]
+SOURCES = [
+    *(ROOT / "csrc/runtime/minimisers").glob("*.*"),
+    ROOT / "csrc/bind/quasi_newton.cpp",
+    *(ROOT / "python/gradcell/solvers").glob("*.py"),
+    *(ROOT / "python/gradcell/physics").glob("*.py"),
+    ROOT / "python/gradcell/scipy/optimize.py",
+    ROOT / "python/gradcell/deepxde/newton.py",
+]
+SMALL = re.compile(
+    r"\b\d[\d.]*e[+-]?\d+\b|\b0\.0*1\b|\b0x[\da-f.]+p-\d+|(?:epsilon|denorm_min|min)\(\)|finfo\(.*?\)\.\w+"
+)
+#: The small numbers in each source, and what each is a share of.
+SHARES = {
+    "curvature.cpp": {"1e-12": "of y'Hy s'Bs / (s'y)^2, a pure number"},
+    "line_search.cpp": {"1e-4": "of the slope at 0", "0.1": "of a bracket", "1e-9": "of a step"},
+    "quasi_newton.cpp": {
+        "0.01": "of the point's largest element", "epsilon()": "of |s| |y|; of a value (its digits)",
+        "0x1p-7": "of a value", "0x1p-10": "of a value",
+    },
+    "dense.py": {"1e-3": "of the largest diagonal element", "finfo(np.dtype(dtype.name.lower())).eps":
+        "of the largest diagonal element, of a loss, of a parameter"},
+    "gauss_newton.py": {
+        "0.01": "of a direction", "1e-3": "of a direction; Adam's rate", "0.1": "of the damping",
+        "finfo(np.float64).tiny": "no share: keeps a quotient from dividing by zero",
+    },
+    "jacobian.py": {"1e-3": "of the largest residual", "1e-8": "of the largest residual"},
+    "quasi_newton.py": {"1e-3": "Adam's rate, the parameters' own unit"},
+    "newton.py": {
+        "1e-4": "mu, DeepXDE's option", "1e-16": "cg_tol, DeepXDE's option", "0.1": "of the slope",
+        "finfo(self._numbers).eps": "of the norm of H's products",
+    },
+    "points.py": {"1e-12": "of the mean size"},
+}  # fmt: skip
+
+
+def code_of(path):
+    """A source without comments and strings."""
+    text = path.read_text()
+    if path.suffix != ".py":
+        return re.sub(r"//.*|\"[^\"\n]*\"", "", text)
+    kept = [
+        t.string
+        for t in tokenize.generate_tokens(io.StringIO(text).readline)
+        if t.type not in (tokenize.COMMENT, tokenize.STRING)
+    ]
+    return re.sub(r" ?([.()]) ?", r"\1", " ".join(kept))
+
+
+def test_every_threshold_is_a_share_of_something():
+    found: dict[str, set[str]] = {}
+    for path in SOURCES:
+        for match in SMALL.finditer(code_of(path)):
+            found.setdefault(path.name, set()).add(match.group())
+    assert found == {name: set(shares) for name, shares in SHARES.items()}
 
 
 # What steep losses end at -----------------------------------------------------------------------------
