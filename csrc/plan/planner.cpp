@@ -155,7 +155,16 @@ std::vector<uint8_t> needed(const PlanGraph& c) {
   return found;
 }
 
-/// Without what is there to be waited for alone, and what that is made of.
+/// A source, or what a root needs: anything else would have no buffer to be written to.
+void verify_needed(const PlanGraph& c) {
+  const std::vector<uint8_t> wanted = needed(c);
+  for (NodeId id = 0; id < c.graph.size(); ++id)
+    require(wanted[id] || is_source(c.graph, id), ErrorKind::Runtime,
+            "invalid plan: no root needs node %", id);
+}
+
+/// Without what no root needs: what is there to be waited for alone, or what a pass has written in
+/// another way, and what that is made of.
 PlanGraph without_idle(PlanGraph c) {
   const Graph& g = c.graph;
   const std::vector<uint8_t> wanted = needed(c);
@@ -184,6 +193,7 @@ class Planner {
   }
 
   Plan run() {
+    if constexpr (kVerify) verify_needed(c_);
     buffer_of_ = frame(c_, labels_.storage, plan_);
     constant_of_ = constant_numbers(c_);
     place_temporaries();
@@ -483,7 +493,7 @@ PlanGraph plan_graph(const Graph& g, std::span<const NodeId> live, std::span<con
     cleaned = split_rows(std::move(cleaned));
     if constexpr (kVerify) verify(cleaned.graph, "split_rows", 0, GraphStage::Cleaned);
   }
-  PlanGraph merged = merge_sums(cleaned);
+  PlanGraph merged = without_idle(merge_sums(cleaned));
   if constexpr (kVerify) verify(merged.graph, "merge_sums", 0, GraphStage::Cleaned);
   if (apart) return merged;
   PlanGraph joined = join_sums(std::move(merged));

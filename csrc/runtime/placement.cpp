@@ -188,17 +188,25 @@ bool write_slices(const TensorPtr& x, int64_t axis, int64_t count, const Array& 
 
 namespace {
 
+size_t axis_of(const Array& x, int64_t axis) {
+  require(axis >= 0 && static_cast<size_t>(axis) < x.dims.size(), ErrorKind::Value, "axis ", axis,
+          " is out of range for shape ", listed(x.dims));
+  return static_cast<size_t>(axis);
+}
+
 /// What an index along an axis of x means: index [outer, m, inner] into x [outer, n, inner].
 struct Along {
   int64_t outer, n, m, inner;
 };
 
 Along along(const Array& x, int64_t axis, const Array& index) {
-  const auto a = static_cast<size_t>(axis);
+  const size_t a = axis_of(x, axis);
+  require(index.dims.size() == x.dims.size(), ErrorKind::Value, "shapes ", listed(x.dims), " and ",
+          listed(index.dims), " do not fit");
   const Along s{product(x.dims, 0, a), x.dims[a], index.dims[a],
                 product(x.dims, a + 1, x.dims.size())};
-  require(index.dims.size() == x.dims.size() && index.count() == s.outer * s.m * s.inner,
-          ErrorKind::Value, "shapes ", listed(x.dims), " and ", listed(index.dims), " do not fit");
+  require(index.count() == s.outer * s.m * s.inner, ErrorKind::Value, "shapes ", listed(x.dims),
+          " and ", listed(index.dims), " do not fit");
   return s;
 }
 
@@ -295,7 +303,7 @@ Array with_elements(const Array& x, int64_t axis, const Array& index, const Arra
 }
 
 Array with_slices_added(const Array& x, int64_t axis, const Array& places, const Array& values) {
-  const auto a = static_cast<size_t>(axis);
+  const size_t a = axis_of(x, axis);
   const int64_t n = x.dims[a], m = places.count();
   const int64_t outer = product(x.dims, 0, a), inner = product(x.dims, a + 1, x.dims.size());
   require(values.count() == outer * m * inner && values.dtype == x.dtype, ErrorKind::Value,

@@ -88,6 +88,11 @@ def single(x: Tensor) -> Tensor:
     return _core.ops.cast(x, _core.float32) if x.dtype.is_narrow_float else x
 
 
+def vector(x: Tensor) -> Tensor:
+    """The tensor, one without dimensions as a vector of its element."""
+    return x if x.ndim else _core.ops.reshape(x, [1])
+
+
 # Calls ----------------------------------------------------------------------------------------------
 
 
@@ -219,14 +224,22 @@ def axis_of(axis: Any, rank: int, owner: str, name: str = "axis") -> int:
     return a % limit
 
 
+def axis_in(x: Tensor, axis: Any, owner: str, name: str = "axis") -> int:
+    """As axis_of, for a tensor that must have an axis. Raises ValueError if it has no dimensions."""
+    if not x.ndim:
+        bad_value(f"For '{owner}', a tensor with dimensions is needed, but got one of shape []")
+    return axis_of(axis, x.ndim, owner, name)
+
+
 def axes_of(axis: Any, rank: int, owner: str, name: str = "axis") -> list[int]:
-    """The axes counted from the front, in the given order; None and () stand for all of them."""
+    """The axes counted from the front, in the given order; None and () stand for all of them. A tensor
+    without dimensions has none, though 0 and -1 may be asked for."""
     if axis is None:
         return list(range(rank))
     axes = [axis_of(a, rank, owner, name) for a in integers(axis, owner, name)]
     if len(set(axes)) != len(axes):
         _refuse(ValueError, owner, name, "axes that differ", str(axis))
-    return axes if axes else list(range(rank))
+    return axes if axes and rank else list(range(rank))
 
 
 # Words and dtypes -----------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ of the same name in ops, with its arguments kept. Reductions as in gradcell.nn.l
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from gradcell import _core
@@ -375,8 +376,9 @@ class FocalLoss(LossBase):
                 "For 'FocalLoss', logits (N, C, ...) and labels (N, 1 or C, ...) are needed, but got "
                 f"{list(logits.shape)} and {list(labels.shape)}."
             )
-        logp = _ops.reshape(log_softmax(logits, 1), [n, classes, -1])
-        shares = _ops.reshape(labels, [n, labels.shape[1], -1])
+        places = math.prod(logits.shape[2:])
+        logp = _ops.reshape(log_softmax(logits, 1), [n, classes, places])
+        shares = _ops.reshape(labels, [n, labels.shape[1], places])
         by_class = labels.shape[1] == 1
         if by_class:
             # Looked up in the identity, so that a class out of range is an IndexError.

@@ -6,6 +6,7 @@ from typing import Any
 
 from gradcell import _core, ops
 from gradcell._core import Tensor
+from gradcell.base import arguments
 from gradcell.base.convert import to_dtype
 from gradcell.numpy import making
 from gradcell.numpy.conversion import (
@@ -279,7 +280,9 @@ def moveaxis(a: Any, source: Any, destination: Any) -> Tensor:
 
 def rollaxis(x: Any, axis: Any, start: Any = 0) -> Any:
     """With the dimension axis moved before that of start."""
-    return ops.movedim(tensor(x), axis, start - (axis % tensor(x).ndim < start))
+    t = tensor(x)
+    a = arguments.axis_in(t, axis, "rollaxis")
+    return ops.movedim(t, a, start - (a < start))
 
 
 def roll(a: Any, shift: Any, axis: Any = None) -> Tensor:
@@ -509,12 +512,14 @@ def triu_indices(n: Any, k: Any = 0, m: Any = None) -> tuple[Tensor, Tensor]:
 
 def tril_indices_from(arr: Any, k: Any = 0) -> tuple[Tensor, Tensor]:
     """(rows, columns) of the elements of a matrix on and below the k-th diagonal, int32."""
-    return tri_indices(arr.shape[0], arr.shape[1], k, False)
+    rows, columns = arguments.of_rank(arr, (2,), "tril_indices_from").shape
+    return tri_indices(rows, columns, k, False)
 
 
 def triu_indices_from(arr: Any, k: Any = 0) -> tuple[Tensor, Tensor]:
     """(rows, columns) of the elements of a matrix on and above the k-th diagonal, int32."""
-    return tri_indices(arr.shape[0], arr.shape[1], k, True)
+    rows, columns = arguments.of_rank(arr, (2,), "triu_indices_from").shape
+    return tri_indices(rows, columns, k, True)
 
 
 def vander(x: Any, N: Any = None, increasing: bool = False) -> Any:

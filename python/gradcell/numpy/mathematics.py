@@ -42,7 +42,7 @@ def size(a: Any, axis: Any = None) -> int:
     return (
         x.size
         if axis is None
-        else math.prod(x.shape[i] for i in arguments.integers(axis, "size", "axis"))
+        else math.prod(x.shape[i] for i in arguments.axes_of(axis, x.ndim, "size"))
     )
 
 
@@ -154,11 +154,11 @@ def nanvar(
 ) -> Tensor:
     """The variance of the elements that are not NaN, over their number less ddof."""
     x = typed(floating(a), dtype)
-    deviation = _ops.sub(x, ops.nanmean(x, axis, True))
-    count = ops.sum(_ops.cast(_ops.logical_not(_ops.isnan(x)), x.dtype), axis, keepdims)
-    return _ops.div(
-        ops.nansum(_ops.square(deviation), axis, keepdims), _ops.sub(count, float(ddof))
-    )
+    counts = _ops.logical_not(_ops.isnan(x))
+    deviation = _ops.where(counts, _ops.sub(x, ops.nanmean(x, axis, True)), 0)
+    count = _ops.sub(ops.sum(_ops.cast(counts, x.dtype), axis, keepdims), float(ddof))
+    total = ops.sum(_ops.square(deviation), axis, keepdims)
+    return _ops.where(_ops.greater(count, 0), _ops.div(total, count), math.nan)
 
 
 def total(x: Any, axis: Any, dtype: Any, keepdims: bool, initial: Any) -> Tensor:
@@ -211,6 +211,10 @@ def cross(
     if axis is not None:
         axisa = axisb = axisc = axis
     x, y = ops.movedim(tensor(a), axisa, -1), ops.movedim(tensor(b), axisb, -1)
+    if builtins.any(tuple(t.shape[-1:]) not in ((2,), (3,)) for t in (x, y)):
+        bad_value(
+            f"cross: vectors of 2 or 3 elements are needed, got shapes {list(x.shape)} and {list(y.shape)}"
+        )
     flat = x.shape[-1] == y.shape[-1] == 2
     x, y = (_ops.slice_scatter(t, [*t.shape[:-1], 3], [0] * t.ndim, [1] * t.ndim) for t in (x, y))
     out = ops.cross(x, y, -1)
@@ -269,7 +273,9 @@ def unwrap(p: Any, discont: float = math.pi, axis: int = -1) -> Tensor:
     p: angles, in radians. discont: at least pi.
     """
     x = floating(p)
-    a = arguments.axis_of(axis, x.ndim, "unwrap")
+    a = arguments.axis_in(x, axis, "unwrap")
+    if not x.shape[a]:
+        return x
     step = ops.diff(x, 1, a)
     folded = _ops.sub(_ops.mod(_ops.add(step, math.pi), 2 * math.pi), math.pi)
     edge = _ops.logical_and(_ops.equal(folded, -math.pi), _ops.greater(step, 0))
@@ -415,6 +421,8 @@ def histogramdd(
 ) -> tuple[Tensor, list[Tensor]]:
     """(counts, the edges along each dimension) of points, the rows of sample or a list of coordinates."""
     columns = sample if isinstance(sample, (list, tuple)) else ops.unbind(tensor(sample), 1)
+    if not columns:
+        bad_value("histogramdd: the points have no coordinates")
     return _histogram([tensor(c) for c in columns], bins, range, weights, density)
 
 

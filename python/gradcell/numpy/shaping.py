@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import itertools
+import math
 from typing import Any
 
 import numpy as np
@@ -32,7 +33,7 @@ def concatenate(arrays: Any, axis: Any = 0) -> Tensor:
 
 def _sections(x: Any, sections: Any, axis: int, equal: bool) -> tuple[Tensor, ...]:
     t = tensor(x)
-    n = t.shape[arguments.axis_of(axis, t.ndim, "split")]
+    n = t.shape[arguments.axis_in(t, axis, "split")]
     if isinstance(sections, (list, tuple)):
         cuts = [builtins.min(builtins.max(c + n if c < 0 else c, 0), n) for c in sections]
         ends = [0, *cuts, n]
@@ -62,6 +63,17 @@ def array_split(x: Any, indices_or_sections: Any, axis: int = 0) -> tuple[Tensor
     return _sections(x, indices_or_sections, axis, False)
 
 
+def _of_ends(value: Any, x: Tensor, name: str) -> np.ndarray:
+    """A number, (before, after), or such a pair for each dimension, as [rank, 2]."""
+    given = np.asarray(value)
+    if given.shape not in ((), (1,), (2,), (1, 2), (x.ndim, 1), (x.ndim, 2)):
+        bad_value(
+            f"pad: {name} must be a number, a pair or {x.ndim} pairs, but got {value} for shape "
+            f"{list(x.shape)}"
+        )
+    return np.broadcast_to(given, (x.ndim, 2))
+
+
 def pad(
     arr: Any, pad_width: Any, mode: Any = "constant", stat_length: Any = None, constant_values: Any = 0,
     end_values: Any = 0, reflect_type: str = "even", **kwargs: Any,
@@ -73,9 +85,9 @@ def pad(
     'mean', 'minimum' over stat_length elements. Raises ValueError for another mode.
     """
     x = tensor(arr)
-    widths = np.broadcast_to(np.asarray(pad_width), (x.ndim, 2))
+    widths = _of_ends(pad_width, x, "pad_width")
     if mode in ("constant", "empty"):
-        fills = np.broadcast_to(np.asarray(constant_values), (x.ndim, 2))
+        fills = _of_ends(constant_values, x, "constant_values")
         for a, ((before, after), (low, high)) in enumerate(zip(widths, fills, strict=True)):
             ends = []
             for count, value in ((before, low), (after, high)):
@@ -89,6 +101,8 @@ def pad(
         if odd:
             unsupported("pad: reflect_type 'odd' is not supported")
         for a, (before, after) in enumerate(widths):
+            if not x.shape[a] and before + after:
+                bad_value(f"pad: nothing to repeat along axis {a} of shape {list(x.shape)}")
             index = np.pad(np.arange(x.shape[a]), (int(before), int(after)), mode)
             x = _ops.gather(x, Tensor(index), a)
         return x
@@ -96,8 +110,8 @@ def pad(
         bad_value(f"pad: unknown mode {mode!r}")
     reductions: dict[str, Any] = {"maximum": ops.amax, "minimum": ops.amin, "mean": ops.mean}
     reduce = reductions.get(mode)
-    lengths = None if stat_length is None else np.broadcast_to(np.asarray(stat_length), (x.ndim, 2))
-    ramps = np.broadcast_to(np.asarray(end_values), (x.ndim, 2))
+    lengths = None if stat_length is None else _of_ends(stat_length, x, "stat_length")
+    ramps = _of_ends(end_values, x, "end_values")
     for a, (before, after) in enumerate(widths):
         ends, n = [], x.shape[a]
         for side, count in enumerate((int(before), int(after))):
@@ -139,8 +153,8 @@ def choose(a: Any, choices: Any, mode: str = "clip") -> Tensor:
     parts = [tensor(c) for c in choices]
     *parts, index = ops.broadcast_tensors(*parts, index)
     stacked = ops.stack(parts, 0)
-    flat = _ops.reshape(stacked, [len(parts), -1])
-    at = _ops.reshape(index, [1, -1])
+    flat = _ops.reshape(stacked, [len(parts), index.size])
+    at = _ops.reshape(index, [1, index.size])
     n = len(parts)
     if mode == "raise" and builtins.bool(((index.asnumpy() < 0) | (index.asnumpy() >= n)).any()):
         bad_value(f"choose: an index is not within {n} choices")
@@ -172,9 +186,12 @@ def apply_along_axis(func1d: Any, axis: int, arr: Any, *args: Any, **kwargs: Any
     func1d: a function of a vector. args, kwargs: its further arguments.
     """
     x = tensor(arr)
-    a = arguments.axis_of(axis, x.ndim, "apply_along_axis")
+    a = arguments.axis_in(x, axis, "apply_along_axis")
     moved = ops.movedim(x, a, -1)
-    rows = _ops.reshape(moved, [-1, x.shape[a]])
+    count = math.prod(moved.shape[:-1])
+    if not count:
+        bad_value(f"apply_along_axis: there is no vector along axis {a} of shape {list(x.shape)}")
+    rows = _ops.reshape(moved, [count, x.shape[a]])
     results = [tensor(func1d(row, *args, **kwargs)) for row in ops.unstack(rows, 0)]
     out = _ops.reshape(ops.stack(results, 0), [*moved.shape[:-1], *results[0].shape])
     own = list(builtins.range(out.ndim - results[0].ndim, out.ndim))

@@ -403,7 +403,7 @@ def stride(self: Tensor, dim: Any = None) -> Any:
     return (
         tuple(n // self.itemsize for n in self.strides)
         if dim is None
-        else self.strides[dim] // self.itemsize
+        else self.strides[arguments.axis_in(self, dim, "stride", "dim")] // self.itemsize
     )
 
 

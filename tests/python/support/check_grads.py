@@ -109,3 +109,20 @@ def value_at(
 ) -> float:
     points = [Tensor(np.asarray(x + t * v)) for x, v in zip(arrays, direction, strict=True)]
     return float(np.asarray(fn(*points).asnumpy()))
+
+
+def differences(along: Callable[[float], float]) -> tuple[float, float, float] | None:
+    """(slope, curvature, how exact the curvature is) at 0 of a function of a number; None where differences
+    do not settle: a kink or a jump is near."""
+    with np.errstate(all="ignore"):
+        at = along(0.0)
+        ends = {}
+        for h in (2e-3, 1e-3, 5e-4):
+            up, down = along(h), along(-h)
+            ends[h] = ((up - down) / (2 * h), (up - 2 * at + down) / h**2)
+        first = [(4 * ends[h / 2][0] - ends[h][0]) / 3 for h in (2e-3, 1e-3)]
+        second = [(4 * ends[h / 2][1] - ends[h][1]) / 3 for h in (2e-3, 1e-3)]
+    scale = max(1.0, abs(at), abs(first[0]), abs(second[0]))
+    if not np.isfinite([*first, *second]).all() or abs(first[0] - first[1]) > 1e-6 * scale:
+        return None
+    return first[1], second[1], abs(second[0] - second[1]) + 1e-5 * scale

@@ -117,7 +117,7 @@ def tensor_split(input: Any, indices_or_sections: Any, axis: int = 0) -> tuple[T
     first ones are longer by one where they cannot be equal.
     """
     x = arguments.tensor(input, "tensor_split")
-    a = arguments.axis_of(axis, x.ndim, "tensor_split")
+    a = arguments.axis_in(x, axis, "tensor_split")
     n = x.shape[a]
     if isinstance(indices_or_sections, (list, tuple)):
         ends = [0, *(min(max(c + n if c < 0 else c, 0), n) for c in indices_or_sections), n]
@@ -217,8 +217,14 @@ def mirror_pad(input_x: Any, paddings: Any, mode: str = "REFLECT") -> Tensor:
     """
     t = arguments.tensor(input_x, "MirrorPad", "input_x")
     arguments.one_of(mode, ("REFLECT", "SYMMETRIC"), "MirrorPad", "mode")
-    pairs = paddings.tolist() if isinstance(paddings, Tensor) else paddings
+    pairs = np.asarray(paddings.asnumpy() if isinstance(paddings, Tensor) else paddings)
+    if pairs.shape != (t.ndim, 2):
+        bad_value(
+            f"For 'MirrorPad', the 'paddings' must have shape [{t.ndim}, 2], but got {list(pairs.shape)}"
+        )
     for a, (before, after) in enumerate(pairs):
+        if not t.shape[a] and before + after:
+            bad_value(f"MirrorPad: there is nothing to mirror along axis {a} of {list(t.shape)}")
         index = np.pad(np.arange(t.shape[a]), (before, after), mode.lower())  # type: ignore[call-overload]
         t = _ops.gather(t, Tensor(index), a)
     return t

@@ -91,9 +91,7 @@ def gather(input_params: Any, input_indices: Any, axis: Any, batch_dims: int = 0
     """
     x = arguments.tensor(input_params, "Gather", "input_params")
     index = _indices(input_indices, "Gather", "input_indices")
-    if x.ndim == 0:
-        bad_value("Gather: a tensor without dimensions has no axis")
-    a = arguments.axis_of(axis, x.ndim, "Gather")
+    a = arguments.axis_in(x, axis, "Gather")
     if batch_dims == 0:
         return _ops.gather(x, index, a)
     b = batch_dims + (index.ndim if batch_dims < 0 else 0)
@@ -186,13 +184,13 @@ def gather_elements(input: Any, dim: Any, index: Any) -> Tensor:
 
 @one_plan
 def _gathered_along(x: Tensor, dim: Any, at: Tensor) -> Tensor:
-    if x.ndim == 0:
-        return _ops.reshape(_ops.gather(_ops.reshape(x, [1]), _ops.reshape(at, [-1]), 0), [])
     a = arguments.axis_of(dim, x.ndim, "GatherD", "dim")
+    if x.ndim == 0 and at.ndim <= 1:
+        return _ops.gather(arguments.vector(x), at, 0)
+    known = _fits_along(x, at, a, "GatherD")
     n, shape = x.shape[a], list(at.shape)
     if n > _LONGEST_ROW or at.size == 0 or x.size == 0:
         return _ops.gather(_ops.reshape(x, [x.size]), _along(x, at, a, "GatherD"), 0)
-    known = _fits_along(x, at, a, "GatherD")
     covered = [*shape[:a], n, *shape[a + 1 :]]
     if covered != list(x.shape):  # the index's own coordinates
         x = _ops.slice(x, [0] * x.ndim, covered, [1] * x.ndim)
@@ -364,10 +362,12 @@ def topk(
     x = sortable(input, "topk")
     a = arguments.axis_of(-1 if dim is None else dim, x.ndim, "topk", "dim")
     count = arguments.integer(k, "topk", "k")
-    if x.ndim == 0 or not 0 <= count <= x.shape[a]:
+    if not 0 <= count <= x.shape[a] if x.ndim else count != 1:
         bad_value(
             f"topk: there are no {count} elements along dimension {a} of shape {list(x.shape)}"
         )
+    if not x.ndim:
+        return sort(x)
     return _first(x, a, count, bool(largest), bool(sorted))
 
 
@@ -460,6 +460,9 @@ def tensor_scatter_elements(
             f"{list(at.shape)}"
         )
     a = arguments.axis_of(axis, x.ndim, "tensor_scatter_elements")
+    if x.ndim == 0 and at.ndim <= 1:
+        x, at, new = (arguments.vector(t) for t in (x, at, new))
+        return _ops.reshape(tensor_scatter_elements(x, at, new, 0, reduction), [])
     covers = at.ndim == x.ndim and all(at.shape[i] == n for i, n in enumerate(x.shape) if i != a)
     if covers and at.size and _known(x, at, new) and (reduction == "none" or _adds(x)):
         return _core.with_elements(x, a, at, new, reduction == "add")
@@ -491,6 +494,9 @@ def index_add(
     base, at = arguments.tensor(x, "index_add", "x"), _indices(indices, "index_add")
     a = arguments.axis_of(axis, base.ndim, "index_add")
     new = _ops.cast(arguments.tensor(y, "index_add", "y"), base.dtype)
+    if not base.ndim:
+        base, at, new = (arguments.vector(t) for t in (base, at, new))
+        return _ops.reshape(index_add(base, at, new, 0), [])
     taken = [*base.shape[:a], at.size, *base.shape[a + 1 :]]
     if _known(base, at, new) and at.ndim == 1 and list(new.shape) == taken:
         if _adds(base):

@@ -73,14 +73,15 @@ def index_fill(x: Any, axis: Any, index: Any, value: Any) -> Tensor:
 
     Raises IndexError for an index out of range, TypeError for indices that are not integers.
     """
-    t = arguments.tensor(x, "index_fill", "x")
-    a = arguments.axis_of(axis, t.ndim, "index_fill")
+    whole = arguments.tensor(x, "index_fill", "x")
+    a = arguments.axis_of(axis, whole.ndim, "index_fill")
+    t = arguments.vector(whole)
     at = _ops.reshape(indexing._indices(index, "index_fill", "index"), [-1])
     n = t.shape[a]
     hits = _ops.scatter_add(at, _ops.full([at.size], 1, _core.int32), 0, n)
     hit = _ops.reshape(_ops.greater(hits, 0), [n] + [1] * (t.ndim - 1 - a))
     new = value if isinstance(value, Tensor) else Tensor(value, t.dtype)
-    return _ops.where(hit, _ops.cast(new, t.dtype), t)
+    return _ops.reshape(_ops.where(hit, _ops.cast(new, t.dtype), t), list(whole.shape))
 
 
 def inplace_add(x: Any, v: Any, indices: Any) -> Tensor:
@@ -243,7 +244,7 @@ def select_scatter(input: Any, src: Any, axis: int, index: int) -> Tensor:
     Raises IndexError for an index out of range.
     """
     t = arguments.tensor(input, "select_scatter")
-    a = arguments.axis_of(axis, t.ndim, "select_scatter")
+    a = arguments.axis_in(t, axis, "select_scatter")
     n, at = t.shape[a], arguments.integer(index, "select_scatter", "index")
     if not -n <= at < n:
         bad_index(f"select_scatter: index {at} is out of range for an axis of size {n}")
@@ -264,7 +265,7 @@ def slice_scatter(
 ) -> Tensor:
     """A copy of input whose slice start:end:step along axis is src."""
     t = arguments.tensor(input, "slice_scatter")
-    a = arguments.axis_of(axis, t.ndim, "slice_scatter")
+    a = arguments.axis_in(t, axis, "slice_scatter")
     places = np.arange(t.shape[a])[slice(start, end, step)]
     new = arguments.tensor(src, "slice_scatter", "src")
     if new.shape[a] != len(places):

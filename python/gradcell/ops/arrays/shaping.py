@@ -243,8 +243,10 @@ def repeat_interleave(
     """
     x = arguments.tensor(input, "repeat_interleave")
     if axis is None:
-        x, axis = _ops.reshape(x, [x.size]), 0
+        axis = 0
+        x = _ops.reshape(x, [x.size])
     a = arguments.axis_of(axis, x.ndim, "repeat_interleave")
+    x = arguments.vector(x)
     counts = arguments.integers(repeats, "repeat_interleave", "repeats")
     if any(c < 0 for c in counts):
         bad_value(f"repeat_interleave: a count of {counts} is negative")
@@ -277,7 +279,7 @@ def _window(x: Tensor, axis: int, start: int, size: int, step: int = 1, by: Any 
 def narrow(input: Any, axis: Any, start: Any, length: Any) -> Tensor:
     """`length` elements along axis from `start` on. Raises ValueError if they reach beyond the end."""
     x = arguments.tensor(input, "narrow")
-    a = arguments.axis_of(axis, x.ndim, "narrow")
+    a = arguments.axis_in(x, axis, "narrow")
     first = arguments.integer(start, "narrow", "start")
     count = arguments.integer(length, "narrow", "length")
     first += x.shape[a] if first < 0 else 0
@@ -334,7 +336,7 @@ def roll(input: Any, shifts: Any, dims: Any = None) -> Tensor:
     if len(amounts) != len(axes):
         bad_value(f"roll: {len(amounts)} shifts for {len(axes)} dims")
     for amount, a in zip(amounts, axes, strict=True):
-        n = x.shape[a]
+        n = x.shape[a] if x.ndim else 1
         cut = amount % n if n else 0
         if cut:
             x = _ops.concat([_window(x, a, n - cut, cut), _window(x, a, 0, n - cut)], a)
@@ -402,9 +404,7 @@ def split(tensor: Any, split_size_or_sections: Any, axis: Any = 0) -> tuple[Tens
     Raises ValueError unless the sizes are positive and add up to the dimension.
     """
     x = arguments.tensor(tensor, "split", "tensor")
-    a = arguments.axis_of(axis, x.ndim, "split")
-    if x.ndim == 0:
-        bad_value("split: a tensor without dimensions cannot be split")
+    a = arguments.axis_in(x, axis, "split")
     n = x.shape[a]
     if isinstance(split_size_or_sections, (tuple, list)):
         sizes = arguments.integers(split_size_or_sections, "split", "split_size_or_sections")
@@ -424,17 +424,14 @@ def chunk(input: Any, chunks: Any, axis: Any = 0) -> tuple[Tensor, ...]:
     count = arguments.integer(chunks, "chunk", "chunks")
     if count <= 0:
         bad_value(f"chunk: the number of chunks must be positive, got {count}")
-    n = x.shape[arguments.axis_of(axis, x.ndim, "chunk")]
+    n = x.shape[arguments.axis_in(x, axis, "chunk")]
     return split(x, max(-(-n // count), 1), axis)
 
 
 def unstack(input_x: Any, axis: Any = 0) -> tuple[Tensor, ...]:
     """The slices of a tensor along an axis, which the slices no longer have."""
     x = arguments.tensor(input_x, "Unstack")
-    a = arguments.axis_of(axis, x.ndim, "Unstack")
-    if x.ndim == 0:
-        bad_value("Unstack: a tensor without dimensions cannot be unstacked")
-    return _views.unstack(x, a)
+    return _views.unstack(x, arguments.axis_in(x, axis, "Unstack"))
 
 
 @method(axis="dim")

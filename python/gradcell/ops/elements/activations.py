@@ -229,7 +229,7 @@ def tanhshrink(input: Any) -> Tensor:
 def hardshrink(input: Any, lambd: Any = 0.5) -> Tensor:
     """x where |x| > lambd, and 0 elsewhere."""
     x = _float(input, "hardshrink")
-    return _ops.where(_ops.greater(_ops.abs(x), lambd), x, 0)
+    return _ops.where(_ops.less_equal(_ops.abs(x), lambd), 0, x)
 
 
 @method("soft_shrink")
@@ -237,7 +237,7 @@ def hardshrink(input: Any, lambd: Any = 0.5) -> Tensor:
 def softshrink(input: Any, lambd: Any = 0.5) -> Tensor:
     """x moved towards 0 by lambd, and 0 where |x| <= lambd."""
     x = _float(input, "softshrink")
-    low = _ops.where(_ops.less(x, -lambd), _ops.add(x, lambd), 0)
+    low = _ops.where(_ops.greater_equal(x, -lambd), 0, _ops.add(x, lambd))
     return _ops.where(_ops.greater(x, lambd), _ops.sub(x, lambd), low)
 
 
@@ -245,7 +245,7 @@ def softshrink(input: Any, lambd: Any = 0.5) -> Tensor:
 def threshold(input: Any, thr: Any, value: Any) -> Tensor:
     """x where it exceeds thr, and value elsewhere."""
     x = _float(input, "threshold")
-    return _ops.where(_ops.greater(x, thr), x, value)
+    return _ops.where(_ops.less_equal(x, thr), value, x)
 
 
 @one_plan

@@ -77,7 +77,8 @@ def angle(input: Any) -> Tensor:
     if x.dtype.is_complex:
         return _ops.atan2(part(x, 1), part(x, 0))
     x = arguments.floating(x)
-    turned = _ops.where(_ops.less(x, 0), 3.141592653589793, _ops.mul(x, 0))  # NaN stays
+    finite = _ops.where(_ops.isinf(x), 1, x)
+    turned = _ops.where(_ops.less(x, 0), 3.141592653589793, _ops.mul(finite, 0))  # NaN stays
     return _ops.cast(turned, x.dtype)
 
 

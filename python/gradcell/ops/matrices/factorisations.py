@@ -23,6 +23,7 @@ from gradcell.ops.arrays import arrangement, shaping
 from gradcell.ops.elements import complex_numbers
 from gradcell.ops.method import method
 from gradcell.ops.one_plan import in_float32, one_plan
+from gradcell.ops.reductions import reductions
 
 __all__ = [
     "cholesky", "cholesky_inverse", "cholesky_solve", "det", "eigh", "inverse", "logdet",
@@ -217,7 +218,7 @@ def pinv(x: Any, *, atol: Any = None, rtol: Any = None, hermitian: bool = False)
     values = complex_numbers.real(values)
     if atol is None and rtol is None:
         rtol = max(t.shape[-2:]) * float(np.finfo(_real_name(t.dtype)).eps)
-    least = _ops.mul(_ops.reduce_max(values, [-1], True), 0.0 if rtol is None else rtol)
+    least = _ops.mul(reductions.largest(values, [-1], True), 0.0 if rtol is None else rtol)
     if atol is not None:
         least = _ops.maximum(least, atol)
     kept = _ops.greater(values, least)

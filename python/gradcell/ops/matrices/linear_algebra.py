@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import string
 from typing import Any
 
@@ -240,6 +241,7 @@ def matrix_diag(
     below it, begin or end. Raises ValueError if the diagonals do not fit.
     """
     t = arguments.tensor(x, "matrix_diag", "x")
+    arguments.axis_in(t, -1, "matrix_diag")
     ks = arguments.integers(k, "matrix_diag", "k")
     low, high = ks[0], ks[-1]
     arguments.one_of(
@@ -292,7 +294,7 @@ def vander(x: Any, N: Any = None) -> Tensor:
 
     N: the number of columns, by default the length of x.
     """
-    t = arguments.tensor(x, "vander", "x")
+    t = arguments.of_rank(x, (1,), "vander")
     n = t.shape[0] if N is None else arguments.integer(N, "vander", "N")
     if n <= 0:
         return _ops.full([t.shape[0], 0], 0, t.dtype)
@@ -329,7 +331,8 @@ def batch_dot(x1: Any, x2: Any, axes: Any = None) -> Tensor:
     left, right = shaping.movedim(a, i, -1), shaping.movedim(b, j, 1)
     n, k = left.shape[0], left.shape[-1]
     rest_a, rest_b = list(left.shape[1:-1]), list(right.shape[2:])
-    product = _ops.matmul(_ops.reshape(left, [n, -1, k]), _ops.reshape(right, [n, k, -1]))
+    left = _ops.reshape(left, [n, math.prod(rest_a), k])
+    product = _ops.matmul(left, _ops.reshape(right, [n, k, math.prod(rest_b)]))
     dims = [n, *rest_a, *rest_b]
     return _ops.reshape(product, dims if len(dims) > 1 else [n, 1])
 

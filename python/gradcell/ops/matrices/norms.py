@@ -28,7 +28,8 @@ def _vector_norm(x: Tensor, order: float, axes: Any, keepdim: bool) -> Tensor:
     if order == 1:
         return _ops.reduce_sum(_ops.abs(x), axes, keepdim)
     if order == math.inf:
-        return _ops.reduce_max(_ops.abs(x), axes, keepdim)
+        axes = arguments.axes_of(axes, x.ndim, "norm")
+        return reductions.largest(_ops.abs(x), axes, keepdim)
     if order == -math.inf:
         return _ops.reduce_min(_ops.abs(x), axes, keepdim)
     if order == 0:
@@ -55,7 +56,7 @@ def _matrix_norm(x: Tensor, order: Any, axes: list[int], keepdim: bool) -> Tenso
     if x.dtype.is_complex:
         return _ops.cast(_matrix_norm(_size(x), order, axes, keepdim), x.dtype)
     sums = _ops.reduce_sum(_ops.abs(x), [along], True)
-    y = (_ops.reduce_max if order > 0 else _ops.reduce_min)(sums, axes, True)
+    y = (reductions.largest if order > 0 else _ops.reduce_min)(sums, axes, True)
     if keepdim:
         return y
     return _ops.reshape(y, [n for i, n in enumerate(x.shape) if i not in axes])
@@ -67,7 +68,7 @@ def _spectral_norm(x: Tensor, order: Any, axes: list[int], keepdim: bool) -> Ten
 
     rest = [i for i in range(x.ndim) if i not in axes]
     values = factorisations.svd(_core.views.transpose(x, [*rest, *axes]), compute_uv=False)
-    reduce = {2: _ops.reduce_max, -2: _ops.reduce_min, "nuc": _ops.reduce_sum}[order]
+    reduce = {2: reductions.largest, -2: _ops.reduce_min, "nuc": _ops.reduce_sum}[order]
     y = reduce(values, [values.ndim - 1], False)
     y = _ops.cast(y, x.dtype) if x.dtype.is_complex else y
     return _ops.reshape(y, [1 if i in axes else n for i, n in enumerate(x.shape)]) if keepdim else y

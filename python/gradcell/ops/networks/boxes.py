@@ -232,7 +232,7 @@ def roi_align(
     roi_end_mode 1: the last pixel belongs to a region.
     """
     x, regions = (
-        arguments.tensor(features, "ROIAlign", "features"),
+        arguments.of_rank(features, (4,), "ROIAlign"),
         _boxes(rois, "ROIAlign", "rois", 5),
     )
     h, w = x.shape[2:]
@@ -294,7 +294,7 @@ def crop_and_resize(
     the value of places outside of the image.
     """
     owner = "CropAndResize"
-    x = arguments.tensor(image, owner, "image")
+    x = arguments.of_rank(image, (4,), owner)
     arguments.one_of(method, ("bilinear", "nearest", "bilinear_v2"), owner, "method")
     h, w = x.shape[1:3]
     rows, columns = arguments.integers(crop_size, owner, "crop_size")

@@ -349,7 +349,7 @@ def kl_div(logits: Any, labels: Any, reduction: str = "mean") -> Tensor:
     arguments.one_of(reduction, (*_REDUCTIONS, "batchmean"), "kl_div", "reduction")
     batch_mean = reduction == "batchmean"
     x, y = _same_shape(*_pair(logits, labels, "kl_div", "sum"), "kl_div")
-    positive = _ops.greater(y, 0)
+    positive = _ops.logical_not(_ops.less_equal(y, 0))  # or NaN, which stays
     log_y = _ops.log(_ops.where(positive, y, 1))
     loss = _ops.where(positive, _ops.mul(y, _ops.sub(log_y, x)), 0)
     if batch_mean:

@@ -80,13 +80,18 @@ def _batch_norm(
     eps: float, owner: str,
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
     """(x normalised over all but the channels, the mean and the unbiased variance that were used)."""
+    if x.ndim < 2:
+        bad_value(
+            f"For '{owner}', the input must have a dimension of channels behind its first one, but got "
+            f"shape {list(x.shape)}"
+        )
     axes, narrow = [0, *range(2, x.ndim)], x.dtype
     given = [narrow] + [v.dtype for v in (weight, bias) if isinstance(v, Tensor)]
     result = functools.reduce(_core.promote, given)
     x = arguments.single(x)
     if training:
         m, centred, v = moments(x, axes)
-        count = x.size // x.shape[1]
+        count = x.size // max(x.shape[1], 1)
         unbiased = _ops.mul(v, count / max(count - 1, 1))
         seen = _ops.reshape(m, [-1]), _ops.reshape(unbiased, [-1])
         for moving, new in zip((mean, variance), seen, strict=True):
@@ -169,7 +174,7 @@ def lrn(
     t = arguments.of_rank(x, (4,), "LRN")
     c = t.shape[1]
     near = np.abs(np.arange(c)[:, None] - np.arange(c)) <= depth_radius
-    squares = _ops.reshape(_ops.square(t), [t.shape[0], c, -1])
+    squares = _ops.reshape(_ops.square(t), [t.shape[0], c, t.shape[2] * t.shape[3]])
     total = _ops.matmul(Tensor(near.astype(np.float32), t.dtype), squares)
     scale = _ops.add(_ops.mul(_ops.reshape(total, list(t.shape)), alpha), bias)
     return _ops.mul(t, _ops.pow(scale, -beta))

@@ -10,6 +10,7 @@ import numpy as np
 
 from gradcell import _core
 from gradcell._core import Tensor
+from gradcell.base.errors import bad_value
 from gradcell.ops.arrays.indexing import replaced
 from gradcell.ops.networks import windows
 
@@ -71,6 +72,11 @@ def avg_pool(
 # Adaptive: window i of m over n elements reaches from floor(i n / m) to ceil((i + 1) n / m) ----------
 
 
+def _check_pooled(x: Tensor, numbers: Sequence[int | None]) -> None:
+    if any(not n and m for n, m in zip(x.shape[-len(numbers) :], numbers, strict=True)):
+        bad_value(f"adaptive pooling: an input of shape {list(x.shape)} has nothing to pool")
+
+
 def _adaptive(x: Tensor, axis: int, number: int) -> tuple[list[Tensor], np.ndarray, np.ndarray]:
     """(for each position in the longest window the elements there, their indices, windows' sizes).
 
@@ -86,6 +92,7 @@ def _adaptive(x: Tensor, axis: int, number: int) -> tuple[list[Tensor], np.ndarr
 
 def adaptive_avg_pool(x: Tensor, numbers: Sequence[int | None]) -> Tensor:
     """The means of as many windows along each of the last dimensions; None keeps one as it is."""
+    _check_pooled(x, numbers)
     for axis, number in enumerate(numbers, x.ndim - len(numbers)):
         n = x.shape[axis]
         if number is None or number == n:
@@ -107,6 +114,7 @@ def adaptive_avg_pool(x: Tensor, numbers: Sequence[int | None]) -> Tensor:
 def adaptive_max_pool(x: Tensor, numbers: Sequence[int | None]) -> tuple[Tensor, Tensor]:
     """(the largest elements of as many windows along each of the last dimensions, their places in
     those dimensions flattened, int64)."""
+    _check_pooled(x, numbers)
     outer = x.ndim - len(numbers)
     sizes = [(n, n if m is None else m) for n, m in zip(x.shape[outer:], numbers, strict=True)]
     if all(m > 0 and n % m == 0 for n, m in sizes) and x.size:  # windows of one size, side by side
@@ -133,9 +141,9 @@ def unpool(x: Tensor, indices: Tensor, sizes: Sequence[int]) -> Tensor:
     Where a place is named twice, the last one in row-major order is kept.
     """
     outer = list(x.shape[: x.ndim - len(sizes)])
-    rows, count = math.prod(outer), math.prod(sizes)
+    rows, count, places = math.prod(outer), math.prod(sizes), math.prod(x.shape[len(outer) :])
     first = Tensor(np.arange(rows).reshape(-1, 1) * count)
-    at = _ops.add(_ops.reshape(_ops.cast(indices, _core.int64), [rows, -1]), first)
+    at = _ops.add(_ops.reshape(_ops.cast(indices, _core.int64), [rows, places]), first)
     zeros = _ops.full([rows * count], 0.0, x.dtype)
     out = replaced(zeros, _ops.reshape(at, [-1]), _ops.reshape(x, [-1]))
     return _ops.reshape(out, [*outer, *sizes])

@@ -129,7 +129,7 @@ def _taken(states: Sequence[Any], values: Sequence[Any], touched: Any = None) ->
 
 def _row_gradient(like: Any, grad: Any, indices: Any) -> tuple[Tensor, Tensor]:
     """(the sum of the gradient's rows at their places in zeros, which rows there are)."""
-    rows = like.shape[0]
+    rows = like.shape[arguments.axis_in(like, 0, "a sparse step")]
     count = _ops.scatter_add(indices, _ops.full([indices.size], 1, _core.int32), 0, rows)
     touched = _ops.reshape(_ops.greater(count, 0), [rows] + [1] * (like.ndim - 1))
     return _ops.scatter_add(indices, grad, 0, rows), touched

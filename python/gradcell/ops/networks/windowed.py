@@ -138,6 +138,8 @@ def resized(
     t = arguments.of_rank(x, (4,), owner)
     places = "half_pixel" if half_pixel_centers else "asymmetric"
     sizes = arguments.integers(size, owner, "size")
+    if 0 in t.shape[2:]:
+        bad_value(f"{owner}: images of shape {list(t.shape)} have no pixels")
     return interpolation.resize(t, sizes, kind, "align_corners" if align_corners else places)
 
 

@@ -45,11 +45,10 @@ def multinomial(input: Any, num_samples: int, replacement: bool = True, seed: An
     n = x.shape[-1]
     if not replacement and count > n:
         bad_value(f"multinomial: {count} of {n} without replacement are too many")
+    rows = _ops.reshape(_ops.cast(x, _core.float32), [x.shape[0] if x.ndim > 1 else 1, n])
     if replacement:
-        rows = _ops.reshape(_ops.cast(x, _core.float32), [-1, n])
         drawn = _ops.draw_by_weights(rows, functions._draw([rows.shape[0], count], _seed(seed), 0))
         return _ops.reshape(drawn, [*x.shape[:-1], count])
-    rows = _ops.reshape(_ops.cast(x, _core.float32), [-1, n])
     checked = _ops.draw_by_weights(rows, _ops.full([rows.shape[0], 1], 0.0, _core.float32))
     x = _ops.where(
         _ops.less(_ops.reshape(checked, [*x.shape[:-1], 1]), n), x, 0

@@ -257,8 +257,9 @@ def min(
 
 def _flat_argument(largest: bool, input: Any, axis: Any, keepdims: bool) -> Tensor:
     x = arguments.tensor(input, "argmax" if largest else "argmin")
-    if axis is not None and x.ndim:
-        return _argument(largest, x, arguments.axis_of(axis, x.ndim, "argmax"), keepdims)
+    a = None if axis is None else arguments.axis_of(axis, x.ndim, "argmax")
+    if a is not None and x.ndim:
+        return _argument(largest, x, a, keepdims)
     index = _argument(largest, _ops.reshape(x, [x.size]), 0, False)
     return _ops.reshape(index, [1] * x.ndim) if keepdims else index
 
@@ -283,12 +284,13 @@ def argmin(input: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
 def _var(x: Tensor, axis: Any, ddof: int, keepdims: bool) -> Tensor:
     axes = arguments.axes_of(_axes(axis), x.ndim, "var")
     count = _reduced_count(x, axes, "var")
-    if not axes:
-        return _ops.mul(x, 0)
     centred = _ops.sub(x, _ops.mean(x, axes, True))
     if ddof == 0:
         return _ops.mean(_ops.square(centred), axes, keepdims)
-    return _ops.div(_ops.reduce_sum(_ops.square(centred), axes, keepdims), float(count - ddof))
+    return _ops.div(
+        _ops.reduce_sum(_ops.square(centred), axes, keepdims),
+        float(count - ddof if count > ddof else 0),
+    )
 
 
 @method(dim="axis", keepdim="keepdims", keep_dims="keepdims", correction="ddof")
@@ -321,6 +323,12 @@ def length(powers: Tensor, order: float = 2.0) -> Tensor:
     return _ops.where(zero, 0, root)
 
 
+def largest(sizes: Tensor, axes: list[int], keepdims: bool) -> Tensor:
+    """The largest of numbers not below 0 along axes; 0 of none."""
+    some = math.prod(sizes.shape[a] for a in axes)
+    return (_ops.reduce_max if some else _ops.reduce_sum)(sizes, axes, keepdims)
+
+
 def _finite_shift(x: Tensor, axis: Any) -> Tensor:
     """The largest element along axis, kept, as a constant; 0 where it is infinite or NaN."""
     top = _ops.stop_gradient(_ops.reduce_max(x, axis, True))
@@ -346,4 +354,7 @@ def cumsum(x: Any, axis: Any, dtype: Any = None) -> Tensor:
     """The sums of all elements up to each along axis, in x's dtype unless dtype says otherwise."""
     if dtype is not None:
         x = _ops.cast(x, to_dtype(dtype))
-    return _ops.cumsum(x, arguments.integer(axis, "CumSum", "axis"))
+    at = arguments.integer(axis, "CumSum", "axis")
+    if isinstance(x, Tensor) and not x.ndim:
+        return _ops.reshape(_ops.cumsum(arguments.vector(x), at), [])
+    return _ops.cumsum(x, at)

@@ -166,7 +166,7 @@ def trapz(y: Any, x: Any = None, *, dx: Any = 1.0, dim: int = -1) -> Tensor:
     default they are dx apart.
     """
     t = arguments.floating(arguments.tensor(y, "trapz", "y"))
-    a = arguments.axis_of(dim, t.ndim, "trapz", "dim")
+    a = arguments.axis_in(t, dim, "trapz", "dim")
     step: Any = dx
     if x is not None:
         points = arguments.tensor(x, "trapz", "x")
@@ -174,6 +174,8 @@ def trapz(y: Any, x: Any = None, *, dx: Any = 1.0, dim: int = -1) -> Tensor:
         if points.ndim == 1:
             step = _ops.reshape(step, [step.size] + [1] * (t.ndim - 1 - a))
     n = t.shape[a] - 1
+    if n < 0:
+        return _ops.reduce_sum(t, a)
     if x is None and n > 0:  # one sum, in which the ends count half
         shares = np.ones(n + 1)
         shares[[0, -1]] = 0.5

@@ -85,7 +85,7 @@ def _quantile(input: Any, q: Any, axis: Any, keepdims: bool, name: str, skip: bo
         bad_value(f"{name}: q must be a number or a vector within 0 and 1, got {q}")
     flat = axis is None
     t = _ops.reshape(x, [x.size]) if flat else x
-    a = 0 if flat else arguments.axis_of(axis, x.ndim, name)
+    a = 0 if flat else arguments.axis_in(x, axis, name)
     if t.shape[a] == 0:
         bad_value(f"{name}: axis {a} of shape {tuple(t.shape)} has no elements")
     found = _quantiles(t, tuple(float(s) for s in np.atleast_1d(share)), a, skip)
@@ -200,7 +200,7 @@ def cov(input: Any, *, correction: int = 1, fweights: Any = None, aweights: Any 
         share = _ops.div(_ops.reduce_sum(_ops.mul(weight, _ops.cast(aweights, x.dtype))), total)
         lost = _ops.mul(lost, share)
     product = _ops.matmul(_ops.mul(centred, weight), arrangement.adjoint(centred))
-    out = _ops.div(product, _ops.sub(total, lost))
+    out = _ops.div(product, _ops.maximum(_ops.sub(total, lost), 0))
     return out if out.size != 1 else _ops.reshape(out, [])
 
 

@@ -14,6 +14,12 @@ TABLES = ("cell", "distributions", "mint", "numpy", "ops", "tensor")
 RANDOM = ("rand", "drop", "normal(", "poisson", "multinomial", "bernoulli", "shuffle", "seed", "gumbel",
           "exponential_", "uniform_", "gamma(", "laplace(", "choice", "sample", "empty", "rrelu",
           "categorical")  # fmt: skip
+#: Whose derivative is, by what they are, not that of their values: hooks that change it, parameters (leaves)
+#: made of an input, values that left the graph; and roundings.
+OTHER_DERIVATIVE = (
+    "backward_hook", "backward_pre_hook", "InsertGradientOf", "Parameter(", "asnumpy(", ".numpy(", "tolist(",
+    "x.data *", "stop_gradient", "bfloat16()", ".item(",
+)  # fmt: skip
 HERE = Path(__file__).parents[2]
 CASES: dict[str, tuple[str, Any]] = {}
 for table in TABLES:
