@@ -52,7 +52,7 @@ ROW_OPERANDS = {
     "TERNARY": ("condition", "input", "other"),
 }
 #: Structured ops without a function of their own in Python.
-UNBOUND = {"leaf", "identity", "full", "call_output", "after"}
+UNBOUND = {"leaf", "identity", "full", "call_output", "value_of", "after"}
 STATIC = "@staticmethod\n"
 #: The types of properties of Tensor that are made without annotations.
 PROPERTIES = {

@@ -90,11 +90,12 @@ NodeId over(Graph& g, NodeId a, NodeId b) {
   return slice_scatter(g, y, dims, box->start, box->step);
 }
 
-/// Numbers in a coefficient's scale meet there, not in the graph.
+/// Numbers in a coefficient's scale meet there, not in the graph; a zero is a structural one.
 Coefficient normal(Graph& g, Coefficient c) {
   if (!c || !is_constant(g, c.node) || !is_floating(g.dtype(c.node))) return c;
   const double v = constant_value(g, c.node);
-  if (v == 1 || v == 0 || !std::isfinite(v)) return c;
+  if (v == 0) return {};
+  if (v == 1 || !std::isfinite(v)) return c;
   return {constant(g, g.dtype(c.node), Dims(g.dims(c.node)), 1), c.scale * v};
 }
 
@@ -227,7 +228,8 @@ class Series {
     for (size_t k = 0; k < n; ++k)
       if (in[k]) dx[k] = count == 1 ? in[k].node : scaled(g_, in[k]);
     const NodeId y = tangent_of(id, dx);
-    return y == kNoNode ? Coefficient{} : Coefficient{y, count == 1 ? in[last].scale : 1};
+    if (y == kNoNode || is_beside_block(g_, y)) return {};
+    return {y, count == 1 ? in[last].scale : 1};
   }
 
   Coefficient product(NodeId id, int element) {

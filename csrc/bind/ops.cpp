@@ -1,5 +1,6 @@
 // The ops as Python functions of gradcell._core.ops, and the operators of Tensor.
 #include "bind/bind.h"
+#include "ops/value_of.h"
 
 namespace gradcell::bind {
 
@@ -325,6 +326,17 @@ void bind_ops(py::module_& m) {
         return mean(to_tensor(x, "ReduceMean"), to_axes(axes, "ReduceMean"), keep);
       },
       py::arg("x"), py::arg("axes") = py::none(), py::arg("keep_dims") = false);
+  const std::pair<const char*, Function> marked[] = {{"hypot", Function::Hypot},
+                                                     {"xlogy", Function::XLogY},
+                                                     {"lower_gamma", Function::LowerGamma},
+                                                     {"root", Function::Root}};
+  for (const auto& [name, f] : marked)
+    o.def(
+        name,
+        [f, name](py::handle a, py::handle b) {
+          return value_of(f, to_operand(a, name), to_operand(b, name));
+        },
+        py::arg("input"), py::arg("other") = 0.0);
 
   bind_operator(tensor, "__add__", "__radd__", Op::Add);
   bind_operator(tensor, "__sub__", "__rsub__", Op::Sub);

@@ -5,7 +5,7 @@
 #include "ops/families.h"
 #include "ops/identity.h"
 #include "ops/moving/movement.h"
-#include "ops/value.h"
+#include "ops/value_of.h"
 
 namespace gradcell {
 
@@ -124,27 +124,11 @@ Z times_i(Z z) { return {-z.im, z.re}; }
 Z times_minus_i(Z z) { return {z.im, -z.re}; }
 Z where(Value c, Z a, Z b) { return {where(c, a.re, b.re), where(c, a.im, b.im)}; }
 
-/// A power of two that brings z to where squares neither over- nor underflow: 1 for most numbers.
-/// Its derivative is zero, which is exact: what is computed does not depend on it.
-Value scale(Z z) {
-  const bool wide = z.re.dtype() == DType::Float64;
-  const Value size = maximum(abs(z.re), abs(z.im));
-  const double big = wide ? 0x1p500 : 0x1p60, small = wide ? 0x1p-450 : 0x1p-50;
-  const Value down = full_like(size, wide ? 0x1p-600 : 0x1p-70);
-  const Value up = full_like(size, wide ? 0x1p650 : 0x1p90);
-  return where(size > big, down, where(size < small, up, ones_like(size)));
-}
-
 /// |z|; its derivative at zero is zero, as the absolute value's of a real number is.
-Value modulus(Z z) {
-  if (none(z.im)) return abs(z.re);
-  const Value k = scale(z), x = z.re * k, y = z.im * k, square = x * x + y * y;
-  const Value zero = square == 0.0;
-  return where(zero, zeros_like(square), sqrt(where(zero, ones_like(square), square)) / k);
-}
+Value modulus(Z z) { return none(z.im) ? abs(z.re) : hypot(z.re, z.im); }
 
 Z reciprocal(Z z) {
-  const Value k = scale(z);
+  const Value k = scale(z.re, z.im);
   const Z near = z * k;
   const Value square = near.re * near.re + near.im * near.im;
   return Z{near.re / square, -(near.im / square)} * k;
@@ -226,13 +210,12 @@ Z sigmoid(Z z) {
   return where(left, e, Z{ones_like(z.re), zeros_like(z.re)}) / (e + 1.0);
 }
 
-Z sign(Z z) {
-  const Value size = modulus(z), zero = size == 0.0;
-  const Value divisor = where(zero, ones_like(size), size);
-  return {z.re / divisor, z.im / divisor};
-}
+Z sign(Z z) { return {direction(z.re, z.im), direction(z.im, z.re)}; }
 
-Z square(Z z) { return {(z.re - z.im) * (z.re + z.im), 2.0 * (z.re * z.im)}; }
+Z square(Z z) {
+  if (none(z.im)) return {z.re * z.re, z.im};
+  return {(z.re - z.im) * (z.re + z.im), 2.0 * (z.re * z.im)};
+}
 
 Z whole_power(Z z, int n) {
   if (n < 0) return reciprocal(whole_power(z, -n));

@@ -9,7 +9,7 @@
 #include "ops/complex.h"
 #include "ops/families.h"
 #include "ops/moving/movement.h"
-#include "ops/value.h"
+#include "ops/value_of.h"
 #include "ops/written_normal.h"
 
 namespace gradcell {
@@ -124,6 +124,15 @@ NodeId simplify(Graph& g, Op op, NodeId a, NodeId b) {
   }
 }
 
+/// The square of a length, without the root.
+NodeId square_of(Graph& g, NodeId length) {
+  const Function f = function_of(g, length);
+  if (f == Function::Root) return g.input(length, 1);
+  if (f != Function::Hypot) return kNoNode;
+  return binary(g, Op::Add, unary(g, Op::Square, g.input(length, 1)),
+                unary(g, Op::Square, g.input(length, 2)));
+}
+
 void check_same(const Graph& g, Op op, NodeId a, NodeId b) {
   if (g.dims(a) != g.dims(b))  // the texts are made only where they are needed
     fail(ErrorKind::Value, info(op).name, ": shapes ", to_string(g.dims(a)), " and ",
@@ -169,6 +178,8 @@ NodeId unary(Graph& g, Op op, NodeId x) {
     return constant_bits(g, out, g.dims(x), fold(op, dtype, out, bits));
   }
   if ((op == Op::Neg || op == Op::LogicalNot) && g[x].op == op) return g.input(x, 0);
+  if (op == Op::Square)
+    if (const NodeId square = square_of(g, x); square != kNoNode) return square;
   if (!is_floating(dtype) && (op == Op::Floor || op == Op::Ceil || op == Op::Round)) return x;
   return lowered_or_made(g, op, {&x, 1});
 }

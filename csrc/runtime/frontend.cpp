@@ -16,6 +16,7 @@
 #include "ops/families.h"
 #include "ops/moving/order.h"
 #include "ops/ops.h"
+#include "ops/value_of.h"
 
 namespace gradcell {
 
@@ -272,6 +273,16 @@ TensorPtr binary(Op op, const TensorOrNumber& a, const TensorOrNumber& b) {
   else if (unchecked)
     y = permitted(r.graph(), y, limit);
   return r.result(binary(r.graph(), op, x, y));
+}
+
+TensorPtr value_of(Function f, const TensorOrNumber& a, const TensorOrNumber& b) {
+  Recorder r;
+  DType t = common_dtype(a, b);
+  if (!is_floating(t)) t = default_float();
+  const Dims dims = broadcast_shapes("ValueOf", operand_dims(a), operand_dims(b));
+  const NodeId x = lower(r, "ValueOf", a, t, dims), y = lower(r, "ValueOf", b, t, dims);
+  Graph& g = r.graph();
+  return r.result(symbolic::value_of(f, symbolic::wrap(g, x), symbolic::wrap(g, y)).id);
 }
 
 TensorPtr select(const TensorPtr& c, const TensorOrNumber& a, const TensorOrNumber& b) {

@@ -10,6 +10,8 @@
 
 namespace gradcell {
 
+enum class Function : int64_t;
+
 /// A Python number: weak, it takes the dtype of the tensor it meets, which rounds it once.
 struct Number {
   enum class Kind : uint8_t { Bool, Int, Float, Complex } kind;  ///< Complex: of Numbers
@@ -33,6 +35,8 @@ void set_default_float(DType t);
 TensorPtr unary(Op op, const TensorPtr& x);
 TensorPtr binary(Op op, const TensorOrNumber& a, const TensorOrNumber& b);
 TensorPtr select(const TensorPtr& c, const TensorOrNumber& a, const TensorOrNumber& b);
+/// A function of ops/value_of.h.
+TensorPtr value_of(Function f, const TensorOrNumber& a, const TensorOrNumber& b);
 
 /// What a structured op is called with, as its spec's parameters say.
 struct Arguments {

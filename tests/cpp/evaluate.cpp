@@ -438,6 +438,7 @@ class Interpreter {
       case Op::Alias:
       case Op::StopGradient:
       case Op::CallOutput:
+      case Op::ValueOf:
       case Op::After:
       case Op::Reshape:
         return in(id, 0);

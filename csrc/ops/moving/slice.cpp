@@ -266,6 +266,23 @@ std::optional<Placement> placement(const Graph& g, NodeId id) {
                    Dims(a.step.begin(), a.step.end())};
 }
 
+bool is_beside_block(const Graph& g, NodeId x) {
+  while (is_broadcast(g, x) || form(g, x) == Form::Same) x = g.input(x, 0);
+  if (g[x].op != Op::Slice) return false;
+  const auto block = placement(g, g.input(x, 0));
+  if (!block) return false;
+  const auto a = attributes<SliceAttributes>(g, x);
+  for (size_t k = 0; k < a.start.size(); ++k) {
+    auto ends = [](int64_t start, int64_t step, int64_t n) {
+      return std::minmax({start, start + (n - 1) * step});
+    };
+    const auto [low, high] = ends(a.start[k], a.step[k], g.dims(x)[k]);
+    const auto [first, last] = ends(block->start[k], block->step[k], g.dims(block->from)[k]);
+    if (high < first || last < low) return true;
+  }
+  return false;
+}
+
 NodeId rows(Graph& g, NodeId x, int64_t begin, int64_t count) {
   Dims dims = g.dims(x), start(dims.size(), 0);
   const Dims step(dims.size(), 1);

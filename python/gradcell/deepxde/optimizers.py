@@ -11,7 +11,7 @@ import numpy as np
 
 from gradcell import ops
 from gradcell._core import Tensor
-from gradcell.base.errors import bad_key, bad_value, unsupported
+from gradcell.base.errors import bad_key, bad_type, bad_value, unsupported
 from gradcell.deepxde.names import Names
 from gradcell.tensors.parameter import Parameter
 
@@ -35,6 +35,10 @@ class Optimizer:
         self.parameters = [p for g in self.param_groups for p in g["params"]]
         if not self.parameters:
             bad_value(f"{type(self).__name__}: there are no parameters to train")
+        if any(p.dtype.is_complex for p in self.parameters):
+            bad_type(
+                f"{type(self).__name__}: parameters must be real here; nn has others' optimisers"
+            )
         if any(g["lr"] != lr for g in self.param_groups):
             unsupported(f"{type(self).__name__}: groups of parameters have one learning rate here")
         self.state = {name: [_zeros(p, name) for p in self.parameters] for name in self.slots}

@@ -28,6 +28,7 @@ from gradcell.numpy.mathematics import histogram, nanvar, polysum, total, withou
 from gradcell.numpy.shaping import concatenate, split
 from gradcell.ops.arrays.shaping import diagonal_or_matrix
 from gradcell.ops.one_plan import in_float32
+from gradcell.ops.reductions.reductions import length
 
 __all__ = [
     "amax", "amin", "append", "argmax", "argmin", "argwhere", "around", "array_str", "asarray",
@@ -216,7 +217,7 @@ def nanstd(
     a: Any, axis: Any = None, dtype: Any = None, ddof: Any = 0, keepdims: bool = False
 ) -> Tensor:
     """The standard deviation of the elements that are not NaN."""
-    return ops.sqrt(nanvar(a, axis, dtype, ddof, keepdims))
+    return length(nanvar(a, axis, dtype, ddof, keepdims))
 
 
 def trace(a: Any, offset: Any = 0, axis1: Any = 0, axis2: Any = 1, dtype: Any = None) -> Tensor:

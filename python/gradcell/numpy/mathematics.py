@@ -24,6 +24,7 @@ from gradcell.numpy.conversion import (
 )
 from gradcell.numpy.making import arange
 from gradcell.ops.one_plan import in_float32, one_plan
+from gradcell.ops.reductions.reductions import square_sizes
 
 _ops = _core.ops
 
@@ -156,8 +157,9 @@ def nanvar(
     x = typed(floating(a), dtype)
     counts = _ops.logical_not(_ops.isnan(x))
     deviation = _ops.where(counts, _ops.sub(x, ops.nanmean(x, axis, True)), 0)
-    count = _ops.sub(ops.sum(_ops.cast(counts, x.dtype), axis, keepdims), float(ddof))
-    total = ops.sum(_ops.square(deviation), axis, keepdims)
+    squares = square_sizes(deviation)
+    count = _ops.sub(ops.sum(_ops.cast(counts, squares.dtype), axis, keepdims), float(ddof))
+    total = ops.sum(squares, axis, keepdims)
     return _ops.where(_ops.greater(count, 0), _ops.div(total, count), math.nan)
 
 

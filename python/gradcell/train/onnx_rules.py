@@ -426,6 +426,7 @@ RULES: dict[str, Callable[[Writer, Node], str]] = {
     "Leaf": _leaf,
     "Iota": _iota,
     "CallOutput": _first,  # the others are for derivatives
+    "ValueOf": _first,
     "After": _first,
     "Cast": _cast,
     "Square": _square,

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import functools
 import inspect
+import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import pytest
+from mpmath import mp
 
 import gradcell as ms
 from gradcell import Tensor, mint, ops
@@ -40,7 +42,7 @@ EXCUSED = {
         "stop_gradient", "stop_gradient_", "arange", "histogram_bin_edges", "scalar_to_tensor",
     },
     "float32 results": {"asfarray"},
-    "documented: NaN where the spread or the length is 0": {"std", "nanstd", "std_mean"},
+    "a spread, with a kink where it is 0": {"std", "nanstd", "std_mean"},
     "rounding by a power of ten": {"around", "round"},
     "a jump to 0, or no value, at 0": {
         "cbrt", "arctan2", "atan2", "celu", "div_no_nan", "hardshrink", "softshrink", "normalize",
@@ -231,3 +233,214 @@ def test_what_was_wrong() -> None:
     assert float(by_beta) == pytest.approx(0.3 * z / (1 + z) - np.log1p(z), rel=1e-14)
     with pytest.raises(TypeError, match="ord"):
         ops.norm(one, one)
+
+
+# Powers, to order 4 in all modes ------------------------------------------------------------------
+
+BASES = [0.0, -0.0, 1.0, -1.0, 2.0, -2.0, 0.5, np.inf]
+EXPONENTS = [-2.0, -1.0, 0.0, 1.0, 2.0, 3.0, 4.0, 0.5, 2.5, -0.5]
+POWERS = np.array(list(itertools.product(BASES, EXPONENTS)))
+#: How often by the base and by the exponent.
+ORDERS = [(m, n) for m in range(5) for n in range(5) if 0 < m + n <= 4]
+
+
+@functools.cache
+def of_power(m: int, n: int, base: float, exponent: float) -> float:
+    """What m derivatives by the base and n by the exponent make of a power: their limit at base 0, and at
+    infinity; NaN where there is none."""
+    if base == exponent == 0 and m == 0:
+        return 0.0  # as 0^b is 0 for b > 0
+    if base < 0 and (n or exponent != int(exponent)):
+        return np.nan
+
+    def near(a: Any) -> Any:
+        def along(b: Any) -> Any:
+            return mp.ff(b, m) * mp.power(a, b - m)
+
+        return mp.diff(along, mp.mpf(exponent), n) if n else along(mp.mpf(exponent))
+
+    with mp.workdps(120):
+        if base not in (0, np.inf):
+            return float(near(mp.mpf(base)))
+        side = -1 if np.signbit(base) and n == 0 and exponent == int(exponent) else 1
+        far, further = (near(side * mp.mpf(10) ** (k if base else -k)) for k in (1000, 2000))
+        if abs(further) <= abs(far) * mp.mpf(10) ** -100:
+            return 0.0
+        if abs(further - far) <= abs(far) * mp.mpf(10) ** -50:
+            return float(far)
+        return float(np.inf * mp.sign(further))
+
+
+def nested(step: Callable[[Function, int], Function], m: int, n: int) -> Function:
+    f: Function = ops.pow
+    for k in (0,) * m + (1,) * n:
+        f = step(f, k)
+    return f
+
+
+def reverse(f: Function, k: int) -> Function:
+    return ms.grad(lambda a, b: f(a, b).sum(), k)
+
+
+def forward(f: Function, k: int) -> Function:
+    def along(a: Tensor, b: Tensor) -> Tensor:
+        x = (a, b)[k]
+        return ms.jvp(lambda t: f(t, b) if k == 0 else f(a, t), x, ops.ones_like(x))[1]
+
+    return along
+
+
+def series(m: int, n: int, a: Tensor, b: Tensor) -> Tensor:
+    points = ops.stack([a, b], 1)
+    return ms.partials(lambda x: ops.pow(x[:, 0], x[:, 1]), [(0,) * m + (1,) * n])(points)[0]
+
+
+MODES = {
+    "reverse": lambda m, n, a, b: nested(reverse, m, n)(a, b),
+    "forward": lambda m, n, a, b: nested(forward, m, n)(a, b),
+    "forward over reverse": lambda m, n, a, b: nested(
+        lambda f, k: forward(f, k) if f is not ops.pow else reverse(f, k), m, n
+    )(a, b),
+    "series": series,
+}
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_powers(mode: str) -> None:
+    a, b = Tensor(POWERS[:, 0]), Tensor(POWERS[:, 1])
+    for m, n in ORDERS:
+        want = [of_power(m, n, *p) for p in POWERS.tolist()]
+        got = MODES[mode](m, n, a, b).asnumpy()
+        if n:  # the powers of -0, which is no limit of positive numbers, have no logarithm
+            below = np.signbit(POWERS[:, 0]) & (POWERS[:, 0] == 0)
+            want, got = np.where(below, np.abs(want), want), np.where(below, np.abs(got), got)
+        np.testing.assert_allclose(got, want, rtol=2e-13, err_msg=f"{m} by the base, {n}")
+
+
+def test_powers_of_the_same() -> None:
+    one = Tensor(0.0, ms.float64)
+    f = ms.grad(ms.grad(lambda x: (1 + x) ** x))
+    assert float(f(one)) == 2.0
+    by_both = ms.grad(ms.grad(ops.pow, 0), 1)
+    assert float(by_both(Tensor(2.0, ms.float64), Tensor(0.0, ms.float64))) == 0.5
+
+
+def test_polynomials_with_a_tensor_of_exponents() -> None:
+    exponents = Tensor(np.arange(5.0))
+    f: Function = lambda x: (x**exponents).sum()  # noqa: E731
+    for order in range(1, 6):
+        f = ms.grad(f)
+        got = float(f(Tensor(0.0, ms.float64)))
+        assert got == (float(np.prod(np.arange(1, order + 1))) if order < 5 else 0.0)
+    assert np.isfinite(
+        ops.derivative(lambda x: (x**exponents).sum(), Tensor(0.0, ms.float64), 5)[1]
+    )
+
+
+# Both orders of differentiation -------------------------------------------------------------------
+
+#: Functions with a jump, or a jump of the slope, where one operand is 0, or both are equal.
+WITH_KINKS = {
+    "copysign", "floor_div", "floor_mod", "fmod", "maximum", "minimum", "mod", "remainder",
+}  # fmt: skip
+PAIRS = np.array(list(itertools.product([0.0, -0.0, 1.0, -1.0, 0.5, 2.0, -2.0, 3.0], repeat=2)))
+
+
+def binary_functions() -> dict[str, Function]:
+    found = {}
+    for label, f in FUNCTIONS.items():
+        try:
+            y = f(Tensor([0.3, 0.7], ms.float64), Tensor([0.6, 0.2], ms.float64))
+        except Exception:
+            continue
+        if not isinstance(y, Tensor) or y.shape != (2,) or y.dtype != ms.float64:
+            continue
+        late = f(Tensor([0.3, 0.9], ms.float64), Tensor([0.6, 0.4], ms.float64)).asnumpy()
+        early = f(Tensor([0.9, 0.7], ms.float64), Tensor([0.4, 0.2], ms.float64)).asnumpy()
+        if (late[0], early[1]) == tuple(y.asnumpy()):  # each element of its own operands
+            found[label] = f
+    for name in ("pow", "atan2", "float_power", "div_no_nan"):  # not among FUNCTIONS
+        found[f"ops.{name}"] = getattr(ops, name)
+    return found
+
+
+@pytest.mark.one_in(4)
+@pytest.mark.parametrize("name", binary_functions())
+def test_both_orders_agree(name: str) -> None:
+    """The mixed second derivative is the same whichever operand comes first."""
+    f = binary_functions()[name]
+    a, b = Tensor(PAIRS[:, 0]), Tensor(PAIRS[:, 1])
+    try:
+        first, second = reverse(reverse(f, 0), 1), reverse(reverse(f, 1), 0)
+        np.testing.assert_allclose(
+            first(a, b).asnumpy(), second(a, b).asnumpy(), rtol=1e-12, atol=1e-12
+        )
+    except (TypeError, ValueError) as error:
+        if isinstance(error, AssertionError):
+            raise
+        pytest.skip(str(error))
+
+
+# Other functions of the list ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("a", [1.0, 2.0, 3.0, 0.5])
+def test_incomplete_gamma_functions_at_zero(a: float) -> None:
+    """The slope is x^(a - 1) e^-x / Gamma(a)."""
+    zero = Tensor(0.0, ms.float64)
+    lower = upper = None
+    for order in range(1, 5):
+        lower = reverse(lower or ops.igamma, 1)
+        upper = reverse(upper or ops.igammac, 1)
+        with mp.workdps(50):
+            near = mp.mpf(10) ** -30
+            want = sum(
+                mp.binomial(order - 1, k)
+                * mp.ff(a - 1, k)
+                * (near ** (a - 1 - k) if a == 0.5 else 0 ** int(a - 1 - k) if a - 1 >= k else 0)
+                * (-1) ** (order - 1 - k)
+                for k in range(order)
+            ) / mp.gamma(a)
+        want = float(want) if a != 0.5 else float(np.inf * mp.sign(want))
+        for f, sign in ((lower, 1), (upper, -1)):
+            got = float(f(Tensor(a, ms.float64), zero))
+            np.testing.assert_allclose(got, sign * want, rtol=1e-14)
+    assert float(reverse(ops.igamma, 0)(Tensor(a, ms.float64), zero)) == 0.0
+
+
+def test_x_log_x_at_zero() -> None:
+    """The slope is log(x) + 1, then 1 / x."""
+    f: Function = lambda x: ops.xlogy(x, x)  # noqa: E731
+    for want in (0.0, -np.inf, np.inf):
+        assert float(f(Tensor(0.0, ms.float64))) == want
+        f = ms.grad(f)
+
+
+def test_power_transform_by_a_power_of_zero() -> None:
+    """(1 + c x)^(1 / c) is exp(x - c x^2 / 2 + c^2 x^3 / 3 - ...)."""
+    x, make = 0.7, ms.nn.probability.bijector.PowerTransform
+
+    def forward(c: Tensor) -> Tensor:
+        return make(c).forward(Tensor(x, ms.float64))
+
+    first, zero = ms.grad(forward), Tensor(0.0, ms.float64)
+    assert float(first(zero)) == pytest.approx(-np.exp(x) * x**2 / 2, rel=1e-14)
+    want = np.exp(x) * (x**4 / 4 + 2 * x**3 / 3)
+    assert float(ms.grad(first)(zero)) == pytest.approx(want, rel=1e-14)
+    small = Tensor(1e-5, ms.float64)
+    assert float(forward(small)) == pytest.approx((1 + 1e-5 * x) ** 1e5, rel=1e-9)
+    back = make(small).inverse(make(small).forward(Tensor(x, ms.float64)))
+    assert float(back) == pytest.approx(x, rel=1e-14)
+
+
+def test_quantiles_by_their_shares() -> None:
+    x, some = Tensor([1.0, 2.0, 4.0], ms.float64), Tensor([1.0, np.nan, 2.0, 4.0], ms.float64)
+    assert float(ms.grad(lambda q: ops.quantile(x, q))(Tensor(0.6, ms.float64))) == 4.0
+    several = Tensor([0.2, 0.6], ms.float64)
+    for f, of in ((ops.quantile, x), (ops.nanquantile, some)):
+        slopes = ms.grad(lambda q, f=f, of=of: f(of, q).sum())(several)
+        assert slopes.asnumpy().tolist() == [2.0, 4.0]
+    assert float(ms.jit(ops.quantile)(x, Tensor(0.6, ms.float64))) == pytest.approx(2.4)
+    assert np.isnan(float(ms.jit(ops.quantile)(x, Tensor(1.5, ms.float64))))
+    with pytest.raises(ValueError, match="within 0 and 1"):
+        ops.quantile(x, Tensor(1.5, ms.float64))

@@ -51,6 +51,7 @@ CASES = [
     ("fmod of ints", lambda x, y: ops.fmod(x, y), [INTS, np.where(INTS[::-1] == 0, 3, INTS[::-1])]),
     ("floor of ints", lambda x, y: ops.floor_div(x, y), [INTS, np.where(INTS[::-1] == 0, 3, INTS[::-1])]),
     ("pow", lambda x, y: ops.pow(x, y), [P, Y]),
+    ("hypot", lambda x, y: ops.hypot(x, y), [X, Y]),
     *[(name, lambda x, y, f=name: getattr(ops, f)(x > 0, y > 0), [X, Y]) for name in
       ("logical_and", "logical_or", "logical_xor")],
     ("logical_not", lambda x: ops.logical_not(x > 0), [X]),

@@ -443,3 +443,69 @@ def test_state_is_updated_in_place_unless_someone_holds_it(mode):
     step(gradient)
     np.testing.assert_array_equal(held, values)
     assert np.abs(parameter.asnumpy() - values).min() > 0
+
+
+# Complex parameters -------------------------------------------------------------------------------
+
+COMPLEX = np.array([1 + 2j, -0.5 + 0.25j, 3 - 1j])
+
+
+@pytest.mark.parametrize(("name", "options"), RULES, ids=lambda v: v if isinstance(v, str) else "")
+def test_a_complex_parameter_is_a_pair_of_real_ones(name, options):
+    rng = np.random.default_rng(5)
+    numbers = COMPLEX.view(np.float64).reshape(3, 2)
+    of_pairs = Parameter(Tensor(numbers), name="w")
+    of_complex = Parameter(Tensor(COMPLEX), name="w")
+    real, complex_ = (
+        getattr(nn, name)([p], learning_rate=0.05, **options) for p in (of_pairs, of_complex)
+    )
+    for _ in range(4):
+        g = rng.standard_normal((3, 2))
+        real((Tensor(g),))
+        complex_((Tensor(g.copy().view(np.complex128)[:, 0]),))
+        found = of_complex.asnumpy().view(np.float64).reshape(3, 2)
+        np.testing.assert_array_equal(found, of_pairs.asnumpy())
+
+
+#: PyTorch 2's parameters after five steps from COMPLEX for the loss below.
+PYTORCH = {
+    ("Adam", ()): [0.5278144513706096 + 1.501779456227287j,
+                   -0.0022246483473819523 + 0.6276039366824455j,
+                   2.5012675353338625 - 0.5029557929767768j],
+    ("Adagrad", ()): [0.7296373755320137 + 1.6835813106397033j,
+                      -0.18469855493765253 + 0.4687172426965443j,
+                      2.6942453754649605 - 0.727539002111382j],
+    ("AdaMax", ()): [0.6001837237238595 + 1.5169635930482497j,
+                     -0.020502602740152337 + 0.5636474968530888j,
+                     2.5125145637584465 - 0.5257775565191483j],
+    ("Rprop", ()): [0.4632 + 1.25584j, 0.24416 + 0.542j, 2.25584 - 0.25584j],
+    ("Adadelta", (("learning_rate", 1.0), ("rho", 0.9))): [
+        0.983695966917323 + 1.9835884351350526j, -0.48359271319722047 + 0.2661739711572802j,
+        2.9835832169883467 - 0.9835996662348954j],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "options"), PYTORCH, ids=lambda v: v if isinstance(v, str) else ""
+)
+def test_complex_steps_are_pytorchs(name, options):
+    w = Parameter(Tensor(COMPLEX), name="w")
+    optimizer = getattr(nn, name)([w], **{"learning_rate": 0.1, **dict(options)})
+    target = np.array([0.5 - 1j, 2 + 0.5j, -1 + 1j])
+    for _ in range(5):  # the gradient of sum(k |w - target|^2), as both packages give it
+        optimizer((Tensor(2 * np.array([1.0, 10.0, 0.1]) * (w.asnumpy() - target)),))
+    np.testing.assert_allclose(w.asnumpy(), PYTORCH[name, options], rtol=2e-6)
+
+
+def test_adafactor_refuses_complex_parameters():
+    with pytest.raises(TypeError, match="AdaFactor: 'w' has dtype Complex128"):
+        nn.AdaFactor([Parameter(Tensor(COMPLEX), name="w")])
+
+
+def test_lars_measures_complex_numbers():
+    """The rate is that of the lengths of parameter and gradient, a real number."""
+    w = Parameter(Tensor(COMPLEX), name="w")
+    g = np.array([0.3 + 0.1j, -1j, 0.5])
+    nn.LARS(nn.SGD([w], learning_rate=0.1))((Tensor(g),))
+    ratio = 1e-3 * np.linalg.norm(COMPLEX) / (np.linalg.norm(g) + 1e-5)
+    np.testing.assert_allclose(w.asnumpy(), COMPLEX - 0.1 * ratio * g, rtol=1e-6)

@@ -522,3 +522,34 @@ def test_unsigned(bits: int) -> None:
         x + Tensor([1], ms.int32)
     with pytest.raises(ValueError, match="does not fit"):
         Tensor([-1], getattr(ms, kind))
+
+
+# Moments ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("axis", "ddof"), [(None, 0), (0, 0), (1, 1), ((0, 1), 2)])
+def test_spread(axis: Any, ddof: int) -> None:
+    """Real, as NumPy and PyTorch have it; the derivatives are those of both parts' variances."""
+    rng = np.random.default_rng(3)
+    z = rng.standard_normal((4, 3)) + 1j * rng.standard_normal((4, 3))
+    some = z.copy()
+    some[1, 2] = np.nan
+    for f, reference, of in (
+        (ops.var, np.var, z), (ops.std, np.std, z), (ms.numpy.var, np.var, z),
+        (ms.numpy.nanvar, np.nanvar, some), (ms.numpy.nanstd, np.nanstd, some),
+    ):  # fmt: skip
+        got = f(Tensor(of), axis, ddof=ddof)
+        assert got.dtype == ms.float64
+        np.testing.assert_allclose(got.asnumpy(), reference(of, axis, ddof=ddof), rtol=1e-14)
+    slope = ms.grad(lambda z: ops.var(z, axis, ddof).sum())(Tensor(z)).asnumpy()
+    for k, part_of in enumerate((z.real, z.imag)):
+        want = ms.grad(lambda x: ops.var(x, axis, ddof).sum())(Tensor(part_of.copy())).asnumpy()
+        np.testing.assert_allclose((slope.real, slope.imag)[k], want, rtol=1e-13, atol=1e-16)
+
+
+def test_the_slope_of_a_spread_without_nan() -> None:
+    x = Tensor([1.0, np.nan, 3.0, 7.0], ms.float64)
+    got = ms.grad(lambda x: ms.numpy.nanvar(x))(x).asnumpy()
+    there = np.array([1.0, 3.0, 7.0])
+    np.testing.assert_allclose(got[[0, 2, 3]], 2 / 3 * (there - there.mean()), rtol=1e-14)
+    assert got[1] == 0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -74,3 +76,18 @@ def test_every_test_row_is_an_op(name: str) -> None:
 @pytest.mark.parametrize("name", STRUCTURED_OBJECTS)
 def test_structured_objects(name: str) -> None:
     assert callable(getattr(ops, name))
+
+
+def test_no_rule_gives_a_single_point_a_value() -> None:
+    """Which would be right in the first order only: choices in adjoints are between sides. (Functions that
+    need another are in csrc/ops/value_of.cpp.)"""
+    text = (Path(__file__).parents[3] / "csrc" / "ir" / "ops.def").read_text()
+    rows = re.findall(r"^(?:UNARY|BINARY)\((\w+),(.*?)\)$(?=\n\S|\n\n|\Z)", text, re.M | re.S)
+    assert len(rows) > 50
+    chosen = {name: re.findall(r"where\((.*?),", body) for name, body in rows}
+    sides = {"ReLU", "HSigmoid", "HSwish"}
+    assert {name for name, found in chosen.items() if found} == sides | {"Maximum", "Minimum"}
+    for name in sides:
+        assert not any("==" in condition for condition in chosen[name]), name
+    for name in ("Maximum", "Minimum"):  # a kink, where both have half of the slope
+        assert {c for c in chosen[name] if "==" in c} == {"a == b"}

@@ -1353,6 +1353,7 @@ OPS: dict[str, Callable[..., Value]] = {
     "Alias": first,
     "StopGradient": first,
     "CallOutput": first,
+    "ValueOf": first,
     "After": first,
     "Cast": cast,
     "ViewAsReal": view_as_real,

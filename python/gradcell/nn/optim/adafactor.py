@@ -60,6 +60,11 @@ class AdaFactor(Optimizer):
             )
         super().__init__(learning_rate or 0.0, params, weight_decay, loss_scale)
         owner = self.cls_name
+        for p in self.parameters:
+            if p.dtype.is_complex:
+                bad_type(
+                    f"AdaFactor: {p.name!r} has dtype {p.dtype}; complex numbers have no factors"
+                )
         if not isinstance(eps, (tuple, list)) or len(eps) != 2:
             bad_type(f"For 'AdaFactor', the 'eps' must be two numbers, got {eps!r}")
         self.eps = tuple(arguments.number(e, owner, "eps", least=0) for e in eps)

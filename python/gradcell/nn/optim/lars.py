@@ -9,14 +9,14 @@ from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import arguments
 from gradcell.base.errors import bad_type
-from gradcell.nn.optim.optimizer import Optimizer, half_to_float
+from gradcell.nn.optim.optimizer import Optimizer, half_to_float, real_numbers
 from gradcell.tensors.parameter import Parameter
 
 _ops = _core.ops
 
 
 def _norm(x: Tensor) -> Tensor:
-    return _ops.sqrt(_ops.reduce_sum(x * x))
+    return _ops.sqrt(_ops.reduce_sum(_ops.square(real_numbers(x))))
 
 
 class LARS(Optimizer):

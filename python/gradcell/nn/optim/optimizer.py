@@ -27,6 +27,11 @@ from gradcell.tensors.parameter import Parameter, ParameterTuple
 _ops = _core.ops
 _GROUP_KEYS = ("params", "lr", "weight_decay", "grad_centralization", "order_params")
 _HALF = ("float16", "bfloat16")
+#: The dtype of state, where it is not the parameter's.
+_STATE = {
+    **dict.fromkeys((*_HALF, "complex64"), _core.float32),
+    "complex128": _core.float64,
+}
 
 
 def half_to_float(x: Tensor) -> Tensor:
@@ -88,7 +93,8 @@ class Optimizer(Cell):
     or gamma in their name are left out, as in MindSpore. loss_scale: gradients are divided by it
     first.
 
-    Parameters of float16 or bfloat16 are updated in float32, with float32 state, and rounded once.
+    Parameters of float16 or bfloat16 are updated in float32, with float32 state, and rounded once. Complex
+    ones are updated as pairs of real numbers, each by itself, as in PyTorch; their state is real.
 
     With set_auto_parallel_context(enable_parallel_optimizer=True) processes that share the data
     share out the state too: each keeps and updates its part of the first dimension of parameters
@@ -313,13 +319,15 @@ class Optimizer(Cell):
     # For subclasses -------------------------------------------------------------------------------
 
     def state(self, prefix: str, fill: float = 0.0) -> ParameterTuple:
-        """One parameter of the same shape for each, named prefix.name; float32 for half types."""
+        """One parameter of the same shape for each, named prefix.name; float32 for half types, real and
+        with a last dimension of 2 for complex ones."""
         made = []
         for k, p in enumerate(self.parameters):
-            dtype = _core.float32 if p.dtype.name in _HALF else p.dtype
+            dtype = _STATE.get(p.dtype.name, p.dtype)
             name = f"{prefix}.{p.name}"
             shape = list(p.shape) if self.shards is None else self.shards.shape(k, p.shape)
-            made.append(Parameter(_ops.full(shape, fill, dtype), name, p.requires_grad))
+            numbers = [*shape, 2] if p.dtype.is_complex else shape
+            made.append(Parameter(_ops.full(numbers, fill, dtype), name, p.requires_grad))
             if shape != list(p.shape):
                 made[-1].shards = self.shards
         return ParameterTuple(made)
@@ -431,7 +439,8 @@ class Optimizer(Cell):
         return None
 
     def update_parameter(self, k: int, p: Tensor, g: Tensor, lr: Tensor, scalars: Any) -> Tensor:
-        """The new value of parameter k; also assigns its state. p and g are not of a half type."""
+        """The new value of parameter k; also assigns its state. p and g are not of a half type, nor
+        complex: those come as real ones with a last dimension of 2."""
         raise NotImplementedError(f"{self.cls_name} defines neither construct nor update_parameter")
 
     def _is_part(self, k: int, g: Tensor) -> bool:
@@ -472,8 +481,9 @@ class Optimizer(Cell):
         scalars = self.step_scalars(self.step_number())
         parts: list[tuple[Parameter, Tensor]] = []  # of parameters that are shared out
         for k, (p, g) in enumerate(zip(self._parameters, gradients, strict=True)):
-            new = self.update_parameter(k, half_to_float(self._own(k)), g, rates[k], scalars)
-            new = _ops.cast(new, p.dtype)
+            own = real_numbers(half_to_float(self._own(k)))
+            new = self.update_parameter(k, own, real_numbers(g), rates[k], scalars)
+            new = _ops.view_as_complex(new) if p.dtype.is_complex else _ops.cast(new, p.dtype)
             if self.shards is not None and self.shards.sharded[k]:
                 parts.append((p, new))
             else:
@@ -485,6 +495,11 @@ class Optimizer(Cell):
                 p._set_array(whole)
         self.global_step._set_array(self.global_step + 1)  # schedules have been asked for this one
         return (True,) * len(self.parameters)
+
+
+def real_numbers(x: Tensor) -> Tensor:
+    """x, complex numbers as pairs of real ones."""
+    return _ops.view_as_real(x) if x.dtype.is_complex else x
 
 
 def assign(parameter: Parameter, value: Tensor) -> Tensor:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -192,26 +194,32 @@ class PowerTransform(_WithParameters):
         """The power."""
         return self._own["power"]
 
-    def _split(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """(where the power is 0, the power with 1 in place of that)."""
+    def _over_power(self, f: Any, x: Tensor, terms: Sequence[float]) -> tuple[Tensor, Tensor]:
+        """(f(c x) / c, c) for the power c, where c x is small by f's power series, whose terms are given from
+        the second power on: so derivatives by c are right at 0 too."""
         (c,) = self._of(x)
-        zero = _ops.equal(c, 0.0)
-        return zero, _ops.where(zero, 1.0, c)
+        close = _ops.less(_ops.abs(c * x), 0.125)
+        near = _ops.logical_or(close, _ops.equal(c, 0.0))  # x may be infinite
+        small, series = _ops.where(close, c * x, 0.0), 0.0
+        for term in reversed(terms):
+            series = small * (series + term)
+        divisor = _ops.where(near, 1.0, c)
+        far = f(_ops.where(near, 0.0, x) * divisor) / divisor
+        return _ops.where(near, x * (1.0 + series), far), c
+
+    def _logarithm(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        return self._over_power(_ops.log1p, x, [(-1) ** k / (k + 1) for k in range(1, 18)])
 
     def _forward(self, x: Tensor) -> Tensor:
-        zero, c = self._split(x)
-        inside = _ops.where(zero, 0.0, x)  # log1p stays finite where it is not chosen
-        return _ops.where(zero, _ops.exp(x), _ops.exp(_ops.log1p(inside * c) / c))  # type: ignore[no-any-return]
+        return _ops.exp(self._logarithm(x)[0])  # type: ignore[no-any-return]
 
     def _inverse(self, y: Tensor) -> Tensor:
-        zero, c = self._split(y)
-        log = _ops.log(y)
-        return _ops.where(zero, log, _ops.expm1(log * c) / c)  # type: ignore[no-any-return]
+        terms = [1 / math.factorial(k + 1) for k in range(1, 14)]
+        return self._over_power(_ops.expm1, _ops.log(y), terms)[0]
 
     def _forward_log_jacobian(self, x: Tensor) -> Tensor:
-        zero, c = self._split(x)
-        inside = _ops.where(zero, 0.0, x)
-        return _ops.where(zero, x, (1.0 / c - 1.0) * _ops.log1p(inside * c))  # type: ignore[no-any-return]
+        log, c = self._logarithm(x)
+        return (1.0 - c) * log
 
     def _inverse_log_jacobian(self, y: Tensor) -> Tensor:
         return (self._of(y)[0] - 1.0) * _ops.log(y)

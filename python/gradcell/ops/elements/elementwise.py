@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import functools
 import importlib
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -126,14 +125,7 @@ def _rounded(input: Any, scale: float) -> Tensor:
 def hypot(input: Any, other: Any) -> Tensor:
     """$sqrt(input^2 + other^2)$, also where a square overflows the dtype."""
     x, y = map(arguments.floating, arguments.operands(input, other, "hypot"))
-    size = _ops.maximum(_ops.abs(x), _ops.abs(y))
-    edge, power = (500, 800) if size.dtype == _core.float64 else (60, 100)
-    one, large, small = (_ops.full([], 2.0**n, size.dtype) for n in (0, power, -power))
-    scale = _ops.where(_ops.less(size, 2.0**-edge), large, one)
-    scale = _ops.where(_ops.greater(size, 2.0**edge), small, scale)
-    sum_ = _ops.add(_ops.square(_ops.mul(x, scale)), _ops.square(_ops.mul(y, scale)))
-    endless = _ops.logical_or(_ops.isinf(x), _ops.isinf(y))
-    return _ops.where(endless, math.inf, _ops.div(_ops.sqrt(sum_), scale))
+    return _ops.hypot(x, y)
 
 
 @one_plan
@@ -141,11 +133,7 @@ def hypot(input: Any, other: Any) -> Tensor:
 def xlogy(input: Any, other: Any) -> Tensor:
     """input * log(other), 0 where input is 0 and other a number."""
     x, y = map(arguments.floating, arguments.operands(input, other, "xlogy"))
-    # elsewhere 0 log(other) is 0 by itself, and its derivative log(other)
-    finite = _ops.logical_and(_ops.greater(y, 0), _ops.isfinite(y))
-    bare = _ops.logical_not(_ops.logical_or(finite, _ops.isnan(y)))
-    zero = _ops.logical_and(_ops.equal(x, 0), bare)
-    return _ops.where(zero, 0, _ops.mul(x, _ops.log(_ops.where(zero, 1, y))))
+    return _ops.xlogy(x, y)
 
 
 @one_plan

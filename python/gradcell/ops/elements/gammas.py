@@ -148,6 +148,11 @@ def _incomplete(input: Any, other: Any, op: str) -> tuple[Tensor, Tensor]:
     bad = _ops.logical_or(bad, _ops.logical_or(_ops.isnan(a), _ops.isnan(x)))
     none, all_ = _ops.less_equal(x, 0), _ops.isinf(x)
     usual = _ops.logical_not(_ops.logical_or(bad, _ops.logical_or(none, all_)))
+    start = _ops.logical_and(none, _ops.logical_not(bad))  # 0, where a series about x has no terms
+    a0, x0 = _ops.where(start, a, 1.0), _ops.where(start, x, 0.0)
+    first = _ops.mul(
+        _ops.lower_gamma(x0, _ops.sub(a0, 1.0)), _ops.exp(_ops.neg(special.lgamma(a0)))
+    )
     a, x = _ops.where(usual, a, 1.0), _ops.where(usual, x, 1.0)
     large = _ops.greater(a, _LARGE)
     below = _ops.less(x, _ops.add(a, 1.0))
@@ -163,8 +168,8 @@ def _incomplete(input: Any, other: Any, op: str) -> tuple[Tensor, Tensor]:
     by_p = _ops.logical_or(series, _ops.logical_and(large, _ops.logical_not(far)))
     p = _ops.where(by_p, lower, _ops.sub(1.0, upper))
     q = _ops.where(by_p, _ops.sub(1.0, lower), upper)
-    q = _ops.where(none, 1.0, _ops.where(all_, 0.0, q))
-    p = _ops.where(none, 0.0, _ops.where(all_, 1.0, p))
+    q = _ops.where(none, _ops.sub(1.0, first), _ops.where(all_, 0.0, q))
+    p = _ops.where(none, first, _ops.where(all_, 1.0, p))
     p, q = (_ops.cast(_ops.where(bad, math.nan, t), dtype) for t in (p, q))
     return p, q
 

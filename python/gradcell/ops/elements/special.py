@@ -334,7 +334,8 @@ def digamma(input: Any) -> Tensor:
     above = _ops.sub(_ops.sub(_ops.sub(_ops.log(z), _ops.div(0.5, z)), series), total)
     part = _from_integer(t)
     angle = _ops.mul(_ops.where(low, part, 0.25), math.pi)
-    out = _ops.where(low, _ops.sub(above, _ops.div(math.pi, _ops.tan(angle))), above)
+    cotangent = _ops.div(_ops.cos(angle), _ops.sin(angle))  # (a tangent is too large at 1/2)
+    out = _ops.where(low, _ops.sub(above, _ops.mul(math.pi, cotangent)), above)
     pole = _ops.logical_and(_ops.equal(part, 0), _ops.less(t, 0))
     return _ops.cast(_ops.where(pole, math.nan, out), x.dtype)
 

@@ -226,18 +226,23 @@ def pinv(x: Any, *, atol: Any = None, rtol: Any = None, hermitian: bool = False)
     scaled = _ops.mul(right, _ops.cast(_row(scales), right.dtype))
     found = _ops.matmul(scaled, _transposed(left))
 
-    def adjoint(xs: Any, outputs: Any, cotangents: Any) -> list[Tensor]:
+    whole = _of_matrices(_ops.equal(_ops.reduce_sum(_ops.logical_not(kept), [-1]), 0))
+
+    def adjoint(xs: Any, outputs: Any, cotangents: Any, whole: Tensor) -> list[Tensor]:
         (a,), (p,), (d,) = xs, outputs, cotangents
         turned, back = _transposed(p), _transposed(d)
 
-        def rest(x: Tensor) -> Tensor:
-            return _ops.sub(_identity(x), x)
+        def rest(x: Tensor, least: bool) -> Tensor:
+            """1 - x; 0 where x is 1 for all matrices nearby: of full rank, on its shorter side."""
+            y = _ops.sub(_identity(x), x)
+            return _ops.where(whole, 0.0, y) if least else y
 
+        m, n = a.shape[-2:]
         found = _ops.neg(_product(turned, d, turned))
-        found = _ops.add(found, _product(rest(_ops.matmul(a, p)), back, p, turned))
-        return [_ops.add(found, _product(turned, p, back, rest(_ops.matmul(p, a))))]
+        found = _ops.add(found, _product(rest(_ops.matmul(a, p), m <= n), back, p, turned))
+        return [_ops.add(found, _product(turned, p, back, rest(_ops.matmul(p, a), n <= m)))]
 
-    return _differentiable("pinv", [found], [t], adjoint)[0]
+    return _differentiable("pinv", [found], [t], adjoint, whole)[0]
 
 
 def _real_name(dtype: _core.DType) -> str:
@@ -555,17 +560,20 @@ def _singular_adjoint(
 ) -> Tensor:
     row, column = _row(s), _ops.reshape(s, [*s.shape, 1])
     eye = _identity(u)
-    gaps = _ops.add(_ops.mul(_ops.sub(row, column), _ops.add(row, column)), eye)
+    gaps, sums = _ops.add(_ops.sub(row, column), eye), _ops.add(_ops.add(row, column), eye)
     below, off = _ops.div(1.0, row), _ops.sub(1.0, eye)
 
-    def turned(x: Tensor, dx: Tensor) -> Tensor:
+    def turned(x: Tensor, dx: Tensor, scale: Tensor) -> Tensor:
         inner = _ops.matmul(x, dx, True, False)
-        return _ops.div(_ops.mul(_ops.sub(inner, _transposed(inner)), off), gaps)
+        share = _ops.div(
+            _ops.div(scale, sums), gaps
+        )  # no product of singular values: it may overflow
+        return _ops.mul(_ops.mul(_ops.sub(inner, _transposed(inner)), off), share)
 
     inner = None if ds is None else _ops.mul(eye, _row(ds))
     for x, dx, scale in ((u, du, row), (v, dv, column)):
         if dx is not None:
-            part = _ops.mul(turned(x, dx), scale)
+            part = turned(x, dx, scale)
             inner = part if inner is None else _ops.add(inner, part)
     assert inner is not None
     found = _product(u, inner, _transposed(v))

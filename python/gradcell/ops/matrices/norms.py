@@ -34,8 +34,13 @@ def _vector_norm(x: Tensor, order: float, axes: Any, keepdim: bool) -> Tensor:
         return _ops.reduce_min(_ops.abs(x), axes, keepdim)
     if order == 0:
         return _ops.cast(_ops.reduce_sum(_ops.not_equal(x, 0), axes, keepdim), x.dtype)
-    powers = _ops.reduce_sum(_ops.pow(_ops.abs(x), float(order)), axes, keepdim)
-    return reductions.length(powers, float(order))
+    if order % 2 == 0:
+        powers = _ops.pow(x, float(order))
+    else:  # at 0 a kink, where derivatives are taken to be 0
+        zero = _ops.equal(x, 0)
+        powers = _ops.pow(_ops.where(zero, 1, _ops.abs(x)), float(order))
+        powers = _ops.where(zero, 0.0 if order > 0 else math.inf, powers)
+    return reductions.length(_ops.reduce_sum(powers, axes, keepdim), float(order))
 
 
 def _size(x: Tensor) -> Tensor:

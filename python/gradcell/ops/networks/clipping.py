@@ -39,17 +39,32 @@ def clip_by_global_norm(x: Any, clip_norm: Any = 1.0, use_norm: Any = None) -> A
         else arguments.operand(use_norm, "clip_by_global_norm", "use_norm", arguments.single(xs[0]))
     )
     if total is None:
-        squares = [_ops.reduce_sum(_ops.square(arguments.single(v))) for v in xs]
-        total = length(functools.reduce(_ops.add, squares))
-    scale = _ops.div(clip_norm, _ops.maximum(total, clip_norm))
-    out = tuple(_ops.cast(_ops.mul(arguments.single(v), scale), v.dtype) for v in xs)
+        total, unit = _joint_length([arguments.single(v) for v in xs])
+    else:
+        unit = _ops.full([], 1.0, total.dtype)
+    scale = _ops.div(clip_norm, _ops.maximum(total, _ops.mul(unit, clip_norm)))
+    out = tuple(
+        _ops.cast(_ops.mul(_ops.mul(arguments.single(v), unit), scale), v.dtype) for v in xs
+    )
     return out[0] if isinstance(x, Tensor) else out
+
+
+def _joint_length(xs: list[Tensor]) -> tuple[Tensor, Tensor]:
+    """(the 2-norm of all elements times unit, unit): 1, or a power of two where squares would be infinite."""
+
+    def total(parts: list[Tensor]) -> Tensor:
+        squares = [_ops.reduce_sum(_ops.square(x)) for x in parts]
+        return length(functools.reduce(_ops.add, squares))
+
+    whole = total(xs)
+    low = 2.0**-600 if whole.dtype == _core.float64 else 2.0**-70
+    scaled = total([_ops.mul(_ops.cast(x, whole.dtype), low) for x in xs])
+    fits, one = _ops.isfinite(whole), _ops.full([], 1.0, whole.dtype)
+    return _ops.where(fits, whole, scaled), _ops.where(fits, one, low)
 
 
 def _length(x: Tensor, order: float) -> Tensor:
     """The norm of a vector, with derivative 0 at 0."""
-    if order == 2:
-        return length(_ops.reduce_sum(_ops.square(x)))
     zero = (
         _ops.equal(_ops.reduce_max(_ops.abs(x)), 0) if x.size else _ops.full([], True, _core.bool)
     )
@@ -67,10 +82,19 @@ def clip_by_norm(
     NaN is an error. Raises RuntimeError, with error_if_nonfinite, if the norm is infinite or NaN.
     """
     xs = [x] if isinstance(x, Tensor) else arguments.tensors(x, "clip_by_norm", "x")
-    norms = [_length(_ops.reshape(arguments.single(v), [v.size]), norm_type) for v in xs]
-    total = _length(_ops.concat([_ops.reshape(n, [1]) for n in norms], 0), norm_type)
+    wide = [arguments.single(v) for v in xs]
+    if norm_type == 2:
+        total, unit = _joint_length(wide)
+    else:
+        norms = [_length(_ops.reshape(v, [v.size]), norm_type) for v in wide]
+        total = _length(_ops.concat([_ops.reshape(n, [1]) for n in norms], 0), norm_type)
+        unit = _ops.full([], 1.0, total.dtype)
     if error_if_nonfinite and not bool(_ops.isfinite(total)):
         fail(f"clip_by_norm: the norm of order {norm_type} is not finite")
-    scale = _ops.minimum(_ops.div(max_norm, _ops.add(total, 1e-6)), 1.0)
-    out = [_ops.cast(_ops.mul(arguments.single(v), scale), v.dtype) for v in xs]
+    share = _ops.div(max_norm, _ops.add(total, _ops.mul(unit, 1e-6)))
+    scale = _ops.minimum(share, _ops.div(1.0, unit))
+    out = [
+        _ops.cast(_ops.mul(_ops.mul(w, unit), scale), v.dtype)
+        for w, v in zip(wide, xs, strict=True)
+    ]
     return out[0] if isinstance(x, Tensor) else tuple(out)

@@ -284,20 +284,26 @@ def argmin(input: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
 def _var(x: Tensor, axis: Any, ddof: int, keepdims: bool) -> Tensor:
     axes = arguments.axes_of(_axes(axis), x.ndim, "var")
     count = _reduced_count(x, axes, "var")
-    centred = _ops.sub(x, _ops.mean(x, axes, True))
+    squares = square_sizes(_ops.sub(x, _ops.mean(x, axes, True)))
     if ddof == 0:
-        return _ops.mean(_ops.square(centred), axes, keepdims)
-    return _ops.div(
-        _ops.reduce_sum(_ops.square(centred), axes, keepdims),
-        float(count - ddof if count > ddof else 0),
-    )
+        return _ops.mean(squares, axes, keepdims)
+    total = _ops.reduce_sum(squares, axes, keepdims)
+    return _ops.div(total, float(count - ddof if count > ddof else 0))
+
+
+def square_sizes(x: Tensor) -> Tensor:
+    """|x|^2, real also for complex x."""
+    if not x.dtype.is_complex:
+        return _ops.square(x)
+    return _ops.reduce_sum(_ops.square(_ops.view_as_real(x)), [x.ndim], False)
 
 
 @method(dim="axis", keepdim="keepdims", keep_dims="keepdims", correction="ddof")
 @one_plan
 @in_float32
 def var(input: Any, axis: Any = None, ddof: Any = 0, keepdims: bool = False) -> Tensor:
-    """The variance: the sum of squared deviations from the mean, divided by (count - ddof).
+    """The variance: the sum of squared deviations from the mean, divided by (count - ddof); real, also of
+    complex numbers.
 
     ddof True is 1, False 0. Integers are taken as float32.
     """
@@ -308,8 +314,9 @@ def var(input: Any, axis: Any = None, ddof: Any = 0, keepdims: bool = False) -> 
 @one_plan
 @in_float32
 def std(input: Any, axis: Any = None, ddof: Any = 0, keepdims: bool = False) -> Tensor:
-    """The standard deviation, the square root of var."""
-    return _ops.sqrt(
+    """The standard deviation, the square root of var. Of equal elements, where it has a kink, derivatives
+    are taken to be 0."""
+    return length(
         _var(arguments.floating(arguments.tensor(input, "std")), axis, int(ddof), keepdims)
     )
 
@@ -317,10 +324,10 @@ def std(input: Any, axis: Any = None, ddof: Any = 0, keepdims: bool = False) -> 
 def length(powers: Tensor, order: float = 2.0) -> Tensor:
     """The norm of which powers is the sum: its root. At 0, where a norm has a kink, derivatives are taken to
     be 0, so that the distance of a point from itself has a gradient."""
+    if order == 2:
+        return _ops.root(powers)
     zero = _ops.equal(powers, 0)
-    positive = _ops.where(zero, 1, powers)
-    root = _ops.sqrt(positive) if order == 2 else _ops.pow(positive, 1.0 / order)
-    return _ops.where(zero, 0, root)
+    return _ops.where(zero, 0, _ops.pow(_ops.where(zero, 1, powers), 1.0 / order))
 
 
 def largest(sizes: Tensor, axes: list[int], keepdims: bool) -> Tensor:

@@ -69,26 +69,43 @@ def _nan_along(x: Tensor, axis: int) -> Tensor:
 
 
 @one_plan
-def _quantiles(t: Tensor, shares: tuple[float, ...], a: int, skip: bool) -> list[Tensor]:
+def _quantiles(t: Tensor, shares: tuple[float | Tensor, ...], a: int, skip: bool) -> list[Tensor]:
     n, ordered, nan = t.shape[a], indexing.sort(t, a)[0], _nan_along(t, a)
     count = _ops.sub(n, nan) if skip else _ops.full(list(nan.shape), n, _core.int32)
     spoiled = _ops.equal(count, 0) if skip else _ops.greater(nan, 0)
     reach = _ops.cast(_ops.sub(_ops.maximum(count, 1), 1), _core.float64)
-    parts = [_between(ordered, a, _ops.mul(reach, s)) for s in shares]
-    return [_ops.where(spoiled, float("nan"), part) for part in parts]
+    found = []
+    for share in shares:
+        wrong = spoiled
+        if isinstance(share, Tensor):
+            within = _ops.logical_and(_ops.greater_equal(share, 0), _ops.less_equal(share, 1))
+            wrong = _ops.logical_or(spoiled, _ops.logical_not(within))
+            share = _ops.where(within, share, 0.5)
+        part = _between(ordered, a, _ops.mul(reach, share))
+        found.append(_ops.where(wrong, float("nan"), part))
+    return found
 
 
 def _quantile(input: Any, q: Any, axis: Any, keepdims: bool, name: str, skip: bool) -> Tensor:
     x = arguments.floating(arguments.tensor(input, name))
-    share = q.asnumpy() if isinstance(q, Tensor) else np.asarray(q, np.float64)
-    if share.ndim > 1 or ((share < 0) | (share > 1)).any():
+    traced = isinstance(q, Tensor) and q._traced
+    share = q if traced else q.asnumpy() if isinstance(q, Tensor) else np.asarray(q, np.float64)
+    if share.ndim > 1 or (not traced and ((share < 0) | (share > 1)).any()):
         bad_value(f"{name}: q must be a number or a vector within 0 and 1, got {q}")
+    shares = (
+        [float(s) for s in np.atleast_1d(share)]
+        if not traced
+        else [
+            _ops.cast(_core.views.reshape(s, []), _core.float64)
+            for s in (shaping.unstack(q) if q.ndim else [q])
+        ]
+    )
     flat = axis is None
     t = _ops.reshape(x, [x.size]) if flat else x
     a = 0 if flat else arguments.axis_in(x, axis, name)
     if t.shape[a] == 0:
         bad_value(f"{name}: axis {a} of shape {tuple(t.shape)} has no elements")
-    found = _quantiles(t, tuple(float(s) for s in np.atleast_1d(share)), a, skip)
+    found = _quantiles(t, tuple(shares), a, skip)
     dims = list(found[0].shape)
     if flat:
         dims = [1] * x.ndim if keepdims else []
@@ -101,7 +118,8 @@ def _quantile(input: Any, q: Any, axis: Any, keepdims: bool, name: str, skip: bo
 @method()
 def quantile(input: Any, q: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     """The q-quantiles along axis (of all elements for None), interpolated linearly; for several q
-    they are along a new first dimension. NaN if an element is NaN.
+    they are along a new first dimension. NaN if an element is NaN. The derivative by a tensor q is the
+    slope between the neighbours; within a transform a q out of 0 and 1 gives NaN.
     """
     return _quantile(input, q, axis, keepdims, "quantile", False)
 

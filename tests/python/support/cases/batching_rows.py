@@ -353,4 +353,5 @@ BATCHED_APART = {
     "Recurrence",  # test_loops.py
     "Permitted",  # test_permitted_integers.py
     "CallOutput", "After",  # under all transforms: test_own_derivatives.py
+    "ValueOf",  # test_special_points.py
 }  # fmt: skip

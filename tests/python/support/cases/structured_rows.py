@@ -633,6 +633,7 @@ TESTED_APART = {
     "ViewAsReal", "ViewAsComplex",  # test_complex.py
     "Assign", "ReduceAll", "ReduceAny", "Random", "Dropout", "StopGradient", "LastWriter",
     "CallOutput",  # test_own_derivatives.py
+    "ValueOf",  # test_special_points.py
     "After",  # test_recompute.py
     "Recurrence",  # test_loops.py
     # Linear algebra: test_factorisations.py, test_linear_algebra_transforms.py.

@@ -1,0 +1,221 @@
+"""Derivatives at huge and tiny arguments, and close to special points: finite where the true number
+is one of the dtype, and with its digits. Every differentiable row of the op table, and functions
+that are composed of rows, to order 3 in float32 and float64, by reverse mode over itself; the true
+numbers are mpmath's."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from mpmath import mp
+from op_rows import DIFFERENTIABLE
+
+import gradcell as gc
+from gradcell import Tensor, ops
+
+Function = Callable[..., Any]
+
+ORDER = 3
+SIZES = {
+    "float32": [1e-42, 1e-37, 1e-30, 1e-20, 1e-13, 1e-7, 1e-3, 0.25, 0.5, 0.999999, 1.0, 1.000001,
+                1.5, 2.0, 3.0, 6.0, 12.0, 30.0, 80.0, 1e3, 1e7, 1e13, 1e18, 1e20, 1e30, 1e38],
+    "float64": [1e-200, 1e-155, 1e-100, 1e-30, 1e-9, 1e-3, 0.25, 0.5,
+                0.999999999999, 1.0, 1.000000000001, 1.5, 2.0, 3.0, 6.0, 12.0, 30.0, 700.0, 1e3,
+                1e9, 1e30, 1e100, 1e155, 1e200],
+}  # fmt: skip
+#: For each operand of functions of two.
+PAIRED = {
+    "float32": [1e-20, 1e-7, 0.5, 3.0, 1e18, 1e20],
+    "float64": [1e-160, 1e-9, 0.5, 3.0, 1e160, 1e200],
+}
+
+COMPOSED: dict[str, tuple[int, Function, Function]] = {
+    "hypot": (2, ops.hypot, lambda x, y: mp.sqrt(x * x + y * y)),
+    "xlogy": (2, ops.xlogy, lambda x, y: x * mp.log(y)),
+    "logaddexp": (2, ops.logaddexp,
+                  lambda x, y: max(x, y) + mp.log1p(mp.exp(-abs(x - y)))),
+    "digamma": (1, ops.digamma, mp.digamma),
+    "lgamma": (1, ops.lgamma, lambda x: mp.log(abs(mp.gamma(x)))),
+    "softplus": (1, ops.softplus, lambda x: mp.log1p(mp.exp(x))),
+    "sinc": (1, ops.sinc, lambda x: mp.sinpi(x) / (mp.pi * x)),
+    "cbrt": (1, ops.cbrt, lambda x: mp.sign(x) * mp.cbrt(abs(x))),
+}  # fmt: skip
+
+#: What has derivatives of its value y, of which 1 - y or 1 - y^2 has lost what y has rounded: the
+#: error is small beside 1.
+OF_THE_VALUE = {"Tanh", "Sigmoid"}
+
+
+#: Of straight pieces: there is nothing to lose, and mpmath's differences may meet the ends.
+STRAIGHT = {
+    "Sign", "Floor", "Ceil", "Round", "Trunc", "HSigmoid", "HSwish", "ReLU", "FloorDiv", "Mod", "Fmod",
+    "CopySign", "Maximum", "Minimum",
+}  # fmt: skip
+
+
+@functools.cache
+def functions() -> dict[str, tuple[int, Function, Function]]:
+    rows = {
+        r.name: (r.arity, getattr(ops, r.function), r.exact)
+        for r in DIFFERENTIABLE
+        if r.name not in STRAIGHT
+    }
+    return {**rows, **COMPOSED}
+
+
+def real(value: Any) -> Any:
+    """The value, NaN where it is complex or infinite."""
+    value = mp.mpmathify(value)
+    return value if isinstance(value, mp.mpf) and mp.isfinite(value) else mp.nan
+
+
+def derivative(exact: Function, at: Sequence[float], orders: Sequence[int]) -> Any:
+    """That of the exact function, with steps in proportion to each operand; what is below the digits that
+    this takes is 0."""
+
+    def scaled(*s: Any) -> Any:
+        value = exact(*(mp.mpf(x) * (1 + t) if x else t for x, t in zip(at, s, strict=True)))
+        if not isinstance(value, mp.mpf):
+            raise ValueError("not real")
+        return value
+
+    far = max(abs(np.log10(abs(x))) if x else 0 for x in at)
+    digits = 60 + int(4 * far)  # steps of tiny numbers are to be seen beside 1
+    try:
+        with mp.workdps(digits):
+            found = mp.diff(scaled, tuple([mp.mpf(0)] * len(at)), tuple(orders))
+            for x, n in zip(at, orders, strict=True):
+                found = found / mp.mpf(x) ** n if x else found
+            return real(found) if abs(found) > mp.mpf(10) ** (-digits // 2) else mp.mpf(0)
+    except (ValueError, ZeroDivisionError, TypeError, OverflowError, mp.NoConvergence):
+        return mp.nan
+
+
+def within(name: str, at: Sequence[float], orders: Sequence[int], most: float) -> bool:
+    """Whether the factors of a power's derivative are numbers, as a power of the base with a smaller
+    exponent."""
+    if name != "Pow" or at[0] == 0:
+        return True
+    sizes = mp.power(abs(at[0]), at[1] - orders[0]), mp.power(abs(at[1]) + 1, sum(orders))
+    return all(size < most for size in sizes)
+
+
+def nested(f: Function, orders: Sequence[int]) -> Function:
+    for k, n in enumerate(orders):
+        for _ in range(n):
+            f = gc.grad(functools.partial(lambda g, *xs: g(*xs).sum(), f), k)
+    return f
+
+
+def wrong(name: str, dtype: str, points: list[tuple[float, ...]]) -> list[tuple[Any, ...]]:
+    arity, f, exact = functions()[name]
+    limits = np.finfo(dtype)
+    columns = [np.array(c, dtype) for c in zip(*points, strict=True)]
+    places = list(zip(*(c.astype(float).tolist() for c in columns), strict=True))
+    found = []
+    for orders in itertools.product(range(ORDER + 1), repeat=arity):
+        if not 0 < sum(orders) <= ORDER:
+            continue
+        with np.errstate(all="ignore"):
+            got = nested(f, orders)(*(Tensor(c) for c in columns)).asnumpy().astype(float)
+        for at, y in zip(places, got, strict=True):
+            if mp.isnan(real_value(exact, at, float(limits.max))):
+                continue
+            true = derivative(exact, at, orders)
+            most = float(limits.max) / 8
+            if mp.isnan(true) or abs(true) > most or not within(name, at, orders, most):
+                continue
+            condition = 64.0
+            for k, x in enumerate(at):
+                more = [n + (i == k) for i, n in enumerate(orders)]
+                if true != 0:
+                    condition += 8 * min(1e12, abs(float(x * derivative(exact, at, more) / true)))
+            bound = condition * float(limits.eps) * abs(float(true)) + 64 * float(limits.tiny)
+            bound += 1e-30 if true == 0 else 0
+            if name in OF_THE_VALUE:
+                bound += 16 * float(limits.eps)
+            if not abs(y - float(true)) <= bound:
+                found.append((at, orders, y, float(true)))
+    return found
+
+
+def real_value(exact: Function, at: Sequence[float], most: float) -> Any:
+    """The function's value, NaN where the dtype has none."""
+    try:
+        with mp.workdps(50):
+            value = real(exact(*(mp.mpf(x) for x in at)))
+    except (ValueError, ZeroDivisionError, TypeError, OverflowError):
+        return mp.nan
+    return value if abs(value) <= most else mp.nan
+
+
+def points_of(name: str, dtype: str) -> list[tuple[float, ...]]:
+    if functions()[name][0] == 1:
+        return [(s * x,) for x in SIZES[dtype] for s in (1, -1)]
+    sizes = PAIRED[dtype]
+    return list(itertools.product(sizes, [s * x for x in sizes for s in (1, -1)]))
+
+
+CASES = [pytest.param(name, dtype, id=f"{name} {dtype}") for name in functions() for dtype in SIZES]
+
+
+@pytest.mark.one_in(24)
+@pytest.mark.parametrize(("name", "dtype"), CASES)
+def test_derivatives_at_all_scales(name: str, dtype: str) -> None:
+    assert not wrong(name, dtype, points_of(name, dtype))
+
+
+# What was wrong -----------------------------------------------------------------------------------
+
+
+def test_slopes_of_lengths() -> None:
+    x, y = Tensor(np.float32([3e18, 3e25, 3e37])), Tensor(np.float32([4e18, 4e25, 4e37]))
+    first = gc.grad(lambda x, y: ops.hypot(x, y).sum())
+    np.testing.assert_allclose(first(x, y).asnumpy(), np.full(3, 0.6), rtol=1e-6)
+    second = gc.grad(lambda x, y: first(x, y).sum())(x, y).asnumpy()
+    np.testing.assert_allclose(second, 0.64 / np.array([5e18, 5e25, 5e37]), rtol=1e-6)
+
+
+def test_third_derivatives_of_digamma() -> None:
+    at = np.array([-0.5, -1.5, 0.5, 3.0])
+    third = nested(ops.digamma, (3,))(Tensor(at))
+    want = [float(mp.psi(3, x)) for x in at.tolist()]
+    np.testing.assert_allclose(third.asnumpy(), want, rtol=1e-12)
+
+
+@pytest.mark.parametrize("scale", [1e-170, 1e160])
+def test_singular_vectors_of_scaled_matrices(scale: float) -> None:
+    a = np.random.default_rng(0).standard_normal((4, 3))
+    weights = Tensor(np.arange(12.0).reshape(4, 3))
+    slope = gc.grad(lambda a: (ops.svd(a)[1] * weights).sum())
+    np.testing.assert_allclose(
+        slope(Tensor(a * scale)).asnumpy() * scale, slope(Tensor(a)).asnumpy(), rtol=1e-10
+    )
+
+
+@pytest.mark.parametrize("shape", [(5, 5), (3, 5), (5, 3)])
+def test_second_derivatives_of_a_pseudo_inverse(shape: tuple[int, int]) -> None:
+    """Of full rank: as those of a' (a a')^-1, or (a' a)^-1 a', which are right for such matrices."""
+    a = Tensor(np.random.default_rng(0).standard_normal(shape))
+
+    def plain(a: Tensor) -> Tensor:
+        if shape[0] <= shape[1]:
+            return a.T @ ops.inverse(a @ a.T)
+        return ops.inverse(a.T @ a) @ a.T
+
+    want = gc.hessian(lambda a: ops.square(plain(a)).sum())(a).asnumpy()
+    got = gc.hessian(lambda a: ops.square(ops.pinv(a)).sum())(a).asnumpy()
+    np.testing.assert_allclose(got, want, atol=1e-10 * np.abs(want).max())
+
+
+@pytest.mark.parametrize("clip", [ops.clip_by_global_norm, ops.clip_by_norm])
+def test_clipping_of_a_length_that_no_number_has(clip: Function) -> None:
+    huge = Tensor(np.float32([3e38, 3e38]))
+    np.testing.assert_allclose(clip(huge, 1.0).asnumpy(), [0.5**0.5] * 2, rtol=1e-6)
+    np.testing.assert_allclose(clip((huge, huge), 2.0)[1].asnumpy(), [1.0] * 2, rtol=1e-6)
+    assert np.isnan(clip(Tensor(np.float32([1.0, np.inf])), 1.0).asnumpy()[1])
