@@ -535,7 +535,7 @@ class CudaPlanner {
         order.push_back({b});
     // By when they are first needed.
     std::ranges::stable_sort(order, {}, [&](const Neighbours& g) { return first[g[0]]; });
-    Arena arena(256, plan_.steps.size());
+    Arena arena(256);
     for (const Neighbours& group : order) {
       size_t bytes = 0;
       for (BufferId b : group) bytes += plan_.buffers[b].bytes;

@@ -234,7 +234,7 @@ class Planner {
         first[whole] = std::min(first[whole], first[id]);
         last[whole] = std::max(last[whole], last[id]);
       }
-    Arena arena(64, static_cast<size_t>(labels_.stage_count));
+    Arena arena(64);
     for (NodeId id = 0; id < g_.size(); ++id) {
       if (!free[id] || parts.whole[id] != kNoNode) continue;
       const size_t bytes = describe(g_, id).bytes();

@@ -430,7 +430,7 @@ TEST(Planner, AnArenaGivesTheFirstGap) {
   std::mt19937 random(7);
   auto below = [&](uint32_t n) { return static_cast<int32_t>(random() % n); };
   for (int32_t times : {1, 2, 7, 40}) {
-    Arena arena(64, static_cast<size_t>(times));
+    Arena arena(64);
     std::vector<Block> blocks;
     for (int k = 0; k < 400; ++k) {
       const int32_t first = below(static_cast<uint32_t>(times));

@@ -121,7 +121,7 @@ class Layouter {
     for (uint32_t v = 0; v < values_.size(); ++v)
       if (values_[v].across || values_[v].first != values_[v].last) kept.push_back(v);
     std::ranges::stable_sort(kept, {}, [&](uint32_t v) { return values_[v].first; });
-    Arena arena(16, static_cast<size_t>(phase_) + 1);
+    Arena arena(16);
     for (uint32_t v : kept) {
       const size_t bytes =
           static_cast<size_t>(r_.values[v].features) * compute_size(r_.values[v].type);

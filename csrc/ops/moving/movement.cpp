@@ -229,9 +229,11 @@ class Concatenation : public Moving {
   }
 
   NodeId adjoint(Graph& g, NodeId id, int k, NodeId dy) const override {
-    const Movement m = movement(g, id);
-    const Piece& p = m.pieces[static_cast<size_t>(k)];
-    return slice(g, dy, {p.start, p.from.dims, p.step});
+    const auto axis = static_cast<size_t>(g.attrs(id)[0]);
+    Dims start(g.dims(id).size(), 0);  // (not by way of all pieces, which there may be many of)
+    for (NodeId before : g.inputs(id).first(static_cast<size_t>(k)))
+      start[axis] += g.dims(before)[axis];
+    return slice(g, dy, {start, g.dims(g.input(id, k)), Dims(start.size(), 1)});
   }
 
   NodeId batch(Graph& g, NodeId id, const Batch& b) const override {

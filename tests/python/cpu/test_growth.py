@@ -44,7 +44,7 @@ def exponent(name: str, times: float, repeats: int) -> float:
 
 @pytest.mark.parametrize("name", BY_DEFAULT)
 def test_growth(name: str) -> None:
-    assert min(exponent(name, 0.25, 2) for _ in range(2)) < MOST
+    assert any(exponent(name, 0.25, 1) < MOST for _ in range(3))
 
 
 @pytest.mark.slow
