@@ -106,8 +106,11 @@ class NNCG(Optimizer):
 
     def _solve(self, args: tuple[Any, ...]) -> tuple[float, Any, Any]:
         """(The loss, its gradient, the direction)."""
-        shares = (self._values[-1] + self.mu) / (self._values + self.mu) - 1
-        curvature = self._tensor(self._vectors), self._tensor(shares[:, None])
+        # Divided by the smallest curvature, directions have the point's unit, not the gradient's.
+        least = self._values[-1] + self.mu or 1.0
+        shares = ((self._values[-1] + self.mu) / (self._values + self.mu) - 1) / least
+        factors = np.append(shares, 1 / least)[:, None]
+        curvature = self._tensor(self._vectors), self._tensor(factors)
         loss, slope, *state = self._begin(self._tensor(self._direction), *curvature, *args)
         done = 0
         while True:
@@ -241,11 +244,11 @@ class NNCG(Optimizer):
 
 
 def _preconditioned(x: Tensor, vectors: Tensor, shares: Tensor) -> Tensor:
-    """x, whose parts along the vectors are divided by how much larger their eigenvalues are than the
-    smallest one known."""
+    """x divided by the smallest eigenvalue known, its parts along the vectors by their own. shares: what
+    that adds to each part, and last what x is multiplied by."""
     parts = ops.matmul(vectors, ops.reshape(x, (-1, 1)))
-    change = ops.matmul(ops.transpose(vectors, (1, 0)), parts * shares)
-    return x + ops.reshape(change, x.shape)
+    change = ops.matmul(ops.transpose(vectors, (1, 0)), parts * shares[:-1])
+    return x * shares[-1] + ops.reshape(change, x.shape)
 
 
 def _joined(parts: list[Tensor]) -> Tensor:

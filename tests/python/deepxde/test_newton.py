@@ -82,6 +82,27 @@ def test_steps_are_newtons(search: str | None, lr: float) -> None:
     np.testing.assert_allclose(weights(model), want, rtol=1e-6, atol=1e-8)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_steps_in_units_of_the_loss(dtype: str) -> None:
+    """mu and cg_tol are H's and the gradient's: with them in the loss's unit, the path is the same."""
+
+    def run(k: int) -> Any:
+        dde.config.set_default_float(dtype)
+        start = np.linspace(-1, 2, 6)
+        w, unit = torch.nn.Parameter(gc.Tensor(start.astype(dtype))), 2.0**k
+        options = {"mu": 0.1 * unit, "cg_tol": 1e-3 * unit, "line_search_fn": "armijo"}
+        dde.config.set_random_seed(3)
+        solver = NNCG([w], rank=3, cg_max_iters=20, **options)
+        solver.minimise(lambda: unit * ((w[1:] - w[:-1] ** 2) ** 2).sum() + unit * (w**2).sum())
+        losses = [np.ldexp(solver.step(), -k) for _ in range(4)]
+        return [*losses, *w.asnumpy()]
+
+    want = run(0)
+    assert want[3] < 0.1 * want[0]
+    for k in (-60, -31, -1, 1, 20, 45, 60):
+        np.testing.assert_allclose(run(k), want, rtol=1e-4 if dtype == "float32" else 1e-10)
+
+
 @pytest.mark.parametrize(("rank", "enough"), [(6, True), (1, False)])
 def test_what_the_sketch_sees_spares_iterations(
     rank: int, enough: bool, capsys: pytest.CaptureFixture[str]
