@@ -5,6 +5,8 @@
 #include <frameobject.h>
 
 #include <algorithm>
+#include <cctype>
+#include <string_view>
 #include <unordered_map>
 
 namespace gradcell::bind {
@@ -45,6 +47,59 @@ int last_instruction(PyFrameObject* frame) {
 #endif
 }
 
+/// Letters and digits alone, small: what two spellings of a name have in common.
+std::string plain(std::string_view text) {
+  std::string out;
+  for (const char c : text)
+    if (std::isalnum(static_cast<unsigned char>(c)))
+      out += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return out;
+}
+
+/// Packages whose functions and classes users call by their own names.
+constexpr std::string_view kCalledByName[] = {"ops", "nn", "numpy", "mint", "scipy", "physics"};
+
+/// What users call a function of the package's, from its frame: the name of a function of a module,
+/// or of the class of a layer or primitive; empty for what is private.
+std::string called_name(const py::object& frame) {
+  const py::dict globals = frame.attr("f_globals");
+  std::string module = py::str(globals["__name__"]);
+  if (!module.starts_with("gradcell.")) return "";
+  module.erase(0, std::string_view("gradcell.").size());
+  if (!std::ranges::count(kCalledByName, module.substr(0, module.find('.')))) return "";
+  const py::str name = frame.attr("f_code").attr("co_name");
+  std::string found;
+  if (globals.contains(name)) {
+    found = name;
+  } else if (const py::object locals = frame.attr("f_locals"); locals.contains("self")) {
+    found = py::str(py::type::of(locals["self"]).attr("__name__"));
+  }
+  return found.starts_with("_") ? "" : found;
+}
+
+/// The function of the package's that the user called; empty if it has no name of its own.
+std::string called_function() {
+  std::string found;
+  const py::object first = py::reinterpret_borrow<py::object>(
+      reinterpret_cast<PyObject*>(PyEval_GetFrame()));  // (null, while no Python runs)
+  for (py::object frame = first; frame && !frame.is_none(); frame = frame.attr("f_back")) {
+    const py::object code = frame.attr("f_code");
+    if (!is_internal(reinterpret_cast<PyCodeObject*>(code.ptr()))) break;
+    if (std::string name = called_name(frame); !name.empty()) found = std::move(name);
+  }
+  return found;
+}
+
+/// An error's text with the function that the user called, unless it is named there, and the user's
+/// file and line.
+std::string located(std::string text) {
+  const std::string where = location_text(python_location());
+  if (where.empty()) return text;
+  const std::string function = called_function();
+  if (plain(text).find(plain(function)) == std::string::npos) text += ", in " + function;
+  return text + " (" + where + ")";
+}
+
 }  // namespace
 
 Location python_location() {
@@ -82,14 +137,14 @@ void bind_location(py::module_& m) {
   m.def(
       "user_location", [] { return location_text(python_location()); },
       "The user's file and line, as 'file.py:12'.");
+  m.def("located", &located, py::arg("text"),
+        "An error's text with the function that the user called, unless it is named there, and the "
+        "user's file and line.");
   py::register_exception_translator([](std::exception_ptr p) {
     try {
       if (p) std::rethrow_exception(p);
     } catch (const Error& e) {
-      std::string text = e.what();
-      std::string where = location_text(python_location());
-      if (!where.empty()) text += " (" + where + ")";
-      PyErr_SetString(exception_of(e.kind), text.c_str());
+      PyErr_SetString(exception_of(e.kind), located(e.what()).c_str());
     }
   });
 }

@@ -19,6 +19,7 @@ from typing import Any
 from gradcell import _core
 from gradcell.base import arguments
 from gradcell.base.errors import bad_type, fail
+from gradcell.base.whole_file import write_whole
 
 
 @dataclass
@@ -159,8 +160,7 @@ class Report:
             f"{1e3 * self.measured:.3f} ms a run; dark: what it would take at the peak of "
             f"{self.peaks[0] / 1e9:.0f} GFLOPS</text>{''.join(bars)}</svg>\n"
         )
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(text)
+        write_whole(path, text)
 
     def trace(self, path: str | os.PathLike[str]) -> None:
         """Writes when each step ran on which thread, for chrome://tracing or ui.perfetto.dev. Raises
@@ -183,8 +183,7 @@ class Report:
                         "args": {"stage": steps[step]["stage"], "line": longest["location"]},
                     }
                 )
-        with open(path, "w", encoding="utf-8") as file:
-            json.dump({"traceEvents": events, "displayTimeUnit": "ms"}, file)
+        write_whole(path, json.dumps({"traceEvents": events, "displayTimeUnit": "ms"}))
 
 
 def profile(step: Callable[..., Any], *args: Any, repeat: int = 10, **kwargs: Any) -> Report:
@@ -313,8 +312,7 @@ class Profiler:
         if self._running:
             self.stop()
         os.makedirs(self._folder, exist_ok=True)
-        with open(os.path.join(self._folder, "profile.txt"), "w") as file:
-            file.write(self.report())
+        write_whole(os.path.join(self._folder, "profile.txt"), self.report())
         if self._ops:
             self.ops().picture(os.path.join(self._folder, "profile.svg"))
             self.ops().trace(os.path.join(self._folder, "trace.json"))

@@ -24,7 +24,7 @@ from gradcell.base.location import where
 def _refuse(
     kind: type[Exception], owner: str, name: str, wanted: str, got: str, last: str = ""
 ) -> NoReturn:
-    raise kind(f"For '{owner}', the '{name}' must be {wanted}, but got {got}{last}{where()}")
+    raise kind(_core.located(f"For '{owner}', the '{name}' must be {wanted}, but got {got}{last}"))
 
 
 def _wrong_type(value: Any, owner: str, name: str, wanted: str) -> NoReturn:
@@ -118,7 +118,7 @@ def explain_misfit(
             ],
             return_annotation=signature.empty,
         )
-        raise TypeError(f"{owner}{shown}: {error}{where()}") from None
+        raise TypeError(_core.located(f"{owner}{shown}: {error}")) from None
 
 
 # Flags and numbers ----------------------------------------------------------------------------------

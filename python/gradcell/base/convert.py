@@ -112,7 +112,7 @@ def to_dtype(dtype: Any) -> _core.DType:
     except TypeError as error:
         sizes = isinstance(dtype, int) and not isinstance(dtype, bool)
         hint = "; several sizes come as one tuple, as in ones((2, 3))" if sizes else ""
-        raise TypeError(f"{dtype!r} is not a dtype{hint} ({_core.user_location()})") from error
+        raise TypeError(_core.located(f"{dtype!r} is not a dtype{hint}")) from error
 
 
 _KINDS: dict[type, str] = {
@@ -139,9 +139,7 @@ def _kinds(data: Any) -> set[str]:
         return {"complex128"}
     if isinstance(data, (np.ndarray, _core.Tensor)):
         return {"array"}
-    raise TypeError(
-        f"Tensor: cannot make a tensor of {type(data).__name__} ({_core.user_location()})"
-    )
+    raise TypeError(_core.located(f"Tensor: cannot make a tensor of {type(data).__name__}"))
 
 
 _WIDEST = ("array", "complex128", "float32", "int64", "bool")

@@ -3,41 +3,42 @@
     if x.ndim != 2:
         bad_value(f"MatMul: a matrix is needed, but got shape {list(x.shape)}")
 
-The text is only made when the check fails.
+Where the text does not name the function that the user called, that is added. The text is only made when the
+check fails.
 """
 
 from __future__ import annotations
 
 from typing import NoReturn
 
-from gradcell.base.location import where
+from gradcell import _core
 
 
 def bad_value(text: str) -> NoReturn:
     """Raises ValueError."""
-    raise ValueError(text + where())
+    raise ValueError(_core.located(text))
 
 
 def bad_type(text: str) -> NoReturn:
     """Raises TypeError."""
-    raise TypeError(text + where())
+    raise TypeError(_core.located(text))
 
 
 def bad_index(text: str) -> NoReturn:
     """Raises IndexError."""
-    raise IndexError(text + where())
+    raise IndexError(_core.located(text))
 
 
 def unsupported(text: str) -> NoReturn:
     """Raises NotImplementedError."""
-    raise NotImplementedError(text + where())
+    raise NotImplementedError(_core.located(text))
 
 
 def fail(text: str) -> NoReturn:
     """Raises RuntimeError: for a state that does not allow the call."""
-    raise RuntimeError(text + where())
+    raise RuntimeError(_core.located(text))
 
 
 def bad_key(text: str) -> NoReturn:
     """Raises KeyError."""
-    raise KeyError(text + where())
+    raise KeyError(_core.located(text))

@@ -80,3 +80,9 @@ def with_names(function: Any, names: str) -> Any:
         arguments = arguments.replace(before, after, 1)
     named.__doc__ = f"{about}\n\n{arguments}" if arguments else about
     return named
+
+
+def named(function: Any, name: str) -> None:
+    """Gives a function that a table makes its name, also in its code: by that errors call it."""
+    function.__name__ = function.__qualname__ = name
+    function.__code__ = function.__code__.replace(co_name=name)

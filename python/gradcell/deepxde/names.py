@@ -19,6 +19,7 @@ from gradcell import _core, mint, ops
 from gradcell._core import Tensor
 from gradcell.base import tree
 from gradcell.base.location import where
+from gradcell.base.whole_file import whole_file
 from gradcell.deepxde import checkpoints
 from gradcell.tensors.parameter import Parameter
 
@@ -227,7 +228,7 @@ def save(tree_of_arrays: Any, path: Any, **_: Any) -> None:
         return {"value": value}
 
     text = json.dumps(outline(tree_of_arrays))
-    with open(path, "wb") as file:
+    with whole_file(path) as temporary, open(temporary, "xb") as file:
         np.savez(file, structure=np.array(text), **{f"a{i}": a for i, a in enumerate(arrays)})
 
 

@@ -3,6 +3,7 @@ tf.gradients and torch.autograd.grad have them; and the scope that says by which
 
 from __future__ import annotations
 
+import warnings
 from types import TracebackType
 from typing import Any
 
@@ -10,6 +11,7 @@ from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import tree
 from gradcell.base.errors import bad_type, bad_value, fail
+from gradcell.base.location import where
 from gradcell.derivatives.checks import check_outputs, check_real, refuse_in_no_grad
 from gradcell.derivatives.transform import _after_hooks
 from gradcell.tensors.parameter import Parameter
@@ -63,6 +65,8 @@ class watch:
     def _opened(self, x: Tensor) -> Tensor:
         alias = _core.push_alias(x) if isinstance(x, Parameter) else _core.alias(x)
         self._aliases.append(_core.record(alias))  # what is handed out may be written to
+        if not isinstance(x, Parameter):  # which is known by its variable
+            alias.__dict__["_watched"] = x
         return alias
 
     def _close(self, abandon: bool) -> None:
@@ -115,11 +119,30 @@ def gradients(ys: Any, xs: Any, cotangents: Any = None) -> Any:
     check_real("gradients", [*outputs, *wrt])
     seeds = _seeds(ys, outputs, cotangents)
     found = _core.adjoint(outputs, seeds, wrt)
+    _warn_of_what_was_given(outputs, wrt, found)
     hooked = (
         _after_hooks(x, g) if isinstance(x, Parameter) else g
         for x, g in zip(wrt, found, strict=True)
     )
     return tree.map_leaves(lambda _: next(hooked), xs)
+
+
+def _warn_of_what_was_given(outputs: list[Tensor], wrt: list[Tensor], found: list[Tensor]) -> None:
+    """Warns of a gradient that is zero since ys were computed from the tensor that watch was given, not from
+    the one that it gives."""
+    for x, g in zip(wrt, found, strict=True):
+        given = x.__dict__.get("_watched")
+        if given is None or not _core.same_node(g, _core.ops.full(list(g.shape), 0, g.dtype)):
+            continue
+        (by_given,) = _core.adjoint(outputs, [None] * len(outputs), [given])
+        if not _core.same_node(by_given, _core.ops.full(list(g.shape), 0, g.dtype)):
+            warnings.warn(
+                f"gradients: ys do not depend on the tensor of shape {list(x.shape)} that watch gives, but "
+                "on the one that it was given, so the gradient is 0; compute them from what `with "
+                f"gradcell.watch(x) as x:` gives{where()}",
+                RuntimeWarning,
+                stacklevel=3,
+            )
 
 
 def _check_recorded(wrt: list[Tensor]) -> None:
@@ -143,7 +166,9 @@ def _seeds(ys: Any, outputs: list[Tensor], cotangents: Any) -> list[Tensor | Non
     """A cotangent for each output; None: ones."""
     if cotangents is None:
         return [None] * len(outputs)
-    if isinstance(ys, Tensor) and tree.is_container(cotangents):
+    if isinstance(ys, Tensor) and (listed := tree.parts(cotangents)) is not None:
+        if len(listed) != 1:
+            bad_value(f"gradients: there are 1 ys and {len(listed)} cotangents")
         ys = [ys]
     given = tree.matched("gradients: cotangents", cotangents, ys)
     return [_seed(y, c) for y, c in zip(outputs, given, strict=True)]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import sqlite3
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ import numpy as np
 from gradcell.base import arguments
 from gradcell.base.errors import bad_type, bad_value
 from gradcell.base.location import where
+from gradcell.base.whole_file import whole_file
 from gradcell.mindrecord.reader import FileReader, check_schema
 from gradcell.mindrecord.values import Schema, is_blob, pack_blobs, pack_scalars
 
@@ -146,13 +148,15 @@ class FileWriter:
             bad_value(
                 f"FileWriter: a header of {len(text)} bytes, more than set_header_size allows"
             )
-        with open(path + ".tmp", "wb") as file:
-            file.write(struct.pack("<Q", len(text)) + text)
-            for number, data in enumerate(pages.written):
-                file.seek(self._header_size + number * self._page_size)
-                file.write(data)
-        os.replace(path + ".tmp", path)
-        _write_index(path, schema, sorted(self._index), rows, pages.places)
+        # The index is complete before there is a file, and takes its place after it.
+        with whole_file(path + ".db") as index, whole_file(path) as temporary:
+            with open(temporary, "xb") as file:
+                file.write(struct.pack("<Q", len(text)) + text)
+                for number, data in enumerate(pages.written):
+                    file.seek(self._header_size + number * self._page_size)
+                    file.write(data)
+            name = os.path.basename(path)
+            _write_index(index, name, schema, sorted(self._index), rows, pages.places)
 
 
 def _size(name: str, value: Any, least: int, most: int) -> int:
@@ -272,17 +276,23 @@ class _Pages:
         }
 
 
+@contextlib.contextmanager
+def _as_os_errors(path: str) -> Iterator[None]:
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise OSError(errno.EIO, f"{os.strerror(errno.EIO)}: {error}", path) from error
+
+
 def _write_index(
-    path: str,
+    target: str,
+    name: str,
     schema: Schema,
     index: list[str],
     rows: list[dict[str, Any]],
     places: list[tuple[int, ...]],
 ) -> None:
-    """The SQLite file beside a MindRecord file: where each row is, and its index fields."""
-    target = path + ".db"
-    with contextlib.suppress(FileNotFoundError):
-        os.unlink(target)
+    """The SQLite file beside a MindRecord file of that name: where each row is, and its index fields."""
     fixed = (
         "ROW_ID INT NOT NULL, PAGE_ID_RAW INT NOT NULL, PAGE_OFFSET_RAW INT NOT NULL, "
         "PAGE_OFFSET_RAW_END INT NOT NULL, ROW_GROUP_ID INT NOT NULL, PAGE_ID_BLOB INT NOT NULL, "
@@ -293,10 +303,11 @@ def _write_index(
     ]
     key = ["ROW_ID", *(f"INC_{k}" for k in range(len(index)))]
     columns = ", ".join([fixed, *fields, f"PRIMARY KEY({','.join(key)})"])
-    with contextlib.closing(sqlite3.connect(target)) as base:
+    with _as_os_errors(target), contextlib.closing(sqlite3.connect(target)) as base:
+        base.execute("PRAGMA journal_mode = MEMORY")  # no file beside it
         base.execute(f"CREATE TABLE INDEXES({columns})")
         base.execute("CREATE TABLE SHARD_NAME(NAME TEXT NOT NULL)")
-        base.execute("INSERT INTO SHARD_NAME VALUES (?)", (os.path.basename(path),))
+        base.execute("INSERT INTO SHARD_NAME VALUES (?)", (name,))
         marks = ",".join("?" * (8 + 2 * len(index)))
         for i, (row, at) in enumerate(zip(rows, places, strict=True)):
             values = [v for n in index for v in (0, _plain(row[n]))]

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from gradcell import ops
 from gradcell._core import Tensor
-from gradcell.base.naming import with_names
+from gradcell.base.naming import named, with_names
 from gradcell.numpy.conversion import floating, pair, tensor, typed
 
 __all__ = [
@@ -96,7 +96,7 @@ class _OfTwo(Protocol):
 
 
 def _named(function: Any, op: Callable[..., Any], name: str) -> Any:
-    function.__name__ = function.__qualname__ = name or op.__name__
+    named(function, name or op.__name__)
     function.__doc__ = op.__doc__
     return function
 

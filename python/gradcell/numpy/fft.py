@@ -7,6 +7,7 @@ from typing import Any
 
 from gradcell import ops
 from gradcell._core import Tensor
+from gradcell.base.naming import named
 
 __all__ = [
     "fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "hfft2", "hfftn", "ifft", "ifft2", "ifftn",
@@ -16,7 +17,7 @@ __all__ = [
 
 
 def _named(function: Any, op: Callable[..., Any]) -> Any:
-    function.__name__ = function.__qualname__ = op.__name__
+    named(function, op.__name__)
     function.__doc__ = op.__doc__
     return function
 

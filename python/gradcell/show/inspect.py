@@ -16,6 +16,7 @@ from gradcell._core import Tensor
 from gradcell.base import tree
 from gradcell.base.errors import bad_value, fail
 from gradcell.base.notebook import Drawing, Listing
+from gradcell.base.whole_file import write_whole
 from gradcell.show import drawing
 from gradcell.tensors.parameter import Parameter, parameter_of
 
@@ -110,7 +111,7 @@ def draw_graph(fn: Callable[..., Any], *args: Any, path: str | Path) -> Path:
             raise RuntimeError(
                 f"a graph cannot be inspected while it is recorded ({_core.user_location()})"
             )
-        target.write_text(drawing.page(fn, args, _leaf_names))
+        write_whole(target, drawing.page(fn, args, _leaf_names))
         return target
     program = shutil.which("dot")
     if target.suffix != ".dot" and program is None:
@@ -120,12 +121,13 @@ def draw_graph(fn: Callable[..., Any], *args: Any, path: str | Path) -> Path:
         )
     text = _recorded(fn, args, lambda trace, out, names: trace.graph_dot(out, names))
     if program is None or target.suffix == ".dot":
-        target.write_text(text)
+        write_whole(target, text)
         return target
     import subprocess
 
-    command = [program, f"-T{target.suffix[1:]}", "-o", str(target)]
-    subprocess.run(command, input=text, text=True, check=True)
+    command = [program, f"-T{target.suffix[1:]}"]
+    picture = subprocess.run(command, input=text.encode(), stdout=subprocess.PIPE, check=True)
+    write_whole(target, picture.stdout)
     return target
 
 

@@ -15,6 +15,7 @@ from gradcell.base.convert import to_dtype
 from gradcell.base.errors import bad_type, bad_value
 from gradcell.base.location import where
 from gradcell.tensors import printing
+from gradcell.tensors.tensor import HOOKS, copied_attributes, with_hooks
 
 _numbers = itertools.count()
 #: The parameter of each variable, for transforms that find parameters by what a function reads.
@@ -152,21 +153,25 @@ class Parameter(ParameterBase):
         return copy
 
     def __copy__(self) -> Parameter:
-        return self.clone()
+        twin = self.clone()
+        twin.__dict__.update(self.__dict__)
+        return with_hooks(twin, dict(self.__dict__.get(HOOKS, {})))
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Parameter:
-        copy = self.clone()
-        memo[id(self)] = copy
-        return copy
+        twin = self.clone()
+        memo[id(self)] = twin
+        return copied_attributes(self, twin, memo, ("shards",))
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        return _rebuild, (
+        arguments = (
             self._node_tensor(),
             self.name,
             self.requires_grad,
             self._named,
             self._prefixed,
         )
+        left = ("_name", "_named", "_requires_grad", "_prefixed", "shards", HOOKS)
+        return _rebuild, arguments, {n: v for n, v in self.__dict__.items() if n not in left}
 
     def __repr__(self) -> str:
         return printing.parameter_repr(

@@ -3,7 +3,9 @@ one it records."""
 
 from __future__ import annotations
 
+import copy
 import copyreg
+import ctypes
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, SupportsIndex
@@ -162,7 +164,31 @@ def _duplicate(self: Tensor) -> Tensor:
 
 
 def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
-    return _copy(self)
+    twin = _copy(self)
+    memo[id(self)] = twin
+    return copied_attributes(self, twin, memo)
+
+
+#: Under this name hooks on the gradient by a tensor are its attribute.
+HOOKS = "_gradient_hooks"
+
+
+def copied_attributes(
+    of: Tensor, twin: Any, memo: dict[int, Any], shared: Sequence[str] = ()
+) -> Any:
+    """The twin with copies of a tensor's attributes and hooks; it shares some of them."""
+    for name, value in of.__dict__.items():
+        if name != "_inserted_hooks":  # of a node of a trace
+            twin.__dict__[name] = value if name in shared else copy.deepcopy(value, memo)
+    return with_hooks(twin, twin.__dict__.get(HOOKS, {}))
+
+
+def with_hooks(x: Any, hooks: dict[int, Any]) -> Any:
+    """The tensor with these hooks on the gradient by it."""
+    if hooks:
+        x.__dict__[HOOKS] = hooks
+        _core.set_hooked(x, True)
+    return x
 
 
 def from_numpy(array: np.ndarray) -> Tensor:
@@ -183,6 +209,41 @@ def from_numpy(array: np.ndarray) -> Tensor:
 
 
 _DLPACK_CPU, _DLPACK_CUDA = 1, 2
+_DLPACK_UINT, _DLPACK_BFLOAT = 1, 4
+#: By a capsule's name: where its structure says the kind of its elements.
+_DLPACK_KIND_AT = {b"dltensor": 20, b"dltensor_versioned": 32 + 20}
+
+
+def _dlpack_kind(capsule: Any) -> Any:
+    """The byte of a capsule that says the kind of its elements, to be read or set. NumPy has no bfloat16,
+    whose bits go through it as those of uint16."""
+    python = ctypes.pythonapi
+    python.PyCapsule_GetName.restype, python.PyCapsule_GetName.argtypes = (
+        ctypes.c_char_p,
+        [ctypes.py_object],
+    )
+    python.PyCapsule_GetPointer.restype = ctypes.c_void_p
+    python.PyCapsule_GetPointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
+    name = python.PyCapsule_GetName(capsule)
+    start = python.PyCapsule_GetPointer(capsule, name)
+    return ctypes.c_uint8.from_address(start + _DLPACK_KIND_AT[name])
+
+
+class _Bits:
+    """Another library's array of bfloat16, as one of uint16."""
+
+    def __init__(self, source: Any) -> None:
+        self.source, self.is_bfloat = source, False
+
+    def __dlpack__(self, **options: Any) -> Any:
+        capsule = self.source.__dlpack__(**options)
+        kind = _dlpack_kind(capsule)
+        if kind.value == _DLPACK_BFLOAT:
+            kind.value, self.is_bfloat = _DLPACK_UINT, True
+        return capsule
+
+    def __dlpack_device__(self) -> Any:
+        return self.source.__dlpack_device__()
 
 
 def _dlpack(
@@ -196,11 +257,15 @@ def _dlpack(
     here = _dlpack_device(self)
     wanted = here if dl_device is None else (int(dl_device[0]), int(dl_device[1]))
     if wanted[0] == _DLPACK_CPU:
-        array = asnumpy(self)
+        taken.notice(self, "__dlpack__()")
+        array = self._shared_numpy()
         if copy or not array.flags.writeable:
             array = array.copy()
         options: dict[str, Any] = {} if max_version is None else {"max_version": max_version}
-        return array.__dlpack__(**options)
+        capsule = array.__dlpack__(**options)
+        if self.dtype == _core.bfloat16:
+            _dlpack_kind(capsule).value = _DLPACK_BFLOAT
+        return capsule
     if wanted != here:
         raise BufferError(f"a tensor of DLPack's device {here} cannot go to {wanted}{where()}")
     if stream == 0:
@@ -248,7 +313,9 @@ def from_dlpack(source: Any) -> Tensor:
         )
     kind, number = source.__dlpack_device__()
     if kind != _DLPACK_CUDA:
-        return from_numpy(np.from_dlpack(source))
+        bits = _Bits(source)
+        array = np.from_dlpack(bits)
+        return _rebuild(array, _core.bfloat16) if bits.is_bfloat else from_numpy(array)
     used = _core.device_in_use()
     if used < 0:
         fail(

@@ -13,10 +13,10 @@ from typing import Any
 from gradcell._core import Tensor
 from gradcell.base import arguments
 from gradcell.base.errors import bad_type, bad_value
+from gradcell.base.whole_file import write_whole
 from gradcell.nn.cell import Cell
 from gradcell.ops.networks.attention import composed
 from gradcell.show.inspect import recorded_nodes
-from gradcell.train.atomic_file import write_atomically
 from gradcell.train.onnx_rules import write_nodes
 from gradcell.train.onnx_writer import Writer
 
@@ -100,7 +100,7 @@ def export(
             cell.training = training
     path = os.fspath(file_name)
     data = model.SerializeToString()
-    write_atomically(path if path.endswith(".onnx") else path + ".onnx", data)
+    write_whole(path if path.endswith(".onnx") else path + ".onnx", data)
 
 
 __all__ = ["export", "onnx_model"]

@@ -23,13 +23,13 @@ from gradcell.base import arguments
 from gradcell.base.convert import little_endian
 from gradcell.base.errors import bad_type, bad_value, unsupported
 from gradcell.base.location import where
+from gradcell.base.whole_file import write_whole
 from gradcell.communication.comm_func import part_of
 from gradcell.communication.management import get_rank
 from gradcell.nn.cell import Cell
 from gradcell.ops.random.state import random_state as state_now, set_random_state
 from gradcell.tensors.parameter import Parameter
 from gradcell.train import ckpt
-from gradcell.train.atomic_file import write_atomically
 from gradcell.train.onnx import export as export
 
 _TYPES = {
@@ -195,7 +195,7 @@ def save_checkpoint(
         sums[name] = _checksum(name, _TYPES[dtype], shape, array)
     if path.endswith(".ckpt"):
         about = {"format": _FORMAT, "random_state": state_now()}
-        write_atomically(path, ckpt.serialize(arrays, texts, about, crc_check))
+        write_whole(path, ckpt.serialize(arrays, texts, about, crc_check))
         return
     metadata = {
         "format": _FORMAT,
@@ -205,7 +205,7 @@ def save_checkpoint(
         "random_state": state_now(),
     }
     metadata["checksum"] = str(zlib.crc32(json.dumps(metadata, sort_keys=True).encode()))
-    write_atomically(path, _serialize(arrays, metadata))
+    write_whole(path, _serialize(arrays, metadata))
 
 
 # Reading ------------------------------------------------------------------------------------------

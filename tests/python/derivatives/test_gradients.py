@@ -1,6 +1,7 @@
 """gradients and watch: against SymPy's derivatives, PyTorch's names and the nested transforms."""
 
 import re
+import warnings
 
 import numpy as np
 import pytest
@@ -179,3 +180,24 @@ def test_as_torch_has_it():
         h = gc.gradients(g, x, Tensor(T * T))
     np.testing.assert_allclose(g.asnumpy(), first.detach().numpy(), rtol=1e-14)
     np.testing.assert_allclose(h.asnumpy(), second.numpy(), rtol=1e-13)
+
+
+def test_a_loss_of_what_watch_was_given_is_said():
+    """Not of what it gives: the gradient is 0, which nobody wants."""
+    x = Tensor(np.ones(3))
+
+    def of_given(x):
+        with gc.watch(x) as y:
+            return gc.gradients((x * x).sum(), y)
+
+    for run in (of_given, gc.jit(of_given), gc.grad(lambda x: of_given(x).sum())):
+        with pytest.warns(
+            RuntimeWarning, match=r"ys do not depend on the tensor of shape \[3\] that watch"
+        ):
+            run(x)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with gc.watch(x, x * 2) as (y, z):
+            assert gc.gradients((y * y).sum(), [y, z])[1].asnumpy().tolist() == [0, 0, 0]
+            assert gc.gradients((x * y).sum(), y).asnumpy().tolist() == [1, 1, 1]
+            gc.gradients(Tensor(1.0) * 1, y)

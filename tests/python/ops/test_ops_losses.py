@@ -141,7 +141,9 @@ def test_cross_entropy_shapes() -> None:
 @pytest.mark.parametrize("bad", [3, -1, 100])
 def test_label_out_of_range(bad: int) -> None:
     labels = T(np.array([0, bad, 1, 1]))
-    with pytest.raises(IndexError, match="out of range for an axis of size 3"):
+    with pytest.raises(
+        IndexError, match=f"cross_entropy: the label {bad} is none of the 3 classes"
+    ):
         ops.cross_entropy(T(X), labels)
     with pytest.raises(IndexError):
         ms.grad(lambda x: ops.cross_entropy(x, labels))(T(X))
@@ -168,3 +170,22 @@ def test_certain_and_impossible_probabilities() -> None:
     assert float(loss) == 0.0
     labels = T(np.array([[0.0, 1.0]]))
     assert np.isfinite(ms.grad(lambda t: ops.kl_div(t, labels))(T(np.ones((1, 2)))).asnumpy()).all()
+
+
+@pytest.mark.parametrize("label", [-1, 3, 700, -100, 2**31 - 1])
+@pytest.mark.parametrize("classes", [3, 600])
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+def test_a_label_that_is_no_class_is_named(label: int, classes: int, dtype: Any) -> None:
+    scores = T(np.ones((2, classes), np.float32))
+    target = T(np.array([0, label], dtype))
+    for loss in (ops.cross_entropy, ops.nll_loss):
+        if label == -100 or 0 <= label < classes:
+            loss(scores, target)
+            continue
+        text = rf"{loss.__name__}: the label {label} is none of the {classes} classes, 0 to {classes - 1} \("
+        with pytest.raises(IndexError, match=text):
+            loss(scores, target)
+        with pytest.raises(IndexError):
+            ms.grad(loss)(scores, target)
+        if label > 0:
+            loss(scores, target, ignore_index=label)

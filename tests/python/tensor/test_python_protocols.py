@@ -90,3 +90,79 @@ def test_a_jitted_function_goes_to_another_process() -> None:
     code = "import pickle, sys, gradcell; print(pickle.loads(sys.stdin.buffer.read())(gradcell.Tensor(2.0)))"
     done = subprocess.run([sys.executable, "-c", code], input=sent, capture_output=True, check=True)
     assert float(done.stdout) == 12
+
+
+def test_a_copy_of_a_parameter_has_its_attributes_and_hooks() -> None:
+    p = gc.Parameter(Tensor([1.0, 2.0]), name="p", requires_grad=False)
+    p.note, p.layerwise_parallel = ["kept"], True
+    p.requires_grad = True
+    handle = p.register_hook(lambda g: g * 10)
+    deep, shallow, pickled = copy.deepcopy(p), copy.copy(p), None
+    net = gc.nn.Dense(2, 1)
+    net.weight.note = "kept"
+    assert copy.deepcopy(net).weight.note == "kept"
+    assert deep.note == ["kept"] and deep.note is not p.note and shallow.note is p.note
+    assert deep.layerwise_parallel and shallow.layerwise_parallel
+    handle.remove()  # the copies' hooks are theirs
+
+    def slope(q: gc.Parameter) -> list[float]:
+        (g,) = gc.grad(lambda: (q * q).sum(), None, [q])()
+        return g.asnumpy().tolist()
+
+    assert slope(p) == [2.0, 4.0] and slope(deep) == slope(shallow) == [20.0, 40.0]
+    pickled = pickle.loads(
+        pickle.dumps(deep)
+    )  # hooks are functions of the program, which stay there
+    assert pickled.note == ["kept"] and pickled.layerwise_parallel and slope(pickled) == [2.0, 4.0]
+    memo: dict[int, object] = {}
+    assert copy.deepcopy([p, p], memo)[0] is memo[id(p)]
+
+
+def test_a_copy_of_a_tensor_has_its_attributes_and_hooks() -> None:
+    x = Tensor([1.0, 2.0])
+    x.note = ["kept"]
+    x.register_hook(lambda g: g * 10)
+    twin = copy.deepcopy(x)
+    assert twin.note == ["kept"] and twin.note is not x.note
+    assert gc.grad(lambda v: (v * v).sum())(twin).asnumpy().tolist() == [20.0, 40.0]
+
+
+class Bits:
+    """The bits of a tensor's bfloat16 elements, read through DLPack as another library would."""
+
+    def __init__(self, x: Tensor, versioned: bool) -> None:
+        self.x, self.options = x, {"max_version": (1, 0)} if versioned else {}
+
+    def __dlpack__(self, **_: object) -> object:
+        capsule = self.x.__dlpack__(**self.options)
+        kind = gc.tensors.tensor._dlpack_kind(capsule)
+        assert kind.value == 4  # kDLBfloat
+        kind.value = 1  # unsigned integers
+        return capsule
+
+    def __dlpack_device__(self) -> object:
+        return self.x.__dlpack_device__()
+
+
+@pytest.mark.parametrize("versioned", [False, True])
+def test_bfloat16_goes_through_dlpack_as_itself(versioned: bool) -> None:
+    if versioned and np.lib.NumpyVersion(np.__version__) < "2.1.0":
+        pytest.skip("this NumPy has no versioned capsules")
+    values = np.array([1.0, -2.5, 3.0, 65280.0], np.float32)
+    x = Tensor(values, gc.bfloat16)
+    patterns = np.from_dlpack(Bits(x, versioned))
+    assert patterns.dtype == np.uint16
+    np.testing.assert_array_equal((patterns.astype(np.uint32) << 16).view(np.float32), values)
+    back = gc.from_dlpack(x)
+    assert back.dtype == gc.bfloat16 and back.asnumpy().tolist() == values.tolist()
+    x[0] = 7.0
+    assert back[0].item() == 7.0 or not patterns.flags.writeable  # the memory is shared
+
+
+def test_bfloat16_of_pytorch_shares_its_memory() -> None:
+    torch = pytest.importorskip("torch")
+    x = Tensor([1.0, 2.5], gc.bfloat16)
+    there = torch.from_dlpack(x)
+    assert there.dtype == torch.bfloat16 and there.tolist() == [1.0, 2.5]
+    ours = gc.from_dlpack(torch.tensor([1.0, 2.5], dtype=torch.bfloat16))
+    assert ours.dtype == gc.bfloat16 and ours.asnumpy().tolist() == [1.0, 2.5]

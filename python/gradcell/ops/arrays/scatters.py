@@ -12,6 +12,7 @@ from gradcell._core import Tensor
 from gradcell.base import arguments
 from gradcell.base.convert import limits
 from gradcell.base.errors import bad_index, bad_type, bad_value
+from gradcell.base.naming import named
 from gradcell.derivatives.own_derivatives import Pushforward, call
 from gradcell.ops.arrays import assignments, indexing, shaping
 from gradcell.ops.elements import special
@@ -213,7 +214,7 @@ def _of_parameter(kind: str) -> str:
 
 
 def _named(function: Any, name: str, text: str) -> Any:
-    function.__name__ = function.__qualname__ = name
+    named(function, name)
     function.__doc__ = (
         f"{text} at indices, which may repeat. Raises IndexError for an index out of range."
     )
@@ -349,7 +350,7 @@ def _segment_extremum(name: str, largest: bool) -> Any:
         ids = arguments.tensor(segment_ids, name, "segment_ids")
         return best(t, ids, arguments.integer(num_segments, name, "num_segments"))
 
-    op.__name__ = op.__qualname__ = name
+    named(op, name)
     op.__doc__ = (
         f"The {'largest' if 'max' in name else 'smallest'} elements of the slices with the same id; "
         "an id without slices gets the limit of the dtype."

@@ -491,15 +491,27 @@ def triu(input: Any, diagonal: int = 0) -> Tensor:
 
 
 @one_plan
+def _on_diagonal(x: Tensor) -> Tensor:
+    square = diagonal_or_matrix(_ops.reshape(x, [x.size]), 0)
+    return _ops.reshape(square, [*x.shape, *x.shape])
+
+
 def diag(input: Any) -> Tensor:
     """The elements on the diagonal of a tensor of zeros: an input of shape [m, n] gives [m, n, m, n].
+    The diagonal of a matrix is ops.diagonal(x).
 
-    Raises ValueError for a number.
+    Raises ValueError for a number, MemoryError for a result that does not fit into memory.
     """
     x = arguments.tensor(input, "diag")
     if x.ndim == 0:
         bad_value("For primitive[Diag], the input rank must be at least 1, but got 0")
-    return _ops.reshape(diagonal_or_matrix(_ops.reshape(x, [x.size]), 0), [*x.shape, *x.shape])
+    try:
+        return _on_diagonal(x)
+    except MemoryError as error:
+        raise MemoryError(
+            f"diag: of shape {list(x.shape)} the result has the shape {[*x.shape, *x.shape]}"
+            f"{', and ops.diagonal(x) takes the diagonal of a matrix' * (x.ndim > 1)}: {error}"
+        ) from None
 
 
 def diagonal_or_matrix(input: Any, diagonal: int = 0) -> Tensor:

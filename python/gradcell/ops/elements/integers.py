@@ -10,6 +10,7 @@ from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import arguments
 from gradcell.base.errors import bad_type
+from gradcell.base.naming import named
 from gradcell.ops.method import method
 from gradcell.ops.one_plan import one_plan
 
@@ -56,7 +57,7 @@ def _integers(name: str, text: str, logical: Any = None) -> Any:
             return logical(a, b)  # type: ignore[no-any-return]
         return _of_integers(function, _ops.cast(a, dtype), _ops.cast(b, dtype))
 
-    op.__name__ = op.__qualname__ = name
+    named(op, name)
     op.__doc__ = f"{text}, elementwise over integers, which broadcast. Raises TypeError for others."
     return op
 

@@ -8,7 +8,7 @@ from typing import Any
 from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import arguments
-from gradcell.base.errors import fail
+from gradcell.base.errors import bad_value, fail
 from gradcell.ops.matrices.norms import norm
 from gradcell.ops.one_plan import one_plan
 from gradcell.ops.reductions.reductions import length
@@ -79,9 +79,12 @@ def clip_by_norm(
     at most max_norm: x * min(max_norm / (norm + 1e-6), 1).
 
     x: a tensor, or a tuple or list of them. error_if_nonfinite: whether a norm that is infinite or
-    NaN is an error. Raises RuntimeError, with error_if_nonfinite, if the norm is infinite or NaN.
+    NaN is an error. Raises RuntimeError, with error_if_nonfinite, if the norm is infinite or NaN,
+    ValueError for no tensors.
     """
     xs = [x] if isinstance(x, Tensor) else arguments.tensors(x, "clip_by_norm", "x")
+    if not xs:
+        bad_value("clip_by_norm: 'x' is empty, but at least one tensor is needed")
     wide = [arguments.single(v) for v in xs]
     if norm_type == 2:
         total, unit = _joint_length(wide)

@@ -5,9 +5,12 @@ reduction: 'mean', 'sum' or 'none' (the loss of each element); any other word is
 
 from __future__ import annotations
 
+import functools
+import inspect
 import math
 import warnings
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -24,6 +27,8 @@ __all__ = [
     "kl_div", "l1_loss", "mse_loss", "nll_loss", "smooth_l1_loss",
     "softmax_cross_entropy_with_logits", "sparse_softmax_cross_entropy_with_logits",
 ]  # fmt: skip
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 _ops = _core.ops
 _REDUCTIONS = ("mean", "sum", "none")
@@ -160,6 +165,32 @@ _PROBABILITIES = (
 )
 
 
+def _with_labels_named(loss: F) -> F:
+    """The loss of labels, whose IndexError for one that is no class says which it is."""
+
+    @functools.wraps(loss)
+    def named(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return loss(*args, **kwargs)
+        except IndexError as error:
+            given = inspect.signature(loss).bind(*args, **kwargs)
+            given.apply_defaults()
+            scores, labels = list(given.arguments.values())[:2]
+            labels = labels._numpy() if _core.is_plain(labels) else np.zeros(0)
+            classes = scores.shape[1] if scores.ndim > 1 else scores.size
+            wrong = labels[
+                ((labels < 0) | (labels >= classes)) & (labels != given.arguments["ignore_index"])
+            ]
+            if not wrong.size:
+                raise
+            raise IndexError(
+                f"{loss.__name__}: the label {wrong[0]} is none of the {classes} classes, 0 to "
+                f"{classes - 1}{where()}"
+            ) from error
+
+    return named  # type: ignore[return-value]
+
+
 def _nll(
     logp: Tensor, target: Tensor, weight: Any, ignore: int, reduction: str, smoothing: float,
     op: str, made: bool,
@@ -210,6 +241,7 @@ def _nll(
     return _ops.div(total, _ops.reduce_sum(row_weight)) if reduction == "mean" else total
 
 
+@_with_labels_named
 @one_plan
 @in_float32
 def nll_loss(
@@ -245,6 +277,7 @@ def _soft_cross_entropy(
     return _reduced(loss, reduction)
 
 
+@_with_labels_named
 @one_plan
 @in_float32
 def cross_entropy(

@@ -15,6 +15,7 @@ from gradcell._core import Tensor
 from gradcell.base import arguments
 from gradcell.base.errors import bad_type, bad_value, fail
 from gradcell.base.location import where
+from gradcell.base.whole_file import naming
 from gradcell.ops.control import summaries
 from gradcell.train.summary import events
 
@@ -73,7 +74,7 @@ class SummaryRecord:
             )
         self._path = os.path.join(self._folder, name)
         self._file: Any = open(self._path, "xb")
-        self._file.write(events.version())
+        self._write(events.version())
         self._waiting: list[tuple[str, bytes]] = []
         summaries.listen(1)
 
@@ -131,17 +132,23 @@ class SummaryRecord:
         values, self._waiting = self._waiting, []
         if not values or (self._limit is not None and self._file.tell() >= self._limit):
             return False
-        self._file.write(events.event(number, values))
+        self._write(events.event(number, values))
         return True
+
+    def _write(self, data: bytes) -> None:
+        with naming(self._path):
+            self._file.write(data)
 
     def flush(self) -> None:
         """Makes what was recorded visible to readers."""
         if self._file is not None:
-            self._file.flush()
+            with naming(self._path):
+                self._file.flush()
 
     def close(self) -> None:
         """Ends the file."""
         if self._file is not None:
-            self._file.close()
-            self._file = None
+            file, self._file = self._file, None
+            with naming(self._path), file:
+                pass
             summaries.listen(-1)
