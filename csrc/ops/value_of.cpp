@@ -59,9 +59,11 @@ Value power_value(Value a, Value b, int m, int n) {
     const Value log_a = log(a);
     Value logs = log_a;
     for (int i = 1; i < n; ++i) logs = logs * log_a;
-    return zero_where(either(y == 0.0, both(a == 0.0, b == 0.0)), y * logs);
+    const Value plain = y * logs;
+    return zero_where(y == 0.0, where(a == 0.0, zero_where(b == 0.0, plain), plain));
   }
   const Value factor = polynomial(b, n > 0 ? log(a) : b, m, n);
+  if (n == 0) return zero_where(factor == 0.0, factor * y);
   return zero_where(either(factor == 0.0, y == 0.0), factor * y);
 }
 
@@ -109,8 +111,14 @@ Value unmarked(Function f, Value a, Value b, int m, int n) {
       return hypot_value(a, b);
     case Function::Direction:
       return direction_value(a, b);
-    case Function::Turn:
-      return direction(b, a) / hypot(a, b);
+    case Function::Turn: {  // (the largest comes out again: no squares overflow)
+      const Value most = maximum(abs(a), abs(b)), x = a / most, y = b / most;
+      return y / most / (x * x + y * y);
+    }
+    case Function::Slant: {
+      const Value least = 1.0 / maximum(abs(a), ones_like(a)), x = a * least;
+      return least * rsqrt(least * least + x * x);
+    }
     case Function::Root:
       return sqrt(a);
     case Function::XLogY:
@@ -143,6 +151,10 @@ Value slope(Function f, Value a, Value b, int m, int n, bool by_b) {
     case Function::Turn: {
       const Value u = direction(a, b), v = direction(b, a), length = hypot(a, b);
       return (by_b ? (u - v) * (u + v) : -2.0 * (u * v)) / length / length;
+    }
+    case Function::Slant: {
+      const Value y = slant(a);
+      return -((a * y) * y) * y;
     }
     case Function::Root:
       return over(full_like(a, 0.5), value_of(Function::Root, a, {}));
@@ -181,7 +193,9 @@ Value plain_power(Value a, Value b, int m, int n) {
 
 Value value_of(Function f, Value a, Value b, int m, int n) {
   Graph& g = *a.graph;
-  if (f == Function::Root || f == Function::Complement || f == Function::Bell) b = {};
+  const bool one = f == Function::Root || f == Function::Complement || f == Function::Bell ||
+                   f == Function::Slant;
+  if (one) b = {};
   if (f == Function::Power)
     if (const Value plain = plain_power(a, b, m, n)) return plain;
   const NodeId inputs[] = {unmarked(f, a, b, m, n).id, a.id, b.id};

@@ -24,6 +24,7 @@ enum class Function : int64_t {
   LowerGamma,  ///< the integral of t^b log(t)^n e^-t from 0 to a, at a = 0
   Complement,  ///< 1 - a^2
   Bell,        ///< 1 / (1 + a^2)
+  Slant,       ///< 1 / sqrt(1 + a^2)
   Count,
 };
 
@@ -41,13 +42,14 @@ Function function_of(const Graph& g, NodeId id);
 
 namespace symbolic {
 
-/// Root, Complement and Bell have no b.
+/// Root, Complement, Bell and Slant have no b.
 Value value_of(Function f, Value a, Value b, int m = 0, int n = 0);
 inline Value power(Value a, Value b, int m, int n) { return value_of(Function::Power, a, b, m, n); }
 inline Value hypot(Value a, Value b) { return value_of(Function::Hypot, a, b); }
 inline Value direction(Value a, Value b) { return value_of(Function::Direction, a, b); }
 inline Value turn(Value a, Value b) { return value_of(Function::Turn, a, b); }
 inline Value complement(Value a) { return value_of(Function::Complement, a, {}); }
+inline Value slant(Value a) { return value_of(Function::Slant, a, {}); }
 inline Value bell(Value a) { return value_of(Function::Bell, a, {}); }
 
 /// A power of two that brings x and y to where squares neither over- nor underflow: 1 for most
