@@ -32,8 +32,9 @@ Location python_location();
 TensorOrNumber to_operand(py::handle value, const char* op);
 TensorPtr only_tensor(py::handle value, const char* op);
 TensorPtr to_tensor(py::handle value, const char* op);
-/// The elements as an array that shares their memory (bfloat16 as uint16 patterns).
-py::array view(const Array& a);
+/// The elements as an array that shares their memory (bfloat16 as uint16 patterns). writable: for
+/// one who may write to them; not to memory whose owner forbids it.
+py::array view(const Array& a, bool writable);
 /// A node of a trace as a tensor, and tensors as nodes of it.
 inline TensorPtr wrap(Trace& trace, NodeId id) {
   return std::make_shared<Tensor>(trace.shared_from_this(), id);

@@ -52,21 +52,10 @@ std::string text_of(const Location& l) {
   return text;
 }
 
-void pause(unsigned microseconds) {
-  auto sleep = [=] { microseconds ? ::usleep(microseconds) : ::sched_yield(); };
-  if (!PyGILState_Check()) {
-    sleep();
-    return;
-  }
-  WithoutGil nogil;
-  sleep();
-}
-
 }  // namespace
 
 void bind_communication(py::module_& m) {
   cpu::location_text = text_of;
-  cpu::pause_hook = pause;
   py::module_ c = m.def_submodule("communication", "The processes that work together.");
   c.def("open", [](const py::dict& addresses, const py::dict& handles) {
     Communicator::get().open(mpi_of(addresses, handles));

@@ -174,7 +174,7 @@ void bind_cuda(py::module_& m) {
             cuda::make_cuda_plan(t.graph, work.live, work.roots, t.cuts(), target);
         py::dict d = listing(plan);
         py::list values, constants;
-        for (const Array& a : work.inputs) values.append(view(a));
+        for (const Array& a : work.inputs) values.append(view(a, false));
         for (size_t i = 0; i < work.constants.size(); ++i)
           constants.append(number(plan.constants[i], work.constants[i]));
         d["input_values"] = values;

@@ -8,9 +8,9 @@
 // An op's dispatcher (one with a function `again`) also takes keywords, tuples and lists, which
 // count as their items, and dtypes; tensors that are views are for the slow function, which reads
 // them where they lie. It calls `again`, which may add an entry, for arguments that come a second
-// time, so that nothing is kept of what comes once. What fails is called again slowly: the error
-// then says where the user's code is now.
+// time, so that nothing is kept of what comes once.
 #include "bind/bind.h"
+#include "runtime/plan_cache.h"
 
 #include <structmember.h>
 
@@ -67,10 +67,6 @@ struct Entry {
 using EntryPtr = std::shared_ptr<const Entry>;
 
 constexpr size_t kMostArguments = 32;
-/// Nanoseconds: to give up the interpreter's lock for a shorter run, and get it back, is not worth
-/// it.
-constexpr double kLongRun = 20000;
-
 PyTypeObject* tensor_type() {
   static PyTypeObject* type = reinterpret_cast<PyTypeObject*>(py::type::of<Tensor>().ptr());
   return type;
@@ -273,16 +269,8 @@ PyObject* run(const Entry& e, const Flat& args) {
   size_t count = 0;
   for (size_t i = 0; i < n; ++i)
     if (e.arguments[i].tensor) in[count++] = args[i].tensor->value();
-  std::vector<Array> out;
-  if (e.compiled->executable->work() > kLongRun) {
-    {
-      WithoutGil nogil;
-      out = e.compiled->run({in, count});
-    }
-    answer_signals();
-  } else {
-    out = e.compiled->run({in, count});
-  }
+  std::vector<Array> out = e.compiled->run({in, count});
+  if (takes_long(*e.compiled->executable)) answer_signals();
   auto wrap = [](Array& a) { return new_object(std::make_shared<Tensor>(std::move(a))); };
   if (e.fill.is_none() && !e.tuple) return wrap(out[0]).release().ptr();
   if (e.tuple) {
@@ -293,6 +281,23 @@ PyObject* run(const Entry& e, const Flat& args) {
   py::list tensors_out;
   for (Array& a : out) tensors_out.append(wrap(a));
   return calling_python([&] { return e.fill(tensors_out).release().ptr(); });
+}
+
+/// Inside a catch: the exception as Python's. Returns null, as who raises in C does.
+PyObject* raised() {
+  try {
+    throw;
+  } catch (py::error_already_set& e) {
+    e.restore();
+  } catch (...) {
+    // The translators know gradcell's errors; they are reached through pybind11.
+    try {
+      py::detail::try_translate_exceptions();
+    } catch (...) {
+      PyErr_SetString(PyExc_RuntimeError, "unknown error");
+    }
+  }
+  return nullptr;
 }
 
 PyObject* dispatch(PyObject* self_object, PyObject* const* args, size_t flags, PyObject* names) {
@@ -306,18 +311,8 @@ PyObject* dispatch(PyObject* self_object, PyObject* const* args, size_t flags, P
       if (!flat.fits()) return PyObject_Vectorcall(self->slow, args, flags, names);
       if (EntryPtr e = self->entries->find(flat, named ? names : nullptr)) return run(*e, flat);
       if (self->again && self->entries->seen(flat)) otherwise = self->again;
-    } catch (py::error_already_set& e) {
-      e.restore();
-      return nullptr;
     } catch (...) {
-      if (self->again) return PyObject_Vectorcall(self->slow, args, flags, names);
-      // The translators know gradcell's errors; they are reached through pybind11.
-      try {
-        py::detail::try_translate_exceptions();
-      } catch (...) {
-        PyErr_SetString(PyExc_RuntimeError, "unknown error");
-      }
-      return nullptr;
+      return raised();
     }
   }
   return PyObject_Vectorcall(otherwise, args, flags, names);
@@ -411,9 +406,8 @@ PyObject* add_entry(PyObject* o, PyObject* args) {
     e->fill = py::reinterpret_borrow<py::object>(fill);
     e->tuple = tuple;
     self->entries->add(std::move(e));
-  } catch (py::error_already_set& error) {
-    error.restore();
-    return nullptr;
+  } catch (...) {
+    return raised();
   }
   Py_RETURN_TRUE;
 }

@@ -49,9 +49,11 @@ class WithoutGil {
 template <class F>
 void with_gil(F f) {
   if (interpreter_closes()) return;
-  const PyGILState_STATE state = calling_python([] { return PyGILState_Ensure(); });
+  struct Held {
+    PyGILState_STATE state = calling_python([] { return PyGILState_Ensure(); });
+    ~Held() { PyGILState_Release(state); }
+  } const held;
   f();
-  PyGILState_Release(state);
 }
 
 }  // namespace gradcell::bind

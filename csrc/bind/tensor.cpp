@@ -49,8 +49,9 @@ Array array_from(const py::array& a, DType t, bool share) {
   if (share) {
     PyObject* owner = a.inc_ref().ptr();
     Array out{t, dims, nullptr};
-    out.storage = Storage::wrap(const_cast<void*>(a.data()), static_cast<size_t>(a.nbytes()),
-                                [owner] { with_gil([owner] { Py_DECREF(owner); }); });
+    out.storage =
+        Storage::wrap(const_cast<void*>(a.data()), static_cast<size_t>(a.nbytes()), a.writeable(),
+                      [owner] { with_gil([owner] { Py_DECREF(owner); }); });
     return out;
   }
   Array out = empty_array(t, dims);
@@ -69,14 +70,14 @@ Array convert(py::handle data, py::handle dtype) {
 /// f() as a tensor, other threads running Python meanwhile.
 template <class F>
 TensorPtr computed(F f) {
-  py::gil_scoped_release nogil;
+  WithoutGil nogil;
   return std::make_shared<Tensor>(f());
 }
 
 /// The two of f() as tensors, likewise.
 template <class F>
 std::pair<TensorPtr, TensorPtr> both(F f) {
-  py::gil_scoped_release nogil;
+  WithoutGil nogil;
   auto [a, b] = f();
   return {std::make_shared<Tensor>(std::move(a)), std::make_shared<Tensor>(std::move(b))};
 }
@@ -89,7 +90,7 @@ py::tuple shape_tuple(const Dims& dims) {
 
 }  // namespace
 
-py::array view(const Array& a) {
+py::array view(const Array& a, bool writable) {
   if (!a.storage->on_host()) {
     WithoutGil nogil;
     a.data();
@@ -98,7 +99,8 @@ py::array view(const Array& a) {
   py::capsule owner(keep, [](void* p) { delete static_cast<std::shared_ptr<Storage>*>(p); });
   py::array array(numpy_dtype(a.dtype), a.dims, a.data(), owner);
   // A GPU's copy would not see what is written here.
-  if (a.storage->has_device()) array.attr("flags").attr("writeable") = false;
+  if (!writable || a.storage->has_device() || !a.storage->writable())
+    py::detail::array_proxy(array.ptr())->flags &= ~py::detail::npy_api::NPY_ARRAY_WRITEABLE_;
   return array;
 }
 
@@ -258,7 +260,7 @@ void bind_elements(py::module_& m) {
       "bounds",
       [](const Tensor& x) {
         const Array value = x.value();
-        py::gil_scoped_release nogil;
+        WithoutGil nogil;
         return bounds(value);
       },
       "(The smallest, the largest) of integers; (0, -1) of none.");
@@ -326,7 +328,7 @@ void bind_elements(py::module_& m) {
       "places_not_zero",
       [](const Tensor& x) {
         const Array value = x.value();
-        py::gil_scoped_release nogil;
+        WithoutGil nogil;
         return std::make_shared<Tensor>(places_not_zero(value));
       },
       "The coordinates of the elements that are not zero, int64 [count, rank].");
@@ -383,12 +385,12 @@ void bind_tensor_class(py::module_& m) {
       .def_property_readonly("_is_variable",
                              [](const Tensor& t) { return t.variable() != nullptr; })
       .def("_variable_id",
-           [](const Tensor& t) { return reinterpret_cast<uintptr_t>(t.variable().get()); })
+           [](const Tensor& t) { return t.variable() ? t.variable()->number() : 0; })
       .def(
-          "_numpy", [](const Tensor& t) { return view(t.value()); },
-          "The elements as an array that nobody writes to (bfloat16 as uint16 patterns).")
+          "_numpy", [](const Tensor& t) { return view(t.value(), false); },
+          "The elements as an array for reading (bfloat16 as uint16 patterns).")
       .def(
-          "_shared_numpy", [](Tensor& t) { return view(t.shared_array()); },
+          "_shared_numpy", [](Tensor& t) { return view(t.shared_array(), true); },
           "The same, for one who may write to the tensor's memory.")
       .def("_data_pointer",
            [](const Tensor& t) { return reinterpret_cast<uintptr_t>(t.value().data()); });
@@ -404,6 +406,23 @@ void bind_parameters(py::module_& m) {
       },
       py::arg("x"), py::arg("value"),
       "Gives x's elements those of value, cast and broadcast; of a view, in its base.");
+  m.def(
+      "snapshot",
+      [](const std::vector<TensorPtr>& tensors) {
+        std::vector<VariablePtr> variables;
+        if (!current_trace())
+          for (const TensorPtr& t : tensors)
+            if (t->variable()) variables.push_back(t->variable());
+        std::vector<Array> values = values_of(variables);
+        auto value = values.begin();
+        std::vector<TensorPtr> out;
+        for (const TensorPtr& t : tensors)
+          out.push_back(std::make_shared<Tensor>(
+              shared(t->variable() && value != values.end() ? *value++ : t->value())));
+        return out;
+      },
+      py::arg("tensors"),
+      "The present elements as tensors of their own; those of parameters as they are at one time.");
   m.def("copy", &copy, py::arg("x"), "A tensor of its own with the same elements.");
 
   // A Parameter is made of a variable: see python/gradcell/tensors/parameter.py.
@@ -413,9 +432,7 @@ void bind_parameters(py::module_& m) {
         Trace* t = current_trace();
         if (t && value->traced() && !t->is_fixed(value->in(*t)))
           return std::make_shared<ParameterBase>(t->born(value->in(*t)));
-        auto v = std::make_shared<Variable>();
-        v->set(value->value());
-        return std::make_shared<ParameterBase>(v);
+        return std::make_shared<ParameterBase>(std::make_shared<Variable>(value->value()));
       }))
       .def("_set_array",
            [](ParameterBase& p, const TensorPtr& value) {
@@ -427,7 +444,7 @@ void bind_parameters(py::module_& m) {
            })
       .def(
           "_stored",
-          [](ParameterBase& p) { return std::make_shared<Tensor>(p.variable()->settled()); },
+          [](ParameterBase& p) { return std::make_shared<Tensor>(p.variable()->value()); },
           "The present elements, also inside a trace, which does not see it.")
       .def(
           "_node_tensor", [](const std::shared_ptr<ParameterBase>& p) { return gradcell::copy(p); },

@@ -6,6 +6,7 @@
 #include "ad/series.h"
 #include "ad/transform.h"
 #include "base/interrupt.h"
+#include "base/waiting.h"
 #include "bind/bind.h"
 #include "ir/print.h"
 #include "ops/ops.h"
@@ -81,13 +82,13 @@ std::vector<NodeId> roots(Trace& trace, const std::vector<TensorPtr>& outputs) {
   return ids;
 }
 
-using VariableNames = std::unordered_map<uintptr_t, std::string>;
+using VariableNames = std::unordered_map<uint64_t, std::string>;
 
 std::string leaf_text(const Trace& trace, NodeId id, const VariableNames& names) {
   Trace::Origin o = trace.origin(id);
   if (o.argument >= 0) return "argument " + std::to_string(o.argument);
   if (!o.variable) return "captured";
-  auto it = names.find(reinterpret_cast<uintptr_t>(o.variable));
+  auto it = names.find(o.variable->number());
   return it == names.end() ? "variable" : it->second;
 }
 
@@ -99,9 +100,17 @@ std::string short_location(const Location& l) {
 
 /// Answers Ctrl-C as Python does between two lines: by the handler that is set, which may raise.
 void answer_interrupt() {
-  if (!PyGILState_Check() || !PyOS_InterruptOccurred()) return;
-  PyErr_SetInterrupt();  // asking has taken it away
-  answer_signals();
+  with_gil([] {
+    if (!PyOS_InterruptOccurred()) return;
+    PyErr_SetInterrupt();  // asking has taken it away
+    answer_signals();
+  });
+}
+
+void without_gil(FunctionRef<void()> f) {
+  if (!PyGILState_Check()) return f();
+  WithoutGil nogil;
+  f();
 }
 
 void bind_compiled(py::module_& m) {
@@ -112,11 +121,7 @@ void bind_compiled(py::module_& m) {
              std::vector<Array> in;
              in.reserve(arguments.size());
              for (const TensorPtr& t : arguments) in.push_back(t->value());
-             std::vector<Array> out;
-             {
-               WithoutGil nogil;
-               out = c.run(in);
-             }
+             std::vector<Array> out = c.run(in);
              answer_signals();
              std::vector<TensorPtr> result;
              for (Array& a : out) result.push_back(std::make_shared<Tensor>(std::move(a)));
@@ -319,7 +324,7 @@ void bind_tensors(py::module_& m) {
         "Makes x stand for a parameter from now on; returns what stood for it.");
   m.def(
       "lifted_variables", [] { return required_trace().lifted_variables(); },
-      "The variables that the trace has read so far, by their addresses.");
+      "The variables that the trace has read so far, by their numbers.");
   m.def(
       "mark_unrepeatable",
       [] {
@@ -464,6 +469,7 @@ void answer_signals() {
 
 void bind_trace(py::module_& m) {
   interrupt_check = answer_interrupt;
+  wait_hook = without_gil;
   bind_compiled(m);
   bind_trace_class(m);
   bind_current_trace(m);

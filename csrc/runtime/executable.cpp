@@ -21,6 +21,8 @@ namespace {
 
 std::atomic<int> g_device{-1};
 
+using Inputs = std::span<const std::shared_ptr<Storage>>;
+
 /// What the outputs are to who asked: complex numbers are pairs in a plan.
 std::vector<Type> types_of(const Graph& g, std::span<const NodeId> roots) {
   std::vector<Type> types;
@@ -31,14 +33,14 @@ std::vector<Type> types_of(const Graph& g, std::span<const NodeId> roots) {
 /// The outputs of a run: those that alias others, and new ones from `fresh`.
 template <class F>
 std::vector<Array> make_outputs(const std::vector<PlanOutput>& plan, const std::vector<Type>& types,
-                                std::span<const Array> inputs, F fresh) {
+                                Inputs inputs, F fresh) {
   std::vector<Array> outputs(plan.size());
   for (size_t i = 0; i < outputs.size(); ++i) {
     const PlanOutput& o = plan[i];
     outputs[i].dtype = types[i].dtype;
     outputs[i].dims = types[i].dims;
     if (o.alias_input >= 0)
-      outputs[i].storage = inputs[o.alias_input].storage;
+      outputs[i] = shared({types[i].dtype, types[i].dims, inputs[o.alias_input]});
     else if (o.alias_output >= 0)
       outputs[i].storage = outputs[o.alias_output].storage;
     else
@@ -47,35 +49,22 @@ std::vector<Array> make_outputs(const std::vector<PlanOutput>& plan, const std::
   return outputs;
 }
 
-/// The input whose memory an output takes over: a variable's that it updates; -1: none.
-int overwritten(const UpdatesInPlace& in_place, size_t output, std::span<const Array> inputs,
-                std::span<const Update> updates) {
-  for (const Update& u :
-       std::ranges::equal_range(updates, static_cast<int>(output), {}, &Update::output)) {
-    const auto& storage = inputs[u.input].storage;
-    const bool allowed = in_place.allowed(output, static_cast<size_t>(u.input));
-    if (allowed && storage.use_count() == 2 && !storage->has_device()) return u.input;
-  }
-  return -1;
-}
-
 class OnCpu : public Executable {
  public:
   OnCpu(Plan plan, std::vector<Type> types)
       : in_place_(plan), runner_(std::move(plan)), types_(std::move(types)) {}
 
-  std::vector<Array> run(std::span<const Array> inputs, std::span<const uint64_t> constants,
-                         std::span<const Update> updates) const override {
+  std::vector<Array> run(Inputs inputs, std::span<const uint64_t> constants,
+                         std::span<const int> over) const override {
     const std::vector<PlanOutput>& plan = runner_.plan().outputs;
     std::vector<const void*> in(inputs.size());
-    for (size_t i = 0; i < inputs.size(); ++i) in[i] = inputs[i].data();
+    for (size_t i = 0; i < inputs.size(); ++i) in[i] = inputs[i]->data();
     std::vector<void*> out(plan.size(), nullptr);
     std::vector<Array> outputs = make_outputs(plan, types_, inputs, [&](size_t i, Array& a) {
-      const int at = overwritten(in_place_, i, inputs, updates);
-      if (at >= 0)
-        a.storage = inputs[at].storage;
+      if (i < over.size() && over[i] >= 0)
+        a.storage = inputs[static_cast<size_t>(over[i])];
       else
-        a = empty_array(a.dtype, a.dims);
+        a.storage = empty_array(a.dtype, a.dims).storage;
       out[i] = a.data();
     });
     try {
@@ -89,6 +78,9 @@ class OnCpu : public Executable {
     return outputs;
   }
 
+  bool may_overwrite(int input, int output) const override {
+    return in_place_.allowed(static_cast<size_t>(output), static_cast<size_t>(input));
+  }
   double work() const override { return runner_.work(); }
 
  private:
@@ -102,13 +94,13 @@ class OnGpu : public Executable {
   OnGpu(cuda::CudaPlan plan, std::vector<Type> types, cuda::Device& device)
       : launcher_(std::move(plan), device), types_(std::move(types)) {}
 
-  std::vector<Array> run(std::span<const Array> inputs, std::span<const uint64_t> constants,
-                         std::span<const Update>) const override {
+  std::vector<Array> run(Inputs inputs, std::span<const uint64_t> constants,
+                         std::span<const int>) const override {
     cuda::Device& device = launcher_.device();
     std::vector<std::shared_ptr<cuda::DeviceBlock>> held;  // until the work is on the stream
     std::vector<cuda::DevicePointer> in(inputs.size());
     for (size_t i = 0; i < inputs.size(); ++i) {
-      held.push_back(inputs[i].storage->on(device));
+      held.push_back(inputs[i]->on(device));
       in[i] = held.back()->pointer();
     }
     cuda::Blocks out = launcher_.run(in, constants.data());
@@ -118,6 +110,7 @@ class OnGpu : public Executable {
     return outputs;
   }
 
+  bool may_overwrite(int, int) const override { return false; }
   double work() const override { return kLong; }
 
  private:
@@ -126,27 +119,28 @@ class OnGpu : public Executable {
   std::vector<Type> types_;
 };
 
-/// There is a text of what was written, none of the op that it becomes for a CPU.
-[[maybe_unused]] const bool kAsWritten =
-    std::getenv("GRADCELL_SAVE_CUDA") && look_for_written_attention(false);
-
-/// With GRADCELL_SAVE_CUDA=folder, the CUDA text of every plan goes there, whatever the device.
+/// With GRADCELL_SAVE_CUDA=folder, the CUDA text of every plan goes there, whatever the device; of
+/// what is for a CPU alone, why there is none.
 void save_cuda(const Graph& g, std::span<const NodeId> live, std::span<const NodeId> roots,
                std::span<const NodeId> cuts) {
   static const char* folder = std::getenv("GRADCELL_SAVE_CUDA");
   if (!folder) return;
   static std::atomic<int> count{0};
   std::ofstream file(str(folder, "/", ::getpid(), "-", count++, ".cu"));
-  file << cuda::make_cuda_plan(g, live, roots, cuts).source();
+  try {
+    file << cuda::make_cuda_plan(g, live, roots, cuts).source();
+  } catch (const Error& e) {
+    file << "// " << e.what() << "\n";
+  }
 }
 
 }  // namespace
 
-std::shared_ptr<const Executable> make_executable(const Graph& g, std::span<const NodeId> live,
+std::shared_ptr<const Executable> make_executable(int number, const Graph& g,
+                                                  std::span<const NodeId> live,
                                                   std::span<const NodeId> roots,
                                                   std::span<const NodeId> cuts) {
   save_cuda(g, live, roots, cuts);
-  int number = device_in_use();
   cuda::run_on_host = [](const Call& c, const void* const* in, void* out) {
     cpu::run_call(c, in, out, nullptr);
   };

@@ -9,24 +9,24 @@
 
 namespace gradcell {
 
-/// An output that is the new value of the variable that is this input.
-struct Update {
-  int input, output;
-};
-
 class Executable {
  public:
   virtual ~Executable() = default;
-  /// One array an input; the plan's outputs. On a GPU they are there when the work before is done.
-  /// An updated variable may keep its memory where the plan allows it and nobody else refers to it
-  /// (the variable does, and `inputs`).
-  virtual std::vector<Array> run(std::span<const Array> inputs, std::span<const uint64_t> constants,
-                                 std::span<const Update> updates) const = 0;
+  /// The memory of the inputs; the plan's outputs. On a GPU they are there when the work before is
+  /// done. `over`: by output the input whose memory it gets, which that may overwrite; -1, or
+  /// no more of them: new memory.
+  virtual std::vector<Array> run(std::span<const std::shared_ptr<Storage>> inputs,
+                                 std::span<const uint64_t> constants,
+                                 std::span<const int> over) const = 0;
+  /// Whether a run can write this output over this input: every row is read before it is written,
+  /// and nothing that could still fail follows.
+  virtual bool may_overwrite(int input, int output) const = 0;
   virtual double work() const = 0;  ///< estimated nanoseconds on one thread, for who waits
 };
 
-/// Plans of `roots` for the device in use, made anew.
-std::shared_ptr<const Executable> make_executable(const Graph& g, std::span<const NodeId> live,
+/// Plans of `roots` for a device (-1: the CPU), made anew.
+std::shared_ptr<const Executable> make_executable(int device, const Graph& g,
+                                                  std::span<const NodeId> live,
                                                   std::span<const NodeId> roots,
                                                   std::span<const NodeId> cuts);
 

@@ -41,7 +41,7 @@ class Recorder {
       if (records_constants()) id = stop_gradient(graph(), id);
       return std::make_shared<Tensor>(current_trace()->shared_from_this(), id);
     }
-    if (const Array* a = own_->known(id)) return std::make_shared<Tensor>(shared(*a));
+    if (own_->known(id)) return std::make_shared<Tensor>(shared(own_->value(id)));
     NodeId out[] = {id};
     return std::make_shared<Tensor>(own_->finish(out)[0]);
   }

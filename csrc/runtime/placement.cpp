@@ -166,22 +166,20 @@ bool write_slices(const TensorPtr& x, int64_t axis, int64_t count, const Array& 
   const SliceValues v(values, std::move(to), first);
   if (!v.side_by_side && !v.same) return false;
   const std::vector<int64_t> at = checked(places, n);
-  const Array own = root.own_array();
-  const SliceTarget target{static_cast<std::byte*>(own.data()), item_size(own.dtype), outer, n,
-                           inner};
   auto* const from = static_cast<const std::byte*>(values.data());
-  if (inner == 1 && v.all_same && m > 0) {
-    write_number(target, at, from);
-    return true;
-  }
-  constexpr int64_t kStrip = 256;
-  const int64_t strips = (inner + kStrip - 1) / kStrip;
-  by_parts(outer * strips, m * std::min(inner, kStrip), [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end;) {
-      const int64_t o = i / strips, s = i % strips, until = std::min(strips, s + end - i);
-      write_parts(target, at, from, v, o, s * kStrip, std::min(inner, until * kStrip));
-      i += until - s;
-    }
+  root.overwrite([&](const Array& own) {
+    const SliceTarget target{static_cast<std::byte*>(own.data()), item_size(own.dtype), outer, n,
+                             inner};
+    if (inner == 1 && v.all_same && m > 0) return write_number(target, at, from);
+    constexpr int64_t kStrip = 256;
+    const int64_t strips = (inner + kStrip - 1) / kStrip;
+    by_parts(outer * strips, m * std::min(inner, kStrip), [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end;) {
+        const int64_t o = i / strips, s = i % strips, until = std::min(strips, s + end - i);
+        write_parts(target, at, from, v, o, s * kStrip, std::min(inner, until * kStrip));
+        i += until - s;
+      }
+    });
   });
   return true;
 }

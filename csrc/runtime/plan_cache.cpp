@@ -5,6 +5,7 @@
 #include <mutex>
 #include <unordered_map>
 
+#include "base/waiting.h"
 #include "plan/planner.h"
 
 namespace gradcell {
@@ -79,10 +80,11 @@ std::shared_ptr<const Executable> executable_for(const Graph& g, std::span<const
                                                  std::span<const NodeId> roots,
                                                  std::span<const NodeId> cuts) {
   PlanKey key = structural_hash(g, live, roots, cuts);
-  key.a += static_cast<uint64_t>(device_in_use() + 1) * 0x9E3779B97F4A7C15ull;
+  const int device = device_in_use();
+  key.a += static_cast<uint64_t>(device + 1) * 0x9E3779B97F4A7C15ull;
   PlanCache& cache = PlanCache::instance();
   if (auto found = cache.find(key)) return found;
-  auto made = make_executable(g, live, roots, cuts);
+  auto made = make_executable(device, g, live, roots, cuts);
   cache.add(key, made);
   return made;
 }
@@ -90,10 +92,14 @@ std::shared_ptr<const Executable> executable_for(const Graph& g, std::span<const
 PlanCacheInfo plan_cache_info() { return PlanCache::instance().info(); }
 void clear_plan_cache() { PlanCache::instance().clear(); }
 
-std::vector<Array> run_plan(const Executable& executable, std::span<const Array> inputs,
-                            std::span<const uint64_t> constants, std::span<const Update> updates) {
+std::vector<Array> run_plan(const Executable& executable,
+                            std::span<const std::shared_ptr<Storage>> inputs,
+                            std::span<const uint64_t> constants, std::span<const int> over) {
   PlanCache::instance().count_run();
-  return executable.run(inputs, constants, updates);
+  if (!takes_long(executable)) return executable.run(inputs, constants, over);
+  std::vector<Array> out;
+  letting_others_run([&] { out = executable.run(inputs, constants, over); });
+  return out;
 }
 
 }  // namespace gradcell

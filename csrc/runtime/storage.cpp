@@ -95,8 +95,12 @@ class Cache {
 
 }  // namespace
 
-Storage::Storage(void* data, size_t bytes, std::function<void()> release)
-    : data_(data), bytes_(bytes), release_(std::move(release)) {}
+Storage::Storage(void* data, size_t bytes, std::function<void()> release, bool writable)
+    : borrowed_(release != nullptr),
+      writable_(writable),
+      data_(data),
+      bytes_(bytes),
+      release_(std::move(release)) {}
 
 Storage::~Storage() {
   void* data = data_.load(std::memory_order_relaxed);
@@ -120,6 +124,8 @@ std::mutex& transfer_mutex() {
 std::shared_ptr<Storage> Storage::on_device(std::shared_ptr<cuda::DeviceBlock> block,
                                             size_t bytes) {
   auto s = std::make_shared<Storage>(nullptr, bytes, nullptr);
+  s->borrowed_ = block->foreign();
+  s->number_ = block->device().number();
   s->device_ = std::move(block);
   return s;
 }
@@ -148,20 +154,30 @@ std::shared_ptr<cuda::DeviceBlock> Storage::on(cuda::Device& device) const {
   std::lock_guard lock(transfer_mutex());
   if (device_ && device_->foreign()) return block;
   old = std::exchange(device_, block);
+  number_.store(device.number(), std::memory_order_release);
   return block;
 }
 
-int Storage::device() const {
-  std::lock_guard lock(transfer_mutex());
-  return device_ ? device_->device().number() : -1;
+std::shared_ptr<Storage> Storage::copied_on_device() const {
+  if (on_host() || bytes_ == 0) return nullptr;
+  std::shared_ptr<cuda::DeviceBlock> from;
+  {
+    std::lock_guard lock(transfer_mutex());
+    from = device_;
+  }
+  cuda::Device& device = from->device();
+  auto block = std::make_shared<cuda::DeviceBlock>(device, bytes_);
+  device.copy(block->pointer(), from->pointer(), bytes_);
+  return on_device(std::move(block), bytes_);
 }
 
 std::shared_ptr<Storage> Storage::allocate(size_t bytes) {
   return std::make_shared<Storage>(Cache::instance().take(bytes), bytes, nullptr);
 }
 
-std::shared_ptr<Storage> Storage::wrap(void* data, size_t bytes, std::function<void()> release) {
-  return std::make_shared<Storage>(data, bytes, std::move(release));
+std::shared_ptr<Storage> Storage::wrap(void* data, size_t bytes, bool writable,
+                                       std::function<void()> release) {
+  return std::make_shared<Storage>(data, bytes, std::move(release), writable);
 }
 
 MemoryInfo memory_info() { return Cache::instance().info(); }
@@ -180,6 +196,7 @@ Array empty_array(DType dtype, Dims dims) {
 }
 
 Array duplicate(const Array& a) {
+  if (auto storage = a.storage->copied_on_device()) return {a.dtype, a.dims, std::move(storage)};
   Array out = empty_array(a.dtype, a.dims);
   const size_t bytes = a.bytes(), parts = std::clamp<size_t>(bytes >> 18, 1, 16);
   if (bytes == 0) return out;

@@ -23,12 +23,13 @@ class Storage {
   /// 64-byte aligned, uninitialised. Throws Memory.
   static std::shared_ptr<Storage> allocate(size_t bytes);
   /// Memory that belongs to somebody else: `release` runs when the last reference goes.
-  static std::shared_ptr<Storage> wrap(void* data, size_t bytes, std::function<void()> release);
+  static std::shared_ptr<Storage> wrap(void* data, size_t bytes, bool writable,
+                                       std::function<void()> release);
 
   /// Bytes that a GPU holds, the engine's own or foreign; the host gets them when it asks.
   static std::shared_ptr<Storage> on_device(std::shared_ptr<cuda::DeviceBlock> block, size_t bytes);
 
-  Storage(void* data, size_t bytes, std::function<void()> release);
+  Storage(void* data, size_t bytes, std::function<void()> release, bool writable = true);
   ~Storage();
   Storage(const Storage&) = delete;
   Storage& operator=(const Storage&) = delete;
@@ -44,16 +45,25 @@ class Storage {
   /// Whether data() returns at once, without waiting for a GPU.
   bool on_host() const { return data_.load(std::memory_order_acquire) != nullptr; }
   /// The GPU that holds these bytes; -1: none.
-  int device() const;
+  int device() const { return number_.load(std::memory_order_acquire); }
   bool has_device() const { return device() >= 0; }
+  /// Whether the memory is somebody else's: nothing here ever writes to it.
+  bool borrowed() const { return borrowed_; }
+  /// Whether its owner, or whoever is shown it, may write to it.
+  bool writable() const { return writable_; }
   /// Whether others may write to the bytes unseen: foreign memory, and what they have been shown.
-  bool exposed() const { return release_ || exposed_.load(std::memory_order_relaxed); }
+  bool exposed() const { return borrowed_ || exposed_.load(std::memory_order_relaxed); }
   void expose() { exposed_.store(true, std::memory_order_relaxed); }
+  /// The same bytes in memory of their own on the GPU that alone has these; null: the host has
+  /// them.
+  std::shared_ptr<Storage> copied_on_device() const;
 
  private:
   void* fetch() const;
   std::atomic<bool> exposed_{false};
-  mutable std::atomic<void*> data_;  ///< null: only a GPU has them yet
+  bool borrowed_ = false, writable_ = true;
+  mutable std::atomic<int> number_{-1};  ///< of the GPU of device_
+  mutable std::atomic<void*> data_;      ///< null: only a GPU has them yet
   size_t bytes_;
   std::function<void()> release_;  ///< empty: the block goes back to the allocator
   mutable void* host_ = nullptr;   ///< the latest copy of foreign memory of a GPU

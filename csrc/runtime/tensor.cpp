@@ -41,17 +41,16 @@ void Tensor::unlink() {
 }
 
 DType Tensor::dtype() const {
-  return trace_ ? trace_->graph.dtype(node_) : variable_ ? variable_->value.dtype : array_.dtype;
+  return trace_ ? trace_->graph.dtype(node_) : variable_ ? variable_->dtype() : array_.dtype;
 }
 
 const Dims& Tensor::dims() const {
-  return trace_ ? trace_->graph.dims(node_) : variable_ ? variable_->value.dims : array_.dims;
+  return trace_ ? trace_->graph.dims(node_) : variable_ ? variable_->dims() : array_.dims;
 }
 
 bool Tensor::fresh() const {
   const Tensor& base = *window_->base;
-  const Storage* storage = base.held().storage.get();
-  return array_.storage && window_->seen == base.version() && storage && !storage->exposed();
+  return array_.storage && window_->seen == base.version() && !base.exposed();
 }
 
 Array Tensor::value() const {
@@ -62,13 +61,14 @@ Array Tensor::value() const {
     const Tensor& base = *window_->base;
     if (t && (base.variable_ || base.trace_)) return t->value(in(*t));
     if (!fresh()) {
+      const uint64_t seen = base.version();  // the elements may be newer, never older
       array_ = read(base.value(), *window_);
-      window_->seen = base.version();
+      window_->seen = seen;
     }
     return array_;
   }
   // Inside a trace a variable stands for what has been assigned to it so far.
-  return t ? t->value(t->lift(variable_)) : variable_->settled();
+  return t ? t->value(t->lift(variable_)) : variable_->value();
 }
 
 NodeId Tensor::in(Trace& trace) const {
@@ -104,7 +104,7 @@ NodeId Tensor::in(Trace& trace) const {
 }
 
 void Tensor::become(Array array) {
-  if (variable_) return variable_->set(std::move(array));
+  if (variable_) return variable_->set(array);
   require(!trace_, ErrorKind::Runtime, "a tensor of a function that failed is written to");
   array_ = std::move(array);
   captured_ = false;
@@ -124,13 +124,15 @@ void Tensor::become(Trace& trace, NodeId node) {
   ++version_;
 }
 
-Array& Tensor::own_array() {
-  Array& a = variable_ ? variable_->settled() : array_;
-  if (a.storage.use_count() > 1 || a.storage->exposed()) a = duplicate(a);
-  if (variable_) ++variable_->version;
+void Tensor::overwrite(FunctionRef<void(const Array&)> f) {
+  if (variable_) {
+    variable_->overwrite(f);
+  } else {
+    if (array_.storage.use_count() > 1 || array_.storage->exposed()) array_ = duplicate(array_);
+    f(array_);
+  }
   captured_ = false;
   ++version_;
-  return a;
 }
 
 Array Tensor::shared_array() {
@@ -139,12 +141,13 @@ Array Tensor::shared_array() {
     if (is_whole(window_->layout, element_count(root().dims()))) root().shared_array();
     return value();
   }
-  Array& mine = variable_ ? variable_->settled() : array_;
-  if (!mine.storage->exposed() && mine.storage->on_host() && !mine.storage->has_device()) {
-    if (mine.storage.use_count() > 1) mine = duplicate(mine);
-    mine.storage->expose();
+  if (variable_) return variable_->expose();
+  const Storage& held = *array_.storage;
+  if (!held.exposed() && held.on_host() && !held.has_device()) {
+    if (array_.storage.use_count() > 1) array_ = duplicate(array_);
+    array_.storage->expose();
   }
-  return mine;
+  return array_;
 }
 
 }  // namespace gradcell

@@ -27,23 +27,6 @@ std::vector<uint64_t> constants_of(const Graph& g, std::span<const NodeId> live)
 
 }  // namespace
 
-std::vector<Array> Compiled::run(std::span<const Array> arguments) const {
-  std::vector<Array> in(inputs.size());
-  for (size_t i = 0; i < inputs.size(); ++i)
-    in[i] = inputs[i].argument >= 0 ? arguments[inputs[i].argument]
-            : inputs[i].variable    ? inputs[i].variable->value
-                                    : inputs[i].captured;
-  std::vector<Update> updates;
-  for (size_t u = 0; u < updated.size(); ++u)
-    for (size_t i = 0; i < inputs.size(); ++i)
-      if (inputs[i].variable == updated[u])
-        updates.push_back({static_cast<int>(i), static_cast<int>(result_count + u)});
-  std::vector<Array> out = run_plan(*executable, in, constants, updates);
-  for (size_t i = 0; i < updated.size(); ++i) updated[i]->set(std::move(out[result_count + i]));
-  out.resize(result_count);
-  return out;
-}
-
 void set_locator(Location (*locate)()) { g_locate = locate; }
 Location user_location() { return g_locate ? g_locate() : Location{}; }
 
@@ -109,19 +92,11 @@ NodeId Trace::lift(const Array& value) {
   return id;
 }
 
-Array& Variable::settled() {
-  require(
-      value.storage != nullptr, ErrorKind::Value,
-      "a Parameter that was made inside a transform, of a value that is not known there, is used "
-      "after it: make it outside, or return its value");
-  return value;
-}
-
 NodeId Trace::lift(const VariablePtr& variable) {
   auto it = state_.find(variable.get());
   if (it != state_.end()) return it->second;
-  const Array& value = variable->settled();
-  NodeId id = add_leaf(value.dtype, value.dims, {kNoNode, {}, variable, -1});
+  const Type* type = variable->settled();
+  NodeId id = add_leaf(type->dtype, type->dims, {kNoNode, {}, variable, -1, type});
   state_[variable.get()] = id;
   state_order_.push_back(variable);
   return id;
@@ -130,13 +105,11 @@ NodeId Trace::lift(const VariablePtr& variable) {
 void Trace::assign(const VariablePtr& variable, NodeId node) {
   lift(variable);
   state_[variable.get()] = node;
-  ++variable->version;
+  variable->touch();
 }
 
 VariablePtr Trace::born(NodeId value) {
-  auto variable = std::make_shared<Variable>();
-  variable->value.dtype = graph.dtype(value);
-  variable->value.dims = graph.dims(value);
+  auto variable = std::make_shared<Variable>(Type{graph.dtype(value), graph.dims(value)});
   born_[variable.get()] = graph.size();
   state_[variable.get()] = stop_gradient(graph, value);
   state_order_.push_back(variable);
@@ -194,12 +167,26 @@ bool Trace::has_value(NodeId id) const {
                               [&](NodeId n) { return is_leaf(graph, n) && !known(n); });
 }
 
-std::vector<Array> Trace::inputs_of(std::span<const NodeId> live) const {
-  std::vector<Array> in;
+std::vector<Compiled::Source> Trace::sources(std::span<const NodeId> live,
+                                             std::span<const NodeId> cuts) const {
+  std::vector<Compiled::Source> sources;
   for (NodeId n : live) {
-    const Array* a = known(n);
-    if (a) in.push_back(*a);
-    if (a || !is_leaf(graph, n)) continue;
+    if (!cuts.empty())
+      if (const auto v = values_.find(n); v != values_.end()) {
+        sources.emplace_back().captured = v->second;
+        continue;
+      }
+    if (const Given* leaf = given(n)) {
+      Compiled::Source& s = sources.emplace_back();
+      s.argument = leaf->argument;
+      s.variable = leaf->variable;
+      if (leaf->variable)
+        s.type = leaf->type;
+      else if (leaf->argument < 0)
+        s.captured = leaf->array;
+      continue;
+    }
+    if (!is_leaf(graph, n)) continue;
     if (std::ranges::find(graph.unknowns(), n) != graph.unknowns().end()) {
       asked_for_unknown_ = true;
       fail(ErrorKind::Value,
@@ -212,7 +199,29 @@ std::vector<Array> Trace::inputs_of(std::span<const NodeId> live) const {
          "vmap: a value was asked for that differs from example to example, as by if, float() or "
          "print(): there is not one value. Choose by ops.where, or return the tensor");
   }
-  return in;
+  return sources;
+}
+
+Compiled Trace::planned(std::span<const NodeId> roots, std::span<const NodeId> cuts, size_t results,
+                        std::vector<VariablePtr> updated) const {
+  const std::vector<NodeId> live = live_until(graph, roots, cuts);
+  Compiled c;
+  c.inputs = sources(live, cuts);
+  c.executable = executable_for(graph, live, roots, cuts);
+  c.constants = constants_of(graph, live);
+  c.result_count = results;
+  std::vector<Type> types;
+  for (size_t u = 0; u < updated.size(); ++u)
+    types.push_back({graph.dtype(roots[results + u]), graph.dims(roots[results + u])});
+  c.update(std::move(updated), types);
+  return c;
+}
+
+std::vector<Array> Trace::arguments() const {
+  std::vector<Array> arrays(static_cast<size_t>(arguments_));
+  for (const Given& leaf : leaves_)
+    if (leaf.argument >= 0) arrays[static_cast<size_t>(leaf.argument)] = leaf.array;
+  return arrays;
 }
 
 NodeId Trace::alias(NodeId x) {
@@ -224,7 +233,7 @@ NodeId Trace::alias(NodeId x) {
 NodeId Trace::push_alias(const VariablePtr& variable) {
   NodeId a = alias(lift(variable));
   state_[variable.get()] = a;
-  ++variable->version;
+  variable->touch();
   return a;
 }
 
@@ -242,7 +251,7 @@ void Trace::dissolve(std::span<const NodeId> aliases) {
   for (NodeId a : aliases) now[a - first] = graph.input(a, 0);
   for (const VariablePtr& v : state_order_)
     if (NodeId& node = state_[v.get()]; node >= first && now[node - first] != kNoNode)
-      node = now[node - first], ++v->version;
+      node = now[node - first], v->touch();
   if (open_.empty()) return;
   rebuild_references(first, now);
   move_references(first, now);
@@ -322,10 +331,10 @@ void Trace::move_references(NodeId first, const std::vector<NodeId>& now) {
   open_ = std::move(open);
 }
 
-std::vector<uintptr_t> Trace::lifted_variables() const {
-  std::vector<uintptr_t> ids;
-  for (const VariablePtr& v : state_order_) ids.push_back(reinterpret_cast<uintptr_t>(v.get()));
-  return ids;
+std::vector<uint64_t> Trace::lifted_variables() const {
+  std::vector<uint64_t> numbers;
+  for (const VariablePtr& v : state_order_) numbers.push_back(v->number());
+  return numbers;
 }
 
 Trace::Origin Trace::origin(NodeId leaf) const {
@@ -333,10 +342,10 @@ Trace::Origin Trace::origin(NodeId leaf) const {
   return l ? Origin{l->argument, l->variable.get()} : Origin{};
 }
 
-const Array* Trace::known(NodeId id) const {
-  if (auto v = values_.find(id); v != values_.end()) return &v->second;
+Array Trace::at_hand(NodeId id) const {
+  if (auto v = values_.find(id); v != values_.end()) return v->second;
   const Given* leaf = given(id);
-  return !leaf ? nullptr : leaf->variable ? &leaf->variable->value : &leaf->array;
+  return leaf->variable ? leaf->variable->value() : leaf->array;
 }
 
 void Trace::mark_unrepeatable() {
@@ -359,11 +368,8 @@ bool Trace::add_effects(std::vector<NodeId>& roots, const std::vector<NodeId>& l
 
 std::vector<Array> Trace::run(std::vector<NodeId> roots) {
   const size_t count = roots.size();
-  std::vector<NodeId> live = live_until(graph, roots, cuts_);
-  if (add_effects(roots, live, false)) live = live_until(graph, roots, cuts_);
-  const std::vector<Array> in = inputs_of(live);
-  auto exe = executable_for(graph, live, roots, cuts_);
-  std::vector<Array> values = run_plan(*exe, in, constants_of(graph, live));
+  if (!graph.effects().empty()) add_effects(roots, live_until(graph, roots, cuts_), false);
+  std::vector<Array> values = planned(roots, cuts_, roots.size(), {}).run(arguments());
   // An effect does not take place again: its value is known from now on.
   for (size_t i = count; i < roots.size(); ++i) {
     values_.insert_or_assign(roots[i], values[i]);
@@ -385,7 +391,7 @@ bool Trace::is_fixed(NodeId id) const {
 
 Array Trace::value(NodeId id) {
   if (!is_fixed(id)) mark_unrepeatable();
-  if (const Array* a = known(id)) return *a;
+  if (known(id)) return at_hand(id);
   Array result = run({id})[0];
   // Plans take a constant's value among their constants, not as an input.
   if (is_constant(graph, id) || known(id)) return result;
@@ -422,7 +428,16 @@ Trace::Work Trace::work(std::span<const NodeId> outputs) const {
   add_effects(w.roots, {}, true);
   w.live = live_until(graph, w.roots, cuts_);
   w.constants = constants_of(graph, w.live);
-  w.inputs = inputs_of(w.live);
+  std::vector<VariablePtr> variables;
+  const std::vector<Compiled::Source> from = sources(w.live, cuts_);
+  for (const Compiled::Source& s : from)
+    if (s.variable) variables.push_back(s.variable);
+  std::vector<Array> values = values_of(variables), given = arguments();
+  auto value = values.begin();
+  for (const Compiled::Source& s : from)
+    w.inputs.push_back(s.variable        ? *value++
+                       : s.argument >= 0 ? given[static_cast<size_t>(s.argument)]
+                                         : s.captured);
   return w;
 }
 
@@ -456,43 +471,15 @@ std::vector<Array> Trace::finish(std::span<const NodeId> outputs,
     roots.push_back(t->node_);
   }
 
-  std::vector<NodeId> live = live_until(graph, roots, cuts_);
-  const std::vector<Array> in = inputs_of(live);
-  auto exe = executable_for(graph, live, roots, cuts_);
-  std::vector<uint64_t> constants = constants_of(graph, live);
-  std::vector<Update> updates;
-  std::unordered_map<const Variable*, size_t> output_of;
-  for (const VariablePtr& v : updated) output_of[v.get()] = outputs.size() + output_of.size();
-  int position = -1;
-  for (NodeId n : live) {
-    if (!known(n)) continue;
-    ++position;
-    const Given* leaf = given(n);
-    if (!leaf || !leaf->variable) continue;
-    if (auto u = output_of.find(leaf->variable.get()); u != output_of.end())
-      updates.push_back({position, static_cast<int>(u->second)});
-  }
-  std::ranges::sort(updates, {}, &Update::output);
-  std::vector<Array> values = run_plan(*exe, in, constants, updates);
-
+  // All is planned before anything is written.
+  Compiled now = planned(roots, cuts_, outputs.size(), updated);
   if (compiled && !asked_) {
-    auto c = std::make_shared<Compiled>();
-    std::span<const NodeId> kept(roots.data(), kept_count);
-    std::vector<NodeId> kept_live = live_until(graph, kept, {});
-    c->executable = executable_for(graph, kept_live, kept, {});
-    c->constants = constants_of(graph, kept_live);
-    for (NodeId n : kept_live) {
-      const Given* leaf = given(n);
-      if (!leaf) continue;
-      const bool captured = leaf->argument < 0 && !leaf->variable;
-      c->inputs.push_back({leaf->argument, leaf->variable, captured ? leaf->array : Array{}});
-    }
-    c->updated = updated;
-    c->result_count = outputs.size();
-    *compiled = std::move(c);
+    const bool same = cuts_.empty() && kept_count == roots.size();
+    const std::span<const NodeId> kept(roots.data(), kept_count);
+    *compiled = std::make_shared<Compiled>(same ? now : planned(kept, {}, outputs.size(), updated));
   }
+  std::vector<Array> values = now.run_whole(arguments());
 
-  for (size_t i = 0; i < updated.size(); ++i) updated[i]->set(values[outputs.size() + i]);
   while (Tensor* t = tensors_) {  // (fewer than above, if an interrupt was answered meanwhile)
     t->unlink();
     t->array_ = values[value_of.at(t->node_)];
@@ -538,7 +525,7 @@ std::shared_ptr<Compiled> Trace::remainder(std::span<const NodeId> outputs,
 void Trace::abandon() {
   graph.drop_rules();
   active_ = false;
-  for (const VariablePtr& v : state_order_) ++v->version;
+  for (const VariablePtr& v : state_order_) v->touch();
   for (Tensor *t = tensors_, *next; t; t = next) {
     next = t->next_;
     if (t->window_ || !t->array_.storage) continue;

@@ -12,40 +12,12 @@
 #include <vector>
 
 #include "plan/planner.h"
-#include "runtime/executable.h"
+#include "runtime/compiled.h"
 
 namespace gradcell {
 
-/// A mutable tensor: a parameter, an optimiser's state, the random generator's.
-struct Variable {
-  Array value;  ///< without storage: made inside a trace, which has not ended (Trace::born)
-  uint64_t version = 0;  ///< how often it has changed, in a trace or for good
-
-  void set(Array now) { value = std::move(now), ++version; }
-  /// The value. Throws Value if the transform in which it was made gave it none.
-  Array& settled();
-};
-using VariablePtr = std::shared_ptr<Variable>;
-
 class Tensor;
 using TensorPtr = std::shared_ptr<Tensor>;
-
-/// A trace made into something that runs again on other arguments without Python.
-struct Compiled {
-  struct Source {
-    int argument = -1;  ///< else a variable, else a captured array
-    VariablePtr variable;
-    Array captured;
-  };
-  std::shared_ptr<const Executable> executable;
-  std::vector<Source> inputs;
-  std::vector<uint64_t> constants;
-  std::vector<VariablePtr> updated;  ///< targets of the outputs behind the first `result_count`
-  size_t result_count = 0;
-
-  /// The results, after the variables are updated. Arguments in the order of Trace::argument.
-  std::vector<Array> run(std::span<const Array> arguments) const;
-};
 
 class Trace : public std::enable_shared_from_this<Trace> {
  public:
@@ -92,7 +64,8 @@ class Trace : public std::enable_shared_from_this<Trace> {
   /// `stops`.
   bool differentiated(std::span<const NodeId> ids, std::span<const NodeId> stops = {}) const;
 
-  std::vector<uintptr_t> lifted_variables() const;
+  /// The numbers of the variables that it has read.
+  std::vector<uint64_t> lifted_variables() const;
   /// Where a leaf's value comes from: the argument's number, the variable, or neither.
   struct Origin {
     int argument = -1;
@@ -106,7 +79,7 @@ class Trace : public std::enable_shared_from_this<Trace> {
   /// Whether there is one value: it depends on nothing that stands for one example, or for any.
   bool has_value(NodeId id) const;
   /// Whether the value is at hand without running anything.
-  const Array* known(NodeId id) const;
+  bool known(NodeId id) const { return values_.contains(id) || given(id); }
   Array value(NodeId id);
   /// The values of several nodes, from one plan.
   std::vector<Array> values(std::span<const NodeId> ids);
@@ -146,6 +119,7 @@ class Trace : public std::enable_shared_from_this<Trace> {
     Array array;
     VariablePtr variable;
     int argument = -1;
+    const Type* type = nullptr;  ///< of the variable
   };
   const Given* given(NodeId id) const;  ///< null for what is no leaf with a value
   /// The variables assigned so far, but for those made here that nobody holds any more.
@@ -163,9 +137,17 @@ class Trace : public std::enable_shared_from_this<Trace> {
   /// The values of nodes, from one plan, with the effects that come before them.
   std::vector<Array> run(std::vector<NodeId> roots);
   NodeId add_leaf(DType dtype, const Dims& dims, Given leaf);
-  /// The values that a plan of these nodes takes. Throws Value if one differs from example to
-  /// example.
-  std::vector<Array> inputs_of(std::span<const NodeId> live) const;
+  /// What is known, by itself.
+  Array at_hand(NodeId id) const;
+  /// Where the inputs of a plan of these nodes come from; what is cut is captured. Throws Value if
+  /// one differs from example to example.
+  std::vector<Compiled::Source> sources(std::span<const NodeId> live,
+                                        std::span<const NodeId> cuts) const;
+  /// A plan of these roots for now, or without cuts for later too.
+  Compiled planned(std::span<const NodeId> roots, std::span<const NodeId> cuts, size_t results,
+                   std::vector<VariablePtr> updated) const;
+  /// The values of arguments, in order.
+  std::vector<Array> arguments() const;
   /// Tensors that depend on what stands for any value, or for one example, have none: what still
   /// holds them says so when it uses them.
   void end_tensors(const std::vector<uint8_t>& depends, const char* why);
@@ -276,8 +258,9 @@ class Tensor {
   void become(Trace& trace, NodeId node);
   /// Of a traced one, a view too: another node with the same value.
   void stand_for(NodeId node) { node_ = node; }
-  /// Of what is no view, outside a trace: the array for a writer, of which nobody else knows.
-  Array& own_array();
+  /// Of what is no view, outside a trace: calls f with the elements, to which it writes, in memory
+  /// of which nobody else knows.
+  void overwrite(FunctionRef<void(const Array&)> f);
   /// The elements for a reader and writer who is not told of writes (NumPy): of a view that has all
   /// of its base's elements in order, the base's.
   Array shared_array();
@@ -286,8 +269,11 @@ class Tensor {
   friend class Trace;
   void link();
   void unlink();
-  uint64_t version() const { return variable_ ? variable_->version : version_; }
-  const Array& held() const { return variable_ ? variable_->settled() : array_; }
+  uint64_t version() const { return variable_ ? variable_->version() : version_; }
+  /// Whether others may write unseen to what it holds.
+  bool exposed() const {
+    return variable_ ? variable_->exposed() : !array_.storage || array_.storage->exposed();
+  }
   /// Whether a view has read its base as it is.
   bool fresh() const;
   mutable Array array_;

@@ -72,7 +72,7 @@ void move_elements(const View& to, char* out, const View& from, const char* in) 
   });
 }
 
-void move_elements(const View& to, Array& out, const View& from, const Array& in) {
+void move_elements(const View& to, const Array& out, const View& from, const Array& in) {
   if (element_count(to.dims) == 0) return;
   const auto size = static_cast<int64_t>(item_size(out.dtype));
   char* o = static_cast<char*>(out.data()) + to.offset * size;
@@ -262,7 +262,7 @@ void write(const TensorPtr& y, const TensorPtr& value) {
       return root.become(Array{v.dtype, root.dims(), shared(v).storage});
     if (on_host(v) && on_host(root.value())) {
       const View from = spread(v.dims, dims), to = w ? w->layout : whole(dims);
-      move_elements(to, root.own_array(), from, v);
+      root.overwrite([&](const Array& own) { move_elements(to, own, from, v); });
       return;
     }
   }

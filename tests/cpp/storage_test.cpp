@@ -53,7 +53,7 @@ TEST(Storage, CountsWhatIsInUseAndWhatIsCached) {
 
 TEST(Storage, ForeignMemoryIsReleasedOnce) {
   int released = 0, data = 5;
-  auto s = Storage::wrap(&data, sizeof data, [&] { ++released; });
+  auto s = Storage::wrap(&data, sizeof data, true, [&] { ++released; });
   auto other = s;
   EXPECT_EQ(s->data(), &data);
   s.reset();

@@ -1,5 +1,6 @@
 #include "cpu/run/communicator.h"
 
+#include <sched.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -10,6 +11,7 @@
 #include <cstring>
 
 #include "base/interrupt.h"
+#include "base/waiting.h"
 #include "cpu/kernels/tile_kernels.h"
 #include "ops/collective.h"
 
@@ -32,7 +34,7 @@ std::atomic<bool> g_left_behind{false};
 
 /// A pause; of 0 microseconds: as long as others have work.
 void rest(unsigned microseconds = kPause) {
-  pause_hook ? pause_hook(microseconds) : void(::usleep(microseconds));
+  letting_others_run([=] { microseconds ? ::usleep(microseconds) : ::sched_yield(); });
 }
 
 double seconds_since(std::chrono::steady_clock::time_point t) {

@@ -171,8 +171,7 @@ class Exchange {
 /// Whether an exchange was left behind, whose buffers must stay what they are.
 bool left_behind();
 
-/// Set by the binding: where a node was made, and a pause that gives up Python's lock.
+/// Set by the binding: where a node was made.
 inline std::string (*location_text)(const Location&) = nullptr;
-inline void (*pause_hook)(unsigned microseconds) = nullptr;
 
 }  // namespace gradcell::cpu

@@ -50,7 +50,23 @@ void prepare_uniforms(const RegionRun& run, const RunState& s) {
   }
 }
 
-void pack_one(const RegionRun& run, size_t index, const RunState& s) {
+/// Weights to pack; `wide`: where those of a narrow dtype are widened before.
+struct Packing {
+  const RegionRun* run;
+  size_t index;
+  std::byte* wide;
+};
+
+/// Bytes for the wide form of weights that are not packed as they are.
+size_t wide_bytes(const PackedWeights& w) {
+  const bool as_they_are =
+      by_pairs(w.dtype) || w.dtype == DType::Float32 || w.dtype == DType::Float64;
+  return as_they_are ? 0 : rounded(w.k * size_t(w.m) * compute_size(w.type));
+}
+
+void pack_one(const Packing& packing, const RunState& s) {
+  const auto& [of, index, wide_at] = packing;
+  const RegionRun& run = *of;
   const PackedWeights& w = run.region->weights[index];
   if (by_pairs(w.dtype))
     return pair_kernels()->pack_weights(
@@ -61,26 +77,30 @@ void pack_one(const RegionRun& run, size_t index, const RunState& s) {
     auto* to = reinterpret_cast<T*>(run.packed + run.program->weights[index]);
     const auto& mm = tile_kernels().matmul<T>();
     const void* from = s.buffers[w.buffer];
-    if (w.dtype == DType::Float32 || w.dtype == DType::Float64)
+    if (wide_bytes(w) == 0)
       return mm.pack_weights(static_cast<const T*>(from), w.k_stride, w.m_stride, w.k, w.m, to);
-    std::vector<T> wide(static_cast<size_t>(w.k) * static_cast<size_t>(w.m));
-    tile_kernels().transpose.load(from, w.dtype, wide.data(), wide.size());
-    mm.pack_weights(wide.data(), w.k_stride, w.m_stride, w.k, w.m, to);
+    auto* wide = reinterpret_cast<T*>(wide_at);
+    tile_kernels().transpose.load(from, w.dtype, wide, static_cast<size_t>(w.k) * size_t(w.m));
+    mm.pack_weights(wide, w.k_stride, w.m_stride, w.k, w.m, to);
   });
 }
 
-/// Packs all weights of a stage, each in a task of its own where there are large ones.
-void pack(std::span<const RegionRun> runs, const RunState& s) {
+/// Packs all weights of a stage, each in a task of its own where there are large ones. `all` and
+/// `wide` have room for them.
+void pack(std::span<const RegionRun> runs, const RunState& s, std::vector<Packing>& all,
+          std::byte* wide) {
   if (std::ranges::all_of(runs, [](const RegionRun& r) { return r.region->weights.empty(); }))
     return;
-  std::vector<std::pair<const RegionRun*, size_t>> all;
+  all.clear();
   int64_t elements = 0;
   for (const RegionRun& run : runs)
-    for (const PackedWeights& w : run.region->weights) {
-      all.emplace_back(&run, &w - run.region->weights.data());
+    for (size_t i = 0; i < run.region->weights.size(); ++i) {
+      const PackedWeights& w = run.region->weights[i];
+      all.push_back({&run, i, wide});
+      wide += wide_bytes(w);
       elements += int64_t(w.k) * w.m;
     }
-  auto one = [&](int i, int) { pack_one(*all[i].first, all[i].second, s); };
+  auto one = [&](int i, int) { pack_one(all[static_cast<size_t>(i)], s); };
   parallel_if(elements > kParallelPack, static_cast<int>(all.size()), one);
 }
 
@@ -200,12 +220,34 @@ bool rows_apart(const Program& program, const std::vector<StepInput>& inputs) {
   return r.accumulators.empty() && r.block == 1;
 }
 
+/// The most that a stage needs.
+struct StageNeeds {
+  size_t regions = 0, weights = 0, wide = 0;
+};
+
+StageNeeds stage_needs(const Plan& plan) {
+  StageNeeds most;
+  for (const Stage& stage : plan.stages) {
+    size_t weights = 0, wide = 0;
+    for (const Region& r : stage.regions) {
+      weights += r.weights.size();
+      for (const PackedWeights& w : r.weights) wide += wide_bytes(w);
+    }
+    most.regions = std::max(most.regions, stage.regions.size());
+    most.weights = std::max(most.weights, weights);
+    most.wide = std::max(most.wide, wide);
+  }
+  return most;
+}
+
 }  // namespace
 
 struct Runner::Context {
-  Scratch arena, side;
+  Scratch arena, side, wide;
+  bool prepared = false;
   std::vector<void*> buffers;
   std::vector<RegionRun> runs;
+  std::vector<Packing> packing;
   /// What a thread keeps from one chunk to the next.
   struct Worker {
     const RegionRun* run = nullptr;
@@ -222,7 +264,8 @@ struct Runner::Context {
 
 struct Runner::Pool {
   std::mutex mutex;
-  std::vector<std::unique_ptr<Context>> idle;
+  std::vector<std::unique_ptr<Context>> idle;  ///< with room for all there are
+  size_t made = 0;
 };
 
 /// A context taken from the pool for one run.
@@ -232,6 +275,7 @@ class Runner::ContextLease {
     std::lock_guard lock(pool_.mutex);
     if (pool_.idle.empty()) {
       context_ = std::make_unique<Context>();
+      pool_.idle.reserve(++pool_.made);
     } else {
       context_ = std::move(pool_.idle.back());
       pool_.idle.pop_back();
@@ -325,7 +369,7 @@ void Runner::run_apart(Context& context, int64_t steps, BindStep bind, EndStep e
   const RegionRun& run = context.runs[0];
   const RunState first{plan(), context.step.buffers.data(), nullptr};
   prepare_uniforms(run, first);
-  pack(context.runs, first);
+  pack(context.runs, first, context.packing, context.wide.get(stage_needs(plan()).wide));
   const int64_t tiles = (region.rows + p.tile_rows - 1) / p.tile_rows;
   auto body = [&](int chunk, int worker) {
     Context::Worker& w = context.workers[static_cast<size_t>(worker)];
@@ -366,6 +410,26 @@ void Runner::run_whole(const Call& call, const void* const* in, std::span<void* 
     run_call(call, in, p[0], constants);
 }
 
+/// Regions that update variables in place must not fail, so all that they need is there before.
+void Runner::prepare_context(Context& context, const RunState& state) const {
+  const StageNeeds needs = stage_needs(plan());
+  context.runs.reserve(needs.regions);
+  context.packing.reserve(needs.weights);
+  context.wide.get(std::max<size_t>(needs.wide, 64));
+  std::byte* const side = context.side.get(program_.side_bytes);
+  for (size_t at = 0; at < plan().stages.size(); ++at)
+    for (size_t i = 0; i < plan().stages[at].regions.size(); ++i) {
+      const TileProgram& p = program_.stages[at][i];
+      const RegionRun run{&plan().stages[at].regions[i], &p, side, side, side};
+      for (Context::Worker& w : context.workers) w.program.reserve(run.region->program.size());
+      if (p.lines)
+        LineRunner(run, state);
+      else
+        TileRunner(run, state, context.workers[0].program, context.workers[0].line);
+    }
+  context.prepared = true;
+}
+
 void Runner::run(Context& context, const uint64_t* constants, Exchange* exchange,
                  ProfiledPlan* profile) const {
   using Clock = ProfiledPlan::Clock;
@@ -374,9 +438,11 @@ void Runner::run(Context& context, const uint64_t* constants, Exchange* exchange
   const Plan& plan = program_.plan;
   RunState state{plan, context.buffers.data(), constants};
   if (const auto threads = static_cast<size_t>(max_threads()); context.workers.size() != threads)
-    context.workers.resize(threads);
+    context.workers.resize(threads), context.prepared = false;
 
   std::byte* const side_begin = context.side.get(program_.side_bytes);
+  if (!context.prepared) prepare_context(context, state);
+  std::byte* const wide = context.wide.get(0);
   for (size_t at = 0; at < plan.stages.size(); ++at) {
     const Stage& stage = plan.stages[at];
     const auto number = static_cast<int>(at);
@@ -415,7 +481,7 @@ void Runner::run(Context& context, const uint64_t* constants, Exchange* exchange
       tasks += p.chunks;
       work += p.work;
     }
-    pack(context.runs, state);
+    pack(context.runs, state, context.packing, wide);
     const auto packed = now();
     for (Context::Worker& w : context.workers) w.run = nullptr;
     auto body = [&](int task, int worker) {

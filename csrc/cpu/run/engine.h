@@ -2,7 +2,8 @@
 //
 // Holds: results do not depend on the number of threads (each region's rows are cut into chunks
 // that depend on its shape alone, and chunks' reductions are merged in order). A prepared plan may
-// be run by several threads at once. A run in the steady state allocates nothing.
+// be run by several threads at once. Once a run has written to its outputs, regions allocate
+// nothing.
 #pragma once
 
 #include <memory>
@@ -16,6 +17,7 @@ namespace gradcell::cpu {
 
 class LoopRunner;
 class ProfiledPlan;
+struct RunState;
 
 /// An input of a plan that is run step after step: what the step before has made, a slice of what
 /// there is for all steps, or the same.
@@ -50,6 +52,7 @@ class Runner {
            ProfiledPlan* profile) const;
   void run_whole(const Call& call, const void* const* in, std::span<void* const> buffers,
                  const uint64_t* constants) const;
+  void prepare_context(Context& context, const RunState& state) const;
   void run_apart(Context& context, int64_t steps, BindStep bind, EndStep end) const;
   uint64_t serial_;  ///< no two plans of a process have the same
   Program program_;

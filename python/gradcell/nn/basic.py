@@ -299,7 +299,7 @@ class Embedding(Cell):
                     f"For 'Embedding', the 'padding_idx' must be in range of [0, {vocab_size}), but got "
                     f"{padding_idx} with type 'int'."
                 )
-            table._numpy()[padding_idx] = 0
+            table.asnumpy()[padding_idx] = 0
         self.embedding_table = Parameter(table, name="embedding_table")
 
     def construct(self, ids: Tensor) -> Tensor:

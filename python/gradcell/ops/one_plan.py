@@ -41,14 +41,16 @@ def one_plan(function: Callable[P, R]) -> Callable[P, R]:
         return out  # type: ignore[no-any-return]
 
     def again(*args: P.args, **kwargs: P.kwargs) -> R:
+        recorded: list[bool] = []
         try:
-            return _with_form(forms, function, args, kwargs)  # type: ignore[no-any-return]
+            return _with_form(forms, function, args, kwargs, recorded)  # type: ignore[no-any-return]
         except _NoForm:
             out = traced(*args, **kwargs)
             forms._stop()
             return out
-        except Exception:  # of the op's own code: it is raised again, none of it is kept
-            traced(*args, **kwargs)  # wrong arguments are refused here, in the op's words
+        except Exception:  # of the op's own code: none of it is kept
+            if not recorded:  # what has begun to run does not run again
+                traced(*args, **kwargs)  # wrong arguments are refused here, in the op's words
             raise
 
     forms = _core.Dispatcher(traced, _MOST_FORMS, again)
@@ -61,10 +63,14 @@ def one_plan(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def _with_form(
-    forms: _core.Dispatcher, function: Callable[..., Any], args: Any, kwargs: dict[str, Any]
+    forms: _core.Dispatcher,
+    function: Callable[..., Any],
+    args: Any,
+    kwargs: dict[str, Any],
+    recorded: list[bool],
 ) -> Any:
     """function(*args, **kwargs), and a form of it for such arguments. Raises _NoForm for an op with
-    more effects, or more to depend on, than a form knows."""
+    more effects, or more to depend on, than a form knows. Says in `recorded` when it begins to run."""
     structure = _core.structure_version()
 
     def body(trace: _core.Trace) -> tuple[Any, _core.Compiled | None]:
@@ -89,6 +95,7 @@ def _with_form(
             raise _NoForm
         del own_args, own_kwargs, before, results, symbols[:]  # what lives on is not repeatable
         out = settled(out, True)
+        recorded.append(True)
         return out, trace.finish_compiled(tree.leaves(out))
 
     out, compiled = _core.with_trace(body)

@@ -194,6 +194,10 @@ def with_hooks(x: Any, hooks: dict[int, Any]) -> Any:
 def from_numpy(array: np.ndarray) -> Tensor:
     """A tensor that shares the array's memory where that is possible: contiguous, native byte order.
 
+    What its owner writes there is seen; gradcell never writes there. A write to the tensor, or to a Parameter
+    made of it, is one to memory of its own. An array that is read-only stays so: asnumpy() of the tensor is
+    read-only, too.
+
     With device_target='GPU' also of a CuPy array, or of anything with __cuda_array_interface__.
     Raises TypeError for arrays of objects or strings.
     """

@@ -137,7 +137,7 @@ def save_checkpoint(
     format: str = "ckpt",
     **unused: Any,
 ) -> None:
-    """Writes parameters to a file. The file is complete or not written at all.
+    """Writes parameters to a file, as they are at one time. The file is complete or not written at all.
 
     save_obj: a Cell (a training cell holds the optimiser's and the loss scale's parameters too), a
     dict from name to tensor, a list of Parameters, or a list of dicts with 'name' and 'data'.
@@ -183,6 +183,9 @@ def save_checkpoint(
             )
     if _put_together(items) and get_rank() != 0:
         return
+    tensors = {n: v for n, v in items.items() if isinstance(v, Tensor)}
+    # As they are at one time, whoever trains them meanwhile.
+    items.update(zip(tensors, _core.snapshot(list(tensors.values())), strict=True))
     arrays: dict[str, tuple[str, list[int], np.ndarray]] = {}
     sums = {}
     for name, value in items.items():

@@ -189,7 +189,7 @@ class Embedding(Cell):
                     f"For 'Embedding', padding_idx must be within [-{num_embeddings}, {num_embeddings}), but "
                     f"got {padding_idx}"
                 )
-            table._numpy()[padding_idx] = 0
+            table.asnumpy()[padding_idx] = 0
         self.padding_idx = padding_idx
         self.weight = Parameter(table, "weight")
 
