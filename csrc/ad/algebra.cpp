@@ -64,7 +64,7 @@ Algebra partial_derivatives(std::span<const MultiIndex> wanted, std::vector<Mult
   });
   all.erase(std::unique(all.begin(), all.end()), all.end());
   std::map<MultiIndex, int> element;
-  for (size_t i = 0; i < all.size(); ++i) element[all[i]] = static_cast<int>(i);
+  for (size_t i = 0; i < all.size(); ++i) element[all[i]] = narrow<int>(i);
   Algebra a;
   for (const MultiIndex& m : all) {
     a.degree.push_back(degree_of(m));

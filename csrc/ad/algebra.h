@@ -9,6 +9,8 @@
 #include <span>
 #include <vector>
 
+#include "base/narrow.h"
+
 namespace gradcell::ad {
 
 struct Algebra {
@@ -20,7 +22,7 @@ struct Algebra {
   std::vector<double> unit;                 ///< the derivative that an element's 1 stands for
   std::vector<std::vector<Pair>> products;  ///< what adds up to each element of a product; a <= b
 
-  int size() const { return static_cast<int>(degree.size()); }
+  int size() const { return narrow<int>(degree.size()); }
   int order() const { return degree.back(); }
   bool univariate() const { return order() == 0 || size() < 3 || degree[2] > 1; }
 };

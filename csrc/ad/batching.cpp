@@ -15,7 +15,7 @@ std::vector<uint8_t> dependents(const Graph& g, std::span<const NodeId> of) {
   std::vector<uint8_t> depends(g.size(), 0);
   if (of.empty()) return depends;
   for (NodeId id : of) depends[id] = 1;
-  const auto end = static_cast<NodeId>(g.size());
+  const auto end = narrow<NodeId>(g.size());
   for (NodeId id = *std::ranges::min_element(of); id < end; ++id)
     for (NodeId i : g.inputs(id)) depends[id] |= depends[i];
   return depends;
@@ -23,7 +23,7 @@ std::vector<uint8_t> dependents(const Graph& g, std::span<const NodeId> of) {
 
 std::vector<NodeId> batch(Graph& g, std::span<const NodeId> outputs,
                           std::span<const NodeId> examples, std::span<const NodeId> batches) {
-  const auto made = static_cast<NodeId>(g.size());
+  const auto made = narrow<NodeId>(g.size());
   const std::vector<uint8_t> depends = dependents(g, examples);
   std::vector<NodeId> over(made, kNoNode);
   for (size_t i = 0; i < examples.size(); ++i) over[examples[i]] = batches[i];

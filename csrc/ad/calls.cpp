@@ -41,7 +41,7 @@ std::vector<NodeId> transposed(Graph& g, const Rule& rule, const char* mode,
   const std::vector<NodeId> found = adjoint(g, outputs, cotangents, wrt);
   std::vector<NodeId> present;
   std::ranges::copy_if(found, std::back_inserter(present), [](NodeId id) { return id != kNoNode; });
-  const NodeId from = wrt.empty() ? static_cast<NodeId>(g.size()) : std::ranges::min(wrt);
+  const NodeId from = wrt.empty() ? narrow<NodeId>(g.size()) : std::ranges::min(wrt);
   const std::vector<NodeId> needed = live_from(g, present, from);
   for (NodeId id : wrt)
     require(!std::ranges::binary_search(needed, id), ErrorKind::Value, rule.name(),
@@ -74,7 +74,7 @@ Calls::Calls(const Graph& g, const std::vector<uint8_t>& active) {
   const Traits* const by_op = traits();
   std::map<std::pair<Dims, std::vector<NodeId>>, size_t> known;
   const auto first = std::ranges::find(active, 1) - active.begin();
-  for (auto id = static_cast<NodeId>(first); id < active.size(); ++id) {
+  for (auto id = narrow<NodeId>(first); id < active.size(); ++id) {
     if (!active[id] || !by_op[static_cast<size_t>(g[id].op)].call) continue;
     if (is_loop(g, id)) {
       const auto in = g.inputs(id);

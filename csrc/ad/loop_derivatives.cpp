@@ -29,7 +29,7 @@ class Derived {
   /// The body as it is, without what was added.
   void renew() {
     body_ = read_body(a_.body);
-    own_ = static_cast<NodeId>(body_.graph.size());
+    own_ = narrow<NodeId>(body_.graph.size());
     parts_ = {};
     parts_.steps = a_.steps;
     std::vector<NodeId> entered(body_.inputs.begin(),
@@ -304,7 +304,7 @@ class LoopRule : public Rule {
         if (call.outputs[o] == kNoNode || dy[o] == kNoNode) continue;
         const auto a = attributes<LoopAttributes>(g, call.outputs[o]);
         if (a.last) continue;
-        const auto node = static_cast<NodeId>(a.result);
+        const auto node = narrow<NodeId>(a.result);
         const NodeId given = d.added_like(node);
         d.parts_.sliced.push_back({given, dy[o]});
         outputs.push_back(node), cotangents.push_back(given);
@@ -360,7 +360,7 @@ class LoopRule : public Rule {
       for (NodeId id : call.outputs) {
         if (id == kNoNode) continue;
         const auto a = attributes<LoopAttributes>(g, id);
-        if (!a.last) outputs.push_back(static_cast<NodeId>(a.result));
+        if (!a.last) outputs.push_back(narrow<NodeId>(a.result));
       }
       for (size_t k = 0; k < has.size(); ++k) {
         if (!has[k]) continue;

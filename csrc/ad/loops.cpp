@@ -59,7 +59,7 @@ class LoopMaker {
     std::vector<uint8_t> live(from_.size(), 0);
     for (NodeId id : roots_) live[id] = 1;
     std::vector<NodeId> found;
-    for (auto id = static_cast<NodeId>(from_.size()); id-- > 0;) {
+    for (auto id = narrow<NodeId>(from_.size()); id-- > 0;) {
       if (!live[id] || !varies(id) || to_[id] != kNoNode) continue;
       found.push_back(id);
       for (NodeId i : from_.inputs(id)) live[i] = 1;
@@ -198,7 +198,7 @@ NodeId batched_loop(Graph& g, NodeId id, const Batch& b) {
     for (size_t k = 0; k < carried; ++k)
       if (!batched[k] && depends[body.next[k]]) batched[k] = more = true;
   }
-  const auto own = static_cast<NodeId>(body.graph.size());
+  const auto own = narrow<NodeId>(body.graph.size());
   std::vector<NodeId> all, examples, batches;
   for (NodeId k = 0; k < own; ++k) all.push_back(k);
   for (size_t k = 0; k < batched.size(); ++k) {
@@ -233,7 +233,7 @@ NodeId batched_loop(Graph& g, NodeId id, const Batch& b) {
     const NodeId y = loop.last(result);
     return batched[result] ? y : broadcast_to(g, y, behind_batch(b.size, g.dims(y)));
   }
-  const NodeId y = loop.all(image(static_cast<NodeId>(result)));
+  const NodeId y = loop.all(image(narrow<NodeId>(result)));
   return over[result] != kNoNode ? move_axis(g, y, 1, 0)
                                  : broadcast_to(g, y, behind_batch(b.size, g.dims(y)));
 }

@@ -93,7 +93,7 @@ class Joiner {
       std::vector<NodeId> fewer;
       for (size_t i = 0; i < xs.size(); i += kMost)
         fewer.push_back(concat(g_, std::span(xs).subspan(i, std::min(kMost, xs.size() - i)),
-                               static_cast<int>(axis)));
+                               narrow<int>(axis)));
       xs = std::move(fewer);
     }
     return placed(xs[0], axis, size, parts[0].at.begin, 1);

@@ -213,8 +213,8 @@ class Series {
     std::vector<Coefficient> in(n);
     size_t count = 0, last = 0;
     for (size_t k = 0; k < n; ++k)
-      if (passes(g_, id, static_cast<int>(k))) {
-        in[k] = at(g_.input(id, static_cast<int>(k)), element);
+      if (passes(g_, id, narrow<int>(k))) {
+        in[k] = at(g_.input(id, narrow<int>(k)), element);
         if (in[k]) ++count, last = k;
       }
     if (count == 0) return {};
@@ -459,7 +459,7 @@ std::vector<std::vector<NodeId>> series(Graph& g, std::span<const NodeId> of,
                                         std::span<const NodeId> wrt,
                                         std::span<const std::vector<NodeId>> given,
                                         const Algebra& algebra, std::span<const int> wanted) {
-  const auto made = static_cast<NodeId>(g.size());
+  const auto made = narrow<NodeId>(g.size());
   const std::vector<NodeId> outputs = without_loops(g, of, wrt), live = live_nodes(g, outputs);
   Series s(g, algebra);
   for (size_t i = 0; i < wrt.size(); ++i) s.give(wrt[i], given[i]);

@@ -12,7 +12,7 @@ Traits traits_of(Op op) {
   const Spec& s = spec(op);
   Traits t{0, s.differentiable(), s.form == Form::Loop || is_call_output(op)};
   for (int k = 0; k < Traits::kInputs; ++k)
-    if (s.computes_with(k)) t.computed |= static_cast<uint16_t>(1u << k);
+    if (s.computes_with(k)) t.computed |= narrow<uint16_t>(1u << k);
   return t;
 }
 

@@ -33,7 +33,7 @@ std::vector<uint8_t> dependent(const Graph& g, std::span<const NodeId> wrt, Node
     const Traits& t = by_op[static_cast<size_t>(g[id].op)];
     bool any = false;
     for (; t.differentiable && k < inputs.size() && !any; ++k)
-      any = active[inputs[k]] && t.passes(g, id, static_cast<int>(k));
+      any = active[inputs[k]] && t.passes(g, id, narrow<int>(k));
     active[id] = any;
   }
   return active;
@@ -52,7 +52,7 @@ std::vector<NodeId> carriers(const Graph& g, std::span<const NodeId> outputs,
   std::vector<uint8_t> reached(active.size(), 0);
   for (NodeId id : outputs) reached[id] = active[id];
   std::vector<NodeId> found;
-  for (auto id = static_cast<NodeId>(active.size()); id-- > first;) {
+  for (auto id = narrow<NodeId>(active.size()); id-- > first;) {
     if (!reached[id]) continue;
     found.push_back(id);
     for (int k = 0; k < g[id].input_count; ++k)
@@ -68,7 +68,7 @@ uint8_t order_above(const Graph& g, std::span<const NodeId> live,
   int highest = 0;
   for (NodeId id : live)
     if (active[id]) highest = std::max<int>(highest, g[id].order);
-  return static_cast<uint8_t>(std::min(255, highest + 1));
+  return narrow<uint8_t>(std::min(255, highest + 1));
 }
 
 /// The adjoints of nodes while they are summed up. Those of slices wait until all are there: n
@@ -114,8 +114,7 @@ class Written {
     for (WrittenAttention& w : written_attention(g, all, outputs, {})) {
       if (!active[w.result] || (w.added != kNoNode && active[w.added])) continue;
       for (NodeId i : w.between) between_.insert(i);
-      for (size_t id = itself.size(); id < g.size(); ++id)
-        itself.push_back(static_cast<NodeId>(id));
+      for (size_t id = itself.size(); id < g.size(); ++id) itself.push_back(narrow<NodeId>(id));
       const NodeId whole = as_attention(g, g, w, itself);
       result_of_.emplace(whole, w.result);
       of_.emplace(w.result, Whole{whole, sources_of(g, whole, w.result, known)});
@@ -221,7 +220,7 @@ std::vector<NodeId> adjoint(Graph& g, std::span<const NodeId> outputs,
                             std::span<const NodeId> cotangents, std::span<const NodeId> wrt,
                             bool as_written) {
   NodeId end = 0;
-  auto made = static_cast<NodeId>(g.size());
+  auto made = narrow<NodeId>(g.size());
   for (NodeId id : outputs) end = std::max(end, id + 1);
   std::vector<uint8_t> active = dependent(g, wrt, end);
   Adjoints adj(g, end);
@@ -283,7 +282,7 @@ std::vector<NodeId> adjoint(Graph& g, std::span<const NodeId> outputs,
 std::vector<NodeId> tangent(Graph& g, std::span<const NodeId> outputs, std::span<const NodeId> wrt,
                             std::span<const NodeId> tangents, bool as_written) {
   NodeId end = 0;
-  auto made = static_cast<NodeId>(g.size());
+  auto made = narrow<NodeId>(g.size());
   for (NodeId id : outputs) end = std::max(end, id + 1);
   std::vector<uint8_t> active = dependent(g, wrt, end);
   const NodeId first = first_of(wrt, end);

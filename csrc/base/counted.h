@@ -16,7 +16,7 @@ std::vector<int64_t> counted(int64_t n, int64_t length, F count) {
   const int64_t parts =
       length > (1 << 16) ? 1 : std::clamp<int64_t>(n / 32768, 1, 4 * max_threads());
   std::vector<std::vector<int64_t>> tables(static_cast<size_t>(parts));
-  parallel_for(static_cast<int>(parts), [&](int part, int) {
+  parallel_for(parts, [&](int part, int) {
     auto& table = tables[static_cast<size_t>(part)];
     table.assign(static_cast<size_t>(length), 0);
     count(n * part / parts, n * (part + 1) / parts, table.data());

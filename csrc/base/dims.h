@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/error.h"
@@ -15,14 +16,18 @@ using Dims = std::vector<int64_t>;
 
 inline std::string to_string(std::span<const int64_t> dims) { return str(listed(dims)); }
 
-/// Throws Memory if there are more elements than can be counted.
-inline int64_t element_count(std::span<const int64_t> dims) {
+/// A process has addresses for no more bytes. (So bytes of all dtypes can be counted too.)
+inline constexpr int64_t kMostElements = int64_t(1) << 48;
+
+/// Throws Memory, by the name of who makes the tensor, for more elements than can be addressed.
+inline int64_t element_count(std::span<const int64_t> dims, std::string_view owner = {}) {
   int64_t n = 1;
   bool overflow = false;
   for (int64_t d : dims) overflow |= __builtin_mul_overflow(n, d, &n);
+  overflow |= n > kMostElements;
   if (overflow && std::find(dims.begin(), dims.end(), 0) != dims.end()) return 0;
-  require(!overflow, ErrorKind::Memory, "a tensor of shape ", listed(dims),
-          " has more elements than can be addressed");
+  require(!overflow, ErrorKind::Memory, owner, owner.empty() ? "" : ": ", "a tensor of shape ",
+          listed(dims), " has more elements than can be addressed");
   return n;
 }
 

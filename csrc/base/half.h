@@ -4,18 +4,20 @@
 #include <bit>
 #include <cstdint>
 
+#include "base/narrow.h"
+
 namespace gradcell {
 
-inline float bfloat_to_float(uint16_t h) { return std::bit_cast<float>(uint32_t(h) << 16); }
+inline float bfloat_to_float(uint16_t h) { return std::bit_cast<float>(uint32_t{h} << 16); }
 
 inline uint16_t float_to_bfloat(float f) {
   auto u = std::bit_cast<uint32_t>(f);
-  if ((u & 0x7FFFFFFFu) > 0x7F800000u) return static_cast<uint16_t>((u >> 16) | 0x40u);
-  return static_cast<uint16_t>((u + 0x7FFFu + ((u >> 16) & 1u)) >> 16);
+  if ((u & 0x7FFFFFFFu) > 0x7F800000u) return low_bits<uint16_t>((u >> 16) | 0x40u);
+  return low_bits<uint16_t>((u + 0x7FFFu + ((u >> 16) & 1u)) >> 16);
 }
 
 inline float half_to_float(uint16_t h) {
-  uint32_t sign = uint32_t(h & 0x8000u) << 16;
+  uint32_t sign = (h & 0x8000u) << 16;
   uint32_t magnitude = h & 0x7FFFu;
   if (magnitude >= 0x7C00u)  // inf and NaN
     return std::bit_cast<float>(sign | 0x7F800000u | ((magnitude & 0x3FFu) << 13));
@@ -26,15 +28,15 @@ inline float half_to_float(uint16_t h) {
 
 inline uint16_t float_to_half(float f) {
   auto u = std::bit_cast<uint32_t>(f);
-  auto sign = static_cast<uint16_t>((u >> 16) & 0x8000u);
+  auto sign = low_bits<uint16_t>((u >> 16) & 0x8000u);
   u &= 0x7FFFFFFFu;
-  if (u > 0x7F800000u) return sign | 0x7E00u | static_cast<uint16_t>((u >> 13) & 0x3FFu);
+  if (u > 0x7F800000u) return sign | 0x7E00u | low_bits<uint16_t>((u >> 13) & 0x3FFu);
   if (u >= 0x477FF000u) return sign | 0x7C00u;  // rounds to 65536 or more
   if (u < 0x38800000u) {                        // a denormal half: let the adder round
     float d = std::bit_cast<float>(u) + 0.5f;
-    return sign | static_cast<uint16_t>(std::bit_cast<uint32_t>(d) - 0x3F000000u);
+    return sign | low_bits<uint16_t>(std::bit_cast<uint32_t>(d) - 0x3F000000u);
   }
-  return sign | static_cast<uint16_t>((u - 0x38000000u + 0xFFFu + ((u >> 13) & 1u)) >> 13);
+  return sign | low_bits<uint16_t>((u - 0x38000000u + 0xFFFu + ((u >> 13) & 1u)) >> 13);
 }
 
 /// An element in memory: a narrow float (base/types.h) has such a class, which knows its values.
@@ -43,6 +45,7 @@ struct Half {
   Half() = default;
   explicit Half(float f) : bits(float_to_half(f)) {}
   operator float() const { return half_to_float(bits); }
+  static constexpr int kDigits = 11;
   static constexpr float kLargest = 65504.0F;
 };
 struct Bfloat {
@@ -50,6 +53,7 @@ struct Bfloat {
   Bfloat() = default;
   explicit Bfloat(float f) : bits(float_to_bfloat(f)) {}
   operator float() const { return bfloat_to_float(bits); }
+  static constexpr int kDigits = 8;
   static constexpr float kLargest = 0x1.FEp127F;
 };
 

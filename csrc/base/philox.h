@@ -5,6 +5,8 @@
 #include <array>
 #include <cstdint>
 
+#include "base/narrow.h"
+
 namespace gradcell {
 
 using PhiloxBlock = std::array<uint32_t, 4>;
@@ -13,8 +15,8 @@ inline PhiloxBlock philox(std::array<uint32_t, 2> key, PhiloxBlock c) {
   auto [k0, k1] = key;
   for (int round = 0; round < 10; ++round) {
     uint64_t p0 = uint64_t(0xD2511F53u) * c[0], p1 = uint64_t(0xCD9E8D57u) * c[2];
-    c = {static_cast<uint32_t>(p1 >> 32) ^ c[1] ^ k0, static_cast<uint32_t>(p1),
-         static_cast<uint32_t>(p0 >> 32) ^ c[3] ^ k1, static_cast<uint32_t>(p0)};
+    c = {low_bits<uint32_t>(p1 >> 32) ^ c[1] ^ k0, low_bits<uint32_t>(p1),
+         low_bits<uint32_t>(p0 >> 32) ^ c[3] ^ k1, low_bits<uint32_t>(p0)};
     k0 += 0x9E3779B9u;
     k1 += 0xBB67AE85u;
   }
@@ -23,7 +25,7 @@ inline PhiloxBlock philox(std::array<uint32_t, 2> key, PhiloxBlock c) {
 
 /// The counter's upper half is zero.
 inline PhiloxBlock philox(uint64_t key, uint64_t counter) {
-  auto low = [](uint64_t v) { return static_cast<uint32_t>(v); };
+  auto low = [](uint64_t v) { return low_bits<uint32_t>(v); };
   return philox({low(key), low(key >> 32)}, {low(counter), low(counter >> 32), 0, 0});
 }
 

@@ -60,14 +60,14 @@ int available_cpus() {
     if (count > 0) return count;
   }
 #endif
-  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  return std::max(1, narrow<int>(std::thread::hardware_concurrency()));
 }
 
 int default_threads() {
   static const int n = [] {
     const char* text = std::getenv("GRADCELL_NUM_THREADS");
     const long asked = text ? std::strtol(text, nullptr, 10) : 0;
-    return static_cast<int>(std::min<long>(asked > 0 ? asked : available_cpus(), kMaxThreads));
+    return narrow<int>(std::min<long>(asked > 0 ? asked : available_cpus(), kMaxThreads));
   }();
   return n;
 }
@@ -101,7 +101,7 @@ class Pool {
     limit_ = limit;
     failed_.store(false, std::memory_order_relaxed);
     error_ = nullptr;
-    state_.store(kOpen | static_cast<uint32_t>(limit) << kLimitShift, std::memory_order_release);
+    state_.store(kOpen | narrow<uint32_t>(limit) << kLimitShift, std::memory_order_release);
     wake(std::min(n_tasks, limit) - 1, limit > workers_);
     work(0);
     state_.fetch_and(kActiveMask, std::memory_order_acq_rel);  // closed: from here nobody joins
@@ -134,7 +134,7 @@ class Pool {
       const int64_t task = share.next.fetch_add(1, std::memory_order_relaxed);
       if (task >= share.end) return;
       try {
-        (*body_)(static_cast<int>(task), worker);
+        (*body_)(low_bits<int>(task), worker);
       } catch (...) {
         if (!failed_.exchange(true, std::memory_order_relaxed)) error_ = std::current_exception();
       }
@@ -143,7 +143,7 @@ class Pool {
 
   bool join(int worker) {
     uint32_t state = state_.load(std::memory_order_acquire);
-    while ((state & kOpen) && static_cast<uint32_t>(worker) < ((state & ~kOpen) >> kLimitShift)) {
+    while ((state & kOpen) && narrow<uint32_t>(worker) < ((state & ~kOpen) >> kLimitShift)) {
       if (state_.compare_exchange_weak(state, state + 1, std::memory_order_acq_rel)) return true;
     }
     return false;
@@ -248,8 +248,8 @@ Pool& pool() {
 
 }  // namespace
 
-void parallel_for(int n_tasks, FunctionRef<void(int task, int worker)> body, int max_workers) {
-  const int threads = max_threads();
+void parallel_for(int64_t tasks, FunctionRef<void(int task, int worker)> body, int max_workers) {
+  const int n_tasks = narrow<int>(tasks), threads = max_threads();
   const int limit = std::min(max_workers, threads);
   if (n_tasks > 1 && limit > 1 && !t_in_task) {
     Pool& p = pool();

@@ -13,6 +13,8 @@
 #include <type_traits>
 #include <utility>
 
+#include "base/narrow.h"
+
 namespace gradcell {
 
 inline constexpr int kMaxThreads = 1024;
@@ -38,19 +40,19 @@ class FunctionRef<R(Args...)> {
   R (*call_)(void*, Args...);
 };
 
-/// Runs body(task, worker) for every task in [0, n_tasks), on at most min(max_workers,
+/// Runs body(task, worker) for every task in [0, tasks), on at most min(max_workers,
 /// max_threads()) threads. worker is below that minimum, and no two tasks of one call run at the
 /// same time with the same worker (a caller that sizes scratch by worker passes the size it took as
 /// max_workers). The first exception a task throws is thrown again here, after the tasks that had
 /// started have ended; tasks not yet started are dropped.
-void parallel_for(int n_tasks, FunctionRef<void(int task, int worker)> body,
+void parallel_for(int64_t tasks, FunctionRef<void(int task, int worker)> body,
                   int max_workers = kMaxThreads);
 
 /// The same where it is `worth` waking others; where not, all on this thread.
 template <class F>
-void parallel_if(bool worth, int n_tasks, F body, int max_workers = kMaxThreads) {
-  if (worth) return parallel_for(n_tasks, body, max_workers);
-  for (int task = 0; task < n_tasks; ++task) body(task, 0);
+void parallel_if(bool worth, int64_t tasks, F body, int max_workers = kMaxThreads) {
+  if (worth) return parallel_for(tasks, body, max_workers);
+  for (int task = 0, n = narrow<int>(tasks); task < n; ++task) body(task, 0);
 }
 
 /// How many threads a parallel_for may use, the caller included. At first this is

@@ -87,15 +87,15 @@ inline constexpr auto kDTypes = [] {
   constexpr auto of = [kReal](DType part) { return kReal[static_cast<size_t>(part)]; };
   std::array<DTypeInfo, kReal.size() + 2> all{};
   std::copy(kReal.begin(), kReal.end(), all.begin());
-#define GRADCELL_X(Name, part, name, printed)                                                 \
-  all[static_cast<size_t>(DType::Name)] = {                                                   \
-      name, printed, static_cast<uint8_t>(2 * of(DType::part).size), of(DType::part).compute, \
+#define GRADCELL_X(Name, part, name, printed)                                            \
+  all[static_cast<size_t>(DType::Name)] = {                                              \
+      name, printed, narrow<uint8_t>(2 * of(DType::part).size), of(DType::part).compute, \
       true, true};
   GRADCELL_COMPLEX_DTYPES(GRADCELL_X)
 #undef GRADCELL_X
   return all;
 }();
-inline constexpr int kDTypeCount = static_cast<int>(kDTypes.size());
+inline constexpr int kDTypeCount = narrow<int>(kDTypes.size());
 
 constexpr const DTypeInfo& info(DType t) { return kDTypes[static_cast<size_t>(t)]; }
 constexpr size_t item_size(DType t) { return info(t).size; }

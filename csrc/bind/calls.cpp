@@ -143,7 +143,7 @@ void bind_calls(py::module_& m) {
         Stamp stamp(t.graph);
         stamp.at(user_location());
         std::vector<TensorPtr> again;
-        for (NodeId id : ad::recomputed(t.graph, static_cast<NodeId>(begin), nodes(t, outputs)))
+        for (NodeId id : ad::recomputed(t.graph, narrow<NodeId>(begin), nodes(t, outputs)))
           again.push_back(wrap(t, id));
         return again;
       },

@@ -30,7 +30,7 @@ py::tuple argument(const cuda::Argument& a) {
     case Kind::Packs:
       return py::make_tuple("packs", a.value);
     case Kind::Constant:
-      return py::make_tuple("constant", a.index, kTypes[static_cast<int>(a.type)]);
+      return py::make_tuple("constant", a.index, kTypes[narrow<int>(a.type)]);
     default:
       return py::make_tuple("status");
   }
@@ -43,7 +43,7 @@ py::dict listing(const cuda::Loop& loop, const Kernels& kernels) {
   static constexpr const char* kKinds[] = {"carried", "sliced", "same"};
   py::list inputs, carried, kept;
   for (const LoopFrame::Input& i : loop.inputs)
-    inputs.append(py::make_tuple(kKinds[static_cast<int>(i.kind)], i.index));
+    inputs.append(py::make_tuple(kKinds[narrow<int>(i.kind)], i.index));
   for (const LoopFrame::Carried& c : loop.carried)
     carried.append(py::make_tuple(c.first, c.output, c.result));
   for (const LoopFrame::Kept& k : loop.kept) kept.append(py::make_tuple(k.output, k.result));
@@ -88,7 +88,7 @@ py::dict step(const cuda::CudaPlan& plan, const cuda::Step& s, const Kernels& ke
                            py::arg("output") = a.output, py::arg("stride") = a.stride,
                            py::arg("dilation") = a.dilation, py::arg("before") = a.before));
     d["convolution"] =
-        py::dict(py::arg("part") = kParts[static_cast<int>(c.part)], py::arg("a") = c.a,
+        py::dict(py::arg("part") = kParts[narrow<int>(c.part)], py::arg("a") = c.a,
                  py::arg("b") = c.b, py::arg("out") = c.out,
                  py::arg("dtype") = std::string(name(c.dtype)), py::arg("tf32") = c.tf32,
                  py::arg("channels_last") = c.channels_last, py::arg("images") = c.sizes.images,
@@ -131,7 +131,7 @@ void add_listing(py::dict& d, const cuda::CudaPlan& plan, const Kernels& kernels
     outputs.append(out);
   }
   for (const Buffer& b : plan.buffers)
-    buffers.append(py::make_tuple(kPlaces[static_cast<int>(b.place)], b.index, b.offset, b.bytes));
+    buffers.append(py::make_tuple(kPlaces[narrow<int>(b.place)], b.index, b.offset, b.bytes));
   for (const cuda::Step& s : plan.steps) steps.append(step(plan, s, kernels));
   d["inputs"] = inputs;
   d["outputs"] = outputs;

@@ -13,7 +13,7 @@ namespace {
 const char* kind_name(OpKind k) {
   static constexpr const char* kNames[] = {"unary",     "binary",  "compare",
                                            "predicate", "ternary", "structured"};
-  return kNames[static_cast<int>(k)];
+  return kNames[narrow<int>(k)];
 }
 
 /// A node's attributes by name; a constant's is its value.
@@ -92,7 +92,7 @@ void bind_inspect(py::module_& m) {
       "op_table",
       [] {
         py::list rows;
-        for (uint16_t i = 0; i < static_cast<uint16_t>(Op::Count); ++i) {
+        for (uint16_t i = 0; i < narrow<uint16_t>(Op::Count); ++i) {
           const OpInfo& row = info(static_cast<Op>(i));
           py::dict d;
           d["name"] = row.name;

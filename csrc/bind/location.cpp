@@ -36,7 +36,7 @@ bool is_internal(PyCodeObject* code) {
 PyObject* exception_of(ErrorKind kind) {
   PyObject* const of[] = {PyExc_TypeError,    PyExc_ValueError,  PyExc_IndexError,
                           PyExc_RuntimeError, PyExc_MemoryError, PyExc_NotImplementedError};
-  return of[static_cast<int>(kind)];
+  return of[narrow<int>(kind)];
 }
 
 int last_instruction(PyFrameObject* frame) {
@@ -51,8 +51,8 @@ int last_instruction(PyFrameObject* frame) {
 std::string plain(std::string_view text) {
   std::string out;
   for (const char c : text)
-    if (std::isalnum(static_cast<unsigned char>(c)))
-      out += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    if (std::isalnum(low_bits<unsigned char>(c)))
+      out += low_bits<char>(std::tolower(low_bits<unsigned char>(c)));
   return out;
 }
 

@@ -205,7 +205,7 @@ TensorPtr call(const Spec& s, const py::args& args, const py::kwargs& kwargs, bo
 void bind_structured(py::module_& m, bool views) {
   py::options options;
   options.disable_function_signatures();
-  for (uint16_t i = 0; i < static_cast<uint16_t>(Op::Count); ++i) {
+  for (uint16_t i = 0; i < narrow<uint16_t>(Op::Count); ++i) {
     const Spec& s = spec(static_cast<Op>(i));
     if (views ? !s.views() : s.parameters.empty()) continue;
     m.def(

@@ -4,9 +4,11 @@
 #include <pybind11/numpy.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <utility>
 
+#include "base/element.h"
 #include "bind/bind.h"
 
 namespace gradcell::bind {
@@ -50,15 +52,18 @@ const char* word(S state) {
 /// A tensor's only element, and the relative size of the last digit that its dtype has.
 std::pair<double, double> number_in(const py::handle& tensor) {
   const Array a = only_tensor(tensor, "L-BFGS")->value();
-  switch (a.dtype) {
-    case DType::Float64:
-      return {*static_cast<const double*>(a.data()), std::numeric_limits<double>::epsilon()};
-    case DType::Float32:
-      return {*static_cast<const float*>(a.data()), std::numeric_limits<float>::epsilon()};
-    default:
-      return {py::float_(py::reinterpret_borrow<py::object>(tensor)),
-              a.dtype == DType::BFloat16 ? 0x1p-7 : 0x1p-10};
-  }
+  const double value = a.dtype == DType::Float64 ? *static_cast<const double*>(a.data())
+                       : a.dtype == DType::Float32
+                           ? *static_cast<const float*>(a.data())
+                           : double(py::float_(py::reinterpret_borrow<py::object>(tensor)));
+  double digit = 0x1p-10;
+  by_dtype(a.dtype, [&]<class S>() {
+    if constexpr (kNarrowFloat<S>)
+      digit = std::ldexp(1.0, 1 - S::kDigits);
+    else if constexpr (std::is_floating_point_v<S>)
+      digit = std::numeric_limits<S>::epsilon();
+  });
+  return {value, digit};
 }
 
 /// Minimises what `evaluate(vector, *args)` gives, (value, gradient) as tensors, without Python in
@@ -68,13 +73,13 @@ template <class T, class M>
 const char* run(M& l, const py::object& evaluate, const py::tuple& args, int64_t steps,
                 int64_t evaluations) {
   using State = typename M::State;
+  constexpr DType dtype = sizeof(T) == 8 ? DType::Float64 : DType::Float32;
   const int64_t last_step = l.steps() + steps, last = l.evaluations() + evaluations;
   std::vector<PyObject*> given(1 + args.size());
   for (size_t i = 0; i < args.size(); ++i) given[i + 1] = args[i].ptr();
   for (;;) {
     if (PyErr_CheckSignals() != 0) throw py::error_already_set();
-    Array vector = empty_array(sizeof(T) == 8 ? DType::Float64 : DType::Float32,
-                               {static_cast<int64_t>(l.wanted().size())});
+    Array vector = empty_array(dtype, {static_cast<int64_t>(l.wanted().size())});
     std::ranges::copy(l.wanted(), static_cast<T*>(vector.data()));
     const py::object at = py::cast(std::make_shared<Tensor>(std::move(vector)));
     given[0] = at.ptr();
@@ -83,9 +88,10 @@ const char* run(M& l, const py::object& evaluate, const py::tuple& args, int64_t
     if (!found) throw py::error_already_set();
     const auto pair = found.cast<py::tuple>();
     const Array gradient = only_tensor(pair[1], "L-BFGS")->value();
-    require(gradient.count() == static_cast<int64_t>(l.point().size()) &&
-                item_size(gradient.dtype) == sizeof(T),
-            ErrorKind::Value, "The gradient has another size or dtype than the point");
+    require(gradient.dtype == dtype, ErrorKind::Type, "The gradient is of ", name(gradient.dtype),
+            ", the point of ", name(dtype));
+    require(gradient.count() == static_cast<int64_t>(l.point().size()), ErrorKind::Value,
+            "The gradient has another size than the point");
     const auto [value, rounding] = number_in(pair[0]);
     const State state =
         l.advance(value, {static_cast<const T*>(gradient.data()), l.point().size()}, rounding);

@@ -203,7 +203,7 @@ void bind_dtypes(py::module_& m) {
       .def("__str__", [](const DTypeObject& d) { return std::string(info(d.value).printed); })
       .def("__repr__",
            [](const DTypeObject& d) { return "gradcell." + std::string(name(d.value)); })
-      .def("__hash__", [](const DTypeObject& d) { return static_cast<int>(d.value); })
+      .def("__hash__", [](const DTypeObject& d) { return narrow<int>(d.value); })
       .def("__eq__",
            [](const DTypeObject& a, py::handle b) {
              return py::isinstance<DTypeObject>(b) && b.cast<DTypeObject>().value == a.value;

@@ -408,7 +408,7 @@ void bind_series(py::module_& m) {
           for (NodeId x : in)
             d += rows ? product(t.graph.dims(x), 1, t.graph.dims(x).size()) : t.graph.count(x);
           const ad::Algebra algebra =
-              twice ? ad::biharmonic(static_cast<int>(d)) : ad::laplacian(static_cast<int>(d));
+              twice ? ad::biharmonic(narrow<int>(d)) : ad::laplacian(narrow<int>(d));
           std::vector<int> variables(d);
           std::iota(variables.begin(), variables.end(), 1);
           const int wanted[] = {algebra.size() - 1};
@@ -428,13 +428,13 @@ void bind_series(py::module_& m) {
           const ad::Algebra algebra = ad::partial_derivatives(wanted, made);
           std::vector<int> elements, variables;
           for (const auto& m : wanted)
-            elements.push_back(
-                static_cast<int>(std::find(made.begin(), made.end(), m) - made.begin()) + 1);
+            elements.push_back(narrow<int>(std::find(made.begin(), made.end(), m) - made.begin()) +
+                               1);
           for (size_t i = 0; !wanted.empty() && i < wanted[0].size(); ++i) {
             std::vector<int> first(wanted[0].size(), 0);
             first[i] = 1;
             const auto at = std::find(made.begin(), made.end(), first);
-            variables.push_back(at == made.end() ? 0 : static_cast<int>(at - made.begin()) + 1);
+            variables.push_back(at == made.end() ? 0 : narrow<int>(at - made.begin()) + 1);
           }
           return with_zeros(t, by_elements(t.graph, out, in, rows, algebra, variables, elements),
                             out);

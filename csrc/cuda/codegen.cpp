@@ -83,7 +83,7 @@ class Module {
  public:
   /// A kernel's number.
   int add(std::string text, const std::string& title) {
-    auto [it, fresh] = number_.try_emplace(text, static_cast<int>(kernels.size()));
+    auto [it, fresh] = number_.try_emplace(text, narrow<int>(kernels.size()));
     if (fresh) {
       std::string name = "gc_" + title + "_" + std::to_string(kernels.size());
       text.replace(text.find(kNameMark), std::string(kNameMark).size(), name);
@@ -323,7 +323,7 @@ class CudaPlanner {
     CudaPlan body = quickest(make(), make, module_, in_.wide, target_);
     require(body.constants.empty(), ErrorKind::Runtime, "planning: constants in a loop's body");
     Step step;
-    step.loop = static_cast<int>(plan_.loops.size());
+    step.loop = narrow<int>(plan_.loops.size());
     step.nodes = results.size();
     for (const Step& s : body.steps) {
       const auto times = static_cast<size_t>(framed.frame.steps);
@@ -402,7 +402,7 @@ class CudaPlanner {
     Step& step = plan_.steps.back();
     step.product.has_bias = true;
     step.product.bias = buffer_of_[bias];
-    step.product.add_bias = static_cast<uint32_t>(biases_.size());
+    step.product.add_bias = narrow<uint32_t>(biases_.size());
     step.nodes += 2;  // the broadcast and the sum
     step.bytes_read += bytes(bias);
     step.location = g_[sum].location;
@@ -414,7 +414,7 @@ class CudaPlanner {
     for (Step& s : plan_.steps) {
       if (!s.is_product() || !s.product.has_bias) continue;
       const auto [sum, bias] = biases_[s.product.add_bias];
-      s.product.add_bias = static_cast<uint32_t>(plan_.bias_steps.size());
+      s.product.add_bias = narrow<uint32_t>(plan_.bias_steps.size());
       plan_.bias_steps.push_back(with_kernel(write_bias(in_, sum, bias)));
     }
   }
@@ -521,7 +521,7 @@ class CudaPlanner {
       last[b] = at;
     };
     for (size_t i = 0; i < plan_.steps.size(); ++i)
-      for (BufferId b : plan_.used_by(plan_.steps[i])) use(b, static_cast<int>(i));
+      for (BufferId b : plan_.used_by(plan_.steps[i])) use(b, narrow<int>(i));
     std::vector<Neighbours> order = neighbours;
     std::vector<uint8_t> grouped(plan_.buffers.size(), 0);
     for (const Neighbours& group : neighbours)

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "cuda/costs.h"
+#include "cuda/float_types.h"
 #include "plan/costs.h"
 
 namespace gradcell::cuda {
@@ -20,19 +21,34 @@ double multiply_adds(const Gemm& p) {
 
 /// A cycle and multiprocessor.
 double rate_of(const Gemm& p) {
-  return p.dtype == DType::Float64   ? kProductRates.float64
-         : p.dtype != DType::Float32 ? kProductRates.half
-         : p.tf32                    ? kProductRates.tf32
-                                     : kProductRates.float32;
+  switch (float_type(p.dtype).unit) {
+    case ProductUnit::Fma:
+      return kProductRates.float64;
+    case ProductUnit::Tf32x3:
+    case ProductUnit::Tf32:
+      return p.tf32 ? kProductRates.tf32 : kProductRates.float32;
+    case ProductUnit::BFloat:
+    case ProductUnit::Half:
+      return kProductRates.half;
+  }
+  return 0;
 }
 
 /// A cycle of a block of ours.
 double own_rate_of(const Gemm& p, const Target& target) {
-  const bool cores = target.capability >= (p.dtype == DType::Float16 ? 75 : 80);
-  return p.dtype == DType::Float64 || !cores ? kOwnProductRates.exact
-         : p.dtype != DType::Float32         ? kOwnProductRates.half
-         : p.tf32                            ? kOwnProductRates.tf32
-                                             : kOwnProductRates.float32;
+  const FloatType& type = float_type(p.dtype);
+  if (target.capability < type.first_with_cores) return kOwnProductRates.exact;
+  switch (type.unit) {
+    case ProductUnit::Fma:
+      return kOwnProductRates.exact;
+    case ProductUnit::Tf32x3:
+    case ProductUnit::Tf32:
+      return p.tf32 ? kOwnProductRates.tf32 : kOwnProductRates.float32;
+    case ProductUnit::BFloat:
+    case ProductUnit::Half:
+      return kOwnProductRates.half;
+  }
+  return 0;
 }
 
 int64_t divided(int64_t a, int64_t b) { return (a + b - 1) / b; }

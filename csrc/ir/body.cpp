@@ -80,10 +80,10 @@ Dims write_body(const Graph& g, std::span<const NodeId> inputs, std::span<const 
   std::vector<NodeId> roots(next.begin(), next.end()), order(inputs.begin(), inputs.end());
   roots.insert(roots.end(), kept.begin(), kept.end());
   number.assign(g.size(), kNoNode);
-  for (size_t k = 0; k < inputs.size(); ++k) number[inputs[k]] = static_cast<NodeId>(k);
+  for (size_t k = 0; k < inputs.size(); ++k) number[inputs[k]] = narrow<NodeId>(k);
   for (NodeId id : live_nodes(g, roots)) {
     if (number[id] != kNoNode) continue;
-    number[id] = static_cast<NodeId>(order.size());
+    number[id] = narrow<NodeId>(order.size());
     order.push_back(id);
   }
   Dims numbers{static_cast<int64_t>(inputs.size()), static_cast<int64_t>(next.size())};

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/interrupt.h"
+#include "ir/op_info.h"
 
 namespace gradcell {
 
@@ -36,10 +37,11 @@ const Shape* Graph::known_shape(std::span<const int64_t> dims) const {
   return nullptr;
 }
 
-const Shape* Graph::shape(std::span<const int64_t> dims) {
+const Shape* Graph::shape(Op op, std::span<const int64_t> dims) {
   if (const Shape* known = known_shape(dims)) return known;
-  const auto number = static_cast<uint32_t>(shapes_.size());
-  shapes_.push_back({number, element_count(dims), Dims(dims.begin(), dims.end())});
+  const int64_t count = element_count(dims, info(op).function);
+  const auto number = narrow<uint32_t>(shapes_.size());
+  shapes_.push_back({number, count, Dims(dims.begin(), dims.end())});
   return &shapes_.back();
 }
 
@@ -51,19 +53,19 @@ NodeId Graph::append(Op op, DType dtype, const Shape* shape, std::span<const Nod
   n.dtype = dtype;
   n.order = order_;
   n.shape = shape;
-  n.input_count = static_cast<uint16_t>(inputs.size());
-  n.attr_count = static_cast<uint32_t>(attrs.size());
+  n.input_count = narrow<int32_t>(inputs.size());
+  n.attr_count = narrow<uint32_t>(attrs.size());
   n.bits = bits;
   n.location = location_;
   n.inputs = inputs_.add(inputs);
   n.attrs = attrs_.add(attrs);
   nodes_.push_back(n);
-  return static_cast<NodeId>(nodes_.size() - 1);
+  return narrow<NodeId>(nodes_.size() - 1);
 }
 
 NodeId Graph::unique(Op op, DType dtype, std::span<const int64_t> dims,
                      std::span<const NodeId> inputs) {
-  NodeId id = append(op, dtype, shape(dims), inputs, {}, next_serial_++);
+  NodeId id = append(op, dtype, shape(op, dims), inputs, {}, next_serial_++);
   hashes_.push_back(0);
   return id;
 }
@@ -97,7 +99,7 @@ uint32_t Graph::Contents::hash() const {
   h = mix(h, bits);
   for (NodeId i : inputs) h = mix(h, i + 1);
   for (int64_t a : attrs) h = mix(h, static_cast<uint64_t>(a) + 0x51ull);
-  return static_cast<uint32_t>(h ^ (h >> 32));
+  return low_bits<uint32_t>(h ^ (h >> 32));
 }
 
 size_t Graph::slot(const Contents& c, uint32_t hash) const {
@@ -126,7 +128,7 @@ NodeId Graph::find(Op op, DType dtype, std::span<const int64_t> dims,
 NodeId Graph::intern(Op op, DType dtype, std::span<const int64_t> dims,
                      std::span<const NodeId> inputs, std::span<const int64_t> attrs,
                      uint64_t bits) {
-  const Contents contents{op, dtype, shape(dims), inputs, attrs, bits};
+  const Contents contents{op, dtype, shape(op, dims), inputs, attrs, bits};
   const uint32_t hash = contents.hash();
   const size_t at = slot(contents, hash);
   if (table_[at] != kNoNode) return table_[at];

@@ -44,7 +44,7 @@ struct Node {
   Op op;
   DType dtype;
   uint8_t order = 0;  ///< 0: forward; n: made by the n-th differentiation
-  uint16_t input_count = 0;
+  int32_t input_count = 0;
   uint32_t attr_count = 0;
   const Shape* shape = nullptr;
   const NodeId* inputs = nullptr;
@@ -85,7 +85,7 @@ class Graph {
   const Node& operator[](NodeId id) const { return nodes_[id]; }
   std::span<const NodeId> inputs(NodeId id) const {
     const Node& n = nodes_[id];
-    return {n.inputs, n.input_count};
+    return {n.inputs, static_cast<size_t>(n.input_count)};
   }
   NodeId input(NodeId id, int k) const { return nodes_[id].inputs[k]; }
   std::span<const int64_t> attrs(NodeId id) const {
@@ -128,7 +128,7 @@ class Graph {
 
  private:
   friend class Stamp;
-  const Shape* shape(std::span<const int64_t> dims);
+  const Shape* shape(Op op, std::span<const int64_t> dims);
   const Shape* known_shape(std::span<const int64_t> dims) const;  ///< null: none
 
   struct Contents {

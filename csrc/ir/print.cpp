@@ -86,7 +86,7 @@ struct Listing {
   std::vector<NodeId> number;
   Listing(const Graph& g, std::span<const NodeId> roots)
       : nodes(live_nodes(g, roots)), number(g.size(), kNoNode) {
-    for (size_t i = 0; i < nodes.size(); ++i) number[nodes[i]] = static_cast<NodeId>(i);
+    for (size_t i = 0; i < nodes.size(); ++i) number[nodes[i]] = narrow<NodeId>(i);
   }
   std::string operator()(NodeId id) const { return label_of(number[id]); }
 };

@@ -25,6 +25,8 @@
 #include <arm_neon.h>
 #endif
 
+#include "base/narrow.h"
+
 #ifndef GRADCELL_ISA
 #define GRADCELL_ISA base
 #endif

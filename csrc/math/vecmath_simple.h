@@ -165,7 +165,7 @@ GRADCELL_INLINE T floor_div(T a, T b)
     constexpr double kEnd = 2147483648.0;
     const double d = b == 0 ? 1.0 : static_cast<double>(b);
     const double q = __builtin_floor(static_cast<double>(a) / d);
-    const auto whole = static_cast<T>(static_cast<int32_t>(q < kEnd ? q : -kEnd));
+    const auto whole = static_cast<T>(known<int32_t>(q < kEnd ? q : -kEnd));
     return b == 0 ? T(0) : whole;
   } else {
     using U = std::make_unsigned_t<T>;
@@ -201,7 +201,7 @@ GRADCELL_INLINE T fmod(T a, T b)
     using U = std::make_unsigned_t<T>;
     const double d = b == 0 ? 1.0 : static_cast<double>(b);
     const double q = static_cast<double>(a) / d;
-    const auto whole = static_cast<U>(static_cast<int32_t>(q < kEnd ? q : -kEnd));
+    const auto whole = static_cast<U>(known<int32_t>(q < kEnd ? q : -kEnd));
     return b == 0 ? T(0)
                   : static_cast<T>(static_cast<U>(a) - static_cast<U>(whole * static_cast<U>(b)));
   } else {

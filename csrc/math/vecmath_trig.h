@@ -76,7 +76,7 @@ inline Angle<double> reduce_huge(double x) {
   using U128 = unsigned __int128;
   const uint64_t word = bits(x);
   const uint64_t m = (word & 0xfffffffffffff) | 0x10000000000000;  // |x| = m 2^e
-  const int e = static_cast<int>(word >> 52 & 2047) - 1075;
+  const int e = low_bits<int>(word >> 52 & 2047) - 1075;
   // Bits of 2/pi whose product with m 2^e is a multiple of 4 are skipped; the next 192 are used.
   const int start = e > 2 ? e - 2 : 0;
   uint64_t w[3];

@@ -89,7 +89,7 @@ NodeId complex_of(Graph& g, Parts p) {
   Dims column = g.dims(p.re);
   column.push_back(1);
   const NodeId both[] = {reshape(g, p.re, column), reshape(g, p.im, column)};
-  return view_as_complex(g, concat(g, both, static_cast<int>(column.size()) - 1));
+  return view_as_complex(g, concat(g, both, narrow<int>(column.size()) - 1));
 }
 
 // Functions ---------------------------------------------------------------------------------------
@@ -229,7 +229,7 @@ Z whole_power(Z z, int n) {
 Z pow(Z a, Z b) {
   if (is_constant(*b.re.graph, b.re.id) && none(b.im)) {
     const double n = constant_value(*b.re.graph, b.re.id);
-    if (n == std::trunc(n) && std::fabs(n) <= 64) return whole_power(a, static_cast<int>(n));
+    if (n == std::trunc(n) && std::fabs(n) <= 64) return whole_power(a, narrow<int>(n));
   }
   const Value zero = logical_and(a.re == 0.0, a.im == 0.0);
   const Value none_of_it = logical_and(b.re == 0.0, b.im == 0.0);
@@ -380,7 +380,7 @@ NodeId make_of_parts(Graph& g, const Spec& s, const Draft& d) {
   DType complex = DType::Bool;  // of what the op computes with
   for (size_t k = 0; k < re.size(); ++k) {
     if (!is_complex(g.dtype(re[k]))) continue;
-    if (s.computes_with(static_cast<int>(k)))
+    if (s.computes_with(narrow<int>(k)))
       complex = g.dtype(re[k]);
     else
       re[k] = view_as_real(g, re[k]);
@@ -388,7 +388,7 @@ NodeId make_of_parts(Graph& g, const Spec& s, const Draft& d) {
   if (complex == DType::Bool) return with(re);
   std::vector<NodeId> im = re;
   for (size_t k = 0; k < re.size(); ++k) {
-    if (!s.computes_with(static_cast<int>(k)) || !is_floating(g.dtype(re[k]))) continue;
+    if (!s.computes_with(narrow<int>(k)) || !is_floating(g.dtype(re[k]))) continue;
     const Parts p = parts(g, re[k]);
     re[k] = p.re, im[k] = p.im;
   }

@@ -235,8 +235,7 @@ struct Rule {  // converts a row's adjoint expression to a value
 
 Value adjoint_of(Graph& g, NodeId id, int k, Value dy) {
   Value in[3];
-  for (size_t i = 0; i < g.inputs(id).size(); ++i)
-    in[i] = wrap(g, g.input(id, static_cast<int>(i)));
+  for (size_t i = 0; i < g.inputs(id).size(); ++i) in[i] = wrap(g, g.input(id, narrow<int>(i)));
   Value y = wrap(g, id);
   switch (g[id].op) {
 #define UNARY(Name, fn, cls, cost, forward, adjoint) \
@@ -308,7 +307,7 @@ class Row : public Spec {
       return select(g, g.input(id, 0), dx[1], dx[2]);
     NodeId sum = kNoNode;
     for (size_t i = 0; i < dx.size(); ++i)
-      if (dx[i] != kNoNode) sum = accumulate(g, sum, adjoint(g, id, static_cast<int>(i), dx[i]));
+      if (dx[i] != kNoNode) sum = accumulate(g, sum, adjoint(g, id, narrow<int>(i), dx[i]));
     return sum;
   }
   NodeId batch(Graph& g, NodeId, const Batch& b) const override {
@@ -343,7 +342,7 @@ class Row : public Spec {
 const Spec& elementwise_spec(Op op) {
   static const auto rows = [] {
     std::vector<std::unique_ptr<const Row>> all;
-    for (uint16_t i = 0; i < static_cast<uint16_t>(Op::Count); ++i)
+    for (uint16_t i = 0; i < narrow<uint16_t>(Op::Count); ++i)
       all.push_back(std::make_unique<const Row>(static_cast<Op>(i)));
     return all;
   }();

@@ -22,10 +22,10 @@ const Spec* const* specs() {
 NodeId Linear::tangent(Graph& g, NodeId id, std::span<const NodeId> dx) const {
   std::vector<NodeId> in;
   for (size_t i = 0; i < dx.size(); ++i) {
-    const NodeId x = g.input(id, static_cast<int>(i));
-    in.push_back(!computes_with(static_cast<int>(i)) ? x
-                 : dx[i] == kNoNode                  ? constant(g, g.dtype(x), g.dims(x), 0)
-                                                     : dx[i]);
+    const NodeId x = g.input(id, narrow<int>(i));
+    in.push_back(!computes_with(narrow<int>(i)) ? x
+                 : dx[i] == kNoNode             ? constant(g, g.dtype(x), g.dims(x), 0)
+                                                : dx[i]);
   }
   return make(g, op, {in, g.attrs(id), {g.dtype(id), g.dims(id)}});
 }

@@ -47,7 +47,7 @@ class Ranges : public Source {
     if (element_count(type.dims) == n) return kNoNode;
     Dims line(type.dims.size(), 1);
     line[axis] = n;
-    return broadcast_to(g, iota(g, type.dtype, line, static_cast<int>(axis)), type.dims);
+    return broadcast_to(g, iota(g, type.dtype, line, narrow<int>(axis)), type.dims);
   }
 };
 

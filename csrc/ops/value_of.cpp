@@ -231,14 +231,13 @@ class ValueOf : public Spec {
     const Value x = symbolic::wrap(g, g.input(id, 1));
     const Value y = two ? symbolic::wrap(g, g.input(id, 2)) : Value{};
     return (symbolic::wrap(g, dy) * symbolic::slope(static_cast<Function>(a.function), x, y,
-                                                    static_cast<int>(a.m), static_cast<int>(a.n),
-                                                    k == 2))
+                                                    narrow<int>(a.m), narrow<int>(a.n), k == 2))
         .id;
   }
   NodeId tangent(Graph& g, NodeId id, std::span<const NodeId> dx) const override {
     NodeId sum = kNoNode;
     for (size_t k = 1; k < dx.size(); ++k)
-      if (dx[k] != kNoNode) sum = accumulate(g, sum, adjoint(g, id, static_cast<int>(k), dx[k]));
+      if (dx[k] != kNoNode) sum = accumulate(g, sum, adjoint(g, id, narrow<int>(k), dx[k]));
     return sum;
   }
   Law law() const override { return Law::Smooth; }

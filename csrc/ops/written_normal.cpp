@@ -1,7 +1,10 @@
 #include "ops/written_normal.h"
 
 #include <cmath>
+#include <limits>
 #include <numbers>
+
+#include "base/element.h"
 
 namespace gradcell {
 
@@ -22,16 +25,14 @@ NodeId times_twice(Graph& g, NodeId x, NodeId k) {
 
 /// Twice the difference of 1 and the next number.
 double rounding(DType t) {
-  switch (t) {
-    case DType::Float64:
-      return 0x1p-51;
-    case DType::Float32:
-      return 0x1p-22;
-    case DType::Float16:
-      return 0x1p-9;
-    default:
-      return 0x1p-6;
-  }
+  int digits = 0;
+  by_dtype(t, [&]<class S>() {
+    if constexpr (kNarrowFloat<S>)
+      digits = S::kDigits;
+    else
+      digits = std::numeric_limits<S>::digits;
+  });
+  return std::ldexp(1, 2 - digits);
 }
 
 /// ndtr(sqrt(2) u), where u is a number's multiple: what else costs no operation less.

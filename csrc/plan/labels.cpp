@@ -331,7 +331,7 @@ void lone_nodes_to_calls(const Graph& g, Labels& l, std::span<const uint32_t> in
 class Components {
  public:
   explicit Components(size_t n) : sets_(n), rows_(n) {}
-  NodeId find(NodeId x) { return static_cast<NodeId>(sets_.find(x)); }
+  NodeId find(NodeId x) { return narrow<NodeId>(sets_.find(x)); }
   RowSet& rows(NodeId x) { return rows_[find(x)]; }
   /// Joins two components if some row count suits both.
   void join(NodeId a, NodeId b) {
@@ -373,7 +373,7 @@ void sink(const Graph& g, Labels& l) {
     floating[id] = free;
   }
   std::vector<int32_t> latest(n, INT32_MAX);
-  for (NodeId id = static_cast<NodeId>(n); id-- > 0;) {
+  for (NodeId id = narrow<NodeId>(n); id-- > 0;) {
     NodeLabel& me = l.node[id];
     if (!is_made(g, l, id)) continue;
     if (floating[id] && latest[id] != INT32_MAX) me.stage = std::max(me.stage, latest[id]);
@@ -403,7 +403,7 @@ std::vector<int32_t> levels(const Graph& g) {
   }
   const int32_t top = *std::max_element(first.begin(), first.end());
   std::vector<int32_t> level(g.size(), top);
-  for (NodeId id = static_cast<NodeId>(g.size()); id-- > 0;) {
+  for (NodeId id = narrow<NodeId>(g.size()); id-- > 0;) {
     if (first[id] == 0 || is_collective(g, id)) level[id] = first[id];
     for (NodeId i : g.inputs(id)) level[i] = std::min(level[i], level[id]);
   }
@@ -439,7 +439,7 @@ int32_t ready(const Graph& g, const Labels& l, std::span<const int32_t> tokens, 
 void place(const Graph& g, Labels& l) {
   const std::vector<int32_t> level = levels(g);
   std::vector<NodeId> order(g.size());
-  std::iota(order.begin(), order.end(), NodeId(0));
+  std::iota(order.begin(), order.end(), NodeId{0});
   if (!level.empty()) std::ranges::stable_sort(order, {}, [&](NodeId id) { return level[id]; });
   std::vector<int32_t> tokens(g.size(), 0);
   int32_t now = 0, begin = 0, end = 0, last = 0;
@@ -501,7 +501,7 @@ bool flows_in_tile(const Graph& g, const Labels& l, NodeId producer, NodeId cons
 namespace {
 
 /// Views of inputs that rows read uniformly alone: they are read where they lie, so that nothing
-/// has to be ready before.
+/// has to be ready before. (Not of longer ones than places in a region are counted for.)
 void see_through_views(const Graph& g, Labels& l, std::span<const NodeId> roots) {
   std::vector<uint8_t> other(g.size(), 0);  // read in another way
   for (NodeId r : roots) other[l.storage[r]] = 1;
@@ -516,7 +516,7 @@ void see_through_views(const Graph& g, Labels& l, std::span<const NodeId> roots)
                       is_view(spec(g, id).movement(g, id));
     if (form(g, id) == Form::Same)
       l.storage[id] = l.storage[g.input(id, 0)];
-    else if (view && is_leaf(g, l.storage[g.input(id, 0)]))
+    else if (view && is_leaf(g, l.storage[g.input(id, 0)]) && g.count(g.input(id, 0)) <= INT32_MAX)
       l.storage[id] = l.storage[g.input(id, 0)], l.node[id].in_region = false;
   }
 }
@@ -561,7 +561,7 @@ Labels label(const Graph& g, std::span<const NodeId> roots) {
   for (NodeId id = 0; id < n; ++id) {
     NodeLabel& me = l.node[id];
     if (!is_made(g, l, id) || !me.in_region) continue;
-    me.component = static_cast<int32_t>(components.find(id));
+    me.component = narrow<int32_t>(components.find(id));
     const RowSplit split = components.rows(id).back();
     me.rows = split.rows, me.block = split.block;
   }

@@ -5,6 +5,8 @@
 #include <span>
 #include <vector>
 
+#include "base/narrow.h"
+
 namespace gradcell {
 
 class Lists {
@@ -36,7 +38,7 @@ class Lists {
   /// Ends the list after its first `count` items.
   void close(size_t count) {
     items_.resize(begin_.back() + count);
-    begin_.push_back(static_cast<uint32_t>(items_.size()));
+    begin_.push_back(narrow<uint32_t>(items_.size()));
   }
   void reserve(size_t lists, size_t items) {
     begin_.reserve(lists + 1);

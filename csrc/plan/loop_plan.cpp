@@ -19,7 +19,7 @@ FramedLoop frame_loop(const Graph& g, std::span<const NodeId> loops) {
     if (r.last)
       needed[static_cast<size_t>(r.result)] = 1;
     else
-      kept.push_back(static_cast<NodeId>(r.result));
+      kept.push_back(narrow<NodeId>(r.result));
   }
   for (bool more = true; more;) {
     more = false;
@@ -46,7 +46,7 @@ FramedLoop frame_loop(const Graph& g, std::span<const NodeId> loops) {
   for (size_t i = 0; i < loops.size(); ++i) {
     const auto r = attributes<LoopAttributes>(g, loops[i]);
     if (r.last)
-      f.carried[place[static_cast<size_t>(r.result)]].result = static_cast<int>(i);
+      f.carried[place[static_cast<size_t>(r.result)]].result = narrow<int>(i);
     else
       f.kept.push_back({at++, i});
   }

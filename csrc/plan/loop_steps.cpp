@@ -7,7 +7,7 @@ LoopPlaces::LoopPlaces(const LoopFrame& loop, const PlanFrame& body, bool togeth
   for (size_t k = 0; k < loop.kept.size(); ++k) {
     Place& to = outputs[source_output(body, loop.kept[k].output)];
     if (to.kept < 0)
-      to.kept = static_cast<int>(loop.kept[k].result);
+      to.kept = narrow<int>(loop.kept[k].result);
     else
       follows[k] = together;
   }
@@ -22,14 +22,14 @@ LoopPlaces::LoopPlaces(const LoopFrame& loop, const PlanFrame& body, bool togeth
     if (to.kept >= 0)
       follows[k] = together;
     else if (to.before < 0)
-      to.before = static_cast<int>(loop.kept[k].result);
+      to.before = narrow<int>(loop.kept[k].result);
   }
   for (size_t k = 0; k < loop.carried.size(); ++k) {
     const size_t output = loop.carried[k].output;
     Place& to = outputs[source_output(body, output)];
-    if (to.carried < 0) to.carried = static_cast<int>(k);
+    if (to.carried < 0) to.carried = narrow<int>(k);
     offsets.push_back(bytes);
-    const bool elsewhere = to.kept >= 0 || to.carried != static_cast<int>(k);
+    const bool elsewhere = to.kept >= 0 || to.carried != narrow<int>(k);
     if (elsewhere && body.outputs[output].alias_input < 0) continue;
     bytes += 2 * aligned(body.outputs[output].desc.bytes());
   }

@@ -66,7 +66,7 @@ class Joiner {
     std::vector<NodeId> taken;
     std::unordered_map<NodeId, int> number;
     auto add = [&](Piece p, NodeId from) {
-      const auto [it, fresh] = number.try_emplace(from, static_cast<int>(result.inputs.size()));
+      const auto [it, fresh] = number.try_emplace(from, narrow<int>(result.inputs.size()));
       p.input = it->second;
       if (fresh) result.inputs.push_back(from);
       result.movement.pieces.push_back(std::move(p));

@@ -20,7 +20,7 @@ std::optional<int64_t> beginning(const Piece& p, int64_t count, const Dims& dims
 MadeWithin find_parts(const Graph& g, const Labels& labels, const JoinedMoves& moves,
                       std::span<const uint8_t> free) {
   MadeWithin parts{std::vector<NodeId>(g.size(), kNoNode), std::vector<size_t>(g.size(), 0)};
-  for (NodeId id = static_cast<NodeId>(g.size()); id-- > 0;) {
+  for (NodeId id = narrow<NodeId>(g.size()); id-- > 0;) {
     if (!free[id] || form(g, id) != Form::Move || labels.node[id].in_region) continue;
     const JoinedMove move = move_of(g, labels, moves, id);
     if (move.movement.zeros) continue;  // which would be written over the parts

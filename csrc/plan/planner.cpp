@@ -148,7 +148,7 @@ std::vector<uint8_t> needed(const PlanGraph& c) {
   const Graph& g = c.graph;
   std::vector<uint8_t> found(g.size(), 0);
   for (NodeId r : c.roots) found[r] = 1;
-  for (NodeId id = static_cast<NodeId>(g.size()); id-- > 0;) {
+  for (NodeId id = narrow<NodeId>(g.size()); id-- > 0;) {
     if (!found[id]) continue;
     for (NodeId i : g[id].op == Op::After ? g.inputs(id).first(1) : g.inputs(id)) found[i] = 1;
   }
@@ -241,7 +241,7 @@ class Planner {
       const size_t at = arena.place(bytes, first[id], std::max(first[id], last[id]));
       buffer_of_[id] = add_buffer(plan_, {Place::Temp, 0, at, bytes});
     }
-    for (NodeId id = static_cast<NodeId>(g_.size()); id-- > 0;)
+    for (NodeId id = narrow<NodeId>(g_.size()); id-- > 0;)
       if (const NodeId whole = parts.whole[id]; whole != kNoNode) {
         const BufferId b = buffer_of_[whole];
         const size_t at = plan_.buffers[b].offset + parts.at[id];
@@ -300,7 +300,7 @@ class Planner {
         if (const auto at = sequence.find(c.output); at != sequence.end()) c.sequence = at->second;
     for (Stage& s : plan_.stages)
       std::ranges::stable_sort(s.calls, {},
-                               [](const Call& c) { return static_cast<unsigned>(c.sequence); });
+                               [](const Call& c) { return low_bits<unsigned>(c.sequence); });
   }
 
   Call make_call(NodeId id) {
@@ -383,7 +383,7 @@ TensorDesc describe(const Graph& g, NodeId id) { return {g.dtype(id), g.dims(id)
 
 BufferId add_buffer(PlanFrame& plan, const Buffer& b) {
   plan.buffers.push_back(b);
-  return static_cast<BufferId>(plan.buffers.size() - 1);
+  return narrow<BufferId>(plan.buffers.size() - 1);
 }
 
 std::vector<BufferId> frame(const PlanGraph& c, std::span<const NodeId> storage, PlanFrame& plan) {
@@ -392,20 +392,18 @@ std::vector<BufferId> frame(const PlanGraph& c, std::span<const NodeId> storage,
   plan.node_count = g.size();
   for (NodeId id : c.constants) plan.constants.push_back(g.dtype(id));
   auto add = [&](NodeId id, Place place, size_t index) {
-    buffer_of[id] =
-        add_buffer(plan, {place, static_cast<uint32_t>(index), 0, describe(g, id).bytes()});
+    buffer_of[id] = add_buffer(plan, {place, narrow<uint32_t>(index), 0, describe(g, id).bytes()});
   };
   for (size_t i = 0; i < c.inputs.size(); ++i) {
     plan.inputs.push_back(describe(g, c.inputs[i]));
     add(c.inputs[i], Place::Input, i);
   }
   std::unordered_map<NodeId, int> first_output, first_input;
-  for (size_t i = 0; i < c.inputs.size(); ++i)
-    first_input.emplace(c.inputs[i], static_cast<int>(i));
+  for (size_t i = 0; i < c.inputs.size(); ++i) first_input.emplace(c.inputs[i], narrow<int>(i));
   for (size_t i = 0; i < c.roots.size(); ++i) {
     const NodeId s = storage[c.roots[i]];
     PlanOutput out{describe(g, c.roots[i])};
-    auto [it, fresh] = first_output.emplace(s, static_cast<int>(i));
+    auto [it, fresh] = first_output.emplace(s, narrow<int>(i));
     if (is_leaf(g, s))
       out.alias_input = first_input.at(s);
     else if (!fresh)
@@ -419,7 +417,7 @@ std::vector<BufferId> frame(const PlanGraph& c, std::span<const NodeId> storage,
 
 std::vector<int> constant_numbers(const PlanGraph& c) {
   std::vector<int> number(c.graph.size(), -1);
-  for (size_t i = 0; i < c.constants.size(); ++i) number[c.constants[i]] = static_cast<int>(i);
+  for (size_t i = 0; i < c.constants.size(); ++i) number[c.constants[i]] = narrow<int>(i);
   for (const auto& [id, like] : c.reshaped) number[id] = like;
   return number;
 }
@@ -431,14 +429,13 @@ PlanKey structural_hash(const Graph& g, std::span<const NodeId> live, std::span<
   Hasher h;
   for (size_t i = 0; i < live.size(); ++i) {
     NodeId id = live[i];
-    number[id] = static_cast<uint32_t>(i);
+    number[id] = narrow<uint32_t>(i);
     const Node& n = g[id];
     const bool cut = !cuts.empty() && known[id];
     uint64_t rank = g.dims(id).size();
     const Op op = cut || is_leaf(g, id) ? Op::Count : n.op;  // a known value is an input
-    h.add(static_cast<uint64_t>(op) | static_cast<uint64_t>(n.dtype) << 16 | rank << 24 |
-          static_cast<uint64_t>(cut ? 0 : n.input_count) << 32 |
-          static_cast<uint64_t>(n.attr_count) << 48);
+    h.add(static_cast<uint64_t>(op) | static_cast<uint64_t>(n.dtype) << 16 | rank << 32);
+    h.add(static_cast<uint64_t>(cut ? 0 : n.input_count) << 32 | n.attr_count);
     for (int64_t d : g.dims(id)) h.add(static_cast<uint64_t>(d));
     if (cut) continue;
     for (NodeId in : planned_inputs(g, id)) h.add(number[in]);
@@ -475,7 +472,7 @@ std::vector<NodeId> live_until(const Graph& g, std::span<const NodeId> roots,
   for (size_t word = words; word-- > 0;)
     while (live[word] != 0) {
       const size_t bit = 63 - static_cast<size_t>(std::countl_zero(live[word]));
-      const auto id = static_cast<NodeId>(64 * word + bit);
+      const auto id = narrow<NodeId>(64 * word + bit);
       live[word] ^= uint64_t{1} << bit;  // its inputs come before it
       result.push_back(id);
       if (cut[word] >> bit & 1) continue;

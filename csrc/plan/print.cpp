@@ -60,20 +60,20 @@ void write(std::ostream& out, const Plan& p, const Region& r) {
     else if (i.kind == TileOp::Choose)
       out << "by " << info(i.op).function << " ";
     else if (i.kind == TileOp::Formula)
-      out << "[" << kFormulas[static_cast<int>(i.formula)] << "]";
+      out << "[" << kFormulas[narrow<int>(i.formula)] << "]";
     else if (i.combine != Combine::Sum)
       out << "reduce_" << combine_name(i.combine) << " ";
     out << info(i.kind).text;
     for (int k = 0; k < i.operand_count; ++k) {
       static const char* const kLinks[] = {" + ", " - ", " -> - ", " * "};
       if (i.kind == TileOp::Chain && k > 0)
-        out << kLinks[static_cast<int>(i.links[k - 1])];
+        out << kLinks[narrow<int>(i.links[k - 1])];
       else
         out << (k ? ", " : " ");
       out << text(i.operand[k]);
     }
     if (i.kind == TileOp::Product) out << ", w" << i.weights;
-    out << "  : " << kComputeNames[static_cast<int>(i.type)] << " x" << i.features;
+    out << "  : " << kComputeNames[narrow<int>(i.type)] << " x" << i.features;
     if (i.inner) out << " (" << i.inner << ")";
     out << "\n";
   }

@@ -37,7 +37,7 @@ class Recomputation {
   void run() {
     for (NodeId id = 0; id < g_.size(); ++id)
       if (is_made(g_, l_, id)) consider(id);
-    for (NodeId id = static_cast<NodeId>(g_.size()); id-- > 0;)
+    for (NodeId id = narrow<NodeId>(g_.size()); id-- > 0;)
       if (is_made(g_, l_, id)) l_.node[id].elsewhere = !needed_in_place(id);
   }
 

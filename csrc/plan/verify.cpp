@@ -26,7 +26,7 @@ class RegionChecker {
     want(r_.block > 0 && r_.rows % r_.block == 0, "rows that are no whole blocks");
     for (const Uniform& u : r_.uniforms) uniform(u);
     for (const PackedWeights& w : r_.weights) want(w.k > 0 && w.m > 0, "empty weights");
-    for (size_t v = 0; v < r_.values.size(); ++v) value(r_.values[v], static_cast<uint32_t>(v));
+    for (size_t v = 0; v < r_.values.size(); ++v) value(r_.values[v], narrow<uint32_t>(v));
     find_last_uses();
     for (const RowLoad& l : r_.loads) {
       want(l.value < r_.values.size(), "a load to no value");
@@ -41,7 +41,7 @@ class RegionChecker {
  private:
   void uniform(const Uniform& u) const {
     want(u.count > 0, "an empty uniform");
-    want(u.constant < static_cast<int>(plan_.constants.size()), "a uniform of no constant");
+    want(u.constant < narrow<int>(plan_.constants.size()), "a uniform of no constant");
     if (u.constant >= 0 || u.map.empty()) return;
     want(static_cast<int64_t>(u.map.size()) == u.count, "a uniform whose map has another length");
     auto have = static_cast<int64_t>(plan_.buffers[u.buffer].bytes / item_size(u.dtype));
@@ -63,7 +63,7 @@ class RegionChecker {
 
   void value(const TileValue& v, uint32_t id) const {
     want(v.features > 0, "v", id, " has no features");
-    auto direct = [&](int32_t index, size_t count) { return index < static_cast<int32_t>(count); };
+    auto direct = [&](int32_t index, size_t count) { return index < narrow<int32_t>(count); };
     want(direct(v.direct_in, r_.loads.size()) && direct(v.direct_out, r_.stores.size()), "v", id,
          " is in no such buffer");
     if (v.direct_in >= 0)
@@ -123,7 +123,7 @@ class RegionChecker {
   }
 
   const std::vector<int32_t>& map(int32_t index, size_t n) const {
-    want(index >= 0 && index < static_cast<int32_t>(r_.maps.size()), "no such map");
+    want(index >= 0 && index < narrow<int32_t>(r_.maps.size()), "no such map");
     want(r_.maps[index].size() == n, "a map of another length");
     return r_.maps[index];
   }
@@ -229,8 +229,7 @@ class BufferChecker {
       if (plan_.buffers[b].place == Place::Input) written_[b] = -1;
       place(plan_.buffers[b]);
     }
-    for (size_t s = 0; s < plan_.stages.size(); ++s)
-      stage(plan_.stages[s], static_cast<int32_t>(s));
+    for (size_t s = 0; s < plan_.stages.size(); ++s) stage(plan_.stages[s], narrow<int32_t>(s));
     outputs();
     temporaries();
   }
@@ -295,7 +294,7 @@ class BufferChecker {
         want(plan_.buffers[c.inputs[k]].bytes == c.in[k].bytes(),
              "a call reads a buffer of another size");
       }
-      want(c.constant < static_cast<int>(plan_.constants.size()), "a call of no constant");
+      want(c.constant < narrow<int>(plan_.constants.size()), "a call of no constant");
     }
     for (const Region& r : s.regions) {
       for (const RowStore& st : r.stores) writes(st.buffer, at);
@@ -323,7 +322,7 @@ class BufferChecker {
     want((c.form == Form::Collective) == (c.sequence >= 0), "a collective without a place");
     if (c.sequence < 0) return;
     want(c.sequence == started_++, "collectives start out of order");
-    auto end = static_cast<int32_t>(plan_.stages.size());
+    auto end = narrow<int32_t>(plan_.stages.size());
     for (int32_t s = end; s-- > 0;)
       for (int32_t waited : plan_.stages[static_cast<size_t>(s)].waits)
         if (waited == c.sequence) end = s;
@@ -344,8 +343,7 @@ class BufferChecker {
     for (size_t i = 0; i < plan_.outputs.size(); ++i) {
       const PlanOutput& o = plan_.outputs[i];
       bool alias = o.alias_input >= 0 || o.alias_output >= 0;
-      want(o.alias_input < static_cast<int>(plan_.inputs.size()) &&
-               o.alias_output < static_cast<int>(i),
+      want(o.alias_input < narrow<int>(plan_.inputs.size()) && o.alias_output < narrow<int>(i),
            "output ", i, " stands for nothing");
       want(buffers[i] == (alias ? 0 : 1), "output ", i, " has ", buffers[i], " buffers");
     }

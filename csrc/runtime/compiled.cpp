@@ -11,12 +11,12 @@ void Compiled::update(std::vector<VariablePtr> variables, std::span<const Type> 
   updated = std::move(variables);
   std::unordered_map<const Variable*, int> input_of;
   for (size_t i = 0; i < inputs.size(); ++i)
-    if (inputs[i].variable) input_of[inputs[i].variable.get()] = static_cast<int>(i);
+    if (inputs[i].variable) input_of[inputs[i].variable.get()] = narrow<int>(i);
   for (size_t u = 0; u < updated.size(); ++u) {
     types_.push_back(updated[u]->record(types[u]));
     const auto input = input_of.find(updated[u].get());
     const bool over = input != input_of.end() &&
-                      executable->may_overwrite(input->second, static_cast<int>(result_count + u));
+                      executable->may_overwrite(input->second, narrow<int>(result_count + u));
     over_.push_back(over ? input->second : -1);
   }
 }

@@ -20,7 +20,7 @@ DLDataType type_code(DType t) {
                  : is_floating(t)     ? 2
                  : is_unsigned(t)     ? 1
                                       : 0;
-  return {code, static_cast<uint8_t>(item_size(t) * 8), 1};
+  return {code, narrow<uint8_t>(item_size(t) * 8), 1};
 }
 
 DType dtype_of(DLDataType type) {
@@ -30,7 +30,7 @@ DType dtype_of(DLDataType type) {
       return static_cast<DType>(i);
   }
   fail(ErrorKind::Type, "from_dlpack: gradcell has no dtype for DLPack's type code ",
-       int(type.code), " of ", int(type.bits), " bits");
+       int{type.code}, " of ", int{type.bits}, " bits");
 }
 
 void require_dense(const DLTensor& t) {
@@ -113,7 +113,7 @@ DLManagedTensor* to_dlpack(const Array& a, std::optional<uint64_t> stream) {
   e->tensor.deleter = [](DLManagedTensor* t) { delete static_cast<Exported*>(t->manager_ctx); };
   e->tensor.dl_tensor = {reinterpret_cast<void*>(e->block->pointer()),
                          {kCuda, device.number()},
-                         static_cast<int32_t>(a.dims.size()),
+                         narrow<int32_t>(a.dims.size()),
                          type_code(a.dtype),
                          e->array.dims.data(),
                          nullptr,

@@ -82,7 +82,7 @@ DType common_dtype(const TensorOrNumber& a, const TensorOrNumber& b) {
 /// False for a number that is no value of an integer dtype.
 bool fits(const Number& n, DType dtype) {
   if (is_floating(dtype) || dtype == DType::Bool) return true;
-  const auto bits = static_cast<int>(8 * item_size(dtype)) - !is_unsigned(dtype);
+  const auto bits = narrow<int>(8 * item_size(dtype)) - !is_unsigned(dtype);
   const double end = std::ldexp(1.0, bits), begin = is_unsigned(dtype) ? 0 : -end;
   if (n.kind == Number::Kind::Float) return std::trunc(n.f) >= begin && n.f < end;  // false for NaN
   return dtype == DType::Int64 ||

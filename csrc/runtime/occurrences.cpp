@@ -28,7 +28,7 @@ auto span_of(const T* x, int64_t n) {
   if (n == 0) return span;
   const int64_t parts = std::clamp<int64_t>(n / 65536, 1, 64);
   std::vector<K> low(static_cast<size_t>(parts)), high(static_cast<size_t>(parts));
-  parallel_for(static_cast<int>(parts), [&](int p, int) {
+  parallel_for(parts, [&](int p, int) {
     const int64_t first = n * p / parts, last = n * (p + 1) / parts;
     K least = key_of(x[first]), most = least;
     for (int64_t i = first; i < last; ++i) {
@@ -69,7 +69,7 @@ std::pair<Array, Array> first_occurrences(const Array& x, DType place) {
         for (int64_t i = 0; i < n; ++i) {
           P& seen = table[static_cast<size_t>(key_of(from[i]) - span.low)];
           if (seen < 0) {
-            seen = static_cast<P>(firsts.size());
+            seen = narrow<P>(firsts.size());
             firsts.push_back(i);
           }
           to[i] = seen;
@@ -93,7 +93,7 @@ std::pair<Array, Array> first_occurrences(const Array& x, DType place) {
       }
       by_parts(n, 1, [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i)
-          to[i] = static_cast<P>(run[static_cast<size_t>(first_of[static_cast<size_t>(i)])]);
+          to[i] = narrow<P>(run[static_cast<size_t>(first_of[static_cast<size_t>(i)])]);
       });
     });
   });
@@ -108,7 +108,7 @@ std::pair<Array, Array> runs(const Array& x) {
     const cpu::Wide<T> elements(x.dtype, x.data(), n);
     const T* const from = elements.data();
     auto begins_run = [&](int64_t i) { return from[i] != from[i - 1]; };
-    parallel_for(static_cast<int>(parts), [&](int part, int) {
+    parallel_for(parts, [&](int part, int) {
       const int64_t first = n * part / parts, last = n * (part + 1) / parts;
       int64_t found = first == 0 && n > 0;
       for (int64_t i = std::max<int64_t>(first, 1); i < last; ++i) found += begins_run(i);
@@ -118,7 +118,7 @@ std::pair<Array, Array> runs(const Array& x) {
     starts = empty_array(DType::Int64, {begins.back()});
     values = empty_array(x.dtype, {begins.back()});
     const cpu::WideResults<T> firsts(x.dtype, values.data(), begins.back());
-    parallel_for(static_cast<int>(parts), [&](int part, int) {
+    parallel_for(parts, [&](int part, int) {
       int64_t k = begins[static_cast<size_t>(part)], i = n * part / parts;
       const int64_t end = begins[static_cast<size_t>(part) + 1];
       auto* at = static_cast<int64_t*>(starts.data());
@@ -144,7 +144,7 @@ Array counts_of(const Array& x, int64_t length) {
     const T* const from = elements.data();
     const auto found = counted(x.count(), length, [&](int64_t begin, int64_t end, int64_t* table) {
       for (int64_t i = begin; i < end; ++i) {
-        const auto at = static_cast<int64_t>(from[i]);
+        const auto at = narrow<int64_t>(from[i]);
         require(at >= 0 && at < length, ErrorKind::Value, "bincount: ", at, " is not from 0 to ",
                 length - 1);
         ++table[at];
@@ -162,7 +162,7 @@ std::pair<int64_t, int64_t> bounds(const Array& x) {
   require(x.dtype == DType::Int32 || x.dtype == DType::Int64, ErrorKind::Type,
           "bounds: int32 or int64 is needed, got ", name(x.dtype));
   with_positions(x.dtype, x.data(), [&](const auto* p) {
-    parallel_for(static_cast<int>(parts), [&](int part, int) {
+    parallel_for(parts, [&](int part, int) {
       const auto* begin = p + n * part / parts;
       const auto length = static_cast<size_t>(n * (part + 1) / parts - n * part / parts);
       auto least = *begin, most = *begin;

@@ -31,16 +31,31 @@ Dims spread_strides(const Dims& dims, const Dims& to) {
   fail(ErrorKind::Index, "index ", index, " is out of bounds for dimension with size ", size);
 }
 
+/// f(a pointer to elements of an index, from one on): numbers of another dtype are none.
+template <class F>
+void with_index(const Array& index, int64_t from, F f) {
+  if (index.dtype == DType::Int32) return f(static_cast<const int32_t*>(index.data()) + from);
+  require(index.dtype == DType::Int64, ErrorKind::Type, "an index is of int32 or int64, not of ",
+          name(index.dtype));
+  f(static_cast<const int64_t*>(index.data()) + from);
+}
+
 std::vector<int64_t> checked(const Array& places, int64_t size) {
   std::vector<int64_t> at(static_cast<size_t>(places.count()));
-  for (size_t i = 0; i < at.size(); ++i) {
-    const int64_t p = places.dtype == DType::Int32 ? static_cast<const int32_t*>(places.data())[i]
-                                                   : static_cast<const int64_t*>(places.data())[i];
-    if (p < -size || p >= size) [[unlikely]]
-      out_of_bounds(p, size);
-    at[i] = p < 0 ? p + size : p;
-  }
+  with_index(places, 0, [&](const auto* from) {
+    for (size_t i = 0; i < at.size(); ++i) {
+      const auto p = static_cast<int64_t>(from[i]);
+      if (p < -size || p >= size) [[unlikely]]
+        out_of_bounds(p, size);
+      at[i] = p < 0 ? p + size : p;
+    }
+  });
   return at;
+}
+
+void check_values(const Array& x, const Array& values) {
+  require(values.dtype == x.dtype, ErrorKind::Type, "values of ", name(values.dtype),
+          " are not written to elements of ", name(x.dtype));
 }
 
 }  // namespace
@@ -64,10 +79,7 @@ std::optional<Array> joined_index(std::span<const Array> indices, std::span<cons
         to[i] = to[i] * size + (at < 0 ? at + size : at);
       }
     };
-    if (indices[k].dtype == DType::Int32)
-      add(static_cast<const int32_t*>(indices[k].data()));
-    else
-      add(static_cast<const int64_t*>(indices[k].data()));
+    with_index(indices[k], 0, add);
   }
   return joined;
 }
@@ -156,6 +168,7 @@ bool write_slices(const TensorPtr& x, int64_t axis, int64_t count, const Array& 
   Tensor& root = x->root();
   if (w && !(is_whole(w->layout, element_count(root.dims())))) return false;
   if (!on_host(root.value()) || !on_host(places) || !on_host(values)) return false;
+  check_values(root.value(), values);
   const Dims& dims = x->dims();
   const auto first = static_cast<size_t>(axis), last = first + static_cast<size_t>(count);
   const int64_t m = places.count(), n = product(dims, first, last);
@@ -212,19 +225,15 @@ Along along(const Array& x, int64_t axis, const Array& index) {
 template <class F>
 void each_along(const Along& s, const Array& index, F pair) {
   constexpr int64_t kStrip = 256;
-  const auto* const at = static_cast<const char*>(index.data());
-  const auto item = static_cast<int64_t>(item_size(index.dtype));
   // Places along the axis of the indices from `first` on.
   auto find = [&](int64_t first, int64_t count, int64_t* places) {
-    const char* const from = at + first * item;
-    if (cpu::whole_kernels().places(index.dtype, from, static_cast<size_t>(count), s.n, places))
-        [[likely]]
-      return;
-    for (int64_t i = 0; i < count; ++i) {
-      const int64_t given = index.dtype == DType::Int32 ? reinterpret_cast<const int32_t*>(from)[i]
-                                                        : reinterpret_cast<const int64_t*>(from)[i];
-      if (given < -s.n || given >= s.n) out_of_bounds(given, s.n);
-    }
+    with_index(index, first, [&](const auto* from) {
+      if (cpu::whole_kernels().places(index.dtype, from, static_cast<size_t>(count), s.n, places))
+          [[likely]]
+        return;
+      for (int64_t i = 0; i < count; ++i)
+        if (from[i] < -s.n || from[i] >= s.n) out_of_bounds(from[i], s.n);
+    });
   };
   if (s.inner == 1 && s.m == 1)  // an element of each row
     return by_parts(s.outer, 4, [&](int64_t begin, int64_t end) {
@@ -275,8 +284,9 @@ Array elements_along(const Array& x, int64_t axis, const Array& index) {
 
 Array with_elements(const Array& x, int64_t axis, const Array& index, const Array& values,
                     bool added) {
-  require(index.dims == values.dims && values.dtype == x.dtype, ErrorKind::Value,
-          "with_elements: values ", listed(values.dims), " for indices ", listed(index.dims));
+  check_values(x, values);
+  require(index.dims == values.dims, ErrorKind::Value, "with_elements: values ",
+          listed(values.dims), " for indices ", listed(index.dims));
   const Along s = along(x, axis, index);
   require(!added || (!is_complex(x.dtype) && x.dtype != DType::Bool), ErrorKind::Type,
           "elements of ", name(x.dtype), " are not added in place");
@@ -304,7 +314,8 @@ Array with_slices_added(const Array& x, int64_t axis, const Array& places, const
   const size_t a = axis_of(x, axis);
   const int64_t n = x.dims[a], m = places.count();
   const int64_t outer = product(x.dims, 0, a), inner = product(x.dims, a + 1, x.dims.size());
-  require(values.count() == outer * m * inner && values.dtype == x.dtype, ErrorKind::Value,
+  check_values(x, values);
+  require(values.count() == outer * m * inner, ErrorKind::Value,
           "with_slices_added: ", listed(values.dims), " added to ", listed(x.dims));
   const std::vector<int64_t> at = checked(places, n);
   const Array out = inner == 1 ? duplicate(x) : empty_array(x.dtype, x.dims);
@@ -380,7 +391,7 @@ Array places_not_zero(const Array& x) {
   Array out;
   with_bits(x, [&](const auto* p, auto mask) {
     auto part = [&](int64_t i) { return n * i / parts; };
-    parallel_for(static_cast<int>(parts), [&](int i, int) {
+    parallel_for(parts, [&](int i, int) {
       int64_t found = 0;
       for (int64_t k = part(i); k < part(i + 1); ++k) found += (p[k] & mask) != 0;
       starts[static_cast<size_t>(i) + 1] = found;
@@ -389,7 +400,7 @@ Array places_not_zero(const Array& x) {
     out = empty_array(DType::Int64, {starts.back(), rank});
     auto* const to = static_cast<int64_t*>(out.data());
     const int64_t last = rank > 0 ? x.dims.back() : 1;
-    parallel_for(static_cast<int>(parts), [&](int i, int) {
+    parallel_for(parts, [&](int i, int) {
       int64_t* row = to + starts[static_cast<size_t>(i)] * rank;
       Dims at(x.dims.size(), 0);  // of the line that k is in
       int64_t line = -1;
@@ -414,6 +425,7 @@ Array places_not_zero(const Array& x) {
 
 Array places_in_triangle(int64_t rows, int64_t columns, int64_t offset, bool below) {
   require(rows >= 0 && columns >= 0, ErrorKind::Value, "a matrix of ", rows, " by ", columns);
+  element_count(Dims{2, rows, columns});
   auto first = [&](int64_t i) { return below ? 0 : std::clamp<int64_t>(i + offset, 0, columns); };
   auto last = [&](int64_t i) {
     return below ? std::clamp<int64_t>(i + offset + 1, 0, columns) : columns;

@@ -202,7 +202,7 @@ Array duplicate(const Array& a) {
   if (bytes == 0) return out;
   auto* const from = static_cast<const std::byte*>(a.data());
   auto* const to = static_cast<std::byte*>(out.data());
-  parallel_for(static_cast<int>(parts), [&](int p, int) {
+  parallel_for(parts, [&](int p, int) {
     const auto part = static_cast<size_t>(p);
     const size_t first = bytes * part / parts, last = bytes * (part + 1) / parts;
     std::memcpy(to + first, from + first, last - first);

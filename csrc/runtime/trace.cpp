@@ -289,8 +289,8 @@ bool Trace::differentiated(std::span<const NodeId> ids, std::span<const NodeId> 
 }
 
 void Trace::rebuild_references(NodeId first, std::vector<NodeId>& now) {
-  const auto end = static_cast<NodeId>(first + now.size());
-  const auto made = static_cast<NodeId>(graph.size());
+  const auto end = narrow<NodeId>(first + now.size());
+  const auto made = narrow<NodeId>(graph.size());
   std::vector<uint8_t> live(end - first, 0);
   each_reference([&](NodeId& node) {
     if (node >= first && node < end) live[node - first] = 1;
@@ -509,8 +509,7 @@ std::shared_ptr<Compiled> Trace::remainder(std::span<const NodeId> outputs,
   const std::vector<Array> arrays = given.empty() ? std::vector<Array>{} : values(given);
   std::unordered_map<NodeId, Compiled::Source> sources;
   for (size_t i = 0; i < given.size(); ++i) sources[given[i]].captured = arrays[i];
-  for (size_t i = 0; i < arguments.size(); ++i)
-    sources[arguments[i]].argument = static_cast<int>(i);
+  for (size_t i = 0; i < arguments.size(); ++i) sources[arguments[i]].argument = narrow<int>(i);
 
   const std::vector<NodeId> live = live_until(graph, outputs, given);
   auto c = std::make_shared<Compiled>();

@@ -62,7 +62,7 @@ void move_elements(const View& to, char* out, const View& from, const char* in) 
   const int64_t parts =
       std::clamp<int64_t>(element_count(to.dims) >> 15, 1, std::min<int64_t>(n, 64));
   if (parts == 1) return move_elements<T>(to, out, from, in, 0);
-  parallel_for(static_cast<int>(parts), [&](int part, int) {
+  parallel_for(parts, [&](int part, int) {
     const int64_t begin = n * part / parts;
     View some = to;
     some.dims[0] = n * (part + 1) / parts - begin;

@@ -20,7 +20,10 @@ struct BFloat16 {
   static constexpr double kRounding = 0x1p-8;
   static float widen(uint16_t x) { return bfloat_to_float(x); }
   static uint16_t narrow(float x) { return float_to_bfloat(x); }
-  static constexpr auto product = bf16_product;
+  static void product(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const uint16_t* a,
+                      const uint16_t* b, uint16_t* c) {
+    bf16_product(ta, tb, m, n, k, a, b, DType::BFloat16, c);
+  }
 };
 struct Float16 {
   static constexpr bool kNeedsUnit = true;
@@ -29,7 +32,7 @@ struct Float16 {
   static uint16_t narrow(float x) { return float_to_half(x); }
   static void product(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const uint16_t* a,
                       const uint16_t* b, uint16_t* c) {
-    EXPECT_TRUE(f16_product(ta, tb, m, n, k, a, b, c));
+    EXPECT_TRUE(f16_product(ta, tb, m, n, k, a, b, DType::Float16, c));
   }
 };
 
@@ -39,7 +42,7 @@ struct Tiles : Type {
   static constexpr bool kNeedsUnit = false;
   static void product(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const uint16_t* a,
                       const uint16_t* b, uint16_t* c) {
-    half_matrix_product(type, ta, tb, m, n, k, a, b, c);
+    half_matrix_product(type, ta, tb, m, n, k, a, b, type, c);
   }
 };
 
@@ -119,7 +122,7 @@ TEST(Bf16Product, NonFiniteNumbersStayInTheirRowAndColumn) {
   std::vector<uint16_t> a(n * n, narrow(1)), b(n * n, narrow(0.5f)), c(n * n);
   a[5 * n + 3] = narrow(std::numeric_limits<float>::quiet_NaN());
   b[9 * n + 68] = narrow(-std::numeric_limits<float>::infinity());
-  bf16_product(false, false, n, n, n, a.data(), b.data(), c.data());
+  BFloat16::product(false, false, n, n, n, a.data(), b.data(), c.data());
   for (int64_t i = 0; i < n; ++i) {
     for (int64_t j = 0; j < n; ++j) {
       const float y = widen(c[i * n + j]);
@@ -139,7 +142,7 @@ TEST(F16Product, LeavesNonFiniteNumbersToOthers) {
   for (uint16_t special : {0x7C00, 0xFC00, 0x7E01}) {
     std::vector<uint16_t> a(n * n, 0x3C00), b(a), c(n * n, 0x7777);
     b[9 * n + 68] = special;
-    EXPECT_FALSE(f16_product(false, false, n, n, n, a.data(), b.data(), c.data()));
+    EXPECT_FALSE(f16_product(false, false, n, n, n, a.data(), b.data(), DType::Float16, c.data()));
     EXPECT_EQ(c, std::vector<uint16_t>(n * n, 0x7777));
   }
 }
@@ -150,7 +153,7 @@ TEST(F16Product, TheLargestNumbersAndDenormals) {
   std::vector<uint16_t> a(n * n, 0), b(n * n, 0), c(n * n);
   for (int64_t i = 0; i < n; ++i) a[i * n + i] = 0x3C00;  // the identity
   for (int64_t i = 0; i < n * n; ++i) b[i] = static_cast<uint16_t>(i % 2 ? 0x7BFF - i : i);
-  EXPECT_TRUE(f16_product(false, false, n, n, n, a.data(), b.data(), c.data()));
+  Float16::product(false, false, n, n, n, a.data(), b.data(), c.data());
   EXPECT_EQ(c, b);
 }
 

@@ -27,7 +27,7 @@ class OneSum : ScoreTiles<T> {
       others_.push_back(this->operand(c, in, by_keys_ ? of_queries : of_keys));
     };
     pair(0, 1);
-    for (auto f = inputs_.factors; f < static_cast<int>(c.in.size()); f += 2) pair(f, f + 1);
+    for (auto f = inputs_.factors; f < narrow<int>(c.in.size()); f += 2) pair(f, f + 1);
     if (inputs_.c >= 0)
       c_ = this->operand(c, in, inputs_.c);
     else
@@ -102,7 +102,7 @@ class OneSum : ScoreTiles<T> {
     l.head = head;
     l.rows = {block * kBlock, std::min(kBlock, lanes_[0].rows - block * kBlock)};
     const int64_t R = l.R = (l.rows.count + 15) / 16 * 16;
-    l.width = static_cast<int>(R);
+    l.width = narrow<int>(R);
     T* next = this->template scratch<2>(R * (widths_ + size_ + 3 * kBlock + 8) + 3 * kBlock);
     auto take = [&next](int64_t elements) {
       T* const at = next;
@@ -145,10 +145,10 @@ class OneSum : ScoreTiles<T> {
         by_keys_ ? this->seen(l.mask, others, l.rows) : this->seen(l.mask, l.rows, others);
     if (by_keys_) know(l, others, kBlock);
     if (what == Seen::None && adds_nothing(l, others, reach(packed) + b)) return;
-    const auto count = static_cast<int>(others.count);
+    const auto count = narrow<int>(others.count);
     const T* w = packed + others.first * (widths_ + size_);
     auto scores = [&](size_t k, T* to) {
-      const auto features = static_cast<int>(lanes_[k].width);
+      const auto features = narrow<int>(lanes_[k].width);
       mm.matmul(w, l.x[k], l.R, to, l.R, features, count, l.width, nullptr, false);
       w += others.count * lanes_[k].width;
     };
@@ -158,8 +158,7 @@ class OneSum : ScoreTiles<T> {
       weigh(l, others, what, scores);
     else if (!soften(l, others))
       return;
-    mm.matmul(w, l.scores, l.R, l.sums, l.R, count, static_cast<int>(size_), l.width, nullptr,
-              true);
+    mm.matmul(w, l.scores, l.R, l.sums, l.R, count, narrow<int>(size_), l.width, nullptr, true);
   }
 
   /// Of a hidden block, whose packed vectors are `far` from 0 at most.
@@ -191,8 +190,8 @@ class OneSum : ScoreTiles<T> {
       std::fill_n(factors, size, T(1));
     }
     if (keep_ < 1) this->drop(l.head, l.rows, others, l.R, by_keys_, factors, l.room);
-    tile.weigh(l.scores, factors, l.R, static_cast<int>(others.count), l.width, l.by.log_sum,
-               l.shift, !by_keys_, l.by.rest);
+    tile.weigh(l.scores, factors, l.R, narrow<int>(others.count), l.width, l.by.log_sum, l.shift,
+               !by_keys_, l.by.rest);
     if (at_.of_scores && what != Seen::All && this->hides_by_bools())
       this->add_mask(l.mask, l.rows, others, l.R, by_keys_, T(0), l.scores, l.room);
   }
@@ -200,9 +199,9 @@ class OneSum : ScoreTiles<T> {
   /// Scores become weights as they stand to the largest so far. False where only their sums count.
   bool soften(Lanes& l, Range others) const {
     const TileAttention<T>& tile = tile_kernels().attention<T>();
-    tile.soften(l.scores, l.R, static_cast<int>(others.count), l.width, l.top, l.total, l.scale);
+    tile.soften(l.scores, l.R, narrow<int>(others.count), l.width, l.top, l.total, l.scale);
     if (size_ == 0) return false;
-    tile.scale_lanes(l.sums, l.R, static_cast<int>(size_), l.width, l.scale);
+    tile.scale_lanes(l.sums, l.R, narrow<int>(size_), l.width, l.scale);
     if (keep_ < 1) this->drop(l.head, l.rows, others, l.R, by_keys_, l.scores, l.room);
     return true;
   }
@@ -215,7 +214,7 @@ class OneSum : ScoreTiles<T> {
         if (total[r] == T(0)) total[r] = std::numeric_limits<T>::quiet_NaN();
     if (size_ > 0 && !known_) {
       for (int64_t r = 0; r < l.R; ++r) scale[r] = total[r] == T(0) ? T(0) : T(1) / total[r];
-      tile.scale_lanes(l.sums, l.R, static_cast<int>(size_), l.width, scale);
+      tile.scale_lanes(l.sums, l.R, narrow<int>(size_), l.width, scale);
     }
     if (size_ > 0) store(out_, l.head, l.rows, l.sums, l.R);
     if (!log_sums_.data) return;
@@ -225,8 +224,8 @@ class OneSum : ScoreTiles<T> {
   }
 
   static void store(const Operand& to, int64_t head, Range lanes, const T* from, int64_t R) {
-    tile_kernels().transpose.store_rows(from, R, to.type, static_cast<int>(lanes.count),
-                                        static_cast<int>(to.width), to.at(head, lanes.first),
+    tile_kernels().transpose.store_rows(from, R, to.type, narrow<int>(lanes.count),
+                                        narrow<int>(to.width), to.at(head, lanes.first),
                                         to.pitch());
   }
 

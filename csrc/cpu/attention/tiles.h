@@ -32,7 +32,7 @@ constexpr int64_t blocks(int64_t n) { return (n + kBlock - 1) / kBlock; }
 
 template <class F>
 void for_each(int64_t tasks, int64_t work, F body) {
-  if (work >= kParallelWork) return parallel_for(static_cast<int>(tasks), body);
+  if (work >= kParallelWork) return parallel_for(tasks, body);
   for (int task = 0; task < tasks; ++task) body(task, 0);
 }
 
@@ -196,7 +196,7 @@ class ScoreTiles {
   /// rows as terms.
   void pack(const Operand& o, int64_t head, Range r, bool across, bool scaled, T* to) const {
     const TileMatmul<T>& mm = tile_kernels().matmul<T>();
-    const auto width = static_cast<int>(o.width), count = static_cast<int>(r.count);
+    const auto width = narrow<int>(o.width), count = narrow<int>(r.count);
     const bool changes = scaled && scale_ != T(1);
     thread_local std::vector<T> wide;
     const T* from = reinterpret_cast<const T*>(o.at(head, r.first));
@@ -214,9 +214,8 @@ class ScoreTiles {
 
   /// Rows as lanes, [features][R].
   void spread(const Operand& o, int64_t head, Range r, bool scaled, T* to, int64_t R) const {
-    tile_kernels().transpose.load_rows(o.at(head, r.first), o.type, o.pitch(),
-                                       static_cast<int>(r.count), static_cast<int>(o.width), to, R,
-                                       static_cast<int>(R));
+    tile_kernels().transpose.load_rows(o.at(head, r.first), o.type, o.pitch(), narrow<int>(r.count),
+                                       narrow<int>(o.width), to, R, narrow<int>(R));
     if (scaled && scale_ != T(1))
       for (int64_t i = 0; i < o.width * R; ++i) to[i] *= scale_;
   }
@@ -282,8 +281,8 @@ class ScoreTiles {
       }
     } else {
       const int64_t from = mask + lanes.first * mask_->by_query() + others.first;
-      t.load_rows(mask_->at(from), mask_->type(), mask_->by_query(), static_cast<int>(lanes.count),
-                  static_cast<int>(others.count), room, R, static_cast<int>(R));
+      t.load_rows(mask_->at(from), mask_->type(), mask_->by_query(), narrow<int>(lanes.count),
+                  narrow<int>(others.count), room, R, narrow<int>(R));
     }
     flags ? tile.hide(s, hidden, hiding, n) : tile.add(s, room, n);
   }

@@ -88,7 +88,7 @@ class Sums : ScoreTiles<T> {
           pairs_, [&](const Pair& p) { return p.a == ids[f] && p.b == ids[f + 1]; });
       w.pairs.push_back(static_cast<size_t>(same - pairs_.begin()));
       if (same != pairs_.end()) continue;
-      const auto k = static_cast<int>(f);
+      const auto k = narrow<int>(f);
       pairs_.push_back({ids[f], ids[f + 1], this->operand(c, in, k), this->operand(c, in, k + 1)});
     }
     if (at.shift >= 0) {
@@ -141,8 +141,7 @@ class Sums : ScoreTiles<T> {
     for (const Result& r : results_)
       for (int64_t b = 0; !r.of_keys && b < blocks(queries_); ++b) {
         at.push_back(size);
-        size += mm.grad_accumulator_size(static_cast<int>(r.c.width),
-                                         static_cast<int>(query_block(b).count));
+        size += mm.grad_accumulator_size(narrow<int>(r.c.width), narrow<int>(query_block(b).count));
       }
     T* const accumulators = this->template scratch<3>(static_cast<int64_t>(size));
     std::fill_n(accumulators, size, T(0));
@@ -153,10 +152,10 @@ class Sums : ScoreTiles<T> {
     size_t next = 0;
     for (const Result& r : results_) {
       if (r.of_keys) continue;
-      const auto width = static_cast<int>(r.c.width);
+      const auto width = narrow<int>(r.c.width);
       for (int64_t b = 0; b < blocks(queries_); ++b) {
         const Range q = query_block(b);
-        mm.grad_finish(accumulators + at[next++], width, static_cast<int>(q.count),
+        mm.grad_finish(accumulators + at[next++], width, narrow<int>(q.count),
                        to + q.first * r.c.width, 1, r.c.width);
       }
       to += queries_ * r.c.width;
@@ -202,7 +201,7 @@ class Sums : ScoreTiles<T> {
     l.head = head;
     l.rows = {block * kBlock, std::min(kBlock, keys_ - block * kBlock)};
     const int64_t R = l.R = (l.rows.count + 15) / 16 * 16;
-    l.width = static_cast<int>(R);
+    l.width = narrow<int>(R);
     l.mask = mask_ ? mask_->first(head) : 0;
     int64_t of_keys = 0;
     for (const Result& r : results_) of_keys += r.of_keys ? r.c.width : 0;
@@ -239,9 +238,9 @@ class Sums : ScoreTiles<T> {
     for (size_t j = 0; j < results_.size(); ++j) {
       const Result& r = results_[j];
       if (r.of_keys)
-        tile_kernels().transpose.store_rows(
-            l.sums[j], l.R, r.out.type, static_cast<int>(l.rows.count),
-            static_cast<int>(r.out.width), r.out.at(head, l.rows.first), r.out.pitch());
+        tile_kernels().transpose.store_rows(l.sums[j], l.R, r.out.type, narrow<int>(l.rows.count),
+                                            narrow<int>(r.out.width), r.out.at(head, l.rows.first),
+                                            r.out.pitch());
     }
   }
 
@@ -256,10 +255,10 @@ class Sums : ScoreTiles<T> {
     for (size_t i = 0; i < weights_.size(); ++i)
       if (l.shifts[i]) this->numbers(weights_[i].shift, l.head, q, kBlock, l.shifts[i]);
     if (what == Seen::None && adds_nothing(l, q, by.log_sum, reach(packed)[b])) return;
-    const auto count = static_cast<int>(q.count);
+    const auto count = narrow<int>(q.count);
     const T* from = packed + q.first * packed_;
     auto product = [&](const Operand& o, const T* x, T* to) {
-      mm.matmul(from, x, l.R, to, l.R, static_cast<int>(o.width), count, l.width, nullptr, false);
+      mm.matmul(from, x, l.R, to, l.R, narrow<int>(o.width), count, l.width, nullptr, false);
       from += q.count * o.width;
     };
     product(q_, l.k, l.e);
@@ -317,16 +316,16 @@ class Sums : ScoreTiles<T> {
   void sum_up(Keys& l, size_t i, const T* with, int64_t b, const T* from, T* accumulators,
               const std::vector<size_t>& at) const {
     const TileMatmul<T>& mm = tile_kernels().matmul<T>();
-    const auto count = static_cast<int>(query_block(b).count);
+    const auto count = narrow<int>(query_block(b).count);
     size_t of_queries = 0;
     for (size_t j = 0; j < results_.size(); ++j) {
       const Result& r = results_[j];
-      const auto size = static_cast<int>(r.c.width);
+      const auto size = narrow<int>(r.c.width);
       if (r.weights == i && r.of_keys)
         mm.matmul(from, with, l.R, l.sums[j], l.R, count, size, l.width, nullptr, true);
       else if (r.weights == i)
         mm.weight_grad(
-            l.c[j], l.R, with, l.R, size, count, l.width, static_cast<int>(l.rows.count),
+            l.c[j], l.R, with, l.R, size, count, l.width, narrow<int>(l.rows.count),
             accumulators +
                 at[of_queries * static_cast<size_t>(blocks(queries_)) + static_cast<size_t>(b)]);
       if (r.of_keys)

@@ -16,8 +16,7 @@ template <class F>
 void split(int64_t n, int64_t work, F body) {
   int64_t pieces = std::min<int64_t>({n, work / 65536, 4 * max_threads()});
   if (pieces <= 1 || max_threads() == 1) return body(int64_t(0), n);
-  parallel_for(static_cast<int>(pieces),
-               [&](int p, int) { body(n * p / pieces, n * (p + 1) / pieces); });
+  parallel_for(pieces, [&](int p, int) { body(n * p / pieces, n * (p + 1) / pieces); });
 }
 
 /// A tensor of a half type as float32.

@@ -31,7 +31,7 @@ struct Matrices {
   Matrices(const TensorDesc& t, bool pairs) {
     const size_t lead = t.dims.size() - (pairs ? 3 : 2);
     for (size_t k = 0; k < lead; ++k) count *= t.dims[k];
-    rows = static_cast<int>(t.dims[lead]), columns = static_cast<int>(t.dims[lead + 1]);
+    rows = narrow<int>(t.dims[lead]), columns = narrow<int>(t.dims[lead + 1]);
   }
   int64_t size() const { return int64_t{rows} * columns; }
 };
@@ -107,7 +107,7 @@ struct Factors {
   Factors(const void* in, int64_t i, int n)
       : n(n), matrix(read<T>(in) + i * (int64_t{n} + 1) * n), pivots(n) {
     const T* const rows = matrix + int64_t{n} * n;
-    for (int k = 0; k < n; ++k) pivots.data()[k] = static_cast<int32_t>(std::real(rows[k]));
+    for (int k = 0; k < n; ++k) pivots.data()[k] = narrow<int32_t>(std::real(rows[k]));
   }
   T diagonal(int64_t k) const { return matrix[k * (n + 1)]; }
 };
@@ -177,7 +177,7 @@ class Product {
   }
   T value() const {
     if (exponent_ == 0) return product_;
-    const int e = static_cast<int>(std::clamp<int64_t>(exponent_, -5000, 5000));
+    const int e = narrow<int>(std::clamp<int64_t>(exponent_, -5000, 5000));
     auto scaled = [&](double x) { return x == 0 ? x : std::ldexp(x, e); };
     if constexpr (std::is_same_v<T, Complex>)
       return {scaled(product_.real()), scaled(product_.imag())};

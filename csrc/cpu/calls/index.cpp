@@ -26,6 +26,11 @@ class Indices {
   /// f(i, how far from low) of the indices i < n of places from low on, `count` of them.
   template <class F>
   void each_of(int64_t n, int64_t low, int64_t count, F f) const {
+    if (size_ > INT32_MAX) {  // the kernel's places have 32 bits
+      for (int64_t i = 0; i < n; ++i)
+        if (const int64_t at = (*this)[i] - low; at >= 0 && at < count) f(i, at);
+      return;
+    }
     constexpr int64_t kBlock = 512;
     constexpr DType kType = sizeof(I) == 4 ? DType::Int32 : DType::Int64;
     int32_t found[kBlock + 16], place[kBlock + 16];
@@ -92,14 +97,14 @@ void take(const Call& c, const void* const* in, void* out) {
         if (outer == 1)
           return split(m, m * kPicked,
                        [&](int64_t begin, int64_t end) { pick(src, dst, at, begin, end); });
-        std::vector<int32_t> known(static_cast<size_t>(n <= INT32_MAX ? m : 0));
-        for (size_t i = 0; i < known.size(); ++i) known[i] = static_cast<int32_t>(at[int64_t(i)]);
+        std::vector<int32_t> near(static_cast<size_t>(n <= INT32_MAX ? m : 0));
+        for (size_t i = 0; i < near.size(); ++i) near[i] = known<int32_t>(at[int64_t(i)]);
         split(outer, c.out.count * kPicked, [&](int64_t begin, int64_t end) {
           for (int64_t o = begin; o < end; ++o) {
-            if (known.empty())
+            if (near.empty())
               pick(src + o * n, dst + o * m, at, 0, m);
             else
-              pick(src + o * n, dst + o * m, known.data(), 0, m);
+              pick(src + o * n, dst + o * m, near.data(), 0, m);
           }
         });
       });
@@ -146,13 +151,13 @@ void add_up(const T* x, T* sums, int64_t outer, int64_t n, int64_t m, int64_t in
   };
   const int64_t work = outer * m * inner;
   if (inner == 1 && outer >= 2 * max_threads() && n <= INT32_MAX) {
-    std::vector<int32_t> known(static_cast<size_t>(m));
-    for (int64_t i = 0; i < m; ++i) known[static_cast<size_t>(i)] = static_cast<int32_t>(at[i]);
+    std::vector<int32_t> near(static_cast<size_t>(m));
+    for (int64_t i = 0; i < m; ++i) near[static_cast<size_t>(i)] = known<int32_t>(at[i]);
     return split(outer, work, [&](int64_t begin, int64_t end) {
       for (int64_t o = begin; o < end; ++o) {
         const T* from = x + o * m;
         T* to = sums + o * n;
-        for (const int32_t place : known) to[place] += *from++;
+        for (const int32_t place : near) to[place] += *from++;
       }
     });
   }

@@ -153,9 +153,9 @@ class StridedCopy {
     if constexpr (sizeof(S) >= 4) {
       done = columns.size / 16 * 16;
       const DType type = sizeof(S) == 4 ? DType::Int32 : DType::Int64;
-      const auto n = static_cast<int>(done);
+      const auto n = narrow<int>(done);
       if (n > 0)
-        tile_kernels().transpose.load_rows(s, type, columns.from, n, static_cast<int>(rows.size), d,
+        tile_kernels().transpose.load_rows(s, type, columns.from, n, narrow<int>(rows.size), d,
                                            rows.to, n);
     }
     constexpr int64_t kBlock = 16;

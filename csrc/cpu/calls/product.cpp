@@ -18,7 +18,7 @@ namespace {
 template <class F>
 void in_pieces(int64_t n, F body) {
   constexpr int64_t kPart = 1 << 14;
-  parallel_for(static_cast<int>((n + kPart - 1) / kPart), [&](int task, int) {
+  parallel_for((n + kPart - 1) / kPart, [&](int task, int) {
     body(task * kPart, static_cast<size_t>(std::min(kPart, n - task * kPart)));
   });
 }
@@ -40,17 +40,17 @@ void plain_product(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const S* a
 /// By the matrix unit; false where there is none, or for what it cannot or need not do.
 template <class S>
 bool half_products(bool ta, bool tb, int64_t batch, int64_t m, int64_t n, int64_t k,
-                   const void* const* in, void* out) {
+                   const void* const* in, DType made, void* out) {
   // Small products are not worth packing; of float16 there are four.
   constexpr int64_t kSide = std::is_same_v<S, Bfloat> ? 48 : 448;
   if (m * n * k < kSide * kSide * kSide || !has_half_products()) return false;
   for (int64_t i = 0; i < batch; ++i) {
     const auto *a = static_cast<const uint16_t*>(in[0]) + i * m * k,
                *b = static_cast<const uint16_t*>(in[1]) + i * k * n;
-    auto* y = static_cast<uint16_t*>(out) + i * m * n;
+    auto* y = static_cast<std::byte*>(out) + static_cast<size_t>(i * m * n) * item_size(made);
     if constexpr (std::is_same_v<S, Bfloat>)
-      bf16_product(ta, tb, m, n, k, a, b, y);
-    else if (!f16_product(ta, tb, m, n, k, a, b, y))
+      bf16_product(ta, tb, m, n, k, a, b, made, y);
+    else if (!f16_product(ta, tb, m, n, k, a, b, made, y))
       return false;
   }
   return true;
@@ -116,7 +116,8 @@ void vector_products(bool ta, bool tb, int64_t batch, int64_t m, int64_t n, int6
   });
 }
 
-void matmul(const Call& c, size_t pair, const void* const* all, void* out) {
+/// One pair's product, of `made`: the result's dtype, or float32 for half types.
+void matmul(const Call& c, size_t pair, const void* const* all, DType made, void* out) {
   const void* const* in = all + pair;
   const auto p = decode<ProductAttributes>(c.attributes);
   const bool ta = p.transpose_a, tb = p.transpose_b;
@@ -125,28 +126,29 @@ void matmul(const Call& c, size_t pair, const void* const* all, void* out) {
   auto batched = [&]<bool half>(std::bool_constant<half>, auto* a, auto* b, auto* y) {
     auto one = [&](int i, int) {
       if constexpr (half)
-        half_matrix_product(c.out.dtype, ta, tb, m, n, k, a + i * m * k, b + i * k * n,
-                            y + i * m * n);
+        half_matrix_product(c.out.dtype, ta, tb, m, n, k, a + i * m * k, b + i * k * n, made,
+                            y + static_cast<size_t>(i * m * n) * item_size(made));
       else if constexpr (std::is_floating_point_v<std::remove_pointer_t<decltype(y)>>)
         matrix_product(ta, tb, m, n, k, a + i * m * k, b + i * k * n, y + i * m * n);
       else
         plain_product(ta, tb, m, n, k, a + i * m * k, b + i * k * n, y + i * m * n);
     };
     if (batch > 1 && m * n * k < 64 * 64 * 64 * 4 && batch * m * n * k > 65536)
-      return parallel_for(static_cast<int>(batch), one);
-    for (int64_t i = 0; i < batch; ++i) one(static_cast<int>(i), 0);
+      return parallel_for(batch, one);
+    for (int64_t i = 0; i < batch; ++i) one(narrow<int>(i), 0);
   };
   by_dtype(c.out.dtype, [&]<class S>() {
     constexpr bool half = std::is_same_v<S, Half> || std::is_same_v<S, Bfloat>;
     if constexpr (half)
-      if (half_products<S>(ta, tb, batch, m, n, k, in, out)) return;
+      if (half_products<S>(ta, tb, batch, m, n, k, in, made, out)) return;
     if constexpr (std::is_floating_point_v<S>)
       if (m == 1 || n == 1)
         return vector_products(ta, tb, batch, m, n, k, static_cast<const S*>(in[0]),
                                static_cast<const S*>(in[1]), static_cast<S*>(out));
     using Stored = std::conditional_t<half, uint16_t, S>;
+    using Made = std::conditional_t<half, std::byte, S>;
     batched(std::bool_constant<half>(), static_cast<const Stored*>(in[0]),
-            static_cast<const Stored*>(in[1]), static_cast<Stored*>(out));
+            static_cast<const Stored*>(in[1]), static_cast<Made*>(out));
   });
 }
 
@@ -187,7 +189,7 @@ void outer_products(int64_t batch, int64_t m, int64_t n, size_t pairs, const voi
 
 }  // namespace
 
-/// a1 b1 + a2 b2 + ...
+/// a1 b1 + a2 b2 + ..., of half types in float32, as everywhere else, and rounded once.
 void sum_of_products(const Call& c, const void* const* in, void* out) {
   const auto attributes = decode<ProductAttributes>(c.attributes);
   const auto [m, n, k] = sizes_of(c.in[0].dims, c.out.dims, attributes);
@@ -201,19 +203,29 @@ void sum_of_products(const Call& c, const void* const* in, void* out) {
       return outer_products(batch, m, n, c.in.size() / 2, in, static_cast<double*>(out));
     return outer_products(batch, m, n, c.in.size() / 2, in, static_cast<float*>(out));
   }
-  matmul(c, 0, in, out);
-  if (c.in.size() == 2) return;
-  std::vector<std::byte> term(c.out.bytes());
+  if (c.in.size() == 2) return matmul(c, 0, in, c.out.dtype, out);
+  const DType made = is_narrow_float(c.out.dtype) ? DType::Float32 : c.out.dtype;
+  const size_t bytes = static_cast<size_t>(c.out.count) * item_size(made);
+  std::vector<std::byte> term(bytes), wide(made == c.out.dtype ? 0 : bytes);
+  void* const sums = wide.empty() ? out : wide.data();
+  matmul(c, 0, in, made, sums);
   for (size_t pair = 2; pair < c.in.size(); pair += 2) {
-    matmul(c, pair, in, term.data());
-    by_dtype(c.out.dtype, [&]<class S>() {
-      using C = typename ComputeOf<S>::type;
-      auto* y = static_cast<S*>(out);
-      auto* x = reinterpret_cast<const S*>(term.data());
-      for (int64_t i = 0; i < c.out.count; ++i)
-        y[i] = S(static_cast<C>(static_cast<C>(y[i]) + static_cast<C>(x[i])));
+    matmul(c, pair, in, made, term.data());
+    by_dtype(made, [&]<class S>() {
+      if constexpr (!kNarrowFloat<S>)
+        in_pieces(c.out.count, [&](int64_t first, size_t n) {
+          auto* const y = static_cast<S*>(sums) + first;
+          const auto* const x = reinterpret_cast<const S*>(term.data()) + first;
+          for (size_t i = 0; i < n; ++i) y[i] = static_cast<S>(y[i] + x[i]);
+        });
     });
   }
+  if (wide.empty()) return;
+  in_pieces(c.out.count, [&](int64_t first, size_t n) {
+    tile_kernels().transpose.store(
+        static_cast<const float*>(sums) + first, c.out.dtype,
+        static_cast<std::byte*>(out) + static_cast<size_t>(first) * item_size(c.out.dtype), n);
+  });
 }
 
 }  // namespace gradcell::cpu

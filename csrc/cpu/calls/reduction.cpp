@@ -239,9 +239,34 @@ class Reducing {
   int64_t rows_, places_;
 };
 
-/// The first extremes of [outer][n][inner].
-template <class T>
-void extremes(const Call& c, DType type, const T* x, int32_t* out) {
+/// The places of the first extremes of [n][width], of rows `inner` apart, and the extremes: of more
+/// rows than a kernel counts, one part after the other.
+template <class T, class Place>
+void extremes_of_columns(bool largest, DType type, const T* x, int64_t inner, int64_t n, T* top,
+                         Place* out, int64_t width) {
+  const WholeKernels& k = whole_kernels();
+  constexpr int64_t kMost = int64_t(1) << 30;
+  const auto columns = static_cast<size_t>(width);
+  if constexpr (sizeof(Place) == sizeof(int32_t)) {
+    k.first_extremes(largest, type, x, inner, static_cast<size_t>(n), top, out, columns);
+  } else {
+    T here[kColumns];
+    int32_t at[kColumns];
+    for (int64_t first = 0; first < n; first += kMost) {
+      const auto rows = static_cast<size_t>(std::min(kMost, n - first));
+      k.first_extremes(largest, type, x + first * inner, inner, rows, here, at, columns);
+      for (int64_t j = 0; j < width; ++j) {
+        const T v = here[j], t = top[j];
+        if (first > 0 && !(largest ? v > t : v < t) && !(v != v && t == t)) continue;
+        top[j] = v, out[j] = first + at[j];
+      }
+    }
+  }
+}
+
+/// The places of the first extremes of [outer][n][inner].
+template <class T, class Place>
+void extremes(const Call& c, DType type, const T* x, Place* out) {
   const auto axis = static_cast<size_t>(c.attributes[0]);
   const Dims& dims = c.in[0].dims;
   const int64_t inner = product(dims, axis + 1, dims.size()), n = dims[axis];
@@ -264,7 +289,7 @@ void extremes(const Call& c, DType type, const T* x, int32_t* out) {
         const T v = x[o * n + at[o * cuts + cut]], top = x[o * n + best];
         if ((largest ? v > top : v < top) || (v != v && top == top)) best = at[o * cuts + cut];
       }
-      out[o] = static_cast<int32_t>(best);
+      out[o] = narrow<Place>(best);
     }
     return;
   }
@@ -274,9 +299,8 @@ void extremes(const Call& c, DType type, const T* x, int32_t* out) {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t first = inner * (i % blocks) / blocks;
       const int64_t width = inner * (i % blocks + 1) / blocks - first;
-      k.first_extremes(largest, type, x + i / blocks * n * inner + first, inner,
-                       static_cast<size_t>(n), top, out + i / blocks * inner + first,
-                       static_cast<size_t>(width));
+      extremes_of_columns(largest, type, x + i / blocks * n * inner + first, inner, n, top,
+                          out + i / blocks * inner + first, width);
     }
   });
 }
@@ -297,13 +321,15 @@ void reduce(const Call& c, const void* const* inputs, void* out) {
 
 void extremum(const Call& c, const void* const* inputs, void* out) {
   const void* in = inputs[0];
-  auto* to = static_cast<int32_t*>(out);
-  by_dtype(c.in[0].dtype, [&]<class S>() {
-    if constexpr (kNarrowFloat<S>)
-      extremes(c, DType::Float32, widened(c.in[0], in).data(), to);
-    else
-      extremes(c, c.in[0].dtype, static_cast<const S*>(in), to);
-  });
+  auto find = [&](auto* to) {
+    by_dtype(c.in[0].dtype, [&]<class S>() {
+      if constexpr (kNarrowFloat<S>)
+        extremes(c, DType::Float32, widened(c.in[0], in).data(), to);
+      else
+        extremes(c, c.in[0].dtype, static_cast<const S*>(in), to);
+    });
+  };
+  c.out.dtype == DType::Int32 ? find(static_cast<int32_t*>(out)) : find(static_cast<int64_t*>(out));
 }
 
 }  // namespace gradcell::cpu

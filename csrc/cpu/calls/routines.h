@@ -25,7 +25,7 @@ std::span<const RoutineRow> functions_of_integers();
 template <class F>
 void each_problem(int64_t count, double operations, F f) {
   constexpr double kWorth = 1e5;
-  const auto tasks = static_cast<int>(std::min<int64_t>(count, 1024));
+  const auto tasks = narrow<int>(std::min<int64_t>(count, 1024));
   parallel_if(count > 1 && static_cast<double>(count) * operations > kWorth, tasks,
               [&](int task, int) {
                 for (int64_t i = count * task / tasks; i < count * (task + 1) / tasks; ++i) f(i);

@@ -42,7 +42,7 @@ void widen(DType t, const void* elements, T* to, int64_t n) {
     whole_kernels().convert(t, kWideType<T>, elements, to, count);
 }
 template <class T>
-void narrow(const T* from, DType t, void* elements, int64_t n) {
+void store_wide(const T* from, DType t, void* elements, int64_t n) {
   const auto count = static_cast<size_t>(n);
   if constexpr (std::is_same_v<T, float>)
     tile_kernels().transpose.store(from, t, elements, count);
@@ -85,7 +85,7 @@ class WideResults {
     if (!own_) return;
     by_parts(count_, 1, [&](int64_t begin, int64_t end) {
       const size_t at = static_cast<size_t>(begin) * item_size(dtype_);
-      narrow(data_ + begin, dtype_, static_cast<std::byte*>(results_) + at, end - begin);
+      store_wide(data_ + begin, dtype_, static_cast<std::byte*>(results_) + at, end - begin);
     });
   }
 

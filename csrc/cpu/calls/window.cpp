@@ -47,7 +47,7 @@ class ImageWindows {
         const int64_t from = element_read(outer, at, u);
         if (from < 0) return;
         larger(sheet, x + from * in, best + r * out, found ? found + r * out : nullptr,
-               static_cast<int32_t>(from * in));
+               narrow<int32_t>(from * in));
       });
     });
   }
@@ -57,7 +57,7 @@ class ImageWindows {
 
  private:
   static SheetWindows::Axis along(const WindowAxis& a, std::vector<SheetWindows::Span>& spans) {
-    auto n = [](int64_t v) { return static_cast<int32_t>(v); };
+    auto n = [](int64_t v) { return narrow<int32_t>(v); };
     for (int64_t u = 0; u < a.kernel; ++u) {
       const int64_t by = u * a.dilation - a.before;
       const int64_t first = by >= 0 ? 0 : (-by + a.stride - 1) / a.stride;

@@ -129,8 +129,8 @@ int64_t select_from(const I* x, size_t first, size_t n, int64_t size, int64_t lo
   for (size_t i = first; i < n; ++i) {
     const int64_t at = x[i] < 0 ? static_cast<int64_t>(x[i]) + size : static_cast<int64_t>(x[i]);
     bad |= static_cast<uint64_t>(at) >= static_cast<uint64_t>(size);
-    found[k] = static_cast<int32_t>(i);
-    place[k] = static_cast<int32_t>(at - low);
+    found[k] = low_bits<int32_t>(i);
+    place[k] = low_bits<int32_t>(at - low);
     k += static_cast<uint64_t>(at - low) < static_cast<uint64_t>(count);
   }
   return bad ? -1 : k;
@@ -165,9 +165,9 @@ int64_t select(DType type, const void* x, size_t n, int64_t size, int64_t low, i
     }
   } else {
     const auto* p = static_cast<const int32_t*>(x);
-    const __m512i all = _mm512_set1_epi32(static_cast<int32_t>(size));
-    const __m512i from = _mm512_set1_epi32(static_cast<int32_t>(low));
-    const __m512i width = _mm512_set1_epi32(static_cast<int32_t>(count));
+    const __m512i all = _mm512_set1_epi32(narrow<int32_t>(size));
+    const __m512i from = _mm512_set1_epi32(narrow<int32_t>(low));
+    const __m512i width = _mm512_set1_epi32(narrow<int32_t>(count));
     __m512i here = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
     for (; i + 16 <= n; i += 16) {
       __m512i at = _mm512_loadu_si512(p + i);

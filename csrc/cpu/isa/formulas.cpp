@@ -86,7 +86,7 @@ Loop formula(Compute type, Formula which) {
 #include "plan/region/formulas.def"
 #undef FORMULA
   };
-  return kLoops[static_cast<int>(which)][type == Compute::F64];
+  return kLoops[narrow<int>(which)][type == Compute::F64];
 }
 
 }  // namespace gradcell::cpu::GRADCELL_ISA

@@ -115,7 +115,7 @@ GRADCELL_INLINE V read(const X* p, ptrdiff_t n) {
   } else if constexpr (kBlock<V>) {
     using R = std::remove_extent_t<decltype(V::r)>;
     V v;
-    v.size = n < step<V>() ? static_cast<int>(n / step<R>()) : V::kSize;
+    v.size = n < step<V>() ? narrow<int>(n / step<R>()) : V::kSize;
     for (int i = 0; i < v.size; ++i) v.r[i] = read<R>(p + i * step<R>(), n);
     return v;
   } else if constexpr (std::is_same_v<V, MaskOf<VecD>>) {

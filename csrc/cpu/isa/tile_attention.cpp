@@ -97,7 +97,7 @@ T farthest(const T* x, size_t n) {
     sum += at * Lane<T>{};  // NaN for what is not finite
   }
   T found = 0, none = 0;
-  for (int l = 0; l < static_cast<int>(kLanes<T>); ++l) {
+  for (int l = 0; l < narrow<int>(kLanes<T>); ++l) {
     found = most[l] > found ? most[l] : found;
     none += sum[l];
   }
@@ -143,18 +143,18 @@ void uniform(uint64_t key, uint64_t counter, size_t blocks, float* out) {
     uint32_t c0[kAtOnce], c1[kAtOnce], c2[kAtOnce], c3[kAtOnce];
     for (int i = 0; i < kAtOnce; ++i) {
       const uint64_t at = counter + b + static_cast<uint64_t>(i);
-      c0[i] = static_cast<uint32_t>(at);
-      c1[i] = static_cast<uint32_t>(at >> 32);
+      c0[i] = low_bits<uint32_t>(at);
+      c1[i] = low_bits<uint32_t>(at >> 32);
       c2[i] = c3[i] = 0;
     }
-    auto k0 = static_cast<uint32_t>(key), k1 = static_cast<uint32_t>(key >> 32);
+    auto k0 = low_bits<uint32_t>(key), k1 = low_bits<uint32_t>(key >> 32);
     for (int round = 0; round < 10; ++round) {
       for (int i = 0; i < kAtOnce; ++i) {
         const uint64_t p0 = uint64_t(0xD2511F53u) * c0[i], p1 = uint64_t(0xCD9E8D57u) * c2[i];
-        c0[i] = static_cast<uint32_t>(p1 >> 32) ^ c1[i] ^ k0;
-        c1[i] = static_cast<uint32_t>(p1);
-        c2[i] = static_cast<uint32_t>(p0 >> 32) ^ c3[i] ^ k1;
-        c3[i] = static_cast<uint32_t>(p0);
+        c0[i] = low_bits<uint32_t>(p1 >> 32) ^ c1[i] ^ k0;
+        c1[i] = low_bits<uint32_t>(p1);
+        c2[i] = low_bits<uint32_t>(p0 >> 32) ^ c3[i] ^ k1;
+        c3[i] = low_bits<uint32_t>(p0);
       }
       k0 += 0x9E3779B9u;
       k1 += 0xBB67AE85u;
@@ -162,10 +162,10 @@ void uniform(uint64_t key, uint64_t counter, size_t blocks, float* out) {
     const size_t n = blocks - b < kAtOnce ? blocks - b : kAtOnce;
     for (size_t i = 0; i < n; ++i) {
       float* const to = out + 4 * (b + i);
-      to[0] = static_cast<float>(static_cast<int32_t>(c0[i] >> 8)) * 0x1p-24f;
-      to[1] = static_cast<float>(static_cast<int32_t>(c1[i] >> 8)) * 0x1p-24f;
-      to[2] = static_cast<float>(static_cast<int32_t>(c2[i] >> 8)) * 0x1p-24f;
-      to[3] = static_cast<float>(static_cast<int32_t>(c3[i] >> 8)) * 0x1p-24f;
+      to[0] = static_cast<float>(low_bits<int32_t>(c0[i] >> 8)) * 0x1p-24f;
+      to[1] = static_cast<float>(low_bits<int32_t>(c1[i] >> 8)) * 0x1p-24f;
+      to[2] = static_cast<float>(low_bits<int32_t>(c2[i] >> 8)) * 0x1p-24f;
+      to[3] = static_cast<float>(low_bits<int32_t>(c3[i] >> 8)) * 0x1p-24f;
     }
   }
 }

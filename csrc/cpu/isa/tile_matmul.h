@@ -97,7 +97,7 @@ struct GradForm {
   int vectors;        ///< that hold the former
 
   GradForm(int K, int M) : GradForm(K, M, 1) {
-    constexpr int kQuad = 16 / static_cast<int>(sizeof(T));
+    constexpr int kQuad = 16 / narrow<int>(sizeof(T));
     const GradForm quads(K, M, kQuad);
     const size_t bytes = static_cast<size_t>(K) * M * 16;
     const bool less_padding = quads.cost() < cost() * kQuad;
@@ -288,7 +288,7 @@ template <class T>
 void weight_grad(const T* x, ptrdiff_t ldx, const T* dy, ptrdiff_t ldy, int K, int M, int R,
                  int rows, Sum<T>* acc) {
   (void)R;
-  constexpr int kQuad = 16 / static_cast<int>(sizeof(T));
+  constexpr int kQuad = 16 / narrow<int>(sizeof(T));
   const GradForm<T> form(K, M);
   const Factor<T> fx{x, ldx}, fdy{dy, ldy};
   auto add = add_tile<T, 1>;
@@ -338,7 +338,7 @@ void sum_parts(const T* parts, int n, T* to, ptrdiff_t stride) {
 template <class T>
 void grad_finish(const Sum<T>* acc, int K, int M, Sum<T>* out, ptrdiff_t k_stride,
                  ptrdiff_t m_stride) {
-  constexpr int kQuad = 16 / static_cast<int>(sizeof(T));
+  constexpr int kQuad = 16 / narrow<int>(sizeof(T));
   const GradForm<T> form(K, M);
   const ptrdiff_t lane_stride = form.over_m ? m_stride : k_stride;
   const ptrdiff_t other_stride = form.over_m ? k_stride : m_stride;

@@ -68,7 +68,7 @@ struct Product {
 
 constexpr int kGroup = 16;  // values of k between requests for what comes next
 template <class T>
-constexpr int kFetched = 64 / static_cast<int>(sizeof(T));  // elements that one brings
+constexpr int kFetched = 64 / narrow<int>(sizeof(T));  // elements that one brings
 
 /// Weights of a block of k: `ld` elements from those of one column to the next panel's or (Rows)
 /// the next column's.

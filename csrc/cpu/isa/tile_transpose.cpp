@@ -21,7 +21,7 @@ GRADCELL_INLINE float float_of(uint32_t b) { return __builtin_bit_cast(float, b)
 /// Sums instead of branches: a float16's bits, moved up, are a float whose exponent is 112 too low;
 /// multiplying by 2^112 puts that right, subnormals included.
 GRADCELL_INLINE float f16_to_f32(uint16_t h) {
-  const uint32_t magnitude = h & 0x7fffu, sign = static_cast<uint32_t>(h & 0x8000u) << 16;
+  const uint32_t magnitude = h & 0x7fffu, sign = low_bits<uint32_t>(h & 0x8000u) << 16;
   const uint32_t finite = bits_of(float_of(magnitude << 13) * 0x1p112f);
   const uint32_t quiet = magnitude > 0x7c00u ? 0x00400000u : 0u;
   const uint32_t special = 0x7f800000u | (magnitude << 13) | quiet;
@@ -37,14 +37,14 @@ GRADCELL_INLINE uint16_t f32_to_f16(float x) {
   const uint32_t finite = a < 0x38800000u ? subnormal : normal;
   const uint32_t nan = 0x7e00u | ((a >> 13) & 0x3ffu);
   const uint32_t large = a > 0x7f800000u ? nan : 0x7c00u;
-  return static_cast<uint16_t>((sign >> 16) | (a >= 0x47800000u ? large : finite));
+  return low_bits<uint16_t>((sign >> 16) | (a >= 0x47800000u ? large : finite));
 }
 
 GRADCELL_INLINE uint16_t f32_to_bf16(float x) {
   const uint32_t a = bits_of(x);
   const uint32_t rounded = (a + 0x7fffu + ((a >> 16) & 1u)) >> 16;
   const uint32_t nan = (a >> 16) | 0x40u;
-  return static_cast<uint16_t>((a & 0x7fffffffu) > 0x7f800000u ? nan : rounded);
+  return low_bits<uint16_t>((a & 0x7fffffffu) > 0x7f800000u ? nan : rounded);
 }
 
 template <class To, class From>
@@ -54,7 +54,7 @@ GRADCELL_INLINE void convert(From from, To& to) {
 GRADCELL_INLINE void convert(Half h, float& to) { to = f16_to_f32(h.bits); }
 GRADCELL_INLINE void convert(float x, Half& to) { to.bits = f32_to_f16(x); }
 GRADCELL_INLINE void convert(Bfloat h, float& to) {
-  to = float_of(static_cast<uint32_t>(h.bits) << 16);
+  to = float_of(low_bits<uint32_t>(h.bits) << 16);
 }
 GRADCELL_INLINE void convert(float x, Bfloat& to) { to.bits = f32_to_bf16(x); }
 GRADCELL_INLINE void convert(Bool b, int32_t& to) { to = b.byte != 0; }
@@ -205,10 +205,9 @@ GRADCELL_INLINE bool feature_blocks(int F, Block block) {
 }
 
 template <class T>
-constexpr int kSquareSide =
-    kVectorBytes / static_cast<int>(sizeof(T));  // 4, 8 or 16; 2 for SSE double
+constexpr int kSquareSide = kVectorBytes / narrow<int>(sizeof(T));  // 4, 8 or 16; 2 for SSE double
 template <class T>
-constexpr int kSmallSquareSide = 16 / static_cast<int>(sizeof(T));
+constexpr int kSmallSquareSide = 16 / narrow<int>(sizeof(T));
 
 /// 16 rows to the columns 0..16 of a tile.
 template <class T>

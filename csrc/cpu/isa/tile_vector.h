@@ -39,7 +39,7 @@ struct VectorType<uint32_t, Bytes> {
 template <class T, int Bytes = kVectorBytes>
 using Vec = typename VectorType<T, Bytes>::type;
 template <class T>
-constexpr int kLanes = kVectorBytes / static_cast<int>(sizeof(T));
+constexpr int kLanes = kVectorBytes / narrow<int>(sizeof(T));
 
 template <class V, class T>
 GRADCELL_INLINE V load_as(const T* p) {
@@ -86,7 +86,7 @@ GRADCELL_INLINE Vec<double> fma(Vec<double> a, Vec<double> b, Vec<double> c) {
 #if defined(__AVX512BF16__)
 // A uint32_t is a pair of bfloat16 numbers, see cpu/kernels/pair_kernels.h.
 GRADCELL_INLINE Vec<uint32_t> broadcast(uint32_t s) {
-  return (Vec<uint32_t>)_mm512_set1_epi32(static_cast<int>(s));
+  return (Vec<uint32_t>)_mm512_set1_epi32(low_bits<int>(s));
 }
 /// The sum of both products of a pair, + c.
 GRADCELL_INLINE Vec<float> fma(Vec<uint32_t> a, Vec<uint32_t> b, Vec<float> c) {

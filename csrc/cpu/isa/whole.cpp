@@ -224,9 +224,9 @@ void sum_of_halves(const uint16_t* x, size_t n, double* acc) {
 
 bool sum_halves(DType type, const uint16_t* x, size_t n, double* acc) {
 #if defined(__F16C__)
-  if (type != DType::BFloat16 && type != DType::Float16) return false;
-  type == DType::BFloat16 ? sum_of_halves<true>(x, n, acc) : sum_of_halves<false>(x, n, acc);
-  return true;
+  if (type == DType::BFloat16) return sum_of_halves<true>(x, n, acc), true;
+  if (type == DType::Float16) return sum_of_halves<false>(x, n, acc), true;
+  return false;
 #else
   (void)type, (void)x, (void)n, (void)acc;
   return false;
@@ -427,7 +427,7 @@ void extreme_columns(const T* x, ptrdiff_t stride, size_t rows, T* __restrict to
   std::memset(at, 0, n * sizeof(int32_t));
   for (size_t r = 1; r < rows; ++r) {
     const T* __restrict p = x + static_cast<ptrdiff_t>(r) * stride;
-    const auto here = static_cast<int32_t>(r);
+    const auto here = known<int32_t>(r);
     for (size_t j = 0; j < n; ++j) {
       const T v = p[j], t = top[j];
       const bool better = (largest ? v > t : v < t) | ((v != v) & (t == t));

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "base/narrow.h"
 #include "built_levels.h"
 
 namespace gradcell::cpu {
@@ -58,7 +59,7 @@ std::string_view name(IsaLevel level) {
 #define GRADCELL_X(ns, Level, ...) #ns,
   constexpr std::string_view kNames[] = {GRADCELL_KNOWN_LEVELS(GRADCELL_X)};
 #undef GRADCELL_X
-  return kNames[static_cast<int>(level)];
+  return kNames[narrow<int>(level)];
 }
 
 const std::vector<IsaLevel>& runnable_isa_levels() {

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <limits>
+#include <mutex>
 #include <type_traits>
 
 #include "base/error.h"
@@ -31,6 +32,8 @@ struct Library {
   void* handle = nullptr;
   Products<float> f32;
   Products<double> f64;
+  int (*threads)() = nullptr;  ///< both null: it is nobody else's, or has one thread
+  void (*set_threads)(int) = nullptr;
   template <class T>
   const Products<T>& of() const {
     if constexpr (std::is_same_v<T, float>)
@@ -74,8 +77,12 @@ Library open_library() {
   find("cblas_dgemm", lib.f64.gemm);
   find("cblas_ssyrk", lib.f32.syrk);
   find("cblas_dsyrk", lib.f64.syrk);
-  if (auto threads = reinterpret_cast<void (*)(int)>(symbol(handle, "openblas_set_num_threads")))
-    threads(1);
+  auto* const set = reinterpret_cast<void (*)(int)>(symbol(handle, "openblas_set_num_threads"));
+  auto* const get = reinterpret_cast<int (*)()>(symbol(handle, "openblas_get_num_threads"));
+  if (named && get)
+    lib.threads = get, lib.set_threads = set;
+  else if (set)
+    set(1);
   return lib;
 }
 
@@ -83,6 +90,9 @@ const Library& library() {
   static const Library lib = open_library();
   return lib;
 }
+
+std::mutex g_sharing;
+int g_calls = 0, g_their_threads = 1;  ///< calls in progress; the number before the first of them
 
 void addressable(int64_t m, int64_t n, int64_t k) {
   constexpr int64_t kLimit = std::numeric_limits<int>::max();
@@ -101,13 +111,30 @@ void* blas_symbol(const char* name) {
   return found;
 }
 
+OneBlasThread::OneBlasThread() {
+  const Library& lib = library();
+  if (!lib.set_threads) return;
+  const std::lock_guard lock(g_sharing);
+  if (g_calls++ > 0) return;
+  g_their_threads = lib.threads();
+  if (g_their_threads != 1) lib.set_threads(1);
+}
+
+OneBlasThread::~OneBlasThread() {
+  const Library& lib = library();
+  if (!lib.set_threads) return;
+  const std::lock_guard lock(g_sharing);
+  if (--g_calls == 0 && g_their_threads != 1) lib.set_threads(g_their_threads);
+}
+
 template <class T>
 void gemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const T* a, const T* b, T* c) {
   if (m == 0 || n == 0) return;
   if (k == 0) return void(std::memset(c, 0, static_cast<size_t>(m * n) * sizeof(T)));
   addressable(m, n, k);
   const Gemm<T> cblas = library().of<T>().gemm;
-  auto lda = static_cast<int>(ta ? m : k), ldb = static_cast<int>(tb ? k : n);
+  const OneBlasThread alone;
+  auto lda = narrow<int>(ta ? m : k), ldb = narrow<int>(tb ? k : n);
   // Each task gets a slab of rows of c that is worth waking a thread for. An element must be summed
   // alike whichever slab it is in. So slabs begin at multiples of the BLAS's own blocks, none is
   // narrower than one (a single row would be a product with a vector), and none has less than half
@@ -117,34 +144,35 @@ void gemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const T* a, const T
   constexpr double kSlabFlops = 8e6;
   double flops = 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
   int64_t blocks = std::max<int64_t>(1, m / kBlock);
-  int64_t slabs = std::clamp<int64_t>(static_cast<int64_t>(flops / kSlabFlops), 1, blocks);
+  int64_t slabs = std::max<int64_t>(1, place_among(flops / kSlabFlops, blocks + 1));
   slabs = std::min<int64_t>(slabs, max_threads());
   auto begin = [&](int64_t s) { return s == slabs ? m : blocks * s / slabs * kBlock; };
   auto slab = [&](int s, int) {
     int64_t at = begin(s);
-    auto size = static_cast<int>(begin(s + 1) - at);
-    cblas(kRowMajor, ta ? kTransposed : kAsItIs, tb ? kTransposed : kAsItIs, size,
-          static_cast<int>(n), static_cast<int>(k), T(1), ta ? a + at : a + at * lda, lda, b, ldb,
-          T(0), c + at * n, static_cast<int>(n));
+    auto size = narrow<int>(begin(s + 1) - at);
+    cblas(kRowMajor, ta ? kTransposed : kAsItIs, tb ? kTransposed : kAsItIs, size, narrow<int>(n),
+          narrow<int>(k), T(1), ta ? a + at : a + at * lda, lda, b, ldb, T(0), c + at * n,
+          narrow<int>(n));
   };
-  parallel_for(static_cast<int>(slabs), slab);
+  parallel_for(slabs, slab);
 }
 
 template <class T>
 void gram(bool transposed, int64_t n, int64_t k, const T* a, T* c) {
   addressable(n, n, k);
   const Products<T>& cblas = library().of<T>();
-  const auto ld = static_cast<int>(transposed ? n : k), ldc = static_cast<int>(n);
-  const auto depth = static_cast<int>(k);
+  const auto ld = narrow<int>(transposed ? n : k), ldc = narrow<int>(n);
+  const auto depth = narrow<int>(k);
+  const OneBlasThread alone;
   const int left = transposed ? kTransposed : kAsItIs, right = transposed ? kAsItIs : kTransposed;
   // So many rows are a task, however many threads there are: their part of the diagonal, and what
   // is right of it. The longest and the shortest come in turn, so that shares are about equal.
   constexpr int64_t kRows = 240;
-  const auto tasks = static_cast<int>((n + kRows - 1) / kRows);
+  const auto tasks = narrow<int>((n + kRows - 1) / kRows);
   parallel_for(tasks, [&](int task, int) {
     const int64_t row = (task % 2 ? tasks - 1 - task / 2 : task / 2) * kRows;
-    const auto rows = static_cast<int>(std::min(kRows, n - row));
-    const auto rest = static_cast<int>(n - row - rows);
+    const auto rows = narrow<int>(std::min(kRows, n - row));
+    const auto rest = narrow<int>(n - row - rows);
     const T* const own = transposed ? a + row : a + row * ld;
     const T* const others = transposed ? own + rows : own + int64_t(rows) * ld;
     T* const to = c + row * n + row;

@@ -1,5 +1,6 @@
 // OpenBLAS, opened at run time: the scipy-openblas32 wheel's library, or what GRADCELL_BLAS names.
-// It runs on one thread; large products are split over gradcell's own pool.
+// It runs on one thread; large products are split over gradcell's own pool. Others, as NumPy, may
+// use the library that GRADCELL_BLAS names: it has their number of threads again after each call.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +13,15 @@ void set_blas_path(std::string path);
 
 /// A function of the library, with or without scipy's prefix. Throws Runtime if there is none.
 void* blas_symbol(const char* name);
+
+/// While one of these lives the library runs on one thread.
+class OneBlasThread {
+ public:
+  OneBlasThread();
+  ~OneBlasThread();
+  OneBlasThread(const OneBlasThread&) = delete;
+  OneBlasThread& operator=(const OneBlasThread&) = delete;
+};
 
 /// c[m, n] = a[m, k] x b[k, n], row-major and dense; a flag says that the operand is stored
 /// transposed; float or double. Throws Runtime if the library cannot be opened.

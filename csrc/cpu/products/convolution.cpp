@@ -52,7 +52,7 @@ struct Widened;
 
 template <class F>
 void for_each(int64_t tasks, int64_t work, F body) {
-  parallel_if(work >= kParallelWork, static_cast<int>(tasks), body);
+  parallel_if(work >= kParallelWork, tasks, body);
 }
 
 /// Rows of a tensor's last dimension that lie `row` elements apart: every step-th element of each,
@@ -73,7 +73,7 @@ struct Sheet {
       std::memset(to, 0, static_cast<size_t>(rows * pitch) * sizeof(T));
       return;
     }
-    const auto height = static_cast<int>(rows), width = static_cast<int>(n);
+    const auto height = narrow<int>(rows), width = narrow<int>(n);
     const T* from = reinterpret_cast<const T*>(at(first));
     if constexpr (kNumbers<T>) {
       return pair_kernels()->spread_numbers(from, row, step, height, width, to, pitch);
@@ -95,18 +95,17 @@ struct Sheet {
                                       static_cast<size_t>(reach));
       from = wide, apart = reach;
     }
-    tile_kernels().shifted<T>().spread(from, apart, step, static_cast<int>(rows),
-                                       static_cast<int>(n), to, pitch);
+    tile_kernels().shifted<T>().spread(from, apart, step, narrow<int>(rows), narrow<int>(n), to,
+                                       pitch);
   }
   void write(int64_t rows, int64_t n, const T* from, int64_t pitch) const {
     if (stored == kType<T>)
-      return tile_kernels().shifted<T>().collect(from, pitch, static_cast<int>(rows),
-                                                 static_cast<int>(n),
+      return tile_kernels().shifted<T>().collect(from, pitch, narrow<int>(rows), narrow<int>(n),
                                                  reinterpret_cast<T*>(at(first)), row, step);
     if (stored == DType::BFloat16 && pair_kernels())
-      return pair_kernels()->collect(reinterpret_cast<const float*>(from), pitch,
-                                     static_cast<int>(rows), static_cast<int>(n),
-                                     reinterpret_cast<Number*>(at(first)), row, step);
+      return pair_kernels()->collect(reinterpret_cast<const float*>(from), pitch, narrow<int>(rows),
+                                     narrow<int>(n), reinterpret_cast<Number*>(at(first)), row,
+                                     step);
     for (int64_t r = 0; r < rows; ++r)
       for (int64_t i = 0; i < (step == 1 ? 1 : n); ++i)
         tile_kernels().transpose.store(from + r * pitch + i, stored, at(first + r * row + i * step),
@@ -320,7 +319,7 @@ void by_places(Part part, const ConvolutionSizes& s, DType stored, const void* i
     };
     for (int64_t copy = 0; copy < ceil_div(C, together); ++copy)
       for (const ShiftTap& t : taps) {
-        c.at.push_back(static_cast<int32_t>(copy * walk.channel() + t.at));
+        c.at.push_back(narrow<int32_t>(copy * walk.channel() + t.at));
         in_w.first.push_back(place(copy * together, t));
         if (kPairs<T>) in_w.second.push_back(place(copy * together + 1, t));
       }
@@ -336,13 +335,13 @@ void by_places(Part part, const ConvolutionSizes& s, DType stored, const void* i
   for (int64_t g = 0; g < s.groups; ++g)
     for (size_t i = 0; i < classes.size(); ++i) {
       const int64_t *first = weights[i].first.data(), apart = forwards ? s.inputs * kernel : kernel;
-      const auto K = static_cast<int>(weights[i].first.size());
+      const auto K = narrow<int>(weights[i].first.size());
       T* const pack_to = packed + g * packed_size + classes[i].packed;
       if constexpr (kPairs<T>)
         pair_kernels()->pack(w + g * group_size, first, weights[i].second.data(), apart, K,
-                             static_cast<int>(M), classes[i].k_block, pack_to);
+                             narrow<int>(M), classes[i].k_block, pack_to);
       else
-        tile_kernels().shifted<T>().pack(w + g * group_size, first, apart, K, static_cast<int>(M),
+        tile_kernels().shifted<T>().pack(w + g * group_size, first, apart, K, narrow<int>(M),
                                          classes[i].k_block, pack_to);
     }
 
@@ -352,18 +351,18 @@ void by_places(Part part, const ConvolutionSizes& s, DType stored, const void* i
     static_assert(sizeof(T) == sizeof(Sum<T>));
     T* const copy = kept<T, Own>(walk.copy_size() + M * walk.places());
     auto* const y = reinterpret_cast<Sum<T>*>(copy + walk.copy_size());
-    const auto R = static_cast<int>(walk.shifts().places(band.begin, band.end));
+    const auto R = narrow<int>(walk.shifts().places(band.begin, band.end));
     for (int64_t g = 0; g < s.groups; ++g) {
       walk.copy(from, (band.image * s.groups + g) * C, band, copy);
       for (const Class& c : classes) {
         const T* const of_class = packed + g * packed_size + c.packed;
-        const auto K = static_cast<int>(c.at.size());
+        const auto K = narrow<int>(c.at.size());
         if constexpr (kPairs<T>)
-          pair_kernels()->product(of_class, copy, c.at.data(), y, walk.places(), K,
-                                  static_cast<int>(M), R, c.k_block);
+          pair_kernels()->product(of_class, copy, c.at.data(), y, walk.places(), K, narrow<int>(M),
+                                  R, c.k_block);
         else
           tile_kernels().shifted<T>().product(of_class, copy, c.at.data(), y, walk.places(), K,
-                                              static_cast<int>(M), R, c.k_block);
+                                              narrow<int>(M), R, c.k_block);
         const int64_t first = (band.image * s.groups + g) * M * to.plane();
         const int64_t step = walk.shifts().axes.back().step, plane = to.plane();
         walk.for_sheets(c.of, to.dims, band,
@@ -417,8 +416,7 @@ class WeightGradient {
     of_ = walk_.shifts().class_of(0);
     taps_ = walk_.taps(of_);
     for (int64_t c = 0; c < s.inputs; ++c)
-      for (const ShiftTap& t : taps_)
-        at_.push_back(static_cast<int32_t>(c * walk_.channel() + t.at));
+      for (const ShiftTap& t : taps_) at_.push_back(narrow<int32_t>(c * walk_.channel() + t.at));
     count_ = static_cast<int64_t>(at_.size());
     cut();
   }
@@ -430,7 +428,7 @@ class WeightGradient {
     for_each(chunks_ * parts_, s_.work(), [&](int task, int) { sum_up(task); });
     if (finite_) return add_chunks(out);
     const Images<Sum<T>> x{x_.data, stored_, x_.dims}, dy{dy_.data, stored_, dy_.dims};
-    parallel_for(static_cast<int>(all_), [&](int i, int) { weight_plain(s_, x, dy, i, out); });
+    parallel_for(all_, [&](int i, int) { weight_plain(s_, x, dy, i, out); });
   }
 
  private:
@@ -482,8 +480,8 @@ class WeightGradient {
       for (int64_t g = 0; g < s_.groups && rows > 0; ++g) {
         for (int64_t i = 0; i < n; ++i)
           copy_band(walk_.band(unit + i), g, m0, n_m, xs + i * x_size, ys + i * y_size);
-        tile().dots(xs, x_size, at_.data(), ys, y_size, walk_.places(), static_cast<int>(n),
-                    static_cast<int>(count_), static_cast<int>(n_m), static_cast<int>(R),
+        tile().dots(xs, x_size, at_.data(), ys, y_size, walk_.places(), narrow<int>(n),
+                    narrow<int>(count_), narrow<int>(n_m), narrow<int>(R),
                     sums + (g * M + m0) * count_, count_);
       }
       unit += n;

@@ -133,14 +133,13 @@ GRADCELL_AMX void block(const uint16_t* a, const uint16_t* b, int64_t steps, int
 }
 
 /// c = (a[0] + a[1] + ...) (b[0] + b[1] + ...), rounded to `type`.
-void product_of_sums(std::span<const Matrix> a, std::span<const Matrix> b, DType type,
-                     uint16_t* c) {
+void product_of_sums(std::span<const Matrix> a, std::span<const Matrix> b, DType type, void* c) {
   const int64_t m = a[0].rows, n = b[0].columns, k = b[0].rows;
-  const auto parts = static_cast<int>(a.size());
+  const auto parts = narrow<int>(a.size());
   const int64_t steps = (k + kDepth - 1) / kDepth, step = parts * 2 * kTileElements;
   const int64_t panel = steps * step;
-  const auto down = static_cast<int>((m + kBlock - 1) / kBlock);
-  const auto across = static_cast<int>((n + kBlock - 1) / kBlock);
+  const auto down = narrow<int>((m + kBlock - 1) / kBlock);
+  const auto across = narrow<int>((n + kBlock - 1) / kBlock);
   thread_local Scratch scratch;
   auto* const left = reinterpret_cast<uint16_t*>(
       scratch.get(static_cast<size_t>((down + across) * panel) * sizeof(uint16_t)));
@@ -164,7 +163,9 @@ void product_of_sums(std::span<const Matrix> a, std::span<const Matrix> b, DType
         block(left + i * panel, right + j * panel, steps, parts, sums);
         const int64_t height = std::min(kBlock, m - i * kBlock);
         for (int64_t r = 0; r < height; ++r)
-          t.store(sums + r * kBlock, type, c + (i * kBlock + r) * n + j * kBlock,
+          t.store(sums + r * kBlock, type,
+                  static_cast<std::byte*>(c) +
+                      static_cast<size_t>((i * kBlock + r) * n + j * kBlock) * item_size(type),
                   static_cast<size_t>(width));
       }
     }
@@ -176,7 +177,7 @@ void product_of_sums(std::span<const Matrix> a, std::span<const Matrix> b, DType
 bool split(const uint16_t* x, int64_t count, uint16_t* high, uint16_t* low) {
   constexpr int64_t kPart = 4096;
   std::atomic<bool> finite{true};
-  parallel_for(static_cast<int>((count + kPart - 1) / kPart), [&](int task, int) {
+  parallel_for((count + kPart - 1) / kPart, [&](int task, int) {
     const int64_t first = task * kPart, n = std::min(kPart, count - first);
     float wide[kPart];
     tile_kernels().transpose.load(x + first, DType::Float16, wide, static_cast<size_t>(n));
@@ -187,8 +188,8 @@ bool split(const uint16_t* x, int64_t count, uint16_t* high, uint16_t* low) {
       const uint32_t upper = (bits + 0x8000u) & 0xFFFF0000u;
       const float rest = wide[i] - std::bit_cast<float>(upper);
       not_finite |= (bits & kExponent) == kExponent;
-      high[first + i] = static_cast<uint16_t>(upper >> 16);
-      low[first + i] = static_cast<uint16_t>(std::bit_cast<uint32_t>(rest) >> 16);
+      high[first + i] = low_bits<uint16_t>(upper >> 16);
+      low[first + i] = low_bits<uint16_t>(std::bit_cast<uint32_t>(rest) >> 16);
     }
     if (not_finite) finite.store(false, std::memory_order_relaxed);
   });
@@ -203,13 +204,13 @@ bool has_half_products() {
 }
 
 void bf16_product(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k,
-                  const uint16_t* a, const uint16_t* b, uint16_t* c) {
+                  const uint16_t* a, const uint16_t* b, DType made, void* c) {
   const Matrix left{a, m, k, transpose_a}, right{b, k, n, transpose_b};
-  product_of_sums({&left, 1}, {&right, 1}, DType::BFloat16, c);
+  product_of_sums({&left, 1}, {&right, 1}, made, c);
 }
 
 bool f16_product(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k,
-                 const uint16_t* a, const uint16_t* b, uint16_t* c) {
+                 const uint16_t* a, const uint16_t* b, DType made, void* c) {
   thread_local Scratch scratch;
   auto* const parts = reinterpret_cast<uint16_t*>(
       scratch.get(static_cast<size_t>(2 * (m + n) * k) * sizeof(uint16_t)));
@@ -218,7 +219,7 @@ bool f16_product(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64
   if (!split(a, m * k, parts, a_low) || !split(b, k * n, b_high, b_low)) return false;
   const Matrix left[] = {{parts, m, k, transpose_a}, {a_low, m, k, transpose_a}};
   const Matrix right[] = {{b_high, k, n, transpose_b}, {b_low, k, n, transpose_b}};
-  product_of_sums(left, right, DType::Float16, c);
+  product_of_sums(left, right, made, c);
   return true;
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/scratch.h"
 #include "base/thread_pool.h"
 #include "cpu/products/blas.h"
 
@@ -42,6 +43,7 @@ class Routine {
   template <class... Args>
   void operator()(Args... args) const {
     using Function = void (*)(Args..., size_t, size_t, size_t, size_t);
+    const OneBlasThread alone;
     reinterpret_cast<Function>(at_)(args..., 1, 1, 1, 1);
   }
 
@@ -55,7 +57,7 @@ template <class F>
 void each(int64_t count, int n, F f) {
   constexpr double kWorth = 1e5;  // multiplications
   const double work = static_cast<double>(count) * n * n * n;
-  parallel_if(count > 1 && work > kWorth, static_cast<int>(count), [&](int i, int) { f(i); });
+  parallel_if(count > 1 && work > kWorth, count, [&](int i, int) { f(i); });
 }
 
 void succeeded(int info, const char* what) {
@@ -103,7 +105,7 @@ class Reflections {
   }
   /// This panel's product, or its adjoint, times c[m, columns].
   void apply(int j, bool adjoint, T* c, int columns, int stride) const {
-    T work[static_cast<size_t>(kColumns) * kPanel];
+    T* const work = kept<T, Reflections>(int64_t{kColumns} * kPanel);
     const int rows = m_ - j, panel = width(j), triangle = kPanel;
     larfb_("L",
            !adjoint      ? "N"
@@ -547,7 +549,7 @@ bool svd(int m, int n, bool vectors, bool full, const T* a, double* values, T* u
   T wanted{};
   run(&wanted, -1);
   succeeded(info, "gesdd");
-  const int room = static_cast<int>(std::real(wanted));
+  const int room = narrow<int>(std::real(wanted));
   std::vector<T> work(static_cast<size_t>(room));
   run(work.data(), room);
   succeeded(info, "gesdd");

@@ -16,9 +16,10 @@ namespace gradcell::cpu {
 
 namespace {
 
-// Scratch: what all threads read, what one makes for itself, and sums of half types.
+// Scratch: what all threads read, what one makes for itself, its sums, and those of half types.
 struct Shared;
 struct Own;
+struct Slab;
 struct Even;
 struct Sums;
 
@@ -81,9 +82,9 @@ struct Source {
   void turned(int64_t row, int64_t rows, int64_t column, int64_t columns, T* to, int64_t ld_to,
               int R) const {
     const bool pairs = kPairs<T>;
-    tile_kernels().transpose.load_rows(
-        at(row, pairs ? 2 * column : column), pairs ? kType<T> : stored, pairs ? ld / 2 : ld,
-        static_cast<int>(rows), static_cast<int>(columns), to, ld_to, R);
+    tile_kernels().transpose.load_rows(at(row, pairs ? 2 * column : column),
+                                       pairs ? kType<T> : stored, pairs ? ld / 2 : ld,
+                                       narrow<int>(rows), narrow<int>(columns), to, ld_to, R);
   }
 
   /// to[i] = `columns` elements of row i, for pairs of rows 2 i and 2 i + 1; row `end` is none.
@@ -140,8 +141,7 @@ struct Product {
   using Sum = std::conditional_t<kPairs<T>, float, T>;
   bool exact = a.stored == kType<T>;
   int64_t k = kPairs<T> ? ceil_div(length, 2) : length;
-  int R =
-      static_cast<int>(std::min<int64_t>(tile_kernels().matmul<Sum>().columns, round_up(n, 16)));
+  int R = narrow<int>(std::min<int64_t>(tile_kernels().matmul<Sum>().columns, round_up(n, 16)));
   int64_t tiles = ceil_div(n, R);
   bool b_is_tile = exact && !tb && n == R && b.ld == R;
 
@@ -151,7 +151,7 @@ struct Product {
 
   template <class F>
   void for_each(int64_t tasks, F body) const {
-    parallel_if(m * n * k >= kParallelWork, static_cast<int>(tasks), body);
+    parallel_if(m * n * k >= kParallelWork, tasks, body);
   }
 
   /// How many of `rows` rows from `row` have something in a tile that is wanted.
@@ -159,7 +159,7 @@ struct Product {
     return std::clamp<int64_t>((tile + 1) * R - row - below, 0, rows);
   }
 
-  int columns(int64_t tile) const { return static_cast<int>(std::min<int64_t>(R, n - tile * R)); }
+  int columns(int64_t tile) const { return narrow<int>(std::min<int64_t>(R, n - tile * R)); }
 
   /// Rows [k0, k1) of a tile of b, [k][R], zeros or copies beyond its columns.
   void pack(int64_t tile, int64_t k0, int64_t k1, T* to) const {
@@ -181,10 +181,12 @@ struct Product {
 
   /// Rows [row, row + rows) of c in a tile: sums over blocks of k, in c itself where it holds them.
   void multiply(int64_t row, int64_t rows, const T* w, int64_t tile, const T* x) const {
-    const auto M = static_cast<int>(rows);
-    const int count = columns(tile), whole = static_cast<int>(round_up(count, 16));
+    const auto M = narrow<int>(rows);
+    const int count = columns(tile), whole = narrow<int>(round_up(count, 16));
     std::byte* const to = c + static_cast<size_t>(row * ldc + tile * R) * item_size(made);
-    Sum sums[kSlabRows * kMaxColumns], part[kSlabRows * kMaxColumns];
+    constexpr int64_t kRoom = kSlabRows * kMaxColumns;  // too much for a thread's stack
+    Sum* const sums = kept<Sum, Slab>(2 * kRoom);
+    Sum* const part = sums + kRoom;
     const bool holds = made == kType<Sum>, direct = holds && count == whole;
     auto* const sums_in_c = reinterpret_cast<Sum*>(to);
     Sum* const y = direct ? sums_in_c : sums;
@@ -194,7 +196,7 @@ struct Product {
         for (int j = 0; j < count; ++j) into[i * ld + j] += from[i * R + j];
     };
     for (int64_t k0 = 0; k0 < k; k0 += kTerms<T>) {
-      const auto K = static_cast<int>(std::min(kTerms<T>, k - k0));
+      const auto K = narrow<int>(std::min(kTerms<T>, k - k0));
       if (k0 == 0 && !(direct && adds)) {
         matmul(w, x, y, ldy, K, M, whole);
         continue;
@@ -226,8 +228,8 @@ struct Product {
         for (int64_t r = 0; r < rows; r += kMaxColumns)
           a.rows(2 * i, std::min(length, 2 * (i + there)), row + r,
                  std::min<int64_t>(kMaxColumns, rows - r), group + r, kSlabRows);
-        tile_kernels().transpose.load_rows(group, kType<T>, kSlabRows, static_cast<int>(there),
-                                           static_cast<int>(rows), to + i, ld_left, kGroup);
+        tile_kernels().transpose.load_rows(group, kType<T>, kSlabRows, narrow<int>(there),
+                                           narrow<int>(rows), to + i, ld_left, kGroup);
       }
     } else {
       for (int64_t i = 0; i < k; i += kGroup) {
@@ -315,10 +317,10 @@ bool by_library(int64_t m, int64_t n, int64_t k) {
 
 /// Where k is many blocks, one after the other is copied and multiplied, and c's sums wait in
 /// memory: what is copied stays in the caches.
-/// symmetric: the upper triangle alone is made.
+/// symmetric: the upper triangle alone is written.
 template <class T>
 void product(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const Source<T>& a,
-             const Source<T>& b, void* c, bool symmetric = false) {
+             const Source<T>& b, DType made, void* c, bool symmetric = false) {
   using Sum = typename Product<T>::Sum;
   constexpr int64_t kNumbers = kPairs<T> ? 2 : 1;  // in a T
   const bool cut = k > 2 * kNumbers * kDepth<T>;
@@ -326,13 +328,13 @@ void product(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const Source<T>&
   const int64_t most = std::max<int64_t>(
       kSlabRows, kMostCopied / int64_t(sizeof(T)) / block * kNumbers / kSlabRows * kSlabRows);
   const bool lies = lies_well(ta, a, n);
-  const bool apart = cut && a.stored != kType<Sum>;  // sums are not what c is of
+  const bool apart = cut && made != kType<Sum>;  // sums are not what c is of
   const int64_t down = lies && !apart ? m : most;
   for (int64_t j = 0; j < n; j += most)
     for (int64_t i = 0; i < m; i += down) {
       const int64_t rows = std::min(down, m - i), columns = std::min(most, n - j);
       auto* const to =
-          static_cast<std::byte*>(c) + static_cast<size_t>(i * n + j) * item_size(a.stored);
+          static_cast<std::byte*>(c) + static_cast<size_t>(i * n + j) * item_size(made);
       Sum* const sums = apart ? kept<Sum, Sums>(rows * columns) : nullptr;
       for (int64_t k0 = 0; k0 < k; k0 += block)
         Product<T>{ta,
@@ -344,15 +346,15 @@ void product(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const Source<T>&
                    {tb ? b.at(j, k0) : b.at(k0, j), b.stored, b.ld},
                    apart ? reinterpret_cast<std::byte*>(sums) : to,
                    apart ? columns : n,
-                   apart ? kType<Sum> : a.stored,
+                   apart ? kType<Sum> : made,
                    k0 > 0,
                    symmetric ? i - j : kAllWanted}
             .run();
       if (!apart) continue;
-      parallel_for(static_cast<int>(ceil_div(rows, kGroup)), [&](int task, int) {
+      parallel_for(ceil_div(rows, kGroup), [&](int task, int) {
         for (int64_t r = task * kGroup; r < std::min(rows, (task + 1) * kGroup); ++r)
-          tile_kernels().transpose.store(sums + r * columns, a.stored,
-                                         to + static_cast<size_t>(r * n) * item_size(a.stored),
+          tile_kernels().transpose.store(sums + r * columns, made,
+                                         to + static_cast<size_t>(r * n) * item_size(made),
                                          static_cast<size_t>(columns));
       });
     }
@@ -363,7 +365,7 @@ template <class T>
 void mirror(int64_t n, T* c) {
   constexpr int64_t kBlock = 32;
   const int64_t blocks = ceil_div(n, kBlock);
-  parallel_for(static_cast<int>(blocks), [&](int task, int) {
+  parallel_for(blocks, [&](int task, int) {
     const int64_t r0 = task * kBlock, r1 = std::min(n, r0 + kBlock);
     for (int64_t s0 = 0; s0 <= r0; s0 += kBlock)
       for (int64_t r = r0; r < r1; ++r)
@@ -398,23 +400,23 @@ void matrix_product(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const T* 
     return mirror(n, c);
   }
   product<T>(ta, tb, m, n, k, source<T>(a, kType<T>, ta ? m : k),
-             source<T>(b, kType<T>, tb ? k : n), c, symmetric);
+             source<T>(b, kType<T>, tb ? k : n), kType<T>, c, symmetric);
   if (symmetric) mirror(n, c);
 }
 
 void half_matrix_product(DType type, bool ta, bool tb, int64_t m, int64_t n, int64_t k,
-                         const uint16_t* a, const uint16_t* b, uint16_t* c) {
-  if (k == 0) return std::fill_n(c, m * n, uint16_t(0)), void();
+                         const uint16_t* a, const uint16_t* b, DType made, void* c) {
+  if (k == 0) return std::memset(c, 0, static_cast<size_t>(m * n) * item_size(made)), void();
   if (type != DType::BFloat16 || !pair_kernels())
     return product<float>(ta, tb, m, n, k, source<float>(a, type, ta ? m : k),
-                          source<float>(b, type, tb ? k : n), c);
+                          source<float>(b, type, tb ? k : n), made, c);
   int64_t lda = ta ? m : k, ldb = tb ? k : n;
   const bool odd_a = k % 2 != 0 && !ta, odd_b = k % 2 != 0 && tb;
   uint16_t* const even =
       odd_a || odd_b ? kept<uint16_t, Even>((odd_a * m + odd_b * n) * (k + 1)) : nullptr;
   if (odd_a) a = with_zeros(a, m, k, even), lda = k + 1;
   if (odd_b) b = with_zeros(b, n, k, even + odd_a * m * (k + 1)), ldb = k + 1;
-  product<Pair>(ta, tb, m, n, k, source<Pair>(a, type, lda), source<Pair>(b, type, ldb), c);
+  product<Pair>(ta, tb, m, n, k, source<Pair>(a, type, lda), source<Pair>(b, type, ldb), made, c);
 }
 
 template void matrix_product(bool, bool, int64_t, int64_t, int64_t, const float*, const float*,

@@ -16,9 +16,10 @@ template <class T>
 void matrix_product(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, const T* a,
                     const T* b, T* c);
 
-/// The same of a half type's patterns, `type`, summed up in float32 and rounded once: bfloat16 by
-/// pairs where the processor multiplies them (pair_kernels.h), else widened where they are packed.
+/// The same of a half type's patterns, `type`, summed up in float32 and rounded once to `made`,
+/// that type or float32: bfloat16 by pairs where the processor multiplies them (pair_kernels.h),
+/// else widened where they are packed.
 void half_matrix_product(DType type, bool transpose_a, bool transpose_b, int64_t m, int64_t n,
-                         int64_t k, const uint16_t* a, const uint16_t* b, uint16_t* c);
+                         int64_t k, const uint16_t* a, const uint16_t* b, DType made, void* c);
 
 }  // namespace gradcell::cpu

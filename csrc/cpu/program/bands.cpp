@@ -93,7 +93,7 @@ std::optional<Bands> find_bands(const Region& r, const TileProgram& p) {
     changed = false;
     for (const Instruction& i : r.program) {
       const auto numbers =
-          static_cast<int>(std::count_if(i.operand, i.operand + i.operand_count, is_number));
+          narrow<int>(std::count_if(i.operand, i.operand + i.operand_count, is_number));
       for (int k = 0; k < i.operand_count; ++k)
         if (const Operand& o = i.operand[k];
             !o.uniform && is_number(o) && !takes_number(i, k, numbers))
@@ -102,7 +102,7 @@ std::optional<Bands> find_bands(const Region& r, const TileProgram& p) {
   }
   for (const Instruction& i : r.program) {
     unsigned uniform = 0;
-    for (int k = 0; k < i.operand_count; ++k) uniform |= unsigned(is_number(i.operand[k])) << k;
+    for (int k = 0; k < i.operand_count; ++k) uniform |= unsigned{is_number(i.operand[k])} << k;
     b.loops.push_back(find_loop(i, uniform));
     if (!b.loops.back()) return {};
   }

@@ -32,7 +32,7 @@ bool compatible(const ScratchRange& a, const ScratchRange& b) {
 
 std::vector<Pass> find_passes(const Region& r, const std::vector<Loop>& loops, int32_t tile_rows) {
   std::vector<Pass> passes;
-  const auto n = static_cast<uint32_t>(r.program.size());
+  const auto n = narrow<uint32_t>(r.program.size());
   for (uint32_t first = 0; first < n;) {
     const size_t bytes =
         static_cast<size_t>(r.program[first].features) * static_cast<size_t>(tile_rows) * 4;

@@ -121,7 +121,7 @@ int32_t tile_rows(const Region& r) {
   else
     height = rows_of_product_tile(r, per_row);
   height = height / 16 * 16;
-  return static_cast<int32_t>(std::min<int64_t>(height, (r.rows + 15) / 16 * 16));
+  return narrow<int32_t>(std::min<int64_t>(height, (r.rows + 15) / 16 * 16));
 }
 
 /// Each chunk clears its accumulators and adds them up, which should be a small part of its work.
@@ -194,7 +194,7 @@ void find_direct(const Plan& plan, const Region& r, TileProgram& p) {
   auto add = [&](uint32_t value, BufferId buffer, int64_t pitch, int64_t offset = 0) {
     p.direct.push_back({value, buffer, pitch, offset});
     is_direct[value] = 1;
-    return uint8_t(1);
+    return uint8_t{1};
   };
   auto in_blocks = [&](BufferId buffer, const TileValue& v, DType dtype) {
     const Buffer& b = plan.buffers[buffer];
@@ -206,7 +206,7 @@ void find_direct(const Plan& plan, const Region& r, TileProgram& p) {
     const TileValue& v = r.values[l.value];
     uint8_t& direct = p.loads_direct.emplace_back(0);
     if (v.direct_in >= 0)
-      direct = v.direct_in == static_cast<int32_t>(at) &&
+      direct = v.direct_in == narrow<int32_t>(at) &&
                add(l.value, l.buffer, 1, l.viewed() ? l.view.offset : 0);
     else if (const int64_t block = l.viewed() ? 0 : in_blocks(l.buffer, v, l.dtype))
       direct = add(l.value, l.buffer, block);
@@ -217,7 +217,7 @@ void find_direct(const Plan& plan, const Region& r, TileProgram& p) {
     if (s.from.uniform || is_direct[s.from.value]) continue;
     const TileValue& v = r.values[s.from.value];
     if (v.direct_out >= 0) {
-      direct = v.direct_out == static_cast<int32_t>(at) && add(s.from.value, s.buffer, 1);
+      direct = v.direct_out == narrow<int32_t>(at) && add(s.from.value, s.buffer, 1);
       continue;
     }
     const bool whole = s.from.base == 0 && s.from.stride == 1 && s.features == v.features &&
@@ -246,7 +246,7 @@ Loop loop_of(const Instruction& i, bool lines) {
     const Operand& o = i.operand[n];
     const bool number =
         lines ? is_column(i, n) || (o.uniform && (o.stride == 0 || i.features == 1)) : o.uniform;
-    uniform |= unsigned(number) << n;
+    uniform |= unsigned{number} << n;
   }
   const Loop loop = find_loop(i, uniform);
   require(loop != nullptr, ErrorKind::NotImplemented,
@@ -264,7 +264,7 @@ TileProgram prepare(const Plan& plan, const Region& r) {
     p.tile_rows = tile_rows(r);
   place(r, p);
   const int64_t tiles = (r.rows + p.tile_rows - 1) / p.tile_rows;
-  p.chunks = static_cast<int32_t>(std::clamp<int64_t>(tiles, 1, most_chunks(p)));
+  p.chunks = narrow<int32_t>(std::clamp<int64_t>(tiles, 1, most_chunks(p)));
   for (const Instruction& i : r.program) p.loops.push_back(loop_of(i, p.lines));
   place_pairs(r, p);
   if (!p.lines) p.passes = find_passes(r, p.loops, p.tile_rows);

@@ -17,7 +17,7 @@ struct Quotient {
 /// a / b of numbers that are not negative: of small ones, as most are, in a third of the time.
 Quotient divided(int64_t a, int64_t b) {
   if (((a | b) >> 32) == 0) {
-    const auto x = static_cast<uint32_t>(a), y = static_cast<uint32_t>(b);
+    const auto x = known<uint32_t>(a), y = known<uint32_t>(b);
     return {x / y, x % y};
   }
   return {a / b, a % b};
@@ -100,7 +100,7 @@ int64_t BandRunner::band(int64_t line, int64_t most, int64_t column, int64_t cou
                                    static_cast<size_t>(first) * item_size(s.dtype),
                                b_.length};
   const int64_t whole = count / kLanes * kLanes;
-  columns(0, static_cast<int32_t>(whole), column);
+  columns(0, narrow<int32_t>(whole), column);
   if (whole < count) columns(count - kLanes, kLanes, column);
   return lines_;
 }
@@ -110,7 +110,7 @@ void BandRunner::columns(int64_t from, int32_t count, int64_t column) {
   for (const RowLoad& l : r_.loads)
     if (b_.kinds[l.value] == Kind::Copied) load(l, from, count);
   LoopArgs a;
-  a.features = static_cast<int32_t>(lines_);
+  a.features = narrow<int32_t>(lines_);
   a.rows = count;
   for (size_t at = 0; at < r_.program.size(); ++at) {
     const Instruction& i = r_.program[at];

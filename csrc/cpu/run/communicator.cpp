@@ -57,7 +57,7 @@ bool reduces(const Call& c) { return reduces(pattern(c.op)); }
 void widen(DType t, const void* from, float* to, int64_t n) {
   tile_kernels().transpose.load(from, t, to, static_cast<size_t>(n));
 }
-void narrow(DType t, const float* from, void* to, int64_t n) {
+void store_wide(DType t, const float* from, void* to, int64_t n) {
   tile_kernels().transpose.store(from, t, to, static_cast<size_t>(n));
 }
 
@@ -144,7 +144,7 @@ void Communicator::require_open() const {
 }
 
 const Communicator::Group& Communicator::group(int64_t id) const {
-  auto it = groups_.find(static_cast<int>(id));
+  auto it = groups_.find(narrow<int>(id));
   require(it != groups_.end(), ErrorKind::Runtime, "a collective of a group that was destroyed");
   return it->second;
 }
@@ -154,7 +154,7 @@ const Communicator::Group& Communicator::group(int64_t id) const {
 void Communicator::post_alarm() {
   alarm_receive_ = std::make_unique<Transfer>();
   alarm_in_.assign(kAlarmBytes, 0);
-  check(mpi_.Irecv(alarm_in_.data(), static_cast<int>(kAlarmBytes), mpi_.bytes, mpi_.any_source,
+  check(mpi_.Irecv(alarm_in_.data(), narrow<int>(kAlarmBytes), mpi_.bytes, mpi_.any_source,
                    kAlarmTag, mpi_.alarms, alarm_receive_->request),
         "MPI_Irecv");
   alarm_receive_->active = true;
@@ -169,8 +169,8 @@ void Communicator::alarm(const std::string& why, int only) {
     t->data.assign(kAlarmBytes, 0);
     std::memcpy(t->data.data(), &mpi_.rank, sizeof mpi_.rank);
     std::memcpy(t->data.data() + 4, why.data(), std::min(why.size(), kAlarmBytes - 5));
-    if (mpi_.Isend(t->data.data(), static_cast<int>(kAlarmBytes), mpi_.bytes, to, kAlarmTag,
-                   mpi_.alarms, t->request) == 0)
+    if (mpi_.Isend(t->data.data(), narrow<int>(kAlarmBytes), mpi_.bytes, to, kAlarmTag, mpi_.alarms,
+                   t->request) == 0)
       kept_.push_back(std::move(t));  // until the process ends
   }
 }
@@ -209,7 +209,7 @@ bool Communicator::test(Transfer& t) {
   if (!done) return false;
   t.active = false;
   if (t.call && !t.wide_out.empty())
-    narrow(t.call->out.dtype, t.wide_out.data(), t.out, t.call->out.count);
+    store_wide(t.call->out.dtype, t.wide_out.data(), t.out, t.call->out.count);
   return true;
 }
 
@@ -270,7 +270,7 @@ void Communicator::start(const Call& c, const void* in, void* out, Transfer& t) 
   auto count_of = [&](const TensorDesc& d) {
     require(d.count <= INT_MAX, ErrorKind::Runtime, info(c.op).name, " of ", d.count,
             " elements: MPI counts to 2147483647; split the tensor");
-    return static_cast<int>(d.count);
+    return narrow<int>(d.count);
   };
   const int given = count_of(c.in[0]), had = count_of(c.out);
   const MpiHandle op = operation(a.combine(), dtype);
@@ -284,8 +284,8 @@ void Communicator::start(const Call& c, const void* in, void* out, Transfer& t) 
         std::memset(t.out, 0, c.out.bytes());
         t.wide_out.clear();
       }
-      error = mpi_.Ireduce(in, out, given, type, op, static_cast<int>(a.root), g.communicator,
-                           t.request);
+      error =
+          mpi_.Ireduce(in, out, given, type, op, narrow<int>(a.root), g.communicator, t.request);
       break;
     case Pattern::ReducedParts:
       error = mpi_.Ireduce_scatter_block(in, out, had, type, op, g.communicator, t.request);
@@ -294,13 +294,13 @@ void Communicator::start(const Call& c, const void* in, void* out, Transfer& t) 
       error = mpi_.Iallgather(in, given, type, out, given, type, g.communicator, t.request);
       break;
     case Pattern::Swapped: {
-      const int part = given / static_cast<int>(a.size);
+      const int part = given / narrow<int>(a.size);
       error = mpi_.Ialltoall(in, part, type, out, part, type, g.communicator, t.request);
       break;
     }
     case Pattern::FromRoot:
       if (a.rank == a.root) std::memcpy(out, in, c.out.bytes());
-      error = mpi_.Ibcast(out, given, type, static_cast<int>(a.root), g.communicator, t.request);
+      error = mpi_.Ibcast(out, given, type, narrow<int>(a.root), g.communicator, t.request);
       break;
     case Pattern::Nothing:
       break;
@@ -334,7 +334,7 @@ void Communicator::disagree(const Group& g, const std::string& what, const std::
   std::string mine = (where.empty() ? what : what + " (" + where + ")").substr(0, kTextBytes - 1);
   mine.resize(kTextBytes, '\0');
   std::vector<char> all(kTextBytes * static_cast<size_t>(g.size));
-  const int n = static_cast<int>(kTextBytes);
+  const int n = narrow<int>(kTextBytes);
   check(mpi_.Iallgather(mine.data(), n, mpi_.bytes, all.data(), n, mpi_.bytes, g.agreements,
                         t.request),
         "MPI_Iallgather");
@@ -432,7 +432,7 @@ void Exchange::progress() {
 }
 
 void Exchange::finish() {
-  for (int32_t i = 0; i < static_cast<int32_t>(transfers_.size()); ++i) wait(i);
+  for (int32_t i = 0; i < narrow<int32_t>(transfers_.size()); ++i) wait(i);
   finished_ = true;
 }
 

@@ -101,7 +101,7 @@ void pack(std::span<const RegionRun> runs, const RunState& s, std::vector<Packin
       elements += int64_t(w.k) * w.m;
     }
   auto one = [&](int i, int) { pack_one(all[static_cast<size_t>(i)], s); };
-  parallel_if(elements > kParallelPack, static_cast<int>(all.size()), one);
+  parallel_if(elements > kParallelPack, all.size(), one);
 }
 
 /// A chunk, measured if somebody asks.
@@ -126,7 +126,7 @@ void run_chunk(R& runner, const Region& r, int32_t c, ProfiledPlan* profile, int
 constexpr size_t kMergePiece = 512;
 
 int merge_pieces(const Accumulator& a) {
-  return static_cast<int>((a.count() + kMergePiece - 1) / kMergePiece);
+  return narrow<int>((a.count() + kMergePiece - 1) / kMergePiece);
 }
 
 /// Merges a piece of the chunks' partial results pairwise, in an order that depends on their number
@@ -195,7 +195,7 @@ void bind_step(const Plan& plan, std::byte* arena, int64_t step, Runner::BindSte
 /// Rows of a tile that goes through all steps: few, so that there are tiles for all threads.
 int32_t step_rows(int64_t rows) {
   constexpr int64_t kTiles = 4;
-  return static_cast<int32_t>((rows + 16 * kTiles - 1) / (16 * kTiles) * 16);
+  return narrow<int32_t>((rows + 16 * kTiles - 1) / (16 * kTiles) * 16);
 }
 
 /// Whether each thread can take its rows through all steps: all that a step makes of rows is rows,
@@ -315,8 +315,7 @@ Runner::Runner(Plan plan, const std::vector<StepInput>& inputs) : Runner(std::mo
   TileProgram& p = program_.stages[0][0];
   const int64_t rows = this->plan().stages[0].regions[0].rows;
   if (!p.lines) p.tile_rows = std::min(p.tile_rows, step_rows(rows));
-  p.chunks =
-      static_cast<int32_t>(std::clamp<int64_t>((rows + p.tile_rows - 1) / p.tile_rows, 1, 64));
+  p.chunks = narrow<int32_t>(std::clamp<int64_t>((rows + p.tile_rows - 1) / p.tile_rows, 1, 64));
 }
 
 Runner::~Runner() = default;
@@ -391,7 +390,7 @@ void Runner::run_apart(Context& context, int64_t steps, BindStep bind, EndStep e
       go(w.runner.emplace(run, state, w.program, w.line));
   };
   parallel_if(p.work * static_cast<double>(steps) >= kParallelWork, p.chunks, body,
-              static_cast<int>(context.workers.size()));
+              narrow<int>(context.workers.size()));
 }
 
 void Runner::run_whole(const Call& call, const void* const* in, std::span<void* const> buffers,
@@ -445,7 +444,7 @@ void Runner::run(Context& context, const uint64_t* constants, Exchange* exchange
   std::byte* const wide = context.wide.get(0);
   for (size_t at = 0; at < plan.stages.size(); ++at) {
     const Stage& stage = plan.stages[at];
-    const auto number = static_cast<int>(at);
+    const auto number = narrow<int>(at);
     auto run_one = [&](size_t place) {
       const Call& call = stage.calls[place];
       const auto begin = now();
@@ -458,7 +457,7 @@ void Runner::run(Context& context, const uint64_t* constants, Exchange* exchange
         run_whole(call, p, context.buffers, constants);
       else
         exchange->start(call, p[0], context.buffers[call.output]);
-      if (profile) profile->add_call(number, static_cast<int>(place), begin, Clock::now());
+      if (profile) profile->add_call(number, narrow<int>(place), begin, Clock::now());
     };
     if (exchange) exchange->progress();
     for (int32_t collective : stage.waits) exchange->wait(collective);
@@ -507,7 +506,7 @@ void Runner::run(Context& context, const uint64_t* constants, Exchange* exchange
         return run_chunk(*w.runner, *run.region, task, profile, number, region, worker);
       }
     };
-    parallel_if(work >= kParallelWork, tasks, body, static_cast<int>(context.workers.size()));
+    parallel_if(work >= kParallelWork, tasks, body, narrow<int>(context.workers.size()));
     const auto ran = now();
     merge(context.runs, state);
     if (profile && !stage.regions.empty()) {

@@ -129,7 +129,7 @@ void LineRunner::chunk(int32_t c) {
 
 void LineRunner::tile(int64_t t) {
   first_ = t * p_.tile_rows;
-  valid_ = static_cast<int32_t>(std::min<int64_t>(p_.tile_rows, r_.rows - first_));
+  valid_ = narrow<int32_t>(std::min<int64_t>(p_.tile_rows, r_.rows - first_));
   find_places();
   for (const RowLoad& l : r_.loads) load(l);
   for (size_t i = 0; i < r_.program.size(); ++i) {

@@ -123,7 +123,7 @@ Recorder& recorder() {
 ProfiledPlan::ProfiledPlan(const Plan& plan, Clock::time_point since) : since_(since) {
   for (size_t at = 0; at < plan.stages.size(); ++at) {
     const Stage& stage = plan.stages[at];
-    const auto number = static_cast<int>(at);
+    const auto number = narrow<int>(at);
     first_.push_back(steps_.size());
     regions_.push_back(stage.regions.size());
     steps_.push_back({"packing and merging", number, 0, 0, {{"packing and merging", {}}}});
@@ -136,7 +136,7 @@ ProfiledPlan::ProfiledPlan(const Plan& plan, Clock::time_point since) : since_(s
 void ProfiledPlan::add_span(size_t step, int worker, Clock::time_point begin,
                             Clock::time_point end) {
   if (spans_.size() < kMostSpans)
-    spans_.push_back({static_cast<int>(step), worker, since(begin), since(end)});
+    spans_.push_back({narrow<int>(step), worker, since(begin), since(end)});
 }
 
 void ProfiledPlan::add_chunk(int stage, int region, int worker, Clock::time_point begin,

@@ -86,7 +86,7 @@ class TileRunner {
 
   void tile(int64_t t) {
     first_ = t * p_.tile_rows;
-    valid_ = static_cast<int32_t>(std::min<int64_t>(p_.tile_rows, r_.rows - first_));
+    valid_ = narrow<int32_t>(std::min<int64_t>(p_.tile_rows, r_.rows - first_));
     const int32_t rows = (valid_ + 15) / 16 * 16;
     const bool full = rows == valid_;
     if (rows != rows_) {

@@ -32,7 +32,7 @@ inline void load_run(const std::byte* from, DType dtype, int64_t step, std::byte
     t.load(from, dtype, one, 1);
     LoopArgs fill;
     fill.d = to, fill.p[0] = one, fill.s[0] = 0, fill.features = 1;
-    fill.rows = static_cast<int32_t>(n);
+    fill.rows = narrow<int32_t>(n);
     kernels().expand(compute_type(dtype), true)(fill);
   } else if (is_compute_type(dtype)) {
     whole_kernels().copy_apart(item_size(dtype), from, step, to, n);

@@ -73,7 +73,7 @@ AttentionTiles attention_tiles(const Graph& g, std::span<const NodeId> storage,
     if (at.log_sum < 0) halves = 4;
     if (at.c < 0) continue;
     add(g.input(id, at.c), !attention_by_keys(g[id].op));
-    found.registers += static_cast<int>((g.dims(id).back() + 7) / 8 * 4);
+    found.registers += narrow<int>((g.dims(id).back() + 7) / 8 * 4);
   }
   found.bytes = std::max(found.bytes, static_cast<size_t>(found.registers + halves) * 512);
   return found;

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "cuda/cuda_plan.h"
+#include "cuda/float_types.h"
 #include "ops/ops.h"
 #include "plan/rewrite/taken_over.h"
 
@@ -25,7 +26,6 @@ constexpr double kFewestWanted = 0.06;
 /// ours and cuDNN's, such a one takes 2.5 us less, what a launch more costs for what comes after
 /// it.
 constexpr int64_t kFewestOfLibrary = 1 << 24;
-constexpr int kFirstWithBrainHalves = 80;
 /// Its sizes are int.
 constexpr int64_t kMostOfLibrary = (int64_t(1) << 31) - 1;
 /// Bits of ConvolutionAttributes: the channels of all three tensors come last.
@@ -281,7 +281,7 @@ ConvolutionTiles plan_convolution(const Graph& g, NodeId id, const Target& targe
 bool is_of_library(const Graph& g, NodeId id, const Target& target) {
   const DType t = g.dtype(id);
   if (!target.cudnn || !is_floating(t) || t == DType::Float64) return false;
-  if (t == DType::BFloat16 && target.capability < kFirstWithBrainHalves) return false;
+  if (target.capability < float_type(t).first_with_library) return false;
   const ConvolutionSizes s = sizes_of_convolution(g, id);
   const int64_t last = attributes<ConvolutionAttributes>(g, id).last;
   // Tensors that lie in different ways have no algorithms, nor have all volumes.

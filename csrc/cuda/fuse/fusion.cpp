@@ -43,8 +43,7 @@ RowSet prefixes(const Dims& dims) {
 }
 
 int own_cost(const Graph& g, NodeId id) {
-  return is_product(g, id) ? static_cast<int>(2 * few_terms(g, id))
-                           : element_cost(g, id).gpu_additions;
+  return is_product(g, id) ? narrow<int>(2 * few_terms(g, id)) : element_cost(g, id).gpu_additions;
 }
 
 /// Library calls and scatters read whole buffers, and so do products with few terms, which would
@@ -204,7 +203,7 @@ class Fuser {
     }
   }
 
-  NodeId find(NodeId x) { return static_cast<NodeId>(sets_.find(x)); }
+  NodeId find(NodeId x) { return narrow<NodeId>(sets_.find(x)); }
 
   /// Nodes whose elements only one consumer reads cost nothing when that consumer computes them.
   void costs(NodeId id) {
@@ -379,7 +378,7 @@ class Fuser {
       me.cut = cut(id);
       f_.stage_count = std::max(f_.stage_count, me.stage + 1);
       if (me.role != Role::Map && me.role != Role::RowReduce) continue;
-      me.component = static_cast<int32_t>(find(id));
+      me.component = narrow<int32_t>(find(id));
       me.rows = rows_[find(id)].back();
     }
     // A component's kernel of one stage is flat, with accesses of four elements, where all that it

@@ -101,7 +101,7 @@ class Rewriter {
                                  ProductAttributes p, DType exact, int64_t which) {
     std::map<int64_t, NodeId> found;
     for (size_t pair = 0; pair < in.size(); pair += 2) {
-      of.terms = sizes_of(g_.dims(g_.input(id, static_cast<int>(pair))), g_.dims(id), p).k;
+      of.terms = sizes_of(g_.dims(g_.input(id, narrow<int>(pair))), g_.dims(id), p).k;
       const NodeId wide = in[pair + !of.by_columns], narrow = in[pair + of.by_columns];
       const Dims box = of.along ? Dims{of.wide, of.terms} : Dims{of.terms, of.wide};
       const bool lies = of.by_columns ? p.transpose_b : !p.transpose_a;

@@ -84,7 +84,7 @@ class Joiner {
     if (inside(wanted)) return;
     for (BufferId b : wanted) {
       if (group_[b] >= 0) groups_[static_cast<size_t>(group_[b])].clear();
-      group_[b] = static_cast<int>(groups_.size());
+      group_[b] = narrow<int>(groups_.size());
     }
     groups_.push_back(wanted);
   }

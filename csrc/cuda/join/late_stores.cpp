@@ -28,7 +28,7 @@ constexpr int kSweeps = 3;
 
 /// About how many instructions an element takes.
 int instructions(const Graph& g, NodeId id) {
-  if (is_product(g, id)) return static_cast<int>(4 * few_terms(g, id));
+  if (is_product(g, id)) return narrow<int>(4 * few_terms(g, id));
   return is_broadcast(g, id) ? 1 : element_cost(g, id).gpu_instructions;
 }
 
@@ -63,7 +63,7 @@ class LateStores {
       bool better = false;
       for (size_t k = 0, n = kernels_.size(); k < n && work_ < kMostWork; ++k)
         better |= improve_kernel(k);
-      for (NodeId id = static_cast<NodeId>(g_.size()); id-- > 0 && work_ < kMostWork;)
+      for (NodeId id = narrow<NodeId>(g_.size()); id-- > 0 && work_ < kMostWork;)
         better |= improve(id);
       if (!better) break;
     }

@@ -17,9 +17,7 @@ constexpr size_t kMostProducts = kMaxParameters / (5 * 8 + 5 * 8) - 1;
 bool can_group(const Step& s) {
   const Gemm& p = s.product;
   const bool alone = p.a_parts.empty() && p.b_parts.empty() && p.out_parts.empty();
-  const bool known = p.dtype == DType::Float64 || p.dtype == DType::Float32 ||
-                     p.dtype == DType::Float16 || p.dtype == DType::BFloat16;
-  return s.is_product() && alone && known && !p.accumulate && p.batch * p.m * p.n * p.k > 0;
+  return s.is_product() && alone && !p.accumulate && p.batch * p.m * p.n * p.k > 0;
 }
 
 /// What products of a group have in common.

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "cuda/float_types.h"
 #include "cuda/run/cache_files.h"
 #include "cuda/run/trial.h"
 
@@ -17,8 +18,7 @@ namespace gradcell::cuda {
 namespace {
 
 // Values of cublasLt.h and library_types.h.
-constexpr int kReal32 = 0, kReal64 = 1, kReal16 = 2, kRealBrain16 = 14;  // cudaDataType
-constexpr int kCompute32 = 68, kCompute64 = 70, kComputeTf32 = 77;       // cublasComputeType_t
+constexpr int kCompute32 = 68, kCompute64 = 70, kComputeTf32 = 77;  // cublasComputeType_t
 constexpr int kTransposeA = 3, kTransposeB = 4;  // cublasLtMatmulDescAttributes_t
 constexpr int kEpilogue = 7, kBiasPointer = 8;
 constexpr uint32_t kEpilogueBias = 4;                 // cublasLtEpilogue_t
@@ -51,21 +51,6 @@ bool is_worth_timing(const Gemm& p) {
   return 2.0 * static_cast<double>(p.batch) * static_cast<double>(p.m) * static_cast<double>(p.n) *
              static_cast<double>(p.k) >=
          kWorthTiming;
-}
-
-int cublas_type(DType t) {
-  switch (t) {
-    case DType::Float64:
-      return kReal64;
-    case DType::Float16:
-      return kReal16;
-    case DType::BFloat16:
-      return kRealBrain16;
-    case DType::Float32:
-      return kReal32;
-    default:
-      fail(ErrorKind::NotImplemented, "cuBLASLt multiplies no matrices of ", name(t));
-  }
 }
 
 }  // namespace
@@ -118,10 +103,11 @@ struct CublasLt::Api {
 /// each row of out', which is a column of out.
 struct CublasLt::Product {
   Product(const Api& api, const Gemm& p, bool with_bias) : api(api), with_bias(with_bias) {
-    int type = cublas_type(p.dtype);
+    int type = float_type(p.dtype).cublas;
     bool wide = p.dtype == DType::Float64;
+    const int type_of_sums = float_type(wide ? DType::Float64 : DType::Float32).cublas;
     int compute = wide ? kCompute64 : p.tf32 ? kComputeTf32 : kCompute32;
-    Api::call(api.desc_create, &desc, compute, wide ? kReal64 : kReal32);
+    Api::call(api.desc_create, &desc, compute, type_of_sums);
     Api::set(api.desc_set, desc, kTransposeA,
              int{p.transpose_b});  // CUBLAS_OP_N is 0, CUBLAS_OP_T 1
     Api::set(api.desc_set, desc, kTransposeB, int{p.transpose_a});
@@ -147,7 +133,7 @@ struct CublasLt::Product {
     Api::call(api.layout_create, &to, type, static_cast<uint64_t>(rows),
               static_cast<uint64_t>(columns), rows);
     if (p.batch == 1) return;
-    Api::set(api.layout_set, to, kBatchCount, static_cast<int32_t>(p.batch));
+    Api::set(api.layout_set, to, kBatchCount, narrow<int32_t>(p.batch));
     Api::set(api.layout_set, to, kBatchStride, rows * columns);
   }
 
@@ -159,8 +145,7 @@ struct CublasLt::Product {
     std::unique_ptr<void, decltype(destroy)> owner(preference, destroy);
     Api::set(api.preference_set, preference, kMaxWorkspace, uint64_t{kWorkspace});
     for (int k = 0; k < 4; ++k)
-      Api::set(api.preference_set, preference, kMinAlignmentA + k,
-               static_cast<uint32_t>(alignment));
+      Api::set(api.preference_set, preference, kMinAlignmentA + k, narrow<uint32_t>(alignment));
     std::array<Heuristic, kMostCandidates> found{};
     int count = 0;
     status = api.heuristic(handle, desc, b, a, out, out, preference, most, found.data(), &count);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "cuda/float_types.h"
 
 namespace gradcell::cuda {
 
@@ -11,7 +12,6 @@ namespace {
 using Part = ConvolutionPart;
 
 // Values of cudnn_graph.h and cudnn_ops.h.
-constexpr int kDataFloat = 0, kDataHalf = 2, kDataBrainHalf = 9;             // cudnnDataType_t
 constexpr int kChannelsSecond = 0, kChannelsLast = 1;                        // cudnnTensorFormat_t
 constexpr int kAnyMath = 0, kTensorMath = 1, kHalvedMath = 2, kFmaMath = 3;  // cudnnMathType_t
 constexpr int kDeterministic = 1;                                            // cudnnDeterminism_t
@@ -27,10 +27,6 @@ struct AlgorithmFound {
   size_t memory;
   int determinism, math, reserved[3];
 };
-
-int cudnn_type(DType t) {
-  return t == DType::Float16 ? kDataHalf : t == DType::BFloat16 ? kDataBrainHalf : kDataFloat;
-}
 
 }  // namespace
 
@@ -98,19 +94,19 @@ struct Cudnn::Prepared {
 
     std::vector<int> weights = each(axes, &WindowAxis::kernel);
     weights.insert(weights.begin(),
-                   {static_cast<int>(groups * c.sizes.outputs), static_cast<int>(c.sizes.inputs)});
+                   {narrow<int>(groups * c.sizes.outputs), narrow<int>(c.sizes.inputs)});
     api.call(api.filter_create, &w);
-    api.call(api.filter_set, w, cudnn_type(c.dtype),
-             c.channels_last ? kChannelsLast : kChannelsSecond, static_cast<int>(weights.size()),
+    api.call(api.filter_set, w, float_type(c.dtype).cudnn,
+             c.channels_last ? kChannelsLast : kChannelsSecond, narrow<int>(weights.size()),
              weights.data());
 
     const std::vector<int> before = each(axes, &WindowAxis::before),
                            stride = each(axes, &WindowAxis::stride),
                            dilation = each(axes, &WindowAxis::dilation);
     api.call(api.windows_create, &windows);
-    api.call(api.windows_set, windows, static_cast<int>(axes.size()), before.data(), stride.data(),
-             dilation.data(), kCrossCorrelation, kDataFloat);
-    api.call(api.set_groups, windows, static_cast<int>(groups));
+    api.call(api.windows_set, windows, narrow<int>(axes.size()), before.data(), stride.data(),
+             dilation.data(), kCrossCorrelation, float_type(DType::Float32).cudnn);
+    api.call(api.set_groups, windows, narrow<int>(groups));
     first = c.part == Part::Input ? w : x;
     second = c.part == Part::Output ? w : y;
     result = c.part == Part::Output ? y : c.part == Part::Input ? x : w;
@@ -128,12 +124,12 @@ struct Cudnn::Prepared {
   /// A number of each axis.
   static std::vector<int> each(const std::vector<WindowAxis>& axes, int64_t WindowAxis::* number) {
     std::vector<int> all;
-    for (const WindowAxis& a : axes) all.push_back(static_cast<int>(a.*number));
+    for (const WindowAxis& a : axes) all.push_back(narrow<int>(a.*number));
     return all;
   }
 
   void set(void* tensor, const Convolved& c, int64_t channels, std::vector<int> dims) const {
-    dims.insert(dims.begin(), {static_cast<int>(c.sizes.images), static_cast<int>(channels)});
+    dims.insert(dims.begin(), {narrow<int>(c.sizes.images), narrow<int>(channels)});
     std::vector<int> strides(dims.size());
     int stride = 1;
     auto next = [&](size_t axis) { strides[axis] = stride, stride *= dims[axis]; };
@@ -141,7 +137,7 @@ struct Cudnn::Prepared {
     for (size_t axis = dims.size() - 1; axis > 1; --axis) next(axis);
     if (!c.channels_last) next(1);
     next(0);
-    api.call(api.tensor_set, tensor, cudnn_type(c.dtype), static_cast<int>(dims.size()),
+    api.call(api.tensor_set, tensor, float_type(c.dtype).cudnn, narrow<int>(dims.size()),
              dims.data(), strides.data());
   }
 

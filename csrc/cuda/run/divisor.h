@@ -4,6 +4,8 @@
 #include <bit>
 #include <cstdint>
 
+#include "base/narrow.h"
+
 namespace gradcell::cuda {
 
 struct Divisor {
@@ -17,7 +19,7 @@ struct Divisor {
 inline Divisor divisor(int64_t by, int bits) {
   const auto d = static_cast<uint64_t>(by);
   if (d >> bits) return {0, 0};  // more than any n
-  const int rounds = std::bit_width(d - 1);
+  const auto rounds = narrow<int>(std::bit_width(d - 1));
   uint64_t multiplier = 1, rest = (uint64_t(1) << rounds) - d;  // of 2^rounds / by
   for (int bit = 0; bit < bits; ++bit) {
     const bool one = 2 * rest >= d;

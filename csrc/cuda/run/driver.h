@@ -3,8 +3,10 @@
 
 #include <cstdint>
 #include <string>
+#include <type_traits>
 
 #include "base/error.h"
+#include "base/narrow.h"
 #include "cuda/run/library.h"
 
 namespace gradcell::cuda {
@@ -42,13 +44,21 @@ class Driver {
   /// Throws Runtime, or Memory for an allocation that failed, or Fatal.
   void check(int result, const char* what) const;
   /// f(arguments...), checked.
-  template <class F, class... Arguments>
-  void call(const Function<F>& f, Arguments... arguments) const {
-    check(static_cast<F*>(f)(arguments...), f.name);
+  template <class... Parameters, class... Arguments>
+  void call(const Function<int(Parameters...)>& f, Arguments... arguments) const {
+    auto* const function = static_cast<int (*)(Parameters...)>(f);
+    check(function(as_parameter<Parameters>(arguments)...), f.name);
   }
   std::string error_text(int result) const;
 
  private:
+  template <class Parameter, class Argument>
+  static Parameter as_parameter(Argument x) {
+    if constexpr (std::is_integral_v<Parameter> && std::is_integral_v<Argument>)
+      return narrow<Parameter>(x);
+    else
+      return x;
+  }
   Driver();
   int supported_version() const;
   int usable_devices() const;

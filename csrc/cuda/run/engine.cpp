@@ -183,7 +183,7 @@ void Launcher::fit_rows(CudaPlan& plan) {
     require(s.dynamic_bytes() <= room, ErrorKind::Runtime, "the GPU ", device_.name(), " has ",
             device_.shared_bytes(), " bytes of shared memory, too few for a kernel");
     driver.call(driver.cuFuncSetAttribute, functions_[static_cast<size_t>(s.kernel)], kSharedLimit,
-                static_cast<int>(s.dynamic_bytes()));
+                narrow<int>(s.dynamic_bytes()));
   }
 }
 
@@ -230,8 +230,9 @@ Launcher::Packed Launcher::packed(const Step& s, const Places& buffers,
   auto value = [&](const Argument& a, bool aligned) {
     Value v{};
     auto sizes = [&](std::initializer_list<int64_t> all) {
-      wide_ ? void(std::ranges::copy(all, v.i64))
-            : void(std::ranges::transform(all, v.i32, [](int64_t n) { return int32_t(n); }));
+      wide_
+          ? void(std::ranges::copy(all, v.i64))
+          : void(std::ranges::transform(all, v.i32, [](int64_t n) { return narrow<int32_t>(n); }));
       v.bytes = all.size() * (wide_ ? 8 : 4);
     };
     auto pointer = [&](DevicePointer p) { v.pointer = p, v.bytes = sizeof p; };
@@ -244,7 +245,9 @@ Launcher::Packed Launcher::packed(const Step& s, const Places& buffers,
         break;
       case Argument::Kind::Divisor: {
         const Divisor d = divisor(a.value, wide_ ? 63 : 31);
-        sizes({a.value, static_cast<int64_t>(d.multiplier), d.shift});
+        const auto multiplier =
+            wide_ ? static_cast<int64_t>(d.multiplier) : int64_t{low_bits<int32_t>(d.multiplier)};
+        sizes({a.value, multiplier, d.shift});
         break;
       }
       case Argument::Kind::Packs:
@@ -279,7 +282,7 @@ void Launcher::launch(const Step& s, const Places& buffers, const Run& run) cons
   Packed p = packed(s, buffers, run.constants);
   const Driver& driver = Driver::get();
   driver.check(driver.cuLaunchKernel(functions_[s.kernel], s.grid, 1, 1, s.block_x, s.block_y, 1,
-                                     static_cast<unsigned>(s.dynamic_bytes()), run.stream,
+                                     narrow<unsigned>(s.dynamic_bytes()), run.stream,
                                      p.pointers.data(), nullptr),
                plan_.kernels[s.kernel].name.c_str());
   auto is_constant = [](const Argument& a) { return a.kind == Argument::Kind::Constant; };
@@ -468,7 +471,7 @@ void Launcher::set_constants(Recorded& r, const uint64_t* constants) const {
                             step->block_x,
                             step->block_y,
                             1,
-                            static_cast<unsigned>(step->dynamic_bytes()),
+                            narrow<unsigned>(step->dynamic_bytes()),
                             p.pointers.data(),
                             nullptr,
                             nullptr,

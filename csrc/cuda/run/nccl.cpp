@@ -1,6 +1,7 @@
 #include "cuda/run/nccl.h"
 
 #include "base/error.h"
+#include "cuda/float_types.h"
 #include "ops/collective.h"
 
 namespace gradcell::cuda {
@@ -8,8 +9,7 @@ namespace gradcell::cuda {
 namespace {
 
 // Values of nccl.h.
-constexpr int kInt8 = 0, kUint8 = 1, kInt32 = 2, kInt64 = 4, kFloat16 = 6, kFloat32 = 7,
-              kFloat64 = 8, kBrainFloat16 = 9;  // ncclDataType_t
+constexpr int kInt8 = 0, kUint8 = 1, kInt32 = 2, kInt64 = 4;  // ncclDataType_t
 
 /// The dtype in NCCL's terms; -1: it has none.
 int nccl_type(DType t) {
@@ -24,20 +24,23 @@ int nccl_type(DType t) {
     case DType::Int64:
       return kInt64;
     case DType::Float16:
-      return kFloat16;
     case DType::BFloat16:
-      return kBrainFloat16;
     case DType::Float32:
-      return kFloat32;
     case DType::Float64:
-      return kFloat64;
-    default:
+      return float_type(t).nccl;
+    case DType::Int16:
+    case DType::UInt16:
+    case DType::UInt32:
+    case DType::UInt64:
+    case DType::Complex64:
+    case DType::Complex128:
       return -1;
   }
+  return -1;
 }
 
 /// ncclRedOp_t has Combine's order.
-int reduction(Combine c) { return static_cast<int>(c); }
+int reduction(Combine c) { return narrow<int>(c); }
 
 }  // namespace
 
@@ -116,7 +119,7 @@ void Nccl::enqueue(const Passage& p, DevicePointer in, DevicePointer out, Stream
   auto* to = reinterpret_cast<char*>(out);
   const auto given = static_cast<size_t>(p.given), had = static_cast<size_t>(p.had);
   const size_t item = item_size(p.dtype);
-  const int type = nccl_type(p.dtype), how = reduction(p.combine), root = static_cast<int>(p.root);
+  const int type = nccl_type(p.dtype), how = reduction(p.combine), root = narrow<int>(p.root);
   const Pattern pattern = gradcell::pattern(p.op);
   require(!reduces(pattern) || type >= 0, ErrorKind::NotImplemented, info(p.op).name, " of ",
           name(p.dtype), " on the GPU: NCCL has no such type; cast to int32 first");

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/narrow.h"
 #include "cuda/run/cache_files.h"
 #include "cuda/run/library.h"
 
@@ -48,7 +49,7 @@ class Nvrtc {
     std::unique_ptr<Program, decltype(destroy)> owner(&program, destroy);
     std::vector<const char*> texts;
     for (const std::string& o : options) texts.push_back(o.c_str());
-    int result = compile_(program, static_cast<int>(texts.size()), texts.data());
+    int result = compile_(program, narrow<int>(texts.size()), texts.data());
     if (result != 0) {
       size_t size = 0;
       std::string log;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "cuda/float_types.h"
+
 namespace gradcell::cuda {
 
 namespace {
@@ -12,13 +14,7 @@ constexpr size_t kPiece = size_t{1} << 20;
 
 /// From 0.5 to 1, of either sign: nowhere do sums in another order have the same bits throughout.
 std::vector<char> uneven_numbers(DType dtype) {
-  struct Bits {
-    uint64_t half, varying;
-  };
-  const Bits bits = dtype == DType::Float64    ? Bits{0x3FE0000000000000, 0x800FFFFFFFFFFFFF}
-                    : dtype == DType::Float32  ? Bits{0x3F000000, 0x807FFFFF}
-                    : dtype == DType::BFloat16 ? Bits{0x3F00, 0x807F}
-                                               : Bits{0x3800, 0x83FF};
+  const FloatType& bits = float_type(dtype);
   const size_t size = item_size(dtype);
   std::vector<char> numbers(kNumbers * size);
   uint64_t state = 1;

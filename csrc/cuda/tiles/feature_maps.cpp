@@ -7,7 +7,7 @@ constexpr size_t kMostRuns = 16;
 
 std::vector<Run> runs_of(const Map& map) {
   std::vector<Run> runs;
-  for (int32_t f = 0; f < static_cast<int32_t>(map.size()); ++f) {
+  for (int32_t f = 0; f < narrow<int32_t>(map.size()); ++f) {
     if (!runs.empty()) {
       Run& last = runs.back();
       const int32_t n = f - last.begin;
@@ -25,8 +25,7 @@ std::vector<Run> runs_of(const Map& map) {
 
 Map inverse(const Map& map, int32_t features) {
   Map from(static_cast<size_t>(features), -1);
-  for (size_t k = 0; k < map.size(); ++k)
-    from[static_cast<size_t>(map[k])] = static_cast<int32_t>(k);
+  for (size_t k = 0; k < map.size(); ++k) from[static_cast<size_t>(map[k])] = narrow<int32_t>(k);
   return from;
 }
 

@@ -142,7 +142,7 @@ class Weigher {
   double gradient(const Instruction& i) const {
     const ProductUnit unit = on_device(l_.outer_by[i.dst]);
     if (unit != ProductUnit::Fma) {
-      const auto warps = static_cast<int32_t>(parts_of(threads_, 32));
+      const auto warps = narrow<int32_t>(parts_of(threads_, 32));
       const OuterJobs jobs = outer_jobs(unit, i.features, i.inner, warps);
       const double slots = jobs.slots * static_cast<double>(rows_) / kTileRows;
       return static_cast<double>(jobs.turns) * (kCosts.warp_sum + slots * kCosts.warp_sum_slot);

@@ -51,7 +51,7 @@ class Layouter {
     for (size_t at = 0; at < r_.program.size(); ++at)
       if (!accumulates(r_.program[at])) last[r_.program[at].dst] = static_cast<int64_t>(at);
     auto add = [&](TileItem::Kind kind, size_t index) {
-      l_.items.push_back({kind, static_cast<uint32_t>(index)});
+      l_.items.push_back({kind, narrow<uint32_t>(index)});
     };
     auto load = [&](const Operand& o) {
       if (o.uniform || load_of[o.value] < 0) return;

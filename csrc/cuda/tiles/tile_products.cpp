@@ -49,16 +49,9 @@ std::string unit_name(ProductUnit unit, DType dtype) {
 }
 
 ProductUnit unit_for(DType dtype, bool tf32) {
-  switch (dtype) {
-    case DType::Float32:
-      return tf32 ? ProductUnit::Tf32 : ProductUnit::Tf32x3;
-    case DType::BFloat16:
-      return ProductUnit::BFloat;
-    case DType::Float16:
-      return ProductUnit::Half;
-    default:
-      return ProductUnit::Fma;
-  }
+  const FloatType* const type = find_float_type(dtype);
+  if (!type) return ProductUnit::Fma;
+  return tf32 && type->unit == ProductUnit::Tf32x3 ? ProductUnit::Tf32 : type->unit;
 }
 
 double product_cost(ProductUnit unit, int32_t k, int32_t chunk, bool staged) {

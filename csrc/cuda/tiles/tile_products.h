@@ -3,11 +3,10 @@
 // instruction for a type, the same text is compiled to fused multiply-adds.
 #pragma once
 
+#include "cuda/float_types.h"
 #include "plan/plan.h"
 
 namespace gradcell::cuda {
-
-enum class ProductUnit : uint8_t { Fma, Tf32x3, Tf32, BFloat, Half };
 
 /// The type of the prelude that says how factors are taken and stored. Fma: of stored weights.
 std::string unit_name(ProductUnit unit, DType dtype);

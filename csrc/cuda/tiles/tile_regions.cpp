@@ -49,7 +49,7 @@ class Finder {
         groups[{l.stage, l.component}].push_back(id);
     }
     for (auto& [key, nodes] : groups)
-      if (narrow(nodes)) consider(nodes);
+      if (all_narrow(nodes)) consider(nodes);
     if (!found_.all.empty())
       std::ranges::stable_sort(found_.order, {}, [&](NodeId id) { return labels_.node[id].stage; });
     return std::move(found_);
@@ -57,7 +57,7 @@ class Finder {
 
  private:
   /// Whether there are products that have something between them, and all are narrow.
-  bool narrow(const std::vector<NodeId>& nodes) const {
+  bool all_narrow(const std::vector<NodeId>& nodes) const {
     int products = 0;
     for (NodeId id : nodes) {
       if (g_.count(id) > labels_.node[id].rows * kMostFeatures && !labels_.node[id].reducing)
@@ -88,7 +88,7 @@ class Finder {
     for (const Accumulator& a : t.region.accumulators) writes.insert(a.buffer);
     t.reads.assign(reads.begin(), reads.end());
     t.writes.assign(writes.begin(), writes.end());
-    for (NodeId id : nodes) found_.of[id] = static_cast<int32_t>(found_.all.size());
+    for (NodeId id : nodes) found_.of[id] = narrow<int32_t>(found_.all.size());
     found_.all.push_back(std::move(t));
   }
 

@@ -36,8 +36,8 @@ class ConvolutionTilesWriter : AloneWriter {
     const bool last[] = {is_last(ConvolutionPart::Input), is_last(ConvolutionPart::Weight),
                          is_last(ConvolutionPart::Output)};
     const char* const mask = tiles_.wide_bits ? "unsigned long long" : "unsigned";
-    line(str("using Sums = gc_convolution<", static_cast<int>(part_), ", ", rank, ", ",
-             flag(last[0]), ", ", flag(last[1]), ", ", flag(last[2]), ", ", mask, ">;"));
+    line(str("using Sums = gc_convolution<", narrow<int>(part_), ", ", rank, ", ", flag(last[0]),
+             ", ", flag(last[1]), ", ", flag(last[2]), ", ", mask, ">;"));
     const std::string parts = number("parts", tiles_.parts);
     line("auto store = [&](gc_index part, gc_index i, " + type_ + " s) {");
     const Scope inside = nested([&] {

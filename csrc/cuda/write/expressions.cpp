@@ -59,12 +59,12 @@ std::string applied(Op op, const char* T, const std::array<std::string, 3>& oper
   std::string type = std::string(T) == "long long" ? "gc_long" : T;  // a cast T(0) needs one word
   std::string out;
   for (const char* p = row.forward; *p;) {
-    if (!std::isalpha(static_cast<unsigned char>(*p)) && *p != '_') {
+    if (!std::isalpha(low_bits<unsigned char>(*p)) && *p != '_') {
       out += *p++;
       continue;
     }
     std::string word;
-    while (std::isalnum(static_cast<unsigned char>(*p)) || *p == '_') word += *p++;
+    while (std::isalnum(low_bits<unsigned char>(*p)) || *p == '_') word += *p++;
     size_t k = word.size() == 1 ? std::string(names).find(word[0]) : std::string::npos;
     out += k != std::string::npos ? operands[k] : word == "T" ? type : word;
   }

@@ -206,7 +206,7 @@ std::vector<Written> write_segments(const WriterInputs& in, int32_t stage,
       }
       w.step.arguments.insert(w.step.arguments.end(), step.arguments.begin(), step.arguments.end());
     }
-    w.step.segments = static_cast<uint32_t>(each);
+    w.step.segments = narrow<uint32_t>(each);
     joined.push_back(std::move(w));
   }
   return joined;

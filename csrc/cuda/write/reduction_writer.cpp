@@ -105,7 +105,8 @@ class NodeWriter : AloneWriter {
     line("gc_best<" + type + "> s = {0, -1};");
     block("for (gc_index k = threadIdx.x; k < " + length + "; k += blockDim.x)", inside);
     line("s = gc_across<" + op + ">(s);");
-    line("if (threadIdx.x == 0) " + q + "[t] = (int)s.at;");
+    line("if (threadIdx.x == 0) " + q + "[t] = (" + type_name(compute_type(g_.dtype(id_))) +
+         ")s.at;");
     return each_block(outputs, s.outputs, s.length > 256 ? 256 : 32, "arg");
   }
 

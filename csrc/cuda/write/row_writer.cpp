@@ -40,7 +40,7 @@ class RowWriter : Writer {
     // Eight rows a warp: of what lies across, their elements side by side are a sector, and of what
     // lies along, 16 bytes of each lane are two.
     if (across_ && rows_ >= kEnoughRows)
-      lanes = std::min<uint32_t>(lanes, kBlock / static_cast<uint32_t>(kRowsAcross));
+      lanes = std::min<uint32_t>(lanes, kBlock / narrow<uint32_t>(kRowsAcross));
     // A warp puts together what its lanes have without waiting for others.
     else if (rows_ >= kManyRows && longest_ <= kLongForWarp)
       lanes = std::min<uint32_t>(lanes, 32);

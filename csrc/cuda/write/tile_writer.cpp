@@ -67,8 +67,8 @@ class TileWriter : Writer {
                        rows + " - r0 < blockDim.x ? (int)(" + rows + " - r0) : (int)blockDim.x;\n" +
                        body_.text + phases + "    }\n  }\n";
     step_.block_x = kTileRows;
-    step_.block_y = static_cast<uint32_t>(l_.groups);
-    step_.grid = static_cast<uint32_t>(tile_.cost.chunks);
+    step_.block_y = narrow<uint32_t>(l_.groups);
+    step_.grid = narrow<uint32_t>(tile_.cost.chunks);
     step_.shared_bytes = l_.weight_bytes;
     step_.shared_row_bytes = l_.row_bytes;
     step_.tile_cycles = tile_.cost.cycles, step_.tile_rounds = tile_.cost.rounds;
@@ -137,15 +137,15 @@ class TileWriter : Writer {
     std::map<uint32_t, size_t> last;  // the item that writes a value last in this phase
     size_t end = at;
     for (; end < l_.items.size() && l_.items[end].phase == phase; ++end)
-      if (const int64_t v = written_by(l_.items[end]); v >= 0) last[static_cast<uint32_t>(v)] = end;
+      if (const int64_t v = written_by(l_.items[end]); v >= 0) last[narrow<uint32_t>(v)] = end;
     changed_.clear();
     for (const auto& [v, item] : last) changed_.insert(v);
     for (; at < end; ++at) {
       write(l_.items[at]);
       const int64_t v = written_by(l_.items[at]);
       if (v < 0) continue;
-      written_.insert(static_cast<uint32_t>(v));
-      if (l_.shared[v] && last[static_cast<uint32_t>(v)] == at) keep(static_cast<uint32_t>(v));
+      written_.insert(narrow<uint32_t>(v));
+      if (l_.shared[v] && last[narrow<uint32_t>(v)] == at) keep(narrow<uint32_t>(v));
     }
     close();
     close_outer();
@@ -245,7 +245,7 @@ class TileWriter : Writer {
 
   std::string uniform(const Operand& o, int32_t features, const std::string& f) {
     const Uniform& u = r_.uniforms[o.value];
-    if (u.constant >= 0) return constant(static_cast<uint32_t>(u.constant), u.dtype);
+    if (u.constant >= 0) return constant(narrow<uint32_t>(u.constant), u.dtype);
     std::string at = along(o, f);
     if (!u.map.empty()) {
       Map map;

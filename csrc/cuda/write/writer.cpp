@@ -20,7 +20,7 @@ std::string launch_bounds(uint32_t threads, const char* blocks) {
 }  // namespace
 
 uint32_t grid_for(int64_t items, int64_t each) {
-  return static_cast<uint32_t>(std::clamp<int64_t>((items + each - 1) / each, 1, kMaxGrid));
+  return narrow<uint32_t>(std::clamp<int64_t>((items + each - 1) / each, 1, kMaxGrid));
 }
 
 // Parameters --------------------------------------------------------------------------------------
@@ -73,7 +73,7 @@ std::string Writer::divisor(int64_t value) {
 
 std::string Writer::constant(NodeId id) {
   require(in_.constant_of[id] >= 0, ErrorKind::Runtime, "planning: a constant that no run brings");
-  return constant(static_cast<uint32_t>(in_.constant_of[id]), g_.dtype(id));
+  return constant(narrow<uint32_t>(in_.constant_of[id]), g_.dtype(id));
 }
 
 std::string Writer::constant(uint32_t index, DType dtype) {

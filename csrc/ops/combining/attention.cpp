@@ -188,7 +188,7 @@ NodeId matrix(Graph& g, const Parts& p) {
     s = select(g, mask, full(std::bit_cast<double>(p.fill)), s);
   else if (mask != kNoNode)
     s = binary(g, Op::Add, s, cast(g, mask, t));
-  const int last = static_cast<int>(dims.size()) - 1;
+  const int last = narrow<int>(dims.size()) - 1;
   auto hide = [&](int64_t most, int from, int to) {
     if (most >= std::max(dims[last], dims[last - 1])) return;
     const NodeId by =
@@ -256,7 +256,7 @@ class AttentionFamily : public Spec {
   Type infer(const Graph& g, const Draft& d) const override {
     const auto a = decode<AttentionAttributes>(d.attributes);
     const AttentionInputs at = attention_inputs(op, a);
-    const auto n = static_cast<int>(d.inputs.size());
+    const auto n = narrow<int>(d.inputs.size());
     require(n >= at.factors && (n - at.factors) % 2 == 0 && (is_sum(op) || n == at.factors) &&
                 (is_sum(op) || !a.shifted) && (op != Op::AttentionLogSum || !a.dropped),
             ErrorKind::Value, name(), ": ", n, " inputs are not what its attributes ask for");
@@ -355,7 +355,7 @@ class AttentionFamily : public Spec {
     const AttentionInputs at = attention_inputs(op, a);
     std::vector<NodeId> in;
     for (size_t k = 0; k < b.inputs.size(); ++k) {
-      const auto place = static_cast<int>(k);
+      const auto place = narrow<int>(k);
       const NodeId x = b.inputs[k];
       if (place == at.state) {
         require(!b.batched[k], ErrorKind::Value, name(),
@@ -464,7 +464,7 @@ class AttentionFamily : public Spec {
     if (of(at.shift) != kNoNode) y = plus(g, y, weighted(of(at.shift), p.plain(), p.c));
     const Parts bare = p.unshifted();
     for (size_t f = 0; f < p.factors.size(); ++f) {
-      const NodeId change = of(at.factors + static_cast<int>(f));
+      const NodeId change = of(at.factors + narrow<int>(f));
       if (change == kNoNode) continue;
       Parts changed = bare;
       changed.factors[f] = change;

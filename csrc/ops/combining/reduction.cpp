@@ -143,7 +143,7 @@ class Reduction : public Spec {
     if (over > 0) {
       rest[last] = over;
       const NodeId parts[] = {x, constant(g, g.dtype(x), rest, 1)};
-      x = concat(g, parts, static_cast<int>(last));
+      x = concat(g, parts, narrow<int>(last));
     }
     sheet[last] = rows, sheet.push_back(columns);
     x = reshape(g, x, sheet);
@@ -189,7 +189,8 @@ class Extremum : public Constant {
     check_axis(name(), d.attributes[0], from.size());
     require(from[d.attributes[0]] > 0, ErrorKind::Value, name(), ": axis ", d.attributes[0],
             " of shape ", listed(from), " is empty");
-    return {DType::Int32, pick(from, d.attributes, false)};
+    const DType place = from[d.attributes[0]] > INT32_MAX ? DType::Int64 : DType::Int32;
+    return {place, pick(from, d.attributes, false)};
   }
 
   NodeId batch(Graph& g, NodeId id, const Batch& b) const override {

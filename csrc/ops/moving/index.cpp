@@ -55,13 +55,13 @@ class Taking : public Linear {
 
   NodeId adjoint(Graph& g, NodeId id, int, NodeId dy) const override {
     const int64_t axis = g.attrs(id)[0];
-    return scatter_add(g, g.input(id, 1), dy, static_cast<int>(axis), g.dims(g.input(id, 0))[axis]);
+    return scatter_add(g, g.input(id, 1), dy, narrow<int>(axis), g.dims(g.input(id, 0))[axis]);
   }
   NodeId batch(Graph& g, NodeId id, const Batch& b) const override {
     const auto axis = static_cast<size_t>(g.attrs(id)[0]);
     const NodeId x = b.inputs[0], at = b.inputs[1];
-    if (!b.batched[1]) return gather(g, x, at, static_cast<int>(axis) + 1);
-    if (!b.batched[0]) return move_axis(g, gather(g, x, at, static_cast<int>(axis)), axis, 0);
+    if (!b.batched[1]) return gather(g, x, at, narrow<int>(axis) + 1);
+    if (!b.batched[0]) return move_axis(g, gather(g, x, at, narrow<int>(axis)), axis, 0);
     const size_t index_rank = g.dims(at).size() - 1;
     const NodeId places = over_examples(g, at, g.dims(x)[axis + 1]);
     NodeId y = gather(g, join_axes(g, move_axis(g, x, axis + 1, 1), 0), places, 0);
@@ -94,13 +94,13 @@ class Scattering : public Linear {
   }
 
   NodeId adjoint(Graph& g, NodeId id, int, NodeId dy) const override {
-    return gather(g, dy, g.input(id, 0), static_cast<int>(g.attrs(id)[0]));
+    return gather(g, dy, g.input(id, 0), narrow<int>(g.attrs(id)[0]));
   }
   NodeId batch(Graph& g, NodeId id, const Batch& b) const override {
     const auto a = gradcell::attributes<ScatterAttributes>(g, id);
     const auto axis = static_cast<size_t>(a.axis);
     NodeId at = b.inputs[0], updates = over_batch(g, b, 1);
-    if (!b.batched[0]) return scatter_add(g, at, updates, static_cast<int>(axis) + 1, a.size);
+    if (!b.batched[0]) return scatter_add(g, at, updates, narrow<int>(axis) + 1, a.size);
     const size_t index_rank = g.dims(at).size() - 1;
     for (size_t k = 0; k < index_rank; ++k) updates = move_axis(g, updates, 1 + axis + k, 1 + k);
     const NodeId y = scatter_add(g, over_examples(g, at, a.size), updates, 0, b.size * a.size);

@@ -204,7 +204,6 @@ class Concatenation : public Moving {
 
   Type infer(const Graph& g, const Draft& d) const override {
     require(!d.inputs.empty(), ErrorKind::Value, "Concat: needs at least one tensor");
-    require(d.inputs.size() < 65536, ErrorKind::Value, "Concat: more than 65535 tensors");
     const auto axis = static_cast<size_t>(d.attributes[0]);
     const NodeId first = d.inputs[0];
     Dims to = g.dims(first);
@@ -239,7 +238,7 @@ class Concatenation : public Moving {
   NodeId batch(Graph& g, NodeId id, const Batch& b) const override {
     std::vector<NodeId> in;
     for (size_t k = 0; k < b.inputs.size(); ++k) in.push_back(over_batch(g, b, k));
-    return concat(g, in, static_cast<int>(g.attrs(id)[0]) + 1);
+    return concat(g, in, narrow<int>(g.attrs(id)[0]) + 1);
   }
   /// Zeros beside a single tangent are no part of a sum.
   NodeId tangent(Graph& g, NodeId id, std::span<const NodeId> dx) const override {

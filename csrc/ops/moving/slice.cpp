@@ -117,7 +117,7 @@ NodeId joined(Graph& g, NodeId x, NodeId y, size_t axis, int64_t start) {
   if (start > 0) parts.push_back(part(0, start));
   parts.push_back(y);
   if (end < all[axis]) parts.push_back(part(end, all[axis]));
-  return concat(g, parts, static_cast<int>(axis));
+  return concat(g, parts, narrow<int>(axis));
 }
 
 class Slicing : public Viewing {

@@ -89,7 +89,7 @@ class Parser {
       return inner;
     }
     const std::string_view word = name();
-    if (word.size() == 1) return {Op::Count, static_cast<int>(kLetters.find(word[0]))};
+    if (word.size() == 1) return {Op::Count, narrow<int>(kLetters.find(word[0]))};
     FormulaPattern p{find_function(word)};
     accept("(");
     p.parts.push_back(p.op == Op::Select ? condition() : sum());

@@ -16,8 +16,8 @@ struct Instructions {
     for (size_t at = 0; at < r.program.size(); ++at) {
       const Instruction& i = r.program[at];
       for (int k = 0; k < i.operand_count; ++k)
-        if (!i.operand[k].uniform) reads[i.operand[k].value] = static_cast<int32_t>(at);
-      if (!accumulates(i) && writes[i.dst] < 0) writes[i.dst] = static_cast<int32_t>(at);
+        if (!i.operand[k].uniform) reads[i.operand[k].value] = narrow<int32_t>(at);
+      if (!accumulates(i) && writes[i.dst] < 0) writes[i.dst] = narrow<int32_t>(at);
     }
     for (const RowStore& s : r.stores)
       if (!s.from.uniform) reads[s.from.value] = INT32_MAX;
@@ -66,7 +66,7 @@ UpdatesInPlace::UpdatesInPlace(const Plan& plan)
       const Instructions at(r);
       auto rows = [&](int32_t features, DType dtype) {
         if (s < safe) return -1;
-        const auto next = static_cast<int32_t>(numbers.size());
+        const auto next = narrow<int32_t>(numbers.size());
         return numbers.try_emplace({s, k, features, dtype}, next).first->second;
       };
       for (const Uniform& u : r.uniforms)

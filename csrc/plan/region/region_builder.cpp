@@ -30,7 +30,7 @@ Map places(const View& v, RowAxes axes, int64_t block) {
   for_each_index(box, [&](int64_t i, const Dims& at) {
     int64_t f = v.offset;
     for (size_t k = 0; k < box.size(); ++k) f += at[k] * v.strides[axes.lead + k];
-    map[i] = static_cast<int32_t>(f / block);
+    map[i] = narrow<int32_t>(f / block);
   });
   return map;
 }
@@ -41,7 +41,7 @@ bool affine(const Map& map, int32_t& base, int32_t& stride) {
   base = map[0];
   stride = map.size() > 1 ? map[1] - map[0] : 1;
   for (size_t i = 0; i < map.size(); ++i)
-    if (map[i] != base + stride * static_cast<int32_t>(i)) return false;
+    if (map[i] != base + stride * narrow<int32_t>(i)) return false;
   return true;
 }
 
@@ -72,16 +72,16 @@ class Builder {
 
  private:
   int64_t rows() const { return region_.rows; }
-  int32_t features(NodeId id) const { return static_cast<int32_t>(g_.count(id) / rows()); }
+  int32_t features(NodeId id) const { return narrow<int32_t>(g_.count(id) / rows()); }
 
   uint32_t new_value(int32_t features, Compute type) {
     region_.values.push_back({features, type});
-    return static_cast<uint32_t>(region_.values.size() - 1);
+    return narrow<uint32_t>(region_.values.size() - 1);
   }
 
   int32_t add_map(Map map) {
     region_.maps.push_back(std::move(map));
-    return static_cast<int32_t>(region_.maps.size() - 1);
+    return narrow<int32_t>(region_.maps.size() - 1);
   }
 
   /// An instruction for a node: `dst` is a value, or an accumulator.
@@ -91,7 +91,7 @@ class Builder {
     i.kind = kind;
     i.dtype = g_.dtype(id);
     i.type = type_of(operands.back());
-    i.operand_count = static_cast<uint8_t>(operands.size());
+    i.operand_count = narrow<uint8_t>(operands.size());
     std::ranges::copy(operands, i.operand);
     i.dst = dst;
     i.features = features;
@@ -102,7 +102,7 @@ class Builder {
   // Operands ---------------------------------------------------------------------------------
 
   uint32_t uniform(BufferId buffer, int constant, DType dtype, int64_t count, Map map = {}) {
-    const auto next = static_cast<uint32_t>(region_.uniforms.size());
+    const auto next = narrow<uint32_t>(region_.uniforms.size());
     const auto [known, fresh] =
         uniform_of_.try_emplace({constant, constant >= 0 ? 0 : buffer, dtype, count, map}, next);
     if (fresh)
@@ -130,7 +130,7 @@ class Builder {
     loaded_.insert(v);
     region_.loads.push_back({in_.buffer_of[source], g_.dtype(source), v});
     if (region_.values[v].features == 1 && as_is(g_.dtype(source)))
-      region_.values[v].direct_in = static_cast<int32_t>(region_.loads.size() - 1);
+      region_.values[v].direct_in = narrow<int32_t>(region_.loads.size() - 1);
     return {false, v, 0, 1};
   }
 
@@ -141,7 +141,7 @@ class Builder {
     region_.loads.push_back({in_.buffer_of[source], g_.dtype(source), v, merged(view)});
     const View& merged_view = region_.loads.back().view;
     if (merged_view.dims.size() == 1 && merged_view.strides[0] == 1 && as_is(g_.dtype(source)))
-      region_.values[v].direct_in = static_cast<int32_t>(region_.loads.size() - 1);
+      region_.values[v].direct_in = narrow<int32_t>(region_.loads.size() - 1);
     return {false, v, 0, 1};
   }
 
@@ -165,7 +165,7 @@ class Builder {
   }
 
   Operand copy(NodeId id, uint32_t value, Map map) {
-    auto n = static_cast<int32_t>(map.size());
+    auto n = narrow<int32_t>(map.size());
     const Operand from{false, value, 0, 1};
     uint32_t v = new_value(n, type_of(from));
     append(TileOp::Copy, id, std::array{from}, v, n).map = add_map(std::move(map));
@@ -207,12 +207,12 @@ class Builder {
   }
 
   void elementwise(NodeId id) {
-    const size_t n = g_[id].input_count;
+    const size_t n = g_.inputs(id).size();
     int32_t f = features(id);
     Operand in[3];
     bool any_rows = false;
     for (size_t k = 0; k < n; ++k) {
-      in[k] = operand(id, static_cast<int>(k));
+      in[k] = operand(id, narrow<int>(k));
       any_rows |= !in[k].uniform;
     }
     if (!any_rows) in[0] = dense(id, in[0], f);
@@ -221,11 +221,11 @@ class Builder {
     i.op = g_[id].op;
     i.dtype = g_.dtype(g_.inputs(id).back());
     view_[id] = {false, dst, 0, 1};
-    if (g_.dtype(id) != DType::Bool) narrow(id, dst, f);
+    if (g_.dtype(id) != DType::Bool) round_to_dtype(id, dst, f);
   }
 
   /// Rounds or wraps a value in place where its dtype is narrower than its compute type.
-  void narrow(NodeId id, uint32_t value, int32_t f) {
+  void round_to_dtype(NodeId id, uint32_t value, int32_t f) {
     const Operand from{false, value, 0, 1};
     if (!as_is(g_.dtype(id))) append(TileOp::Narrow, id, std::array{from}, value, f);
   }
@@ -245,7 +245,7 @@ class Builder {
     uint32_t dst = new_value(f, compute_type(to));
     append(TileOp::Convert, id, std::array{x}, dst, f);
     view_[id] = {false, dst, 0, 1};
-    if (to != DType::Bool) narrow(id, dst, f);
+    if (to != DType::Bool) round_to_dtype(id, dst, f);
   }
 
   Operand whole_uniform(NodeId source) {
@@ -289,7 +289,7 @@ class Builder {
       const Operand from = taken(id, p, axes);
       Instruction& i = append(TileOp::Scatter, id, std::array{from}, dst, features(id));
       Map map = places(placed(p, g_.dims(id)), axes, region_.block);
-      i.inner = static_cast<int32_t>(map.size());
+      i.inner = narrow<int32_t>(map.size());
       i.zero = m.zeros;
       i.map = add_map(std::move(map));
     }
@@ -308,14 +308,14 @@ class Builder {
       v.strides.push_back(strides[k]);
     }
     if (element_count(gone.dims) == 1) return from;
-    from = dense(id, from, static_cast<int32_t>(product(dims, rows.lead, rows.trail)));
+    from = dense(id, from, narrow<int32_t>(product(dims, rows.lead, rows.trail)));
     Map base = places(kept, {0, kept.dims.size()}, region_.block);
     Map step = places(gone, {0, gone.dims.size()}, region_.block);
-    auto n = static_cast<int32_t>(base.size());
+    auto n = narrow<int32_t>(base.size());
     uint32_t dst = new_value(n, type_of(from));
     Instruction& i = append(TileOp::FeatureReduce, id, std::array{from}, dst, n);
     i.combine = spec(g_, id).combine;
-    i.inner = static_cast<int32_t>(step.size());
+    i.inner = narrow<int32_t>(step.size());
     i.map = add_map(std::move(base));
     i.map2 = add_map(std::move(step));
     return {false, dst, 0, 1};
@@ -326,10 +326,10 @@ class Builder {
     Operand from = reduce_features(id, x, g_.attrs(id), operand(id, 0));
     if (!in_.labels.node[id].reducing) {
       view_[id] = from;
-      narrow(id, from.value, features(id));
+      round_to_dtype(id, from.value, features(id));
       return;
     }
-    auto f = static_cast<int32_t>(g_.count(id));
+    auto f = narrow<int32_t>(g_.count(id));
     from = dense(id, from, f);
     uint32_t a = accumulator(id, TileOp::RowReduce, type_of(from), f, 1);
     Instruction& i = append(TileOp::RowReduce, id, std::array{from}, a, f);
@@ -340,13 +340,13 @@ class Builder {
   uint32_t accumulator(NodeId id, TileOp kind, Compute type, int32_t features, int32_t inner) {
     region_.accumulators.push_back(
         {kind, spec(g_, id).combine, type, features, inner, in_.buffer_of[id], g_.dtype(id)});
-    return static_cast<uint32_t>(region_.accumulators.size() - 1);
+    return narrow<uint32_t>(region_.accumulators.size() - 1);
   }
 
   uint32_t packed_weights(NodeId id, NodeId b) {
     const bool tb = attributes<ProductAttributes>(g_, id).transpose_b;
     const Dims& db = g_.dims(b);
-    const auto k = static_cast<int32_t>(db[tb ? 1 : 0]), m = static_cast<int32_t>(db[tb ? 0 : 1]);
+    const auto k = narrow<int32_t>(db[tb ? 1 : 0]), m = narrow<int32_t>(db[tb ? 0 : 1]);
     const PackedWeights w{in_.buffer_of[in_.labels.storage[b]],
                           g_.dtype(b),
                           compute_type(g_.dtype(b)),
@@ -354,14 +354,14 @@ class Builder {
                           m,
                           tb ? 1 : m,
                           tb ? k : 1};
-    const auto next = static_cast<uint32_t>(region_.weights.size());
+    const auto next = narrow<uint32_t>(region_.weights.size());
     const auto [known, fresh] = weights_of_.try_emplace({w.buffer, w.k, w.m, w.k_stride}, next);
     if (fresh) region_.weights.push_back(w);
     return known->second;
   }
 
   void matmul(NodeId id) {
-    auto m = static_cast<int32_t>(g_.dims(id)[1]);
+    auto m = narrow<int32_t>(g_.dims(id)[1]);
     uint32_t dst = new_value(m, compute_type(g_.dtype(id)));
     for (int pair = 0; pair < g_[id].input_count; pair += 2) {
       uint32_t weights = packed_weights(id, g_.input(id, pair + 1));
@@ -373,11 +373,11 @@ class Builder {
       i.accumulate = pair > 0;
     }
     view_[id] = {false, dst, 0, 1};
-    narrow(id, dst, m);
+    round_to_dtype(id, dst, m);
   }
 
   void weight_grad(NodeId id) {
-    int32_t k = static_cast<int32_t>(g_.dims(id)[0]), m = static_cast<int32_t>(g_.dims(id)[1]);
+    int32_t k = narrow<int32_t>(g_.dims(id)[0]), m = narrow<int32_t>(g_.dims(id)[1]);
     uint32_t a = accumulator(id, TileOp::WeightGrad, compute_type(g_.dtype(id)), k, m);
     for (int pair = 0; pair < g_[id].input_count; pair += 2) {
       Operand x = dense(id, operand(id, pair), k), dy = dense(id, operand(id, pair + 1), m);
@@ -393,7 +393,7 @@ class Builder {
     TileValue& v = region_.values[from.value];
     if (f == 1 && v.features == 1 && as_is(g_.dtype(id)) && v.direct_out < 0 &&
         !loaded_.contains(from.value))
-      v.direct_out = static_cast<int32_t>(region_.stores.size() - 1);
+      v.direct_out = narrow<int32_t>(region_.stores.size() - 1);
   }
 
   /// Of a few orders of the program, the one that needs the least scratch.

@@ -19,14 +19,14 @@ Lists dependencies(const Region& r) {
   std::vector<int32_t> writer(r.values.size(), -1), latest(r.values.size(), -1);
   std::vector<Reading> readings;
   readings.reserve(3 * r.program.size());
-  for (int32_t at = 0; at < static_cast<int32_t>(r.program.size()); ++at) {
+  for (int32_t at = 0; at < narrow<int32_t>(r.program.size()); ++at) {
     const Instruction& i = r.program[at];
     for (int k = 0; k < i.operand_count; ++k) {
       if (i.operand[k].uniform) continue;
       const uint32_t v = i.operand[k].value;
       if (writer[v] >= 0) before.add(writer[v]);
       readings.push_back({at, latest[v]});
-      latest[v] = static_cast<int32_t>(readings.size()) - 1;
+      latest[v] = narrow<int32_t>(readings.size()) - 1;
     }
     if (!accumulates(i)) {
       if (writer[i.dst] >= 0) before.add(writer[i.dst]);
@@ -46,7 +46,7 @@ Lists dependencies(const Region& r) {
 
 std::vector<Instruction> depth_first(const Region& r, bool newest_first) {
   const Lists before = dependencies(r);
-  const auto n = static_cast<int32_t>(r.program.size());
+  const auto n = narrow<int32_t>(r.program.size());
   std::vector<uint8_t> needed(n, 0), done(n, 0);
   for (int32_t at = 0; at < n; ++at)
     for (int32_t b : before[at]) needed[b] = 1;
@@ -93,9 +93,8 @@ class EarlyReleaser {
       for (int32_t at = 0; at < size(); ++at)
         for (int32_t b : before[at]) add(b, at);
     });
-    for (int32_t at = 0; at < size(); ++at) missing_[at] = static_cast<int32_t>(before[at].size());
-    for (size_t v = 0; v < readers_.size(); ++v)
-      unread_[v] = static_cast<int32_t>(readers_[v].size());
+    for (int32_t at = 0; at < size(); ++at) missing_[at] = narrow<int32_t>(before[at].size());
+    for (size_t v = 0; v < readers_.size(); ++v) unread_[v] = narrow<int32_t>(readers_[v].size());
     out_.reserve(r.program.size());
     for (const RowStore& s : r.stores)
       if (!s.from.uniform) ++unread_[s.from.value];  // is kept to the end
@@ -114,7 +113,7 @@ class EarlyReleaser {
   }
 
  private:
-  int32_t size() const { return static_cast<int32_t>(r_.program.size()); }
+  int32_t size() const { return narrow<int32_t>(r_.program.size()); }
 
   /// f(value) once for each value that the instruction reads.
   template <class F>

@@ -22,7 +22,7 @@ struct Lives {
   std::vector<int32_t> first, last;
 
   explicit Lives(const Region& r) {
-    const auto n = static_cast<int32_t>(r.program.size());
+    const auto n = narrow<int32_t>(r.program.size());
     first.assign(r.values.size(), n);
     last.assign(r.values.size(), -1);
     for (int32_t at = 0; at < n; ++at) {
@@ -51,7 +51,7 @@ constexpr uint32_t kNoValue = UINT32_MAX;
 /// For each value the one that takes its place: the result of the instruction that used it last.
 std::vector<uint32_t> heirs(const Region& r, const Lives& lives) {
   std::vector<uint32_t> heir(r.values.size(), kNoValue);
-  for (int32_t at = 0; at < static_cast<int32_t>(r.program.size()); ++at) {
+  for (int32_t at = 0; at < narrow<int32_t>(r.program.size()); ++at) {
     const Instruction& i = r.program[at];
     if (accumulates(i) || lives.first[i.dst] != at) continue;
     for (int k = 0; k < i.operand_count; ++k) {
@@ -159,7 +159,7 @@ void place_values(Region& region) {
   const auto by_step = [&](const std::vector<int32_t>& step) {
     return Lists(steps, [&](auto add) {
       for (size_t v = 0; v < values.size(); ++v)
-        if (lives.last[v] >= lives.first[v]) add(step[v] + 1, static_cast<int32_t>(v));
+        if (lives.last[v] >= lives.first[v]) add(step[v] + 1, narrow<int32_t>(v));
     });
   };
   const Lists begin = by_step(lives.first), end = by_step(lives.last);

@@ -13,7 +13,7 @@ Uses::Uses(const Region& region)
       if (!i.operand[k].uniform) ++count[i.operand[k].value];
     if (accumulates(i)) continue;
     if (maker[i.dst] >= 0 || !exact(i.dtype)) keep(i.dst);
-    maker[i.dst] = static_cast<int32_t>(at);
+    maker[i.dst] = narrow<int32_t>(at);
   }
   for (const RowStore& s : region.stores)
     if (!s.from.uniform) keep(s.from.value);

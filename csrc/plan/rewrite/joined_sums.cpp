@@ -15,7 +15,7 @@ namespace {
 /// nodes of the family stand above each other. That no circle comes about, the levels see to, too.
 std::vector<std::vector<NodeId>> groups_of(const Graph& g) {
   std::vector<NodeId> itself(g.size());
-  std::iota(itself.begin(), itself.end(), NodeId(0));
+  std::iota(itself.begin(), itself.end(), NodeId{0});
   std::vector<int> level(g.size(), 0);
   std::map<std::pair<int, SameScores>, std::vector<NodeId>> found;
   for (NodeId id = 0; id < g.size(); ++id) {
@@ -53,7 +53,7 @@ PlanGraph join_sums(PlanGraph from) {
   if (groups.empty()) return from;
   std::vector<int> group(g.size(), -1);
   for (size_t k = 0; k < groups.size(); ++k)
-    for (NodeId id : groups[k]) group[id] = static_cast<int>(k);
+    for (NodeId id : groups[k]) group[id] = narrow<int>(k);
   // Nodes in an order in which all that a group needs comes before its first sum.
   std::vector<NodeId> order, open;
   std::vector<uint8_t> placed(g.size(), 0);

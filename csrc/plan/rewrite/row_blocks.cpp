@@ -116,7 +116,7 @@ class RowSplitter {
       if (!all || p.start[0] != row || p.step[0] != 1) return false;
       row += p.from.dims[0];
     }
-    return m.pieces.size() == g_[id].input_count && row == rows_;
+    return m.pieces.size() == g_.inputs(id).size() && row == rows_;
   }
   bool is_full(const Piece& p) const {
     return p.start[0] == 0 && p.step[0] == 1 && p.from.dims[0] == rows_;
@@ -193,7 +193,7 @@ class RowSplitter {
     summed_.assign(g_.size(), 0);
     for (NodeId id = 0; id < g_.size(); ++id) support_[id] = support_of(id);
     for (NodeId r : from_.roots) want(r, all());
-    for (NodeId id = static_cast<NodeId>(g_.size()); id-- > 0;) {
+    for (NodeId id = narrow<NodeId>(g_.size()); id-- > 0;) {
       need_[id] &= support_[id];
       switch (way_[id]) {
         case Way::Cut:
@@ -315,7 +315,7 @@ class RowSplitter {
     for (NodeId id = 0; id < g_.size(); ++id)  // before constants of other shapes
       if (is_source(g_, id)) whole_[id] = rebuild(out_.graph, g_, id, {});
     for (size_t i = 0; i < from_.constants.size(); ++i)
-      constant_[from_.constants[i]] = static_cast<int>(i);
+      constant_[from_.constants[i]] = narrow<int>(i);
     for (NodeId id = 0; id < g_.size(); ++id) {
       if (whole_[id] != kNoNode || is_loose(id)) continue;
       Stamp stamp(out_.graph);

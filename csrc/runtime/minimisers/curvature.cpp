@@ -75,7 +75,7 @@ void add(double a, const double* x, std::vector<double>& y) {
 /// body(first row, behind the last one) for all rows of a square matrix.
 template <class F>
 void over_rows(size_t n, F body) {
-  parallel_if(n * n >= kParallel, static_cast<int>((n + kRows - 1) / kRows), [&](int task, int) {
+  parallel_if(n * n >= kParallel, (n + kRows - 1) / kRows, [&](int task, int) {
     const size_t first = static_cast<size_t>(task) * kRows;
     body(first, std::min(n, first + kRows));
   });
@@ -122,7 +122,7 @@ LatestPairs<T>::LatestPairs(size_t n, int history)
 
 template <class T>
 size_t LatestPairs<T>::slot(int age) const {
-  const int history = static_cast<int>(history_);
+  const int history = narrow<int>(history_);
   return static_cast<size_t>((newest_ - age + history) % history);
 }
 
@@ -130,7 +130,7 @@ template <class T>
 void LatestPairs<T>::learn(std::span<const T> step, std::span<const T> change, double sy, double) {
   if (history_ == 0) return;
   if (new_) multiply(nullptr);
-  newest_ = (newest_ + 1) % static_cast<int>(history_);
+  newest_ = (newest_ + 1) % narrow<int>(history_);
   const size_t at = slot(0);
   step_unit_[at] = unit_of(step), change_unit_[at] = unit_of(change);
   for (size_t i = 0; i < n_; ++i) {
@@ -138,7 +138,7 @@ void LatestPairs<T>::learn(std::span<const T> step, std::span<const T> change, d
     changes_[at * n_ + i] = change[i] / change_unit_[at];
   }
   scale_ = sy / dot(change.data(), change.data(), n_);
-  held_ = std::min(held_ + 1, static_cast<int>(history_));
+  held_ = std::min(held_ + 1, narrow<int>(history_));
   new_ = true;
 }
 
@@ -150,17 +150,16 @@ void LatestPairs<T>::multiply(const T* gradient) {
   const size_t groups = (held + kNear - 1) / kNear;
   const T* const change = new_ ? &changes_[newest * n_] : nullptr;
   std::vector<double> steps_change(new_ ? held : 0);
-  parallel_if(2 * held * n_ * sizeof(T) >= kManyBytes, static_cast<int>(2 * groups),
-              [&](int task, int) {
-                const bool of_steps = static_cast<size_t>(task) < groups;
-                const size_t first = (static_cast<size_t>(task) % groups) * kNear;
-                const size_t count = std::min(kNear, held - first);
-                const T* const rows = &(of_steps ? steps_ : changes_)[first * n_];
-                auto& with_gradient = of_steps ? step_gradient_ : change_gradient_;
-                auto& with_change = of_steps ? steps_change : newest_products_;
-                if (change) times(rows, count, n_, change, &with_change[first]);
-                if (gradient) times(rows, count, n_, gradient, &with_gradient[first]);
-              });
+  parallel_if(2 * held * n_ * sizeof(T) >= kManyBytes, 2 * groups, [&](int task, int) {
+    const bool of_steps = static_cast<size_t>(task) < groups;
+    const size_t first = (static_cast<size_t>(task) % groups) * kNear;
+    const size_t count = std::min(kNear, held - first);
+    const T* const rows = &(of_steps ? steps_ : changes_)[first * n_];
+    auto& with_gradient = of_steps ? step_gradient_ : change_gradient_;
+    auto& with_change = of_steps ? steps_change : newest_products_;
+    if (change) times(rows, count, n_, change, &with_change[first]);
+    if (gradient) times(rows, count, n_, gradient, &with_gradient[first]);
+  });
   if (!new_) return;
   for (size_t k = 0; k < held; ++k) {
     step_change_[k * history_ + newest] = steps_change[k];
@@ -208,7 +207,7 @@ void LatestPairs<T>::direct(std::span<const T> gradient, std::span<T> direction)
     of_steps[k] = static_cast<T>(-step_weight_[k] * unit);
     of_changes[k] = static_cast<T>(change_weight_[k]);
   }
-  const int tasks = static_cast<int>((n_ + kColumns - 1) / kColumns);
+  const int tasks = narrow<int>((n_ + kColumns - 1) / kColumns);
   parallel_if(2 * held * n_ * sizeof(T) >= kManyBytes, tasks, [&](int task, int) {
     const size_t at = static_cast<size_t>(task) * kColumns, size = std::min(kColumns, n_ - at);
     T* const d = &direction[at];

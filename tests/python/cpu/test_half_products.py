@@ -71,3 +71,26 @@ def test_numbers_that_are_not_finite(dtype: str) -> None:
     assert np.isnan(got[3]).all()
     assert (np.delete(got[:, 9], 3) == -np.inf).all()
     assert (np.delete(np.delete(got, 3, 0), 9, 1) == n / 2).all()
+
+
+@pytest.mark.parametrize("dtype", ROUNDING)
+@pytest.mark.parametrize(
+    ("rows", "k", "n"), [(1, 24, 20), (40, 24, 20), (900, 24, 20), (40, 300, 280)]
+)
+def test_sums_of_products_round_once(dtype: str, rows: int, k: int, n: int) -> None:
+    """However long they are, and whatever computes them: a weight's gradient through several uses."""
+    rng = np.random.default_rng(rows)
+    x = [half(rng.standard_normal((rows, k)), dtype) for _ in range(7)]
+    dy = [half(rng.standard_normal((rows, n)), dtype) for _ in x]
+
+    def loss(w: Tensor) -> Tensor:
+        pairs = zip(x, dy, strict=True)
+        terms = [ops.matmul(a, w).astype(ms.float32) * d.astype(ms.float32) for a, d in pairs]
+        return sum(terms[1:], terms[0]).sum()
+
+    got = wide(ms.jit(ms.grad(loss))(half(np.zeros((k, n)), dtype)))
+    exact = sum(wide(a).T @ wide(d) for a, d in zip(x, dy, strict=True))
+    terms = sum(np.abs(wide(a)).T @ np.abs(wide(d)) for a, d in zip(x, dy, strict=True))
+    # Half an ULP of each sum, and what float32 loses of its terms.
+    bound = ROUNDING[dtype] * np.abs(exact) + 2.0**-24 * np.sqrt(7 * rows) * terms + 2.0**-25
+    assert (np.abs(got - exact) <= bound).all()

@@ -151,6 +151,13 @@ def test_more_elements_than_32_bits_can_count() -> None:
     assert Nvrtc().compile(plan.source, "sm_90")
 
 
+def test_the_place_of_an_extreme_beyond_32_bits() -> None:
+    x = Tensor.from_numpy(np.zeros((1 << 31) + 5, np.int8))  # of which nobody touches a page
+    plan = cuda.plan_of(lambda y: core.argmax(y, 0, False), x)
+    assert "(long long)s.at" in plan.source
+    assert Nvrtc().compile(plan.source, "sm_90")
+
+
 def test_an_index_out_of_range_is_flagged(tmp_path: pathlib.Path) -> None:
     plan = cuda.plan_of(
         lambda x, i: core.gather(x, i, 0), tensor(4), Tensor(np.array([1, 4], np.int32))

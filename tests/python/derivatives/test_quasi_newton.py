@@ -231,3 +231,11 @@ def test_interruptions_and_errors_leave_the_best_point(method):
     other = CLASSES.get(method, gc.LBFGS)(recorded_rosenbrock(q), q)
     other.run(5)
     assert solver.run(7).fun == other.run(7).fun
+
+
+@pytest.mark.parametrize("dtype", ["int64", "uint64", "float32", "complex64"])
+def test_a_gradient_of_another_dtype_is_no_gradient_of_the_point(dtype):
+    """int64 has the size of float64's elements, and is no float64."""
+    m = _core.DenseQuasiNewton(np.ones(3), "bfgs", 50, 0.0, 0.0)
+    with pytest.raises(TypeError, match=f"The gradient is of {dtype}, the point of float64"):
+        m.run(lambda x: (Tensor(1.0), Tensor(np.ones(3, dtype))), (), 5, 0)

@@ -164,3 +164,56 @@ def test_every_source_file_has_its_place_on_the_map() -> None:
     files = [p for p in SOURCES if p.suffix == ".cpp"]
     named = [p for p in files if re.search(rf"(?<!\w){p.stem}(\.cpp|\.h|`)", text)]
     assert [str(p.relative_to(CSRC)) for p in files if p not in named] == []
+
+
+# Numbers in fewer bits ----------------------------------------------------------------------------
+
+#: Integers of fewer bits than a count of elements has.
+FEWER = r"(?:std::)?(?:u?int(?:8|16|32)_t|int|unsigned(?: int| char| short)?|short|NodeId|BufferId)"
+#: `static_cast<int>(n)`, `int(n)` but for function types, and `(int)n`.
+BARE = re.compile(
+    rf"static_cast<{FEWER}>\(|(?<![\w<:.>&*]){FEWER}\((?![\s)*]|void)|(?<![\w>)\]])\({FEWER}\)\s*[\w(~-]"
+)
+
+
+def bare_casts(text: str) -> list[str]:
+    """The lines that make a number one of fewer bits, whatever it is."""
+    text = re.sub(r'//.*|"(?:[^"\\\n]|\\.)*"', "", text)
+    return [line.strip() for line in text.splitlines() if BARE.search(line)]
+
+
+def test_bare_casts_are_found() -> None:
+    bare = ["f(static_cast<int32_t>(n));", "x = int(n);", "y = (unsigned)n;", "NodeId(g.size())"]
+    assert [len(bare_casts(line)) for line in bare] == [1] * len(bare)
+    kept = [
+        "narrow<int>(n)", "int{bits}", "static_cast<int64_t>(n)", "int (*f)(int)", "int f(int n)",
+        "void g(int);", "Function<int(void*)> f;", "// int(n)", 'line("(int)s.at")', "sizeof(int)",
+        "FunctionRef<void(int, int)>", "using Run = int(void*, int);", "operator int() const",
+    ]  # fmt: skip
+    assert [line for line in kept if bare_casts(line)] == []
+
+
+def test_numbers_are_narrowed_in_one_way() -> None:
+    """By base/narrow.h: `narrow` throws, `known` and `low_bits` say why nothing can be lost."""
+    own = CSRC / "base" / "narrow.h"
+    files = [p for p in SOURCES if p.suffix in (".h", ".cpp") and p != own]
+    assert len(files) > 300
+    found = {str(p.relative_to(CSRC)): bare_casts(p.read_text()) for p in files}
+    assert {name: lines for name, lines in found.items() if lines} == {}
+
+
+# Half types ---------------------------------------------------------------------------------------
+
+#: A choice by one half type, which takes whatever else there is for the other one.
+EITHER_HALF = re.compile(r"== DType::B?Float16\s*\?|!= DType::(?:B?Float16|Float32)\s*\?")
+
+
+def test_no_choice_takes_all_other_dtypes_for_one() -> None:
+    """A new half type is a row of tables that do not compile without it (cuda/float_types.h), not
+    what is left where some are named."""
+    assert EITHER_HALF.search("t == DType::Float16 ? 1 : 2")
+    files = [p for p in SOURCES if p.suffix in (".h", ".cpp")]
+    assert [str(p.relative_to(CSRC)) for p in files if EITHER_HALF.search(code(p))] == []
+    half = re.compile(r"case DType::B?Float16:")
+    found = [(p, b) for p in files for b in switches(code(p)) if half.search(b)]
+    assert [str(p.relative_to(CSRC)) for p, b in found if re.search(r"\bdefault:", b)] == []

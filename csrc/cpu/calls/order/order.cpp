@@ -30,11 +30,11 @@ template <>
 struct Placed<uint32_t> {
   uint64_t both;
   Placed() = default;
-  Placed(uint32_t key, int64_t at) : both(uint64_t(key) << 32 | static_cast<uint32_t>(at)) {}
+  Placed(uint32_t key, int64_t at) : both(uint64_t(key) << 32 | known<uint32_t>(at)) {}
   bool operator<(const Placed& o) const { return both < o.both; }
 };
 int64_t position(const Placed<uint64_t>& p) { return p.at; }
-int64_t position(const Placed<uint32_t>& p) { return static_cast<uint32_t>(p.both); }
+int64_t position(const Placed<uint32_t>& p) { return low_bits<uint32_t>(p.both); }
 
 /// Puts p among the k first of those seen, which are in order; `size` of them are there.
 template <class K>
@@ -79,8 +79,7 @@ void first_in_order(int64_t n, int64_t k, std::vector<Placed<K>>& kept, Key key,
     std::nth_element(kept.begin(), kept.begin() + (k - 1), kept.begin() + size);
     std::sort(kept.begin(), kept.begin() + k);
   }
-  for (int64_t i = 0; i < k; ++i)
-    to[i] = static_cast<int32_t>(position(kept[static_cast<size_t>(i)]));
+  for (int64_t i = 0; i < k; ++i) to[i] = known<int32_t>(position(kept[static_cast<size_t>(i)]));
 }
 
 template <class T>
@@ -117,12 +116,12 @@ Entry<K>* sort_by_digits(Entry<K>* a, Entry<K>* b, size_t n) {
   const size_t parts = n < (1 << 17) ? 1 : static_cast<size_t>(std::min(max_threads(), 8));
   std::vector<size_t> counts(parts * values);
   auto each_part = [&](auto body) {
-    parallel_for(static_cast<int>(parts), [&](int p, int) {
+    parallel_for(parts, [&](int p, int) {
       const auto part = static_cast<size_t>(p);
       body(n * part / parts, n * (part + 1) / parts, counts.data() + part * values);
     });
   };
-  for (int low = 0; low < static_cast<int>(8 * sizeof(K)); low += bits) {
+  for (int low = 0; low < narrow<int>(8 * sizeof(K)); low += bits) {
     if (((differing >> low) & (values - 1)) == 0) continue;
     auto digit = [&](const Entry<K>& e) {
       return static_cast<size_t>((e.key >> low) & (values - 1));
@@ -152,8 +151,7 @@ void order_few(int64_t n, Key key, std::vector<Placed<K>>& room, int32_t* to) {
   room.resize(static_cast<size_t>(n));
   for (int64_t i = 0; i < n; ++i) room[static_cast<size_t>(i)] = Placed<K>{key(i), i};
   std::sort(room.begin(), room.end());
-  for (int64_t i = 0; i < n; ++i)
-    to[i] = static_cast<int32_t>(position(room[static_cast<size_t>(i)]));
+  for (int64_t i = 0; i < n; ++i) to[i] = known<int32_t>(position(room[static_cast<size_t>(i)]));
 }
 
 template <class T>
@@ -183,12 +181,12 @@ void order(const T* x, int64_t rows, int64_t n, bool descending, int32_t* to) {
       by_parts(n, 1, [&](int64_t i, int64_t last) {
         for (; i < last; ++i) {
           const K key = key_of(x[r * n + i]);
-          a[i] = {descending ? static_cast<K>(~key) : key, static_cast<uint32_t>(i)};
+          a[i] = {descending ? static_cast<K>(~key) : key, known<uint32_t>(i)};
         }
       });
       a = sort_by_digits(a, b, static_cast<size_t>(n));
       by_parts(n, 1, [&](int64_t i, int64_t last) {
-        for (; i < last; ++i) to[r * n + i] = static_cast<int32_t>(a[i].at);
+        for (; i < last; ++i) to[r * n + i] = known<int32_t>(a[i].at);
       });
     }
   });
@@ -273,7 +271,7 @@ struct BestSoFar {
       }
       // A branch: what wins seldom, or always, is foretold, and nothing waits for it.
       for (int64_t k = i; k < last; ++k) {
-        if (wins(x[k], best)) best = x[k], at = static_cast<int32_t>(k);
+        if (wins(x[k], best)) best = x[k], at = known<int32_t>(k);
         to[k] = kept();
       }
     }
@@ -295,7 +293,7 @@ struct BestSoFar {
         for (int64_t j = first; j < last; ++j) {
           const bool won = wins(x[j], best[j]);
           best[j] = won ? x[j] : best[j];
-          if constexpr (!kValues) at[j] = won ? static_cast<int32_t>(i) : at[j];
+          if constexpr (!kValues) at[j] = won ? known<int32_t>(i) : at[j];
         }
       }
       if constexpr (kValues)
@@ -352,6 +350,8 @@ std::span<const RoutineRow> orders() { return kOrders; }
 
 void order_of_rows(DType dtype, const void* x, int64_t rows, int64_t length, bool descending,
                    int32_t* out) {
+  require(length <= INT32_MAX, ErrorKind::Value, "an order of ", length, " elements: at most ",
+          INT32_MAX, " have one");
   by_wide_dtype(dtype, [&]<class T>() {
     order(Wide<T>(dtype, x, rows * length).data(), rows, length, descending, out);
   });

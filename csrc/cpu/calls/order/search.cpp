@@ -51,7 +51,7 @@ void search(const Call& c, const void* const* in, void* out) {
       auto* to = static_cast<int32_t*>(out) + r * m;
       by_parts(m, 8, [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i)
-          to[i] = static_cast<int32_t>(place_of(keys.data(), n, key_of(x[r * m + i]), right));
+          to[i] = known<int32_t>(place_of(keys.data(), n, key_of(x[r * m + i]), right));
       });
     });
   });
@@ -76,7 +76,7 @@ void find_among(const T* x, int64_t n, const T* tests, int64_t m, uint8_t* to) {
     return by_parts(n, 1, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         const K at = static_cast<K>(key_of(x[i]) - low);
-        to[i] = at <= width ? table[static_cast<size_t>(at)] : uint8_t(0);
+        to[i] = at <= width ? table[static_cast<size_t>(at)] : uint8_t{0};
       }
     });
   }
@@ -119,7 +119,8 @@ void count_between(const Call& c, const void* const* in, void* out) {
         for (int64_t i = begin; i < end; ++i) {
           const auto v = static_cast<double>(from[i]);
           if (!(v >= low && v <= high)) continue;
-          auto at = std::min(static_cast<int64_t>((v - low) * scale), bins - 1);
+          // Edges may coincide, or be as far apart as no number is: then this is none, or infinite.
+          int64_t at = v < high ? place_among((v - low) * scale, bins) : bins - 1;
           while (at > 0 && v < edge[at]) --at;  // the guess rounds, the edges decide
           while (at + 1 < bins && v >= edge[at + 1]) ++at;
           ++table[at];
@@ -149,7 +150,7 @@ void draw_by_weights(const Call& c, const void* const* in, void* out) {
       // What rounding leaves at the end goes to the last weight that is not zero.
       const double wanted = std::min(double(u[j]) * sum, std::nextafter(sum, 0.0));
       const auto it = std::upper_bound(sums.begin(), sums.end(), wanted);
-      to[j] = static_cast<int32_t>(it - sums.begin());
+      to[j] = known<int32_t>(it - sums.begin());
     }
   });
 }
@@ -183,7 +184,7 @@ void best_of_segments(const T* from, bool largest, const std::vector<int64_t>& s
     T* const top = best.data() + s * width;
     int64_t* const row = at.data() + s * width;
     const T* const x = from + i * m + first;
-    if (!std::exchange(seen[static_cast<size_t>(s)], uint8_t(1))) {
+    if (!std::exchange(seen[static_cast<size_t>(s)], uint8_t{1})) {
       std::copy_n(x, width, top);
       std::fill_n(row, width, i);
       continue;
@@ -195,7 +196,7 @@ void best_of_segments(const T* from, bool largest, const std::vector<int64_t>& s
       std::copy_n(best.data() + s * width, width, values + s * m + first);
     else
       std::transform(at.data() + s * width, at.data() + (s + 1) * width, to + s * m + first,
-                     [](int64_t i) { return static_cast<int32_t>(i); });
+                     [](int64_t i) { return known<int32_t>(i); });
 }
 
 void segment_best(const Call& c, const void* const* in, void* out) {

@@ -25,7 +25,7 @@ void pair_features(const float* x, ptrdiff_t ldx, int K, int R, Pair* to) {
 void pair_rows(const float* x, ptrdiff_t ldx, int K, int rows, Pair* to, ptrdiff_t ld) {
   for (int k = 0; k < K; ++k, x += ldx, to += ld) {
     auto* numbers = reinterpret_cast<uint16_t*>(to);
-    for (int r = 0; r < rows; ++r) numbers[r] = static_cast<uint16_t>(upper(x[r]) >> 16);
+    for (int r = 0; r < rows; ++r) numbers[r] = low_bits<uint16_t>(upper(x[r]) >> 16);
     for (int r = rows; r < 2 * ld; ++r) numbers[r] = 0;
   }
 }
@@ -64,7 +64,7 @@ void pack(const uint16_t* w, const int64_t* even, const int64_t* odd, ptrdiff_t 
 
 template <int N>
 GRADCELL_INLINE uint32_t first_lanes(ptrdiff_t n) {
-  return n >= N ? static_cast<uint32_t>((uint64_t{1} << N) - 1) : n <= 0 ? 0u : (1u << n) - 1;
+  return n >= N ? low_bits<uint32_t>((uint64_t{1} << N) - 1) : n <= 0 ? 0u : (1u << n) - 1;
 }
 
 /// The numbers of 16 columns i < n of a row, each in a lane.
@@ -156,7 +156,7 @@ void collect(const float* from, ptrdiff_t pitch, int rows, int n, uint16_t* to, 
 
 bool all_finite(const uint16_t* x, size_t n) {
   uint16_t special = 0;
-  for (size_t i = 0; i < n; ++i) special |= static_cast<uint16_t>((x[i] & 0x7f80u) == 0x7f80u);
+  for (size_t i = 0; i < n; ++i) special |= low_bits<uint16_t>((x[i] & 0x7f80u) == 0x7f80u);
   return special == 0;
 }
 

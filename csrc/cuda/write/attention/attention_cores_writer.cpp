@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 
+#include "cuda/float_types.h"
 #include "cuda/fuse/attention_tiles.h"
 #include "cuda/tiles/tile_products.h"
 #include "cuda/write/attention/attention_text.h"
@@ -32,7 +33,7 @@ class AttentionCoresWriter : AttentionText {
     const ProductUnit unit = unit_for(operands_, tf32_allowed());
     scores_by_ = unit_name(unit, operands_);
     // Weights keep a float's exponent: they may be as small as no float16 is.
-    sums_by_ = operands_ == DType::Float16 ? "gc_tf32" : scores_by_;
+    sums_by_ = float_type(operands_).wide ? scores_by_ : "gc_tf32";
     stored_as_ = unit_name(ProductUnit::Fma, operands_);
   }
 

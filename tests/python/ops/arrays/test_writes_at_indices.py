@@ -162,3 +162,36 @@ def test_gather_and_scatter_along_axes(axis: int, dtype: str) -> None:
         wanted = np.moveaxis(np.tensordot(there, u.astype(np.float64), (1, axis)), 0, axis)
         got = gc._core.ops.scatter_add(gc.Tensor(at), gc.Tensor(u), axis, shape[axis])
         assert np.array_equal(got.asnumpy(), wanted.astype(dtype))
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint32", "uint64", "float64", "bool"])
+def test_what_is_no_index_is_not_read_as_one(dtype: str) -> None:
+    """Of the functions that read indices where values are known: none takes other bytes for int64."""
+    x = gc.Tensor(np.zeros((4, 3), np.float32))
+    row = gc.Tensor(np.zeros(1, dtype))
+    grid = gc.Tensor(np.zeros((1, 3), dtype))
+    values = gc.Tensor(np.ones((1, 3), np.float32))
+    for call in (
+        lambda: gc._core.write_slices(x, 0, 1, row, values),
+        lambda: gc._core.with_elements(x, 0, grid, values, False),
+        lambda: gc._core.with_elements(x, 0, grid, values, True),
+        lambda: gc._core.with_slices_added(x, 0, row, values),
+    ):
+        with pytest.raises(TypeError, match=f"an index is of int32 or int64, not of {dtype}"):
+            call()
+    assert not x.asnumpy().any()
+
+
+@pytest.mark.parametrize("dtype", ["int32", "float16", "float64", "complex64"])
+def test_values_of_another_dtype_are_not_written_as_they_are(dtype: str) -> None:
+    x = gc.Tensor(np.zeros((4, 3), np.float32))
+    row, grid = gc.Tensor(np.zeros(1, np.int64)), gc.Tensor(np.zeros((1, 3), np.int64))
+    values = gc.Tensor(np.ones((1, 3), dtype))
+    for call in (
+        lambda: gc._core.write_slices(x, 0, 1, row, values),
+        lambda: gc._core.with_elements(x, 0, grid, values, False),
+        lambda: gc._core.with_slices_added(x, 0, row, values),
+    ):
+        with pytest.raises(TypeError, match=f"values of {dtype} are not written to .* float32"):
+            call()
+    assert not x.asnumpy().any()
