@@ -72,6 +72,8 @@ def as_tensors(x: Any) -> Any:
     held = tree.parts(x)
     if held is None:
         return Tensor(x) if isinstance(x, (int, float)) and not isinstance(x, bool) else x
+    if hasattr(x, "__ms_mutable__"):  # a mark for who compiles; the gradient has none
+        x = next(plain(x) for plain in (tuple, list, dict) if isinstance(x, plain))
     settings = dataclasses.is_dataclass(x)
     return tree.rebuilt(
         x, [v if settings and not tree.is_container(v) else as_tensors(v) for v in held]

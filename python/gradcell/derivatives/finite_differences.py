@@ -112,17 +112,17 @@ def check_grads(
 
     lines: list[CheckedDerivative] = []
     lower: dict[tuple[str, ...], Any] = {(): scalar}
-    size = 0.0
+    largest = 0.0
     for k in range(1, order + 1):
         near = {n: [float(f(*moved(s * h))) for s, _ in _STENCIL] for n, f in lower.items()}
-        size = max(size, *(abs(y) for values in near.values() for y in values))
+        largest = max(largest, *(abs(y) for values in near.values() for y in values))
         higher = {}
         for nest, mode in itertools.product(lower, modes):
             longer = (*nest, mode)
             higher[longer] = _ALONG[mode](lower[nest], direction)
             exact = float(higher[longer](*xs))
             found = sum(c * y for (_, c), y in zip(_STENCIL, near[nest], strict=True)) / h
-            apart, bound = abs(exact - found), most * max(min(1.0, size), abs(exact), abs(found))
+            apart, bound = abs(exact - found), most * max(min(1.0, largest), abs(exact), abs(found))
             lines.append(
                 CheckedDerivative(k, " ".join(longer), exact, found, apart, bound, apart <= bound)
             )
