@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "cpu/isa/tile_product.h"
+#include "cpu/kernels/tile_kernels.h"
 
 namespace gradcell::cpu::GRADCELL_ISA {
 namespace {
@@ -241,14 +242,15 @@ void add_transposed(const T* of, int K, int M, int V, T* sums, ptrdiff_t lds) {
 template <class T>
 void dots_by_features(const T* x, ptrdiff_t image_x, const int32_t* at, const T* dy,
                       ptrdiff_t image_y, ptrdiff_t ldy, int images, int K, int M, int R,
-                      Total<T>* sums, ptrdiff_t lds) {
+                      Total<T>* sums, ptrdiff_t lds, std::byte* memory) {
   using L = LaneOf<T>;
   constexpr int N = kLanes<L>;
   const int V = ceil_div(M, N), all = ceil_div(R, kRowsALane<T>);  // steps
   const int room = kLaneBytes / (V * kVectorBytes);
   const Parts cuts(ceil_div(all, N), room / N);  // in squares of steps
-  alignas(64) L turned[kLaneBytes / sizeof(L)];
-  alignas(64) Total<T> made[kLaneShifts * kLaneV * N];
+  static_assert(kLaneBytes + sizeof(Total<T>) * kLaneShifts * kLaneV * N <= kDotsRoom);
+  L* const turned = reinterpret_cast<L*>(memory);
+  Total<T>* const made = reinterpret_cast<Total<T>*>(memory + kLaneBytes);
   for (int c = 0, s0 = 0; c < cuts.count; s0 += N * cuts.width(c++)) {
     const int steps = min(N * cuts.width(c), all - s0);
     const int together = 1 + (room - ceil_div(steps, N) * N) / steps;  // (the last in squares)
@@ -274,7 +276,8 @@ void dots_by_features(const T* x, ptrdiff_t image_x, const int32_t* at, const T*
 
 template <class T>
 void dots(const T* x, ptrdiff_t image_x, const int32_t* at, const T* dy, ptrdiff_t image_y,
-          ptrdiff_t ldy, int images, int K, int M, int R, Total<T>* sums, ptrdiff_t lds) {
+          ptrdiff_t ldy, int images, int K, int M, int R, Total<T>* sums, ptrdiff_t lds,
+          std::byte* room) {
   if (images == 0 || R == 0) return;
   constexpr int N = kLanes<LaneOf<T>>;
   const int vectors = ceil_div(M, N);
@@ -284,7 +287,7 @@ void dots(const T* x, ptrdiff_t image_x, const int32_t* at, const T* dy, ptrdiff
   for (int p = 0, v = 0; p < parts.count; v += parts.width(p++)) {
     const int m = v * N, features = min(parts.width(p) * N, M - m);
     dots_by_features(x, image_x, at, dy + m * ldy, image_y, ldy, images, K, features, R,
-                     sums + m * lds, lds);
+                     sums + m * lds, lds, room);
   }
 }
 

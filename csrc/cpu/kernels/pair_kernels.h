@@ -49,7 +49,7 @@ struct PairKernels {
   /// zero there), are read in pairs.
   void (*dots)(const uint16_t* x, ptrdiff_t image_x, const int32_t* at, const uint16_t* dy,
                ptrdiff_t image_y, ptrdiff_t ldy, int images, int K, int M, int R, float* sums,
-               ptrdiff_t lds);
+               ptrdiff_t lds, std::byte* room);
 
   /// As TileShifted::spread, of the numbers at `even` and `odd` (null: zeros).
   void (*spread)(const uint16_t* even, const uint16_t* odd, ptrdiff_t row, ptrdiff_t step, int rows,

@@ -65,6 +65,10 @@ struct TileTranspose {
   void (*round)(DType dtype, float* x, size_t n);
 };
 
+/// Bytes, at an address that 64 divides, in which TileShifted::dots works: too many for the stacks
+/// of some threads.
+constexpr int64_t kDotsRoom = 80 * 1024;
+
 /// Products with a factor that is read in place at shifts: feature k of x is what lies at at[k].
 /// T is float or double, R a multiple of 16.
 template <class T>
@@ -78,7 +82,8 @@ struct TileShifted {
   /// sums[m * lds + k] += sum over s < images and r < R of dy[m][r] * x[at[k] + r], dy and x being
   /// those of image s: s * image_y and s * image_x elements on.
   void (*dots)(const T* x, ptrdiff_t image_x, const int32_t* at, const T* dy, ptrdiff_t image_y,
-               ptrdiff_t ldy, int images, int K, int M, int R, T* sums, ptrdiff_t lds);
+               ptrdiff_t ldy, int images, int K, int M, int R, T* sums, ptrdiff_t lds,
+               std::byte* room);
 
   /// to[r * pitch + i] = from[r * row + i * step] for i < n, and zeros up to the pitch.
   void (*spread)(const T* from, ptrdiff_t row, ptrdiff_t step, int rows, int n, T* to,

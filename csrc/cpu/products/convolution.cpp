@@ -49,6 +49,7 @@ constexpr DType kType = std::is_same_v<T, double> ? DType::Float64 : DType::Floa
 struct Shared;
 struct Own;
 struct Widened;
+struct Dots;
 
 template <class F>
 void for_each(int64_t tasks, int64_t work, F body) {
@@ -472,6 +473,7 @@ class WeightGradient {
     const int64_t x_size = walk_.copy_size(), y_size = features_ * walk_.places();
     T* const xs = kept<T, Own>(together_ * (x_size + y_size));
     T* const ys = xs + together_ * x_size;
+    std::byte* const room = kept<std::byte, Dots>(kDotsRoom);
     for (int64_t unit = walk_.units() * chunk / chunks_; unit < last;) {
       const int64_t rows = rows_of(unit);
       int64_t n = 1;  // bands of as many rows, whose sums are taken together
@@ -482,7 +484,7 @@ class WeightGradient {
           copy_band(walk_.band(unit + i), g, m0, n_m, xs + i * x_size, ys + i * y_size);
         tile().dots(xs, x_size, at_.data(), ys, y_size, walk_.places(), narrow<int>(n),
                     narrow<int>(count_), narrow<int>(n_m), narrow<int>(R),
-                    sums + (g * M + m0) * count_, count_);
+                    sums + (g * M + m0) * count_, count_, room);
       }
       unit += n;
     }
