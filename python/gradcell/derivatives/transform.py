@@ -605,7 +605,8 @@ def vjp(
     def check(cotangent: Any) -> None:
         if isinstance(cotangent, (int, float)) and len(types) == 1:
             return
-        given = tree.matched("vjp: the cotangent", cotangent, outline)
+        alone = isinstance(cotangent, Tensor) and len(types) == 1
+        given = [cotangent] if alone else tree.matched("vjp: the cotangent", cotangent, outline)
         for k, (c, (shape, dtype)) in enumerate(zip(given, types, strict=True)):
             if not isinstance(c, Tensor):
                 bad_type(f"vjp: cotangent {k} must be a Tensor, got {type(c).__name__}")
