@@ -66,14 +66,19 @@ def aux_of(out: Any) -> tuple[Any, Any]:
     return out[0], out[1] if len(out) == 2 else tuple(out[1:])
 
 
+def unmarked(x: Any) -> Any:
+    """What mutable() has marked for who compiles, without the mark, which a gradient has not."""
+    if not (hasattr(x, "__ms_mutable__") and tree.is_container(x)):
+        return x
+    return next(plain(x) for plain in (tuple, list, dict) if isinstance(x, plain))
+
+
 def as_tensors(x: Any) -> Any:
     """An argument with its numbers as tensors, since a derivative is taken by them too; those that are
     fields of a dataclass stay what they are, its settings."""
     held = tree.parts(x)
     if held is None:
         return Tensor(x) if isinstance(x, (int, float)) and not isinstance(x, bool) else x
-    if hasattr(x, "__ms_mutable__"):  # a mark for who compiles; the gradient has none
-        x = next(plain(x) for plain in (tuple, list, dict) if isinstance(x, plain))
     settings = dataclasses.is_dataclass(x)
     return tree.rebuilt(
         x, [v if settings and not tree.is_container(v) else as_tensors(v) for v in held]

@@ -28,6 +28,7 @@ from gradcell.derivatives.checks import (
     check_weights,
     refuse_in_no_grad,
     tensors_of,
+    unmarked,
 )
 from gradcell.derivatives.hooks import hooked
 from gradcell.tensors.parameter import Parameter, parameter_of
@@ -135,7 +136,7 @@ def _differentiate(
     finally:
         _core.dissolve(inputs + weights)
     found_by = iter(grads)
-    by_position = tree.map_leaves(lambda _: next(found_by), by)
+    by_position = [tree.map_leaves(lambda _: next(found_by), unmarked(x)) for x in by]
     return out, by_position, grads[len(inputs) :], list(parameters)
 
 

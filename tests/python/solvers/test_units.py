@@ -203,7 +203,7 @@ SHARES = {
     "line_search.cpp": {"1e-4": "of the slope at 0", "0.1": "of a bracket", "1e-9": "of a step"},
     "quasi_newton.cpp": {
         "0.01": "of the point's largest element", "epsilon()": "of |s| |y|; of a value (its digits)",
-        "0x1p-7": "of a value", "0x1p-10": "of a value",
+        "0x1p-10": "of a value",
     },
     "dense.py": {"1e-3": "of the largest diagonal element", "finfo(np.dtype(dtype.name.lower())).eps":
         "of the largest diagonal element, of a loss, of a parameter"},

@@ -154,7 +154,9 @@ def pair_of(box):
 
 def check(like, got, a, b):
     """got is a container as `like`, with these numbers."""
-    assert type(got) is type(like)
+    # (The mark of what is mutable says how an argument is compiled; gradients have none.)
+    kinds = type(like).__mro__[:2] if hasattr(like, "__ms_mutable__") else (type(like),)
+    assert type(got) in kinds
     assert getattr(got, "tag", None) == getattr(like, "tag", None)
     assert getattr(got, "default_factory", None) is getattr(like, "default_factory", None)
     assert not isinstance(got, Data) or "total" not in vars(got)
