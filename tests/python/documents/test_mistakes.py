@@ -81,7 +81,7 @@ MISTAKES: list[tuple[str, type[Exception], str, str]] = [
     ("opt.minimize(x)", AttributeError, "no attribute 'minimize'", "optimizer(gradients)"),
     ("net.to(gc.float64)", AttributeError, "no attribute 'to'", "to_float"),
     ("net.save('a')", AttributeError, "no attribute 'save'", "save_checkpoint"),
-    ("net(Tensor([[1, 2, 3]]))", TypeError, "Int64.*the parameter 'weight'", "x.astype(gradcell.float32), in Dense ("),
+    ("net(Tensor([[1, 2, 3]]))", TypeError, "Int64.*'weight'", "x.astype(gradcell.float32), in Dense ("),
     ("nn.SequentialCell(net, nn.Tanh)", TypeError, "got the class Tanh", "Tanh()"),
     ("nn.SequentialCell(net, ops.tanh)", TypeError, "got the function tanh", "nn.Cell"),
     ("nn.Dense(2, 2, activation=nn.Tanh)", TypeError, "got the class Tanh", "Tanh()"),
