@@ -207,15 +207,16 @@ def cov(input: Any, *, correction: int = 1, fweights: Any = None, aweights: Any 
     if x.ndim > 2:
         bad_value(f"cov: at most two dimensions, got shape {list(x.shape)}")
     x = x if x.ndim == 2 else _ops.reshape(x, [1, x.size])
-    weight = _ops.full([x.shape[1]], 1, x.dtype)
+    real = reductions.square_sizes(x).dtype  # weights and counts are not complex
+    weight = _ops.full([x.shape[1]], 1, real)
     for w in (fweights, aweights):
-        weight = weight if w is None else _ops.mul(weight, _ops.cast(w, x.dtype))
+        weight = weight if w is None else _ops.mul(weight, _ops.cast(w, real))
     total = _ops.reduce_sum(weight)
     mean = _ops.div(_ops.reduce_sum(_ops.mul(x, weight), 1, True), total)
     centred = _ops.sub(x, mean)
-    lost = _ops.full([], correction, x.dtype)
+    lost = _ops.full([], correction, real)
     if aweights is not None:
-        share = _ops.div(_ops.reduce_sum(_ops.mul(weight, _ops.cast(aweights, x.dtype))), total)
+        share = _ops.div(_ops.reduce_sum(_ops.mul(weight, _ops.cast(aweights, real))), total)
         lost = _ops.mul(lost, share)
     product = _ops.matmul(_ops.mul(centred, weight), arrangement.adjoint(centred))
     out = _ops.div(product, _ops.maximum(_ops.sub(total, lost), 0))
