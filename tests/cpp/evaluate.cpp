@@ -6,14 +6,19 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <numbers>
+#include <numeric>
 
 #include "base/half.h"
 #include "base/philox.h"
 #include "cpu/run/engine.h"
-#include "ir/fold.h"
+#include "ir/body.h"
 #include "ir/print.h"
+#include "matrix_reference.h"
+#include "ops/moving/order.h"
 #include "ops/ops.h"
 #include "plan/planner.h"
+#include "scalar_reference.h"
 
 namespace gradcell::testing {
 
@@ -143,9 +148,12 @@ class Interpreter {
     return in(id, k)[ravel(at, in_dims(id, k))];
   }
 
-  double number(DType t, uint64_t bits) const {
+  static Real number(DType t, uint64_t bits) {
     return is_floating(t) ? std::bit_cast<double>(bits)
-                          : static_cast<double>(std::bit_cast<int64_t>(bits));
+                          : static_cast<Real>(std::bit_cast<int64_t>(bits));
+  }
+  Real number(NodeId id, int k, const Dims& at) const {
+    return number(g_.dtype(g_.input(id, k)), element(id, k, at));
   }
 
   Bits elementwise(NodeId id) const {
@@ -158,8 +166,10 @@ class Interpreter {
         y[i] = in(id, 0)[i] ? in(id, 1)[i] : in(id, 2)[i];
         continue;
       }
-      uint64_t x[2] = {in(id, 0)[i], n > 1 ? in(id, 1)[i] : 0};
-      y[i] = fold(op, t, g_.dtype(id), {x, n});
+      const uint64_t a = in(id, 0)[i], b = n > 1 ? in(id, 1)[i] : 0;
+      y[i] = is_floating(t) ? bits_of(g_.dtype(id), reference(op, number(t, a), number(t, b)))
+                            : bits_of(g_.dtype(id), reference(op, std::bit_cast<int64_t>(a),
+                                                              std::bit_cast<int64_t>(b)));
     }
     return y;
   }
@@ -211,10 +221,10 @@ class Interpreter {
     Bits y;
     for (const auto& part : parts) {
       const bool adds = op == Op::ReduceSum, multiplies = op == Op::ReduceProd;
-      double sum = multiplies ? 1 : 0;
+      Real sum = multiplies ? 1 : 0;
       uint64_t whole = multiplies ? 1 : 0;  // integers wrap
       for (size_t i = 0; i < part.size(); ++i) {
-        double v = number(t, part[i]);
+        Real v = number(t, part[i]);
         if (adds)
           sum += v, whole += part[i];
         else if (multiplies)
@@ -224,7 +234,7 @@ class Interpreter {
         if (!adds && !multiplies && sum != sum) break;
       }
       bool exact = !is_floating(t) && (adds || multiplies);
-      y.push_back(exact ? to_bits(t, static_cast<int64_t>(whole)) : to_bits(t, sum));
+      y.push_back(exact ? bits_of(t, static_cast<int64_t>(whole)) : bits_of(t, sum));
     }
     return y;
   }
@@ -233,7 +243,7 @@ class Interpreter {
     bool ta = g_.attrs(id)[0], tb = g_.attrs(id)[1];
     DType t = g_.dtype(id);
     return each(id, [&](const Dims& at) {
-      double sum = 0;
+      Real sum = 0;
       size_t r = at.size();
       for (int pair = 0; pair < g_[id].input_count; pair += 2) {
         int64_t inner = in_dims(id, pair)[ta ? r - 2 : r - 1];
@@ -244,7 +254,7 @@ class Interpreter {
           sum += number(t, element(id, pair, a)) * number(t, element(id, pair + 1, b));
         }
       }
-      return to_bits(t, sum);
+      return bits_of(t, sum);
     });
   }
 
@@ -252,7 +262,7 @@ class Interpreter {
     auto a = g_.attrs(id);
     DType t = g_.dtype(id);
     return each(id, [&](const Dims& at) {
-      double sum = 0;
+      Real sum = 0;
       int64_t n = g_.dims(id)[a[0]], here = at[a[0]];
       for (int64_t k = 0; k < n; ++k) {
         bool before = a[2] ? k > here : k < here;
@@ -260,7 +270,7 @@ class Interpreter {
         from[a[0]] = k;
         if (before || (k == here && !a[1])) sum += number(t, element(id, 0, from));
       }
-      return to_bits(t, sum);
+      return bits_of(t, sum);
     });
   }
 
@@ -271,13 +281,13 @@ class Interpreter {
     const int64_t n = g_.dims(id)[how.axis];
     return each(id, [&](Dims at) {
       const int64_t here = at[how.axis], steps = how.reverse ? n - 1 - here : here;
-      double y = 0, before = 0;
+      Real y = 0, before = 0;
       for (int64_t k = 0; k <= steps; ++k) {
         at[how.axis] = how.reverse ? n - 1 - k : k;
         before = y;
         y = number(t, element(id, 0, at)) * y + number(t, element(id, 1, at));
       }
-      return to_bits(t, how.exclusive ? before : y);
+      return bits_of(t, how.exclusive ? before : y);
     });
   }
 
@@ -301,7 +311,7 @@ class Interpreter {
     auto axis = static_cast<size_t>(g_.attrs(id)[0]);
     size_t n = in_dims(id, 0).size();
     DType t = g_.dtype(id);
-    std::vector<double> sums(static_cast<size_t>(g_.count(id)), 0);
+    std::vector<Real> sums(static_cast<size_t>(g_.count(id)), 0);
     for (int64_t i = 0; i < element_count(in_dims(id, 1)); ++i) {
       Dims at = unravel(i, in_dims(id, 1));
       Dims where(at.begin() + axis, at.begin() + axis + n), to(at.begin(), at.begin() + axis);
@@ -310,7 +320,7 @@ class Interpreter {
       sums[ravel(to, g_.dims(id))] += number(t, in(id, 1)[i]);
     }
     Bits y;
-    for (double s : sums) y.push_back(to_bits(t, s));
+    for (Real s : sums) y.push_back(bits_of(t, s));
     return y;
   }
 
@@ -327,11 +337,11 @@ class Interpreter {
     DType t = g_.dtype(g_.input(id, 0));
     return each(id, [&](Dims at) {
       at.insert(at.begin() + axis, 0);
-      double best = number(t, element(id, 0, at));
+      Real best = number(t, element(id, 0, at));
       int64_t found = 0;
       for (int64_t k = 1; k < in_dims(id, 0)[axis] && best == best; ++k) {
         at[axis] = k;
-        double v = number(t, element(id, 0, at));
+        Real v = number(t, element(id, 0, at));
         if (v != v || (g_[id].op == Op::ArgMax ? v > best : v < best)) best = v, found = k;
       }
       return static_cast<uint64_t>(found);
@@ -345,7 +355,7 @@ class Interpreter {
     const ConvolutionSizes s =
         convolution_sizes(g_[id].op, in_dims(id, 0), in_dims(id, 1), g_.dims(id), at);
     const ConvolutionPart part = convolution_part(g_[id].op);
-    std::vector<double> sums(static_cast<size_t>(g_.count(id)), 0);
+    std::vector<Real> sums(static_cast<size_t>(g_.count(id)), 0);
     Dims box{s.images, s.groups, s.outputs, s.inputs};
     for (const WindowAxis& a : s.axes) box.push_back(a.output), box.push_back(a.kernel);
     for_each_index(box, [&](int64_t, const Dims& i) {
@@ -366,7 +376,7 @@ class Interpreter {
           number(t, element(id, 0, first)) * number(t, element(id, 1, second));
     });
     Bits y;
-    for (double v : sums) y.push_back(to_bits(t, v));
+    for (Real v : sums) y.push_back(bits_of(t, v));
     return y;
   }
 
@@ -376,7 +386,7 @@ class Interpreter {
     const DType t = g_.dtype(g_.input(id, 0));
     const size_t lead = in_dims(id, 0).size() - axes.size();
     return each(id, [&](const Dims& at) {
-      double best = -std::numeric_limits<double>::infinity();
+      Real best = -std::numeric_limits<double>::infinity();
       int64_t found = -1;
       Dims kernel;
       for (const WindowAxis& axis : axes) kernel.push_back(axis.kernel);
@@ -390,28 +400,28 @@ class Interpreter {
           place = place * axes[k].input + i;
           from.push_back(i);
         }
-        const double v = number(t, element(id, 0, from));
+        const Real v = number(t, element(id, 0, from));
         if (found < 0 || v > best || v != v) best = v, found = place;
       });
-      return g_[id].op == Op::WindowArgMax ? static_cast<uint64_t>(found) : to_bits(t, best);
+      return g_[id].op == Op::WindowArgMax ? static_cast<uint64_t>(found) : bits_of(t, best);
     });
   }
 
   Bits take_along(NodeId id) const {
     return each(id, [&](const Dims& at) {
       const auto place = static_cast<int64_t>(element(id, 1, at));
-      return place < 0 ? to_bits(g_.dtype(id), 0.0) : element(id, 0, {at[0], place});
+      return place < 0 ? uint64_t{0} : element(id, 0, {at[0], place});
     });
   }
 
   Bits put_along(NodeId id) const {
     const DType t = g_.dtype(id);
     return each(id, [&](const Dims& at) {
-      double sum = 0;
+      Real sum = 0;
       for (int64_t i = 0; i < in_dims(id, 0)[1]; ++i)
         if (static_cast<int64_t>(element(id, 0, {at[0], i})) == at[1])
           sum += number(t, element(id, 1, {at[0], i}));
-      return to_bits(t, sum);
+      return bits_of(t, sum);
     });
   }
 
@@ -419,32 +429,494 @@ class Interpreter {
     auto seed = in(id, 0)[0], offset = in(id, 0)[1];
     Bits y(static_cast<size_t>(g_.count(id)));
     for (size_t i = 0; i < y.size(); ++i)
-      y[i] =
-          std::bit_cast<uint64_t>(double(uniform_from_bits(philox(seed, offset + i / 4)[i % 4])));
+      y[i] = bits_of(DType::Float32, Real(philox(seed, offset + i / 4)[i % 4] >> 8) * 0x1p-24L);
     return y;
   }
 
+  Bits cumprod(NodeId id) const {
+    const auto how = attributes<ScanAttributes>(g_, id);
+    const DType t = g_.dtype(id);
+    return each(id, [&](const Dims& at) {
+      const int64_t n = g_.dims(id)[how.axis], here = at[how.axis];
+      Real product = 1;
+      uint64_t whole = 1;
+      for (int64_t k = 0; k < n; ++k) {
+        if (!(how.reverse ? k > here : k < here) && (k != here || how.exclusive)) continue;
+        Dims from = at;
+        from[how.axis] = k;
+        product *= number(id, 0, from), whole *= element(id, 0, from);
+      }
+      return is_floating(t) ? bits_of(t, product) : bits_of(t, static_cast<int64_t>(whole));
+    });
+  }
+
+  Bits fourier(NodeId id) const {
+    const auto a = attributes<FourierAttributes>(g_, id);
+    const int64_t n = g_.dims(id)[a.axis];
+    return each(id, [&](const Dims& at) {
+      Number sum = 0;
+      for (int64_t j = 0; j < n; ++j) {
+        Dims re = at, im = at;
+        re[a.axis] = im[a.axis] = j, re.back() = 0, im.back() = 1;
+        const Real turn = static_cast<Real>(at[a.axis] * j % n) / static_cast<Real>(n);
+        const Real angle = (a.inverse ? 2 : -2) * std::numbers::pi_v<Real> * turn;
+        sum += Number(number(id, 0, re), number(id, 0, im)) * std::polar(Real(1), angle);
+      }
+      return bits_of(g_.dtype(id), at.back() == 0 ? sum.real() : sum.imag());
+    });
+  }
+
+  /// Term by term of the form that ops/moving/sampling.h states.
+  Bits sample(NodeId id) const {
+    const SamplePart part = sample_part(g_[id].op);
+    const Dims &places = in_dims(id, 1), &out = g_.dims(id);
+    std::vector<Real> sums(static_cast<size_t>(g_.count(id)), 0);
+    const int64_t channels = part == SamplePart::Weight ? in_dims(id, 2)[1] : out[1];
+    for_each_index(Dims{places[0], channels, places[1], places[2]}, [&](int64_t, const Dims& i) {
+      const int64_t at = index(id, 1, {i[0], i[2], i[3]}, 0);
+      if (at < 0) return;
+      const Dims y{i[0], i[1], i[3]}, w{i[0], i[2], i[3]}, x{i[0], i[1], at};
+      const Dims& first = part == SamplePart::Source ? y : x;
+      const Dims& last = part == SamplePart::Weight ? y : w;
+      const Dims& to = part == SamplePart::Result ? y : part == SamplePart::Source ? x : w;
+      sums[ravel(to, out)] += number(id, 0, first) * number(id, 2, last);
+    });
+    Bits y;
+    for (Real v : sums) y.push_back(bits_of(g_.dtype(id), v));
+    return y;
+  }
+
+  /// As ops/combining/attention.h states the family, score by score.
+  Bits attention(NodeId id) const {
+    const Op op = g_[id].op;
+    const auto a = attributes<AttentionAttributes>(g_, id);
+    const AttentionInputs at = attention_inputs(op, a);
+    auto outside = [&](int k) { return heads_outside(in_dims(id, k), a.inside); };
+    const Dims q = outside(0), keys = outside(1), lead(q.begin(), q.end() - 2);
+    const int64_t queries = q[lead.size()], seen = keys[lead.size()];
+    const int64_t heads = element_count(lead);
+    const Real scale = std::bit_cast<double>(a.scale), fill = std::bit_cast<double>(a.fill),
+               keep = std::bit_cast<double>(a.keep);
+    auto place = [&](int64_t head, int64_t row, int64_t feature) {
+      Dims i = unravel(head, lead);
+      i.push_back(row), i.push_back(feature);
+      return heads_outside(i, a.inside);
+    };
+    auto dot = [&](int left, int right, int64_t h, int64_t m, int64_t n) {
+      Real sum = 0;
+      for (int64_t f = 0; f < outside(left).back(); ++f)
+        sum += number(id, left, place(h, m, f)) * number(id, right, place(h, n, f));
+      return sum;
+    };
+    auto mask = [&](int64_t h, int64_t m, int64_t n) {
+      Dims i = unravel(h, lead);
+      i.push_back(m), i.push_back(n);
+      for (size_t k = 0; k < i.size(); ++k)
+        if (in_dims(id, at.mask)[k] == 1) i[k] = 0;
+      return number(id, at.mask, i);
+    };
+    const bool bools = at.mask >= 0 && g_.dtype(g_.input(id, at.mask)) == DType::Bool;
+    std::vector<Real> sums(static_cast<size_t>(g_.count(id)), 0);
+    const Dims to = heads_outside(g_.dims(id), a.inside);
+    for (int64_t h = 0; h < heads; ++h)
+      for (int64_t m = 0; m < queries; ++m) {
+        std::vector<Real> s;
+        Real most = -INFINITY, total = 0;
+        for (int64_t n = 0; n < seen; ++n) {
+          Real score = scale * dot(0, 1, h, m, n);
+          if (bools && mask(h, m, n) != 0) score = fill;
+          if (!bools && at.mask >= 0) score += mask(h, m, n);
+          if (n - m > a.ahead || m - n > a.behind) score = -INFINITY;
+          s.push_back(score), most = std::fmax(most, score);
+        }
+        for (Real score : s) total += score == -INFINITY ? 0 : std::exp(score - most);
+        auto add = [&](int64_t row, int64_t f, Real v) {
+          sums[ravel(place(h, row, f), g_.dims(id))] += v;
+        };
+        if (op == Op::AttentionLogSum) {
+          if (a.written)
+            add(m, 0, most), add(m, 1, std::log(total));
+          else
+            add(m, 0, most + std::log(total));
+          continue;
+        }
+        for (int64_t n = 0; n < seen; ++n) {
+          Real norm = most + std::log(total);
+          if (at.log_sum >= 0) norm = number(id, at.log_sum, place(h, m, 0));
+          if (at.log_sum >= 0 && a.written) norm += number(id, at.log_sum, place(h, m, 1));
+          Real w = s[n] == -INFINITY && !a.written ? 0 : std::exp(s[n] - norm);
+          Real factor = 1;
+          if (at.state >= 0) {
+            const int64_t drawn = (h % a.period * queries + m) * seen + n;
+            const Bits& state = in(id, at.state);
+            const auto words = philox(state[0], state[1] + static_cast<uint64_t>(drawn / 4));
+            const Real u = Real(words[static_cast<size_t>(drawn % 4)] >> 8) * 0x1p-24L;
+            factor = u < static_cast<float>(keep) ? 1 / keep : 0;
+          }
+          for (int k = at.factors; k < g_[id].input_count; k += 2) factor *= dot(k, k + 1, h, m, n);
+          if (at.shift >= 0) factor -= number(id, at.shift, place(h, m, 0));
+          w *= factor;
+          if (bools && a.of_scores && mask(h, m, n) != 0) w = 0;
+          const bool by_keys = attention_by_keys(op);
+          for (int64_t f = 0; f < to.back(); ++f)
+            add(by_keys ? n : m, f, w * number(id, at.c, place(h, by_keys ? m : n, f)));
+        }
+      }
+    Bits y;
+    for (Real v : sums) y.push_back(bits_of(g_.dtype(id), v));
+    return y;
+  }
+
+  // Routines: f(problem's inputs) for each, whose last `rank` dimensions are a problem ------------
+
+  int64_t problem_size(NodeId id, int k) const {
+    const Dims& dims = in_dims(id, k);
+    return product(dims, dims.size() - spec(g_, id).problem_rank(g_.attrs(id), k), dims.size());
+  }
+  Matrix matrix(NodeId id, int k, int64_t problem) const {
+    const bool pairs = g_.attrs(id)[0];
+    const Dims& dims = in_dims(id, k);
+    const size_t lead = dims.size() - (pairs ? 3 : 2);
+    Matrix a(dims[lead], dims[lead + 1]);
+    const auto part = [&](size_t i) {
+      return number(g_.dtype(g_.input(id, k)),
+                    in(id, k)[static_cast<size_t>(problem * problem_size(id, k)) + i]);
+    };
+    for (size_t i = 0; i < a.at.size(); ++i)
+      a.at[i] = pairs ? Number(part(2 * i), part(2 * i + 1)) : Number(part(i));
+    return a;
+  }
+  static void append(std::vector<Number>& to, const Matrix& a) {
+    to.insert(to.end(), a.at.begin(), a.at.end());
+  }
+  static Matrix front(const Matrix& a, int64_t rows, int64_t columns) {
+    Matrix y(rows, columns);
+    for (int64_t i = 0; i < rows; ++i)
+      for (int64_t j = 0; j < columns; ++j) y(i, j) = a(i, j);
+    return y;
+  }
+
+  std::vector<Number> factorised(NodeId id, int64_t p) const {
+    const auto flags = g_.attrs(id);
+    const Matrix a = matrix(id, 0, p);
+    const int64_t n = a.columns;
+    std::vector<Number> y;
+    std::vector<int64_t> pivots;
+    const auto packed = [&] {  // of LUFactors
+      for (int64_t k = 0; k < n; ++k) pivots.push_back(std::llround(a(n, k).real()) - 1);
+      return turned(front(a, n, n), false);
+    };
+    switch (g_[id].op) {
+      case Op::LUFactors:
+        append(y, turned(lu(turned(a, false), pivots), false));
+        for (int64_t k : pivots) y.push_back(static_cast<Real>(k + 1));
+        return y;
+      case Op::LUSolve: {
+        const Matrix f = packed();
+        Matrix b = matrix(id, 1, p);
+        if (!flags[1]) return solved(f, pivots, b).at;
+        // The conjugate transpose of what is factored: P L U conjugated.
+        Matrix original = identity(n);
+        for (int64_t i = 0; i < n; ++i)
+          for (int64_t j = 0; j < n; ++j) {
+            Number sum = i <= j ? f(i, j) : 0;
+            for (int64_t k = 0; k < std::min(i, j + 1); ++k) sum += f(i, k) * f(k, j);
+            original(i, j) = sum;
+          }
+        for (int64_t k = n; k-- > 0;)
+          for (int64_t j = 0; j < n; ++j)
+            std::swap(original(k, j), original(pivots[static_cast<size_t>(k)], j));
+        for (Number& v : original.at) v = std::conj(v);
+        return solved(original, b).at;
+      }
+      case Op::LUInverse:
+        return solved(packed(), pivots, identity(n)).at;
+      case Op::LUDeterminant: {
+        Number det = 1;
+        const Matrix f = packed();
+        for (int64_t k = 0; k < n; ++k)
+          det *= pivots[static_cast<size_t>(k)] == k ? f(k, k) : -f(k, k);
+        const Number sign = det == Number(0) ? det : det / std::abs(det);
+        return {sign.real(), sign.imag(), std::log(std::abs(det)), det.real(), det.imag()};
+      }
+      case Op::CholeskyFactor:
+        return cholesky(of_lower(a)).at;
+      case Op::DampedCholeskyFactor: {
+        Matrix damped = of_lower(a);
+        for (int64_t k = 0; k < n; ++k) damped(k, k) += matrix(id, 1, p)(0, 0);
+        return cholesky(damped).at;
+      }
+      case Op::CholeskySolve:
+      case Op::CholeskyInverse: {
+        Matrix l = a;
+        for (int64_t i = 0; i < n && g_[id].op == Op::CholeskySolve; ++i)
+          for (int64_t j = i + 1; j < n; ++j) l(i, j) = 0;
+        const Matrix whole = times(l, turned(l, true));
+        return solved(whole, g_[id].op == Op::CholeskySolve ? matrix(id, 1, p) : identity(n)).at;
+      }
+      case Op::QRFactors: {
+        const auto [q, r] = qr(a);
+        const int64_t c = flags[1] ? a.rows : std::min(a.rows, n);
+        append(y, front(q, a.rows, c)), append(y, front(r, c, n));
+        return y;
+      }
+      case Op::EigenFactors: {
+        const auto [values, vectors] = eigen(of_lower(a));
+        y.assign(values.begin(), values.end());
+        append(y, vectors);
+        return y;
+      }
+      case Op::SingularFactors: {
+        const int64_t k = std::min(a.rows, n);
+        // Of a wide matrix: that of its conjugate transpose, whose factors change places.
+        const bool wide = a.rows < n;
+        const Singular s = testing::singular(wide ? turned(a, true) : a);
+        y.assign(s.values.begin(), s.values.end());
+        if (!flags[2]) return y;
+        auto full = [&](const Matrix& m, int64_t size) {
+          Matrix q(size, size);
+          for (int64_t i = 0; i < size; ++i)
+            for (int64_t j = 0; j < m.columns; ++j) q(i, j) = m(i, j);
+          complete(q, m.columns);
+          return front(q, size, flags[1] ? size : k);
+        };
+        append(y, full(wide ? s.v : s.u, a.rows));
+        append(y, turned(full(wide ? s.u : s.v, n), true));
+        return y;
+      }
+      default:
+        fail(ErrorKind::Runtime, info(g_[id].op).name, " is no factorisation");
+    }
+  }
+  Bits factorisation(NodeId id) const {
+    const int64_t problems =
+        problem_size(id, 0) ? g_.count(g_.input(id, 0)) / problem_size(id, 0) : 0;
+    Bits y;
+    for (int64_t p = 0; p < problems; ++p)
+      for (const Number v : factorised(id, p)) {
+        y.push_back(bits_of(g_.dtype(id), v.real()));
+        if (g_.attrs(id)[0] && g_[id].op != Op::LUDeterminant)
+          y.push_back(bits_of(g_.dtype(id), v.imag()));
+      }
+    y.resize(static_cast<size_t>(g_.count(id)));
+    return y;
+  }
+
+  /// Row r of an input whose last dimension holds rows.
+  std::vector<Real> row(NodeId id, int k, int64_t r) const {
+    const int64_t n = in_dims(id, k).back();
+    std::vector<Real> v;
+    for (int64_t i = 0; i < n; ++i)
+      v.push_back(number(g_.dtype(g_.input(id, k)), in(id, k)[static_cast<size_t>(r * n + i)]));
+    return v;
+  }
+  /// NaN is larger than any number.
+  static bool before(Real a, Real b) { return std::isnan(b) ? !std::isnan(a) : a < b; }
+  template <class F>
+  Bits rows(NodeId id, F f) const {
+    const int64_t n = in_dims(id, 0).back();
+    Bits y;
+    for (int64_t r = 0; n && r < g_.count(g_.input(id, 0)) / n; ++r)
+      for (int64_t v : f(r)) y.push_back(bits_of(g_.dtype(id), v));
+    y.resize(static_cast<size_t>(g_.count(id)));
+    return y;
+  }
+  using Places = std::vector<int64_t>;
+
+  Places ordered(const std::vector<Real>& x, bool descending) const {
+    Places at(x.size());
+    std::iota(at.begin(), at.end(), 0);
+    std::ranges::stable_sort(at, [&](int64_t i, int64_t j) {
+      return descending ? before(x[j], x[i]) : before(x[i], x[j]);
+    });
+    return at;
+  }
+  Bits first_in_order(NodeId id) const {
+    const auto a = attributes<FirstAttributes>(g_, id);
+    return rows(id, [&](int64_t r) {
+      const std::vector<Real> x = row(id, 0, r);
+      Places at(x.size());
+      std::iota(at.begin(), at.end(), 0);
+      if (a.sorted)
+        at = ordered(x, a.largest);
+      else  // as selection leaves them
+        std::nth_element(at.begin(), at.begin() + a.count, at.end(), [&](int64_t i, int64_t j) {
+          if (a.largest) return x[i] > x[j] || (std::isnan(x[i]) && !std::isnan(x[j]));
+          return x[i] < x[j] || (!std::isnan(x[i]) && std::isnan(x[j]));
+        });
+      at.resize(static_cast<size_t>(a.count));
+      return at;
+    });
+  }
+  Bits running_best(NodeId id) const {
+    const auto a = attributes<RunningAttributes>(g_, id);
+    const size_t axis = g_.dims(id).size() - 1 - static_cast<size_t>(a.inner);
+    return each(id, [&](Dims at) {
+      int64_t best = 0;
+      auto value = [&](int64_t k) {
+        at[axis] = k;
+        return number(id, 0, at);
+      };
+      for (int64_t k = 1, here = at[axis]; k <= here; ++k) {
+        const Real v = value(k), old = value(best);
+        if (std::isnan(v) || (a.largest ? v >= old : v <= old)) best = k;
+      }
+      at[axis] = best;
+      return a.values ? element(id, 0, at) : bits_of(g_.dtype(id), best);
+    });
+  }
+  Bits segment_best(NodeId id) const {
+    const auto a = attributes<SegmentAttributes>(g_, id);
+    const size_t lead = in_dims(id, 0).size() - 2;
+    const DType t = g_.dtype(g_.input(id, 0));
+    Real end = is_floating(t) ? INFINITY : 0;  // the dtype's limit
+    if (t == DType::Float16) end = 65504;
+    if (t == DType::BFloat16) end = 0x1.fep127;
+    if (t == DType::Float32) end = std::numeric_limits<float>::max();
+    if (t == DType::Float64) end = std::numeric_limits<double>::max();
+    if (is_floating(t) && a.largest) end = -end;
+    if (!is_floating(t)) {
+      const int bits = static_cast<int>(8 * item_size(t));
+      const bool whole = is_unsigned(t) || t == DType::Bool;
+      end = a.largest          ? (whole ? 0 : -std::ldexp(Real(1), bits - 1))
+            : t == DType::Bool ? 1
+                               : std::ldexp(Real(1), whole ? bits : bits - 1) - 1;
+    }
+    return each(id, [&](Dims at) {
+      const int64_t segment = at[lead];
+      int64_t best = -1;
+      auto value = [&](int64_t i) {
+        at[lead] = i;
+        return number(id, 0, at);
+      };
+      for (int64_t i = 0; i < in_dims(id, 0)[lead]; ++i) {
+        Dims of(at.begin(), at.begin() + static_cast<ptrdiff_t>(lead));
+        of.push_back(i);
+        if (std::bit_cast<int64_t>(element(id, 1, of)) != segment) continue;
+        if (best < 0 || (a.largest ? value(i) > value(best) : value(i) < value(best))) best = i;
+      }
+      if (!a.values) return bits_of(g_.dtype(id), best);
+      at[lead] = best;
+      return best < 0 ? bits_of(t, end) : element(id, 0, at);
+    });
+  }
+  Bits count_between(NodeId id) const {
+    return rows(id, [&](int64_t r) {
+      const std::vector<Real> edges = row(id, 1, r);
+      Places counts(edges.size() - 1);
+      for (Real v : row(id, 0, r))
+        for (size_t b = 0; b < counts.size(); ++b) {
+          const bool last = b + 1 == counts.size();
+          counts[b] += v >= edges[b] && (last ? v <= edges[b + 1] : v < edges[b + 1]);
+        }
+      return counts;
+    });
+  }
+  Bits draw_by_weights(NodeId id) const {
+    return rows(id, [&](int64_t r) {
+      Places at;
+      const std::vector<Real> weights = row(id, 0, r);
+      double whole = 0;  // the weights' sum is a double's, as the op defines it
+      for (Real w : weights) whole += static_cast<double>(w);
+      for (Real u : row(id, 1, r)) {
+        const double wanted = std::min(static_cast<double>(u) * whole, std::nextafter(whole, 0.0));
+        double sum = 0;
+        int64_t k = 0;
+        while ((sum += static_cast<double>(weights[static_cast<size_t>(k)])) <= wanted) ++k;
+        at.push_back(k);
+      }
+      return at;
+    });
+  }
+  Bits of_integers(NodeId id) const {
+    const auto function =
+        static_cast<IntegerFunction>(attributes<IntegersAttributes>(g_, id).function);
+    const DType t = g_.dtype(id);
+    const int64_t bits = 8 * static_cast<int64_t>(item_size(t));
+    Bits y(static_cast<size_t>(g_.count(id)));
+    for (size_t i = 0; i < y.size(); ++i) {
+      const auto a = std::bit_cast<int64_t>(in(id, 0)[in_dims(id, 0).empty() ? 0 : i]),
+                 b = std::bit_cast<int64_t>(in(id, 1)[in_dims(id, 1).empty() ? 0 : i]);
+      const auto shift = [&](bool left) {
+        if (b < 0 || b >= bits) return left || a >= 0 ? int64_t{0} : int64_t{-1};
+        return left ? static_cast<int64_t>(static_cast<uint64_t>(a) << b) : a >> b;
+      };
+      switch (function) {
+          // clang-format off
+        case IntegerFunction::And: y[i] = bits_of(t, a & b); break;
+        case IntegerFunction::Or: y[i] = bits_of(t, a | b); break;
+        case IntegerFunction::Xor: y[i] = bits_of(t, a ^ b); break;
+        case IntegerFunction::LeftShift: y[i] = bits_of(t, shift(true)); break;
+        case IntegerFunction::RightShift: y[i] = bits_of(t, shift(false)); break;
+        case IntegerFunction::Gcd: y[i] = bits_of(t, std::gcd(a, b)); break;
+        case IntegerFunction::Lcm: y[i] = bits_of(t, a && b ? std::lcm(a, b) : 0); break;
+          // clang-format on
+      }
+    }
+    return y;
+  }
+
+  /// Step by step, each a graph's interpretation.
+  Bits recurrence(NodeId id) const {
+    const auto a = attributes<LoopAttributes>(g_, id);
+    const Body body = read_body(a.body);
+    std::vector<Bits> state;
+    for (int64_t k = 0; k < a.carried; ++k) state.push_back(in(id, static_cast<int>(k)));
+    Bits kept(static_cast<size_t>(g_.count(id)));
+    for (int64_t n = 0; n < a.steps; ++n) {
+      const int64_t t = a.reverse ? a.steps - 1 - n : n;
+      Interpreter step(body.graph, leaves_);
+      for (size_t k = 0; k < body.inputs.size(); ++k) {
+        const int64_t count = body.graph.count(body.inputs[k]);
+        const auto i = static_cast<int64_t>(k);
+        if (i < a.carried) {
+          step.value_[k] = state[k];
+        } else {
+          const Bits& all = in(id, static_cast<int>(k));
+          const bool sliced = i < a.carried + a.sliced;
+          const auto from = all.begin() + (sliced ? t * count : 0);
+          step.value_[k].assign(from, from + count);
+        }
+      }
+      for (NodeId node = static_cast<NodeId>(body.inputs.size()); node < body.graph.size(); ++node)
+        step.value_[node] = step.compute(node);
+      for (size_t k = 0; k < state.size(); ++k) state[k] = step.value_[body.next[k]];
+      if (a.last) continue;
+      const Bits& of = step.value_[static_cast<size_t>(a.result)];
+      std::ranges::copy(of, kept.begin() + t * static_cast<int64_t>(of.size()));
+    }
+    return a.last ? state[static_cast<size_t>(a.result)] : kept;
+  }
+
+  /// Every op has a case: the compiler names one that is forgotten.
   Bits compute(NodeId id) const {
     Op op = g_[id].op;
-    if (is_elementwise(op)) return elementwise(id);
     auto a = g_.attrs(id);
     switch (op) {
+#define ROW(Name, ...) case Op::Name:
+#include "ir/rows.h"
+      return elementwise(id);
       case Op::Leaf:
         return element_bits(leaves_.at(id));
       case Op::Const:
         return Bits(static_cast<size_t>(g_.count(id)), g_[id].bits);
       case Op::Iota:
-        return each(id, [&](const Dims& at) { return to_bits(g_.dtype(id), at[a[0]]); });
+        return each(id, [&](const Dims& at) { return bits_of(g_.dtype(id), at[a[0]]); });
       case Op::Alias:
       case Op::StopGradient:
       case Op::CallOutput:
       case Op::ValueOf:
       case Op::After:
       case Op::Reshape:
+      case Op::ViewAsReal:  // what is complex is a pair of elements here
+      case Op::ViewAsComplex:
         return in(id, 0);
       case Op::Cast: {
         Bits y = in(id, 0);
-        for (uint64_t& b : y) b = convert_bits(g_.dtype(g_.input(id, 0)), g_.dtype(id), b);
+        const DType from = g_.dtype(g_.input(id, 0)), to = g_.dtype(id);
+        for (uint64_t& b : y)
+          b = is_floating(from) ? bits_of(to, number(from, b))
+                                : bits_of(to, std::bit_cast<int64_t>(b));
         return y;
       }
       case Op::Transpose:
@@ -476,8 +948,12 @@ class Interpreter {
         return arg_reduce(id);
       case Op::CumSum:
         return cumsum(id);
+      case Op::CumProd:
+        return cumprod(id);
       case Op::LinearRecurrence:
         return linear_recurrence(id);
+      case Op::FourierTransform:
+        return fourier(id);
       case Op::Convolution:
       case Op::ConvolutionInput:
       case Op::ConvolutionWeight:
@@ -485,10 +961,19 @@ class Interpreter {
       case Op::WindowMax:
       case Op::WindowArgMax:
         return window(id);
+      case Op::Attention:
+      case Op::AttentionLogSum:
+      case Op::AttentionRows:
+      case Op::AttentionColumns:
+        return attention(id);
       case Op::TakeAlong:
         return take_along(id);
       case Op::PutAlong:
         return put_along(id);
+      case Op::Sample:
+      case Op::SampleSource:
+      case Op::SampleWeight:
+        return sample(id);
       case Op::Gather:
         return gather(id);
       case Op::ScatterAdd:
@@ -497,9 +982,65 @@ class Interpreter {
         return last_writer(id);
       case Op::RandomUniform:
         return uniform(id);
-      default:
-        fail(ErrorKind::NotImplemented, "the interpreter lacks ", info(op).name);
+      case Op::LUFactors:
+      case Op::LUSolve:
+      case Op::LUInverse:
+      case Op::LUDeterminant:
+      case Op::CholeskyFactor:
+      case Op::DampedCholeskyFactor:
+      case Op::CholeskySolve:
+      case Op::CholeskyInverse:
+      case Op::QRFactors:
+      case Op::EigenFactors:
+      case Op::SingularFactors:
+        return factorisation(id);
+      case Op::Order:
+        return rows(id, [&](int64_t r) { return ordered(row(id, 0, r), a[0] != 0); });
+      case Op::FirstInOrder:
+        return first_in_order(id);
+      case Op::RunningBest:
+        return running_best(id);
+      case Op::SegmentBest:
+        return segment_best(id);
+      case Op::PlaceInLine:
+        return rows(id, [&](int64_t r) {
+          Places at;
+          for (Real v : row(id, 1, r))
+            at.push_back(std::ranges::count_if(
+                row(id, 0, r), [&](Real x) { return before(x, v) || (a[0] && !before(v, x)); }));
+          return at;
+        });
+      case Op::Among:
+        return rows(id, [&](int64_t r) {
+          Places found;
+          const std::vector<Real> tests = row(id, 1, r);
+          for (Real v : row(id, 0, r)) found.push_back(std::ranges::find(tests, v) != tests.end());
+          return found;
+        });
+      case Op::CountBetween:
+        return count_between(id);
+      case Op::DrawByWeights:
+        return draw_by_weights(id);
+      case Op::OfIntegers:
+        return of_integers(id);
+      case Op::Permitted:
+        return Bits(static_cast<size_t>(g_.count(id)), 0);
+      case Op::Recurrence:
+        return recurrence(id);
+      case Op::AllReduce:
+      case Op::AllGather:
+      case Op::ReduceScatter:
+      case Op::Broadcast:
+      case Op::CollectiveReduce:
+      case Op::AllToAll:
+      case Op::Barrier:
+        require(attributes<CollectiveAttributes>(g_, id).size == 1, ErrorKind::NotImplemented,
+                "processes are interpreted alone");
+        return g_[id].input_count ? in(id, 0) : Bits(static_cast<size_t>(g_.count(id)), 0);
+      case Op::Count:
+        break;
     }
+    fail(ErrorKind::Runtime, "no op");
   }
 
   const Graph& g_;
@@ -513,7 +1054,7 @@ Array make_array(DType dtype, const Dims& dims, const std::vector<double>& value
   Array a = empty_array(dtype, dims);
   EXPECT_EQ(static_cast<size_t>(a.count()), values.size());
   for (size_t i = 0; i < values.size(); ++i)
-    put_bits(a, static_cast<int64_t>(i), to_bits(dtype, values[i]));
+    put_bits(a, static_cast<int64_t>(i), bits_of(dtype, Real(values[i])));
   return a;
 }
 

@@ -158,6 +158,13 @@ def test_a_switch_over_a_table_lists_all_rows() -> None:
     assert [str(p.relative_to(CSRC)) for p, b in found if re.search(r"\bdefault:", b)] == []
 
 
+def test_the_interpreter_of_tests_has_a_case_for_every_op() -> None:
+    """The compiler names one that is missing from its switch, which has no default."""
+    text = code(CSRC.parent / "tests/cpp/evaluate.cpp")
+    (body,) = (b for b in switches(text) if "case Op::Count:" in b)
+    assert "default:" not in body and "ir/rows.h" in body
+
+
 def test_every_source_file_has_its_place_on_the_map() -> None:
     """By its name, or by that of a family of ops: `writer.cpp` is not found in `row_writer.cpp`."""
     text = (CSRC.parent / "ARCHITECTURE.md").read_text()
