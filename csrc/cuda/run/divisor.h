@@ -4,8 +4,6 @@
 #include <bit>
 #include <cstdint>
 
-#include "base/narrow.h"
-
 namespace gradcell::cuda {
 
 struct Divisor {
@@ -18,8 +16,8 @@ struct Divisor {
 /// invariant integers using multiplication", 1994, theorem 4.2); it has bits + 1 bits.
 inline Divisor divisor(int64_t by, int bits) {
   const auto d = static_cast<uint64_t>(by);
-  if (d >> bits) return {0, 0};  // more than any n
-  const auto rounds = narrow<int>(std::bit_width(d - 1));
+  if (d >> bits) return {0, 0};                                 // more than any n
+  const int rounds = 64 - std::countl_zero(d - 1);              // the width of d - 1
   uint64_t multiplier = 1, rest = (uint64_t(1) << rounds) - d;  // of 2^rounds / by
   for (int bit = 0; bit < bits; ++bit) {
     const bool one = 2 * rest >= d;

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/narrow.h"
 #include "cuda/run/divisor.h"
 #include "cuda/run/nccl.h"
 #include "cuda/run/nvrtc.h"
