@@ -200,7 +200,8 @@ class PowerTransform(_WithParameters):
         (c,) = self._of(x)
         close = _ops.less(_ops.abs(c * x), 0.125)
         near = _ops.logical_or(close, _ops.equal(c, 0.0))  # x may be infinite
-        small, series = _ops.where(close, c * x, 0.0), 0.0
+        small = _ops.where(close, c * x, 0.0)
+        series: Tensor | float = 0.0
         for term in reversed(terms):
             series = small * (series + term)
         divisor = _ops.where(near, 1.0, c)

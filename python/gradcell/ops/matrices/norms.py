@@ -73,7 +73,7 @@ def _spectral_norm(x: Tensor, order: Any, axes: list[int], keepdim: bool) -> Ten
 
     rest = [i for i in range(x.ndim) if i not in axes]
     values = factorisations.svd(_core.views.transpose(x, [*rest, *axes]), compute_uv=False)
-    reduce = {2: reductions.largest, -2: _ops.reduce_min, "nuc": _ops.reduce_sum}[order]
+    reduce: Any = {2: reductions.largest, -2: _ops.reduce_min, "nuc": _ops.reduce_sum}[order]
     y = reduce(values, [values.ndim - 1], False)
     y = _ops.cast(y, x.dtype) if x.dtype.is_complex else y
     return _ops.reshape(y, [1 if i in axes else n for i, n in enumerate(x.shape)]) if keepdim else y

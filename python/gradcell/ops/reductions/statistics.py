@@ -92,7 +92,7 @@ def _quantile(input: Any, q: Any, axis: Any, keepdims: bool, name: str, skip: bo
     share = q if traced else q.asnumpy() if isinstance(q, Tensor) else np.asarray(q, np.float64)
     if share.ndim > 1 or (not traced and ((share < 0) | (share > 1)).any()):
         bad_value(f"{name}: q must be a number or a vector within 0 and 1, got {q}")
-    shares = (
+    shares: list[Any] = (
         [float(s) for s in np.atleast_1d(share)]
         if not traced
         else [
