@@ -9,7 +9,7 @@ from typing import Any
 
 from gradcell import _core
 from gradcell._core import Tensor
-from gradcell.base import arguments
+from gradcell.base import arguments, fields
 from gradcell.base.errors import bad_key, bad_type, bad_value
 from gradcell.base.signposts import kind_of, nearest
 from gradcell.common.initializer import initializer
@@ -149,6 +149,7 @@ class SeLU(Cell):
         return _functions.selu(input_x)
 
 
+@fields.declared
 class GELU(Cell):
     """x times the distribution function of the standard normal distribution.
 
@@ -156,108 +157,102 @@ class GELU(Cell):
     Gimpel, Gaussian error linear units (2016), section 2.
     """
 
-    def __init__(self, approximate: bool = True) -> None:
-        super().__init__()
-        self.approximate = arguments.boolean(approximate, "GELU", "approximate")
+    approximate: bool = fields.boolean(default=True)
 
     def construct(self, x: Tensor) -> Tensor:
         return _functions.gelu(x, "tanh" if self.approximate else "none")
 
 
+@fields.declared
 class LeakyReLU(Cell):
     """x where x > 0, and alpha x elsewhere."""
 
-    def __init__(self, alpha: float = 0.2) -> None:
-        super().__init__()
-        self.alpha = arguments.number(alpha, "LeakyReLU", "alpha")
+    alpha: float = fields.number(default=0.2)
 
     def construct(self, x: Tensor) -> Tensor:
         return _functions.leaky_relu(x, self.alpha)
 
 
+@fields.declared
 class ELU(Cell):
     """x where x > 0, and $alpha (exp(x) - 1)$ elsewhere."""
 
-    def __init__(self, alpha: float = 1.0) -> None:
-        super().__init__()
-        self.alpha = arguments.number(alpha, "ELU", "alpha")
+    alpha: float = fields.number(default=1.0)
 
     def construct(self, x: Tensor) -> Tensor:
         return _functions.elu(x, self.alpha)
 
 
+@fields.declared
 class CELU(Cell):
     """x where x > 0, and $alpha (exp(x / alpha) - 1)$ elsewhere. Raises ValueError for alpha 0."""
 
-    def __init__(self, alpha: float = 1.0) -> None:
-        super().__init__()
-        if arguments.number(alpha, "CELU", "alpha") == 0:
+    alpha: float = fields.number(default=1.0)
+
+    def _build(self) -> None:
+        if self.alpha == 0:
             bad_value("For 'CELU', the 'alpha' must not be 0.")
-        self.alpha = alpha
 
     def construct(self, x: Tensor) -> Tensor:
         return _functions.celu(x, self.alpha)
 
 
+@fields.declared
 class Softplus(Cell):
     """$log(1 + exp(beta x)) / beta$, without overflow; x itself where beta x > threshold."""
 
-    def __init__(self, beta: float = 1, threshold: float = 20) -> None:
-        super().__init__()
-        self.beta = arguments.number(beta, "Softplus", "beta")
-        self.threshold = arguments.number(threshold, "Softplus", "threshold")
+    beta: float = fields.number(default=1)
+    threshold: float = fields.number(default=20)
 
     def construct(self, x: Tensor) -> Tensor:
         return _functions.softplus(x, self.beta, self.threshold)
 
 
+@fields.declared
 class Hardtanh(Cell):
     """Limits each element to the interval [min_val, max_val]. Raises ValueError unless min_val <
     max_val."""
 
-    def __init__(self, min_val: float = -1.0, max_val: float = 1.0) -> None:
-        super().__init__()
-        self.min_val = arguments.number(min_val, "Hardtanh", "min_val")
-        self.max_val = arguments.number(max_val, "Hardtanh", "max_val")
-        if not min_val < max_val:
+    min_val: float = fields.number(default=-1.0)
+    max_val: float = fields.number(default=1.0)
+
+    def _build(self) -> None:
+        if not self.min_val < self.max_val:
             bad_value(
-                f"For 'Hardtanh', the 'min_val' must be less than the 'max_val', but got {min_val} and "
-                f"{max_val}."
+                f"For 'Hardtanh', the 'min_val' must be less than the 'max_val', but got {self.min_val} and "
+                f"{self.max_val}."
             )
 
     def construct(self, x: Tensor) -> Tensor:
         return _functions.hardtanh(x, self.min_val, self.max_val)
 
 
+@fields.declared
 class HShrink(Cell):
     """x where |x| > lambd, and 0 elsewhere."""
 
-    def __init__(self, lambd: float = 0.5) -> None:
-        super().__init__()
-        self.lambd = arguments.number(lambd, "HShrink", "lambd")
+    lambd: float = fields.number(default=0.5)
 
     def construct(self, input: Tensor) -> Tensor:
         return _functions.hardshrink(input, self.lambd)
 
 
+@fields.declared
 class SoftShrink(Cell):
     """x moved towards 0 by lambd, 0 where |x| <= lambd."""
 
-    def __init__(self, lambd: float = 0.5) -> None:
-        super().__init__()
-        self.lambd = arguments.number(lambd, "SoftShrink", "lambd")
+    lambd: float = fields.number(default=0.5)
 
     def construct(self, input: Tensor) -> Tensor:
         return _functions.softshrink(input, self.lambd)
 
 
+@fields.declared
 class Threshold(Cell):
     """x where it exceeds the threshold, and value elsewhere."""
 
-    def __init__(self, threshold: float, value: float) -> None:
-        super().__init__()
-        self.threshold = arguments.number(threshold, "Threshold", "threshold")
-        self.value = arguments.number(value, "Threshold", "value")
+    threshold: float = fields.number()
+    value: float = fields.number()
 
     def construct(self, input_x: Tensor) -> Tensor:
         return _functions.threshold(input_x, self.threshold, self.value)
@@ -294,18 +289,20 @@ class PReLU(Cell):
         return _functions.prelu(x, self.a)
 
 
+@fields.declared
 class RReLU(Cell):
     """x where x > 0, a x elsewhere: a uniform in [lower, upper] in training, else their mean.
 
     Xu et al., Empirical evaluation of rectified activations (2015), section 3.4.
     """
 
-    def __init__(self, lower: float = 1 / 8, upper: float = 1 / 3) -> None:
-        super().__init__()
-        self.lower = arguments.number(lower, "RReLU", "lower")
-        self.upper = arguments.number(upper, "RReLU", "upper")
-        if lower > upper:
-            bad_value(f"For 'RReLU', 'lower' must be at most 'upper', but got {lower}, {upper}.")
+    lower: float = fields.number(default=1 / 8)
+    upper: float = fields.number(default=1 / 3)
+
+    def _build(self) -> None:
+        if self.lower > self.upper:
+            got = f"{self.lower}, {self.upper}"
+            bad_value(f"For 'RReLU', 'lower' must be at most 'upper', but got {got}.")
 
     def construct(self, x: Tensor) -> Tensor:
         arguments.tensor(x, "RReLU", "x")
@@ -315,30 +312,28 @@ class RReLU(Cell):
         return _ops.where(_ops.greater(x, 0), x, _ops.mul(x, slopes))
 
 
-def _axis(owner: str, axis: Any) -> int:
+def _axis(axis: Any, owner: str, name: str) -> int:
     if isinstance(axis, tuple) and len(axis) == 1:
         axis = axis[0]
-    return arguments.integer(axis, owner, "axis")
+    return arguments.integer(axis, owner, name)
 
 
+@fields.declared
 class Softmax(Cell):
     """$exp(x) / sum(exp(x))$ along an axis, computed without overflow. Raises ValueError for an
     axis that x does not have."""
 
-    def __init__(self, axis: int = -1) -> None:
-        super().__init__()
-        self.axis = _axis("Softmax", axis)
+    axis: int = fields.checked(_axis, default=-1)
 
     def construct(self, input: Tensor) -> Tensor:
         return _functions.softmax(input, self.axis)
 
 
+@fields.declared
 class Softmin(Cell):
     """Softmax of -x: the larger an element, the smaller its share."""
 
-    def __init__(self, axis: int = -1) -> None:
-        super().__init__()
-        self.axis = _axis("Softmin", axis)
+    axis: int = fields.checked(_axis, default=-1)
 
     def construct(self, x: Tensor) -> Tensor:
         return _functions.softmin(x, self.axis)
@@ -351,18 +346,18 @@ class Softmax2d(Cell):
         return _functions.softmax(arguments.of_rank(x, [3, 4], "Softmax2d"), -3)
 
 
+@fields.declared
 class LogSoftmax(Cell):
     """The logarithm of Softmax, computed without overflow. Raises ValueError for an axis that x
     does not have."""
 
-    def __init__(self, axis: int = -1) -> None:
-        super().__init__()
-        self.axis = _axis("LogSoftmax", axis)
+    axis: int = fields.checked(_axis, default=-1)
 
     def construct(self, x: Tensor) -> Tensor:
         return _functions.log_softmax(x, self.axis)
 
 
+@fields.declared
 class GLU(Cell):
     """The first half along an axis times the sigmoid of the second.
 
@@ -370,9 +365,7 @@ class GLU(Cell):
     ValueError if the axis cannot be halved.
     """
 
-    def __init__(self, axis: int = -1) -> None:
-        super().__init__()
-        self.axis = _axis("GLU", axis)
+    axis: int = fields.checked(_axis, default=-1)
 
     def construct(self, x: Tensor) -> Tensor:
         return _functions.glu(x, self.axis)
@@ -427,12 +420,12 @@ def get_activation(name: str | None, prim_name: str | None = None) -> Cell | Non
     return _BY_NAME[name]()
 
 
-def activation_of(owner: str, activation: Any) -> Any:
+def activation_of(activation: Any, owner: str, name: str = "activation") -> Any:
     """A cell from a name, a cell, a primitive or None. Raises TypeError for anything else."""
     if activation is None or isinstance(activation, (Cell, Primitive)):
         return activation
     if isinstance(activation, str):
         return get_activation(activation)
     bad_type(
-        f"For '{owner}', the 'activation' must be str or Cell or Primitive, but got {kind_of(activation)}."
+        f"For '{owner}', the '{name}' must be str or Cell or Primitive, but got {kind_of(activation)}."
     )

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from dataclasses import InitVar
 from typing import Any
 
 from gradcell import _core
 from gradcell._core import Tensor, ops as _ops
-from gradcell.base import arguments
+from gradcell.base import arguments, fields
 from gradcell.base.errors import bad_type, bad_value
 from gradcell.common.initializer import HeUniform, Uniform, initializer
 from gradcell.nn.activations import activation_of
@@ -40,6 +41,7 @@ def _as_rows(x: Tensor, features: int) -> str:
     return f"; a row for each sample is x.reshape(-1, {features})"
 
 
+@fields.declared
 class Dense(Cell):
     """A fully connected layer: activation(x Wᵀ + b).
 
@@ -55,32 +57,25 @@ class Dense(Cell):
     sizes < 1, initial tensors of a wrong shape, or an input of a wrong shape.
     """
 
-    def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        weight_init: Any = None,
-        bias_init: Any = None,
-        has_bias: bool = True,
-        activation: Any = None,
-        dtype: _core.DType | None = None,
-    ) -> None:
-        super().__init__()
-        self.in_channels = arguments.integer(in_channels, "Dense", "in_channels", 1)
-        self.out_channels = arguments.integer(out_channels, "Dense", "out_channels", 1)
-        self.has_bias = arguments.boolean(has_bias, "Dense", "has_bias")
-        arguments.floating_dtype(dtype, "Dense")
+    in_channels: int = fields.integer(1)
+    out_channels: int = fields.integer(1)
+    weight_init: InitVar[Any] = fields.anything(default=None)
+    bias_init: InitVar[Any] = fields.anything(default=None)
+    has_bias: bool = fields.boolean(default=True)
+    activation: Any = fields.checked(activation_of, default=None)
+    dtype: InitVar[_core.DType | None] = fields.floating_dtype(default=None)
+
+    def _build(self, weight_init: Any, bias_init: Any, dtype: _core.DType | None) -> None:
         self._check_given(weight_init, bias_init)
         if weight_init is None:
             weight_init = HeUniform(math.sqrt(5))
-        shape = (out_channels, in_channels)
+        shape = (self.out_channels, self.in_channels)
         self.weight = Parameter(initializer(weight_init, shape, dtype), name="weight")
         self.bias: Any = None
-        if has_bias:
+        if self.has_bias:
             if bias_init is None:
-                bias_init = Uniform(1 / math.sqrt(in_channels))
-            self.bias = Parameter(initializer(bias_init, (out_channels,), dtype), name="bias")
-        self.activation = activation_of("Dense", activation)
+                bias_init = Uniform(1 / math.sqrt(self.in_channels))
+            self.bias = Parameter(initializer(bias_init, (self.out_channels,), dtype), name="bias")
         self.activation_flag = self.activation is not None
 
     def _check_given(self, weight: Any, bias: Any) -> None:
@@ -142,16 +137,15 @@ class Identity(Cell):
         return _core.copy(arguments.tensor(input, "Identity", "x"))
 
 
+@fields.declared
 class Flatten(Cell):
     """The dimensions from start_dim to end_dim as one, in row-major order.
 
     Raises TypeError for arguments that are not ints, ValueError for dimensions out of range.
     """
 
-    def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
-        super().__init__()
-        self.start_dim = arguments.integer(start_dim, "Flatten", "start_dim", -(2**31) + 1)
-        self.end_dim = arguments.integer(end_dim, "Flatten", "end_dim", -(2**31) + 1)
+    start_dim: int = fields.integer(-(2**31) + 1, default=1)
+    end_dim: int = fields.integer(-(2**31) + 1, default=-1)
 
     def construct(self, x: Tensor) -> Tensor:
         arguments.tensor(x, "Flatten", "x")
@@ -187,6 +181,7 @@ class _Dropping(Cell):
         return f"p={self.p}"
 
 
+@fields.declared
 class Dropout(_Dropping):
     """In training each element becomes 0 with probability p, and the others are divided by 1 - p.
 
@@ -200,24 +195,21 @@ class Dropout(_Dropping):
     keep_prob <= 1.
     """
 
-    def __init__(
-        self,
-        keep_prob: float = 0.5,
-        p: float | None = None,
-        dtype: _core.DType | None = None,
-    ) -> None:
-        super().__init__()
-        self.keep_prob = keep_prob
+    keep_prob: float = fields.anything(default=0.5)
+    p: InitVar[float | None] = fields.anything(default=None)
+    dtype: InitVar[_core.DType | None] = fields.anything(default=None)
+
+    def _build(self, p: float | None) -> None:
         self._by_p = p is not None
         if p is not None:
             self._check_p(p)
             return
-        if not isinstance(keep_prob, float):  # an int is likely to be meant for p
+        if not isinstance(self.keep_prob, float):  # an int is likely to be meant for p
             bad_type(
                 "For 'Dropout', the type of 'keep_prob' should be 'float', but got type "
-                f"'{type(keep_prob).__name__}'."
+                f"'{type(self.keep_prob).__name__}'."
             )
-        self.p = 1 - arguments.number(keep_prob, "Dropout", "keep_prob", above=0, most=1)
+        self.p = 1 - arguments.number(self.keep_prob, "Dropout", "keep_prob", above=0, most=1)
 
     def construct(self, x: Tensor) -> Tensor:
         return dropout(arguments.tensor(x, "Dropout", "x"), self.p, self.training)
@@ -226,11 +218,13 @@ class Dropout(_Dropping):
         return f"p={self.p}" if self._by_p else f"keep_prob={self.keep_prob}"
 
 
+@fields.declared
 class _ChannelDropout(_Dropping):
     ranks: tuple[int, ...] = ()
 
-    def __init__(self, p: float = 0.5) -> None:
-        super().__init__()
+    p: InitVar[float] = fields.anything(default=0.5)
+
+    def _build(self, p: float) -> None:
         self._check_p(p)
 
     def construct(self, x: Tensor) -> Tensor:
@@ -261,6 +255,7 @@ class Dropout3d(_ChannelDropout):
     ranks = (4, 5)
 
 
+@fields.declared
 class Embedding(Cell):
     """A table of vectors, which are looked up by their row numbers.
 
@@ -276,30 +271,23 @@ class Embedding(Cell):
     for sizes < 1 or a padding_idx out of range, IndexError for an input out of range.
     """
 
-    def __init__(
-        self,
-        vocab_size: int,
-        embedding_size: int,
-        use_one_hot: bool = False,
-        embedding_table: Any = "normal",
-        dtype: _core.DType | None = None,
-        padding_idx: int | None = None,
-    ) -> None:
-        super().__init__()
-        self.vocab_size = arguments.integer(vocab_size, "Embedding", "vocab_size", 1)
-        self.embedding_size = arguments.integer(embedding_size, "Embedding", "embedding_size", 1)
-        self.use_one_hot = arguments.boolean(use_one_hot, "Embedding", "use_one_hot")
-        self.dtype = arguments.floating_dtype(dtype, "Embedding")
-        self.padding_idx = padding_idx
-        table = initializer(embedding_table, (vocab_size, embedding_size), dtype)
-        if padding_idx is not None:
-            arguments.integer(padding_idx, "Embedding", "padding_idx", -(2**63) + 1)
-            if not 0 <= padding_idx < vocab_size:
+    vocab_size: int = fields.integer(1)
+    embedding_size: int = fields.integer(1)
+    use_one_hot: bool = fields.boolean(default=False)
+    embedding_table: InitVar[Any] = fields.anything(default="normal")
+    dtype: Any = fields.floating_dtype(default=None)
+    padding_idx: int | None = fields.integer(-(2**63) + 1, default=None)
+
+    def _build(self, embedding_table: Any) -> None:
+        self.dtype = arguments.dtype_or(self.dtype, _core.default_dtype())
+        table = initializer(embedding_table, (self.vocab_size, self.embedding_size), self.dtype)
+        if self.padding_idx is not None:
+            if not 0 <= self.padding_idx < self.vocab_size:
                 bad_value(
-                    f"For 'Embedding', the 'padding_idx' must be in range of [0, {vocab_size}), but got "
-                    f"{padding_idx} with type 'int'."
+                    "For 'Embedding', the 'padding_idx' must be in range of "
+                    f"[0, {self.vocab_size}), but got {self.padding_idx} with type 'int'."
                 )
-            table.asnumpy()[padding_idx] = 0
+            table.asnumpy()[self.padding_idx] = 0
         self.embedding_table = Parameter(table, name="embedding_table")
 
     def construct(self, ids: Tensor) -> Tensor:
@@ -316,6 +304,7 @@ class Embedding(Cell):
         )
 
 
+@fields.declared
 class EmbeddingLookup(Cell):
     """Rows of a table, looked up by number, as Embedding does. Rows of numbers out of range are 0.
 
@@ -331,32 +320,22 @@ class EmbeddingLookup(Cell):
     TABLE_ROW_SLICE = "table_row_slice"
     TABLE_COLUMN_SLICE = "table_column_slice"
 
-    def __init__(
-        self,
-        vocab_size: int,
-        embedding_size: int,
-        param_init: Any = "normal",
-        target: str = "CPU",
-        slice_mode: str = "batch_slice",
-        manual_shapes: Any = None,
-        max_norm: float | None = None,
-        sparse: bool = True,
-        dtype: _core.DType | None = None,
-    ) -> None:
-        super().__init__()
-        owner = "EmbeddingLookup"
-        self.vocab_size = arguments.integer(vocab_size, owner, "vocab_size", 1)
-        self.embedding_size = arguments.integer(embedding_size, owner, "embedding_size", 1)
-        self.target = arguments.one_of(target, ["CPU", "DEVICE"], owner, "target")
-        modes = [self.BATCH_SLICE, self.FIELD_SLICE, self.TABLE_ROW_SLICE, self.TABLE_COLUMN_SLICE]
-        arguments.one_of(slice_mode, modes, owner, "slice_mode")
-        self.sparse = arguments.boolean(sparse, owner, "sparse")
-        if not sparse and target == "CPU":
-            bad_value(f"For '{owner}', 'sparse' must be True when 'target' is \"CPU\".")
-        self.max_norm = None
-        if max_norm is not None:
-            self.max_norm = arguments.number(max_norm, owner, "max_norm", above=0)
-        table = initializer(param_init, (vocab_size, embedding_size), dtype)
+    vocab_size: int = fields.integer(1)
+    embedding_size: int = fields.integer(1)
+    param_init: InitVar[Any] = fields.anything(default="normal")
+    target: str = fields.one_of("CPU", "DEVICE", default="CPU")
+    slice_mode: InitVar[str] = fields.one_of(
+        BATCH_SLICE, FIELD_SLICE, TABLE_ROW_SLICE, TABLE_COLUMN_SLICE, default=BATCH_SLICE
+    )
+    manual_shapes: InitVar[Any] = fields.anything(default=None)
+    max_norm: float | None = fields.number(above=0, default=None)
+    sparse: bool = fields.boolean(default=True)
+    dtype: InitVar[_core.DType | None] = fields.anything(default=None)
+
+    def _build(self, param_init: Any, dtype: _core.DType | None) -> None:
+        if not self.sparse and self.target == "CPU":
+            bad_value("For 'EmbeddingLookup', 'sparse' must be True when 'target' is \"CPU\".")
+        table = initializer(param_init, (self.vocab_size, self.embedding_size), dtype)
         self.embedding_table = Parameter(table, name="embedding_table")
 
     def construct(self, indices: Tensor) -> Tensor:
@@ -474,6 +453,7 @@ class Linear(Dense):
         return text + ", has_bias=True" if self.has_bias else text
 
 
+@fields.declared
 class BiDense(Cell):
     """A bilinear layer: out[..., o] = sum over i, j of x1[..., i] weight[o, i, j] x2[..., j] + b[o].
 
@@ -482,30 +462,23 @@ class BiDense(Cell):
     in2_channels). Parameters: weight (out, in1, in2), bias (out,). Raises TypeError, ValueError.
     """
 
-    def __init__(
-        self,
-        in1_channels: int,
-        in2_channels: int,
-        out_channels: int,
-        weight_init: Any = None,
-        bias_init: Any = None,
-        has_bias: bool = True,
-        dtype: _core.DType | None = None,
-    ) -> None:
-        super().__init__()
-        self.in1_channels = arguments.integer(in1_channels, "BiDense", "in1_channels", 1)
-        self.in2_channels = arguments.integer(in2_channels, "BiDense", "in2_channels", 1)
-        self.out_channels = arguments.integer(out_channels, "BiDense", "out_channels", 1)
-        self.has_bias = arguments.boolean(has_bias, "BiDense", "has_bias")
-        arguments.floating_dtype(dtype, "BiDense")
-        uniform = Uniform(1 / math.sqrt(in1_channels))
+    in1_channels: int = fields.integer(1)
+    in2_channels: int = fields.integer(1)
+    out_channels: int = fields.integer(1)
+    weight_init: InitVar[Any] = fields.anything(default=None)
+    bias_init: InitVar[Any] = fields.anything(default=None)
+    has_bias: bool = fields.boolean(default=True)
+    dtype: InitVar[_core.DType | None] = fields.floating_dtype(default=None)
+
+    def _build(self, weight_init: Any, bias_init: Any, dtype: _core.DType | None) -> None:
+        uniform = Uniform(1 / math.sqrt(self.in1_channels))
         start = uniform if weight_init is None else weight_init
-        shape = (out_channels, in1_channels, in2_channels)
+        shape = (self.out_channels, self.in1_channels, self.in2_channels)
         self.weight = Parameter(initializer(start, shape, dtype), name="weight")
         self.bias: Any = None
-        if has_bias:
+        if self.has_bias:
             start = uniform if bias_init is None else bias_init
-            self.bias = Parameter(initializer(start, (out_channels,), dtype), name="bias")
+            self.bias = Parameter(initializer(start, (self.out_channels,), dtype), name="bias")
 
     def construct(self, input1: Tensor, input2: Tensor) -> Tensor:
         sizes = (self.in1_channels, self.in2_channels)
@@ -534,6 +507,13 @@ class BiDense(Cell):
         return text + ", has_bias=True" if self.has_bias else text
 
 
+def _function(value: Any, owner: str, name: str) -> Any:
+    if not callable(value):
+        bad_type(f"For '{owner}', the {name} must be a function, but got {value!r}")
+    return value
+
+
+@fields.declared
 class TimeDistributed(Cell):
     """A layer applied to each slice along time_axis, the results stacked along it.
 
@@ -542,15 +522,9 @@ class TimeDistributed(Cell):
     input is cut. Raises TypeError, ValueError.
     """
 
-    def __init__(self, layer: Any, time_axis: int, reshape_with_axis: int | None = None) -> None:
-        super().__init__()
-        if not callable(layer):
-            bad_type(f"For 'TimeDistributed', the layer must be a function, but got {layer!r}")
-        self.layer = layer
-        self.time_axis = arguments.integer(time_axis, "TimeDistributed", "time_axis")
-        if reshape_with_axis is not None:
-            arguments.integer(reshape_with_axis, "TimeDistributed", "reshape_with_axis")
-        self.reshape_with_axis = reshape_with_axis
+    layer: Any = fields.checked(_function)
+    time_axis: int = fields.integer()
+    reshape_with_axis: int | None = fields.integer(default=None)
 
     def construct(self, inputs: Tensor) -> Tensor:
         x = arguments.tensor(inputs, "TimeDistributed", "inputs")

@@ -25,7 +25,7 @@ class _Chain(Cell):
         if has_bn:
             self.batchnorm = norm(out, eps, momentum)
         leaky = activation == "leakyrelu"
-        self.activation = LeakyReLU(alpha) if leaky else activation_of(owner, activation)
+        self.activation = LeakyReLU(alpha) if leaky else activation_of(activation, owner)
 
     def _rest(self, x: Tensor) -> Tensor:
         if self.has_bn:

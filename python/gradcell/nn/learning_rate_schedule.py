@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from dataclasses import InitVar
 
 from gradcell import _core
 from gradcell._core import Tensor
-from gradcell.base import arguments
+from gradcell.base import fields
 from gradcell.nn.cell import Cell
 
 __all__ = [
@@ -29,19 +30,14 @@ class LearningRateSchedule(Cell):
         raise NotImplementedError("a learning rate schedule defines construct(global_step)")
 
 
+@fields.declared
 class _Decay(LearningRateSchedule):
     """A decay by p = step / decay_steps, rounded down if is_stair."""
 
-    def __init__(
-        self, learning_rate: float, decay_rate: float, decay_steps: int, is_stair: bool = False
-    ) -> None:
-        super().__init__()
-        arguments.number(learning_rate, self.cls_name, "learning_rate", above=0)
-        arguments.number(decay_rate, self.cls_name, "decay_rate", above=0)
-        arguments.integer(decay_steps, self.cls_name, "decay_steps", 1)
-        arguments.boolean(is_stair, self.cls_name, "is_stair")
-        self.learning_rate, self.decay_rate = learning_rate, decay_rate
-        self.decay_steps, self.is_stair = decay_steps, is_stair
+    learning_rate: float = fields.number(above=0)
+    decay_rate: float = fields.number(above=0)
+    decay_steps: int = fields.integer(1)
+    is_stair: bool = fields.boolean(default=False)
 
     def _p(self, global_step: Tensor) -> Tensor:
         p = _ops.cast(global_step, _core.float32) / float(self.decay_steps)
@@ -81,6 +77,7 @@ class InverseDecayLR(_Decay):
         return self.learning_rate / (1.0 + self._p(global_step) * self.decay_rate)
 
 
+@fields.declared
 class CosineDecayLR(LearningRateSchedule):
     """From max_lr down to min_lr along half a cosine in decay_steps, then min_lr (Loshchilov and
     Hutter 2017, eq. 5, without restarts).
@@ -88,17 +85,16 @@ class CosineDecayLR(LearningRateSchedule):
     Raises ValueError unless 0 <= min_lr < max_lr and decay_steps > 0, TypeError for wrong types.
     """
 
-    def __init__(self, min_lr: float, max_lr: float, decay_steps: int) -> None:
-        super().__init__()
-        arguments.number(max_lr, self.cls_name, "max_lr", above=0)
-        arguments.number(min_lr, self.cls_name, "min_lr", least=0)
-        arguments.integer(decay_steps, self.cls_name, "decay_steps", 1)
-        if min_lr >= max_lr:
+    min_lr: float = fields.number(least=0)
+    max_lr: float = fields.number(above=0)
+    decay_steps: int = fields.integer(1)
+
+    def _build(self) -> None:
+        if self.min_lr >= self.max_lr:
             raise ValueError(
                 f"For '{self.cls_name}', the 'max_lr' must be greater than the 'min_lr', but got "
-                f"{max_lr} and {min_lr} ({_core.user_location()})"
+                f"{self.max_lr} and {self.min_lr} ({_core.user_location()})"
             )
-        self.min_lr, self.max_lr, self.decay_steps = min_lr, max_lr, decay_steps
 
     def construct(self, global_step: Tensor) -> Tensor:
         p = _ops.minimum(_ops.cast(global_step, _core.float32) / float(self.decay_steps), 1.0)
@@ -106,6 +102,7 @@ class CosineDecayLR(LearningRateSchedule):
         return self.min_lr + half * (1.0 + _ops.cos(p * math.pi))
 
 
+@fields.declared
 class PolynomialDecayLR(LearningRateSchedule):
     """(learning_rate - end) * (1 - min(step, s) / s) ** power + end, with s = decay_steps, or with
     update_decay_steps the first multiple of it that is not below the step.
@@ -115,28 +112,19 @@ class PolynomialDecayLR(LearningRateSchedule):
     learning_rate, and decay_steps > 0; TypeError for wrong types.
     """
 
-    def __init__(
-        self,
-        learning_rate: float,
-        end_learning_rate: float,
-        decay_steps: int,
-        power: float,
-        update_decay_steps: bool = False,
-    ) -> None:
-        super().__init__()
-        arguments.number(learning_rate, self.cls_name, "learning_rate", above=0)
-        arguments.number(power, self.cls_name, "power", above=0)
-        arguments.number(end_learning_rate, self.cls_name, "end_learning_rate", least=0)
-        arguments.integer(decay_steps, self.cls_name, "decay_steps", 1)
-        arguments.boolean(update_decay_steps, self.cls_name, "update_decay_steps")
-        if end_learning_rate >= learning_rate:
+    learning_rate: InitVar[float] = fields.number(above=0)
+    end: float = fields.number(least=0, alias="end_learning_rate")
+    decay_steps: int = fields.integer(1)
+    power: float = fields.number(above=0)
+    update_decay_steps: bool = fields.boolean(default=False)
+
+    def _build(self, learning_rate: float) -> None:
+        if self.end >= learning_rate:
             raise ValueError(
                 f"For '{self.cls_name}', the 'end_learning_rate' must be less than the "
                 f"'learning_rate' ({_core.user_location()})"
             )
-        self.end, self.power = end_learning_rate, power
-        self.span = learning_rate - end_learning_rate
-        self.decay_steps, self.update_decay_steps = decay_steps, update_decay_steps
+        self.span = learning_rate - self.end
 
     def construct(self, global_step: Tensor) -> Tensor:
         p = _ops.cast(global_step, _core.float32) / float(self.decay_steps)
@@ -147,6 +135,7 @@ class PolynomialDecayLR(LearningRateSchedule):
         return self.span * _ops.pow(1.0 - p, float(self.power)) + self.end
 
 
+@fields.declared
 class WarmUpLR(LearningRateSchedule):
     """A rate that grows from 0 in proportion to the step: learning_rate * min(step, warmup_steps) /
     warmup_steps.
@@ -154,11 +143,8 @@ class WarmUpLR(LearningRateSchedule):
     Raises ValueError unless learning_rate >= 0 and warmup_steps > 0, TypeError for wrong types.
     """
 
-    def __init__(self, learning_rate: float, warmup_steps: int) -> None:
-        super().__init__()
-        arguments.number(learning_rate, self.cls_name, "learning_rate", least=0)
-        arguments.integer(warmup_steps, self.cls_name, "warmup_steps", 1)
-        self.learning_rate, self.warmup_steps = learning_rate, warmup_steps
+    learning_rate: float = fields.number(least=0)
+    warmup_steps: int = fields.integer(1)
 
     def construct(self, global_step: Tensor) -> Tensor:
         p = _ops.cast(global_step, _core.float32) / float(self.warmup_steps)

@@ -6,11 +6,12 @@ ValueError. Inputs are tensors, or TypeError; incompatible shapes raise ValueErr
 
 from __future__ import annotations
 
+from dataclasses import InitVar
 from typing import Any
 
 from gradcell import _core
 from gradcell._core import Tensor
-from gradcell.base import arguments
+from gradcell.base import arguments, fields
 from gradcell.base.errors import bad_type, unsupported
 from gradcell.nn.cell import Cell
 from gradcell.ops.networks import losses as _functions
@@ -44,12 +45,13 @@ class LossBase(Cell):
 
     def __init__(self, reduction: str | None = "mean") -> None:
         super().__init__()
-        if reduction is None:
-            reduction = "none"
-        arguments.one_of(reduction, self._reductions, type(self).__name__, "reduction")
-        self.reduction = reduction
-        self.average = reduction == "mean"
-        self.reduce = reduction != "none"
+        LossBase._build(self, reduction)
+
+    def _build(self, reduction: str | None = "mean") -> None:
+        self.reduction = "none" if reduction is None else reduction
+        arguments.one_of(self.reduction, self._reductions, type(self).__name__, "reduction")
+        self.average = self.reduction == "mean"
+        self.reduce = self.reduction != "none"
 
     def get_axis(self, x: Tensor) -> tuple[int, ...]:
         """All axes of x."""
@@ -106,6 +108,7 @@ class MAELoss(L1Loss):
     """The mean absolute error: L1Loss under another name."""
 
 
+@fields.declared
 class SmoothL1Loss(LossBase):
     """$d^2 / (2 beta)$ where $d = |logits - labels|$ is below beta, and $d - beta / 2$ elsewhere; by
     default not reduced.
@@ -113,15 +116,15 @@ class SmoothL1Loss(LossBase):
     Girshick, Fast R-CNN (2015), equation 3. Inputs of one shape. Raises ValueError unless beta > 0.
     """
 
-    def __init__(self, beta: float = 1.0, reduction: str | None = "none") -> None:
-        super().__init__(reduction)
-        self.beta = arguments.number(beta, "SmoothL1Loss", "beta", above=0)
+    beta: float = fields.number(above=0, default=1.0)
+    reduction: InitVar[str | None] = fields.anything(default="none")
 
     def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
         self._check(logits=logits, labels=labels)
         return _functions.smooth_l1_loss(logits, labels, self.beta, self.reduction)
 
 
+@fields.declared
 class HuberLoss(LossBase):
     """$d^2 / 2$ where $d = |logits - labels|$ is at most delta, and $delta (d - delta / 2)$ elsewhere,
     reduced.
@@ -130,15 +133,15 @@ class HuberLoss(LossBase):
     unless delta > 0.
     """
 
-    def __init__(self, reduction: str | None = "mean", delta: float = 1.0) -> None:
-        super().__init__(reduction)
-        self.delta = arguments.number(delta, "HuberLoss", "delta", above=0)
+    reduction: InitVar[str | None] = fields.anything(default="mean")
+    delta: float = fields.number(above=0, default=1.0)
 
     def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
         self._check(logits=logits, labels=labels)
         return _functions.huber_loss(logits, labels, self.reduction, self.delta)
 
 
+@fields.declared
 class CrossEntropyLoss(LossBase):
     """Minus the logarithm of the softmax probability of the labels.
 
@@ -152,19 +155,10 @@ class CrossEntropyLoss(LossBase):
     Raises IndexError for a label out of range, ValueError for a label_smoothing outside [0, 1].
     """
 
-    def __init__(
-        self,
-        weight: Tensor | None = None,
-        ignore_index: int = -100,
-        reduction: str | None = "mean",
-        label_smoothing: float = 0.0,
-    ) -> None:
-        super().__init__(reduction)
-        self.weight = _optional("CrossEntropyLoss", "weight", weight)
-        self.ignore_index = ignore_index
-        self.label_smoothing = arguments.number(
-            label_smoothing, "CrossEntropyLoss", "label_smoothing", least=0, most=1
-        )
+    weight: Tensor | None = fields.tensor(default=None)
+    ignore_index: int = fields.anything(default=-100)
+    reduction: InitVar[str | None] = fields.anything(default="mean")
+    label_smoothing: float = fields.number(least=0, most=1, default=0.0)
 
     def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
         self._check(logits=logits, labels=labels)
@@ -173,6 +167,7 @@ class CrossEntropyLoss(LossBase):
         )
 
 
+@fields.declared
 class NLLLoss(LossBase):
     """Minus the logarithmic probability of the labels: CrossEntropyLoss of what log_softmax gave.
 
@@ -180,25 +175,16 @@ class NLLLoss(LossBase):
     labels always class indices.
     """
 
-    def __init__(
-        self,
-        weight: Tensor | None = None,
-        ignore_index: int = -100,
-        reduction: str | None = "mean",
-    ) -> None:
-        super().__init__(reduction)
-        self.weight = _optional("NLLLoss", "weight", weight)
-        self.ignore_index = ignore_index
+    weight: Tensor | None = fields.tensor(default=None)
+    ignore_index: int = fields.anything(default=-100)
+    reduction: InitVar[str | None] = fields.anything(default="mean")
 
     def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
         self._check(logits=logits, labels=labels)
         return _functions.nll_loss(logits, labels, self.weight, self.ignore_index, self.reduction)
 
 
-def _optional(owner: str, name: str, value: Any) -> Tensor | None:
-    return None if value is None else arguments.tensor(value, owner, name)
-
-
+@fields.declared
 class SoftmaxCrossEntropyWithLogits(LossBase):
     """Minus the logarithm of the softmax probability of the labels, row by row; by default not
     reduced.
@@ -209,9 +195,8 @@ class SoftmaxCrossEntropyWithLogits(LossBase):
     IndexError for an index out of range.
     """
 
-    def __init__(self, sparse: bool = False, reduction: str | None = "none") -> None:
-        super().__init__(reduction)
-        self.sparse = arguments.boolean(sparse, "SoftmaxCrossEntropyWithLogits", "sparse")
+    sparse: bool = fields.boolean(default=False)
+    reduction: InitVar[str | None] = fields.anything(default="none")
 
     def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
         self._check(logits=logits, labels=labels)
@@ -225,21 +210,22 @@ class SoftmaxCrossEntropyWithLogits(LossBase):
         return self.get_loss(_functions.softmax_cross_entropy_with_logits(logits, labels))
 
 
+@fields.declared
 class BCELoss(LossBase):
     """$-(y log(p) + (1 - y) log(1 - p))$ for probabilities p and labels y of one shape, reduced.
 
     weight: None, or multiplies each element's loss (broadcasts).
     """
 
-    def __init__(self, weight: Tensor | None = None, reduction: str | None = "mean") -> None:
-        super().__init__(reduction)
-        self.weight = _optional("BCELoss", "weight", weight)
+    weight: Tensor | None = fields.tensor(default=None)
+    reduction: InitVar[str | None] = fields.anything(default="mean")
 
     def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
         self._check(logits=logits, labels=labels)
         return _functions.binary_cross_entropy(logits, labels, self.weight, self.reduction)
 
 
+@fields.declared
 class BCEWithLogitsLoss(LossBase):
     """The binary cross entropy of sigmoid(logits), computed without overflow.
 
@@ -247,15 +233,9 @@ class BCEWithLogitsLoss(LossBase):
     label 1. Both broadcast to the shape of logits and labels, which is one.
     """
 
-    def __init__(
-        self,
-        reduction: str | None = "mean",
-        weight: Tensor | None = None,
-        pos_weight: Tensor | None = None,
-    ) -> None:
-        super().__init__(reduction)
-        self.weight = _optional("BCEWithLogitsLoss", "weight", weight)
-        self.pos_weight = _optional("BCEWithLogitsLoss", "pos_weight", pos_weight)
+    reduction: InitVar[str | None] = fields.anything(default="mean")
+    weight: Tensor | None = fields.tensor(default=None)
+    pos_weight: Tensor | None = fields.tensor(default=None)
 
     def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
         self._check(logits=logits, labels=labels)

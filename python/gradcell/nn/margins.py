@@ -5,14 +5,15 @@ of the same name in ops, with its arguments kept. Reductions as in gradcell.nn.l
 from __future__ import annotations
 
 import math
+from dataclasses import InitVar
 from typing import Any
 
 from gradcell import _core
 from gradcell._core import Tensor
-from gradcell.base import arguments
+from gradcell.base import arguments, fields
 from gradcell.base.errors import bad_type, bad_value
 from gradcell.nn.activations import activation_of
-from gradcell.nn.losses import LossBase, _optional
+from gradcell.nn.losses import LossBase
 from gradcell.ops.elements.activations import log_softmax
 from gradcell.ops.networks import ctc, margins as _functions
 from gradcell.ops.one_plan import in_float32
@@ -39,15 +40,20 @@ __all__ = [
 _ops = _core.ops
 
 
+def _function(value: Any, owner: str, name: str) -> Any:
+    if not callable(value):
+        bad_type(f"For '{owner}', the '{name}' must be a function, but got {value!r}")
+    return value
+
+
+@fields.declared
 class CosineEmbeddingLoss(LossBase):
     """1 - cos(x1, x2) where the label is 1, max(0, cos - margin) where it is -1: (N, features) each,
     labels (N,). Raises ValueError for a margin out of [-1, 1].
     """
 
-    def __init__(self, margin: float = 0.0, reduction: str | None = "mean") -> None:
-        super().__init__(reduction)
-        name = "CosineEmbeddingLoss"
-        self.margin = arguments.number(margin, name, "margin", least=-1, most=1)
+    margin: float = fields.number(least=-1, most=1, default=0.0)
+    reduction: InitVar[str | None] = fields.anything(default="mean")
 
     def construct(self, logits_x1: Tensor, logits_x2: Tensor, labels: Tensor) -> Tensor:  # type: ignore[override]
         return _functions.cosine_embedding_loss(
@@ -55,36 +61,28 @@ class CosineEmbeddingLoss(LossBase):
         )
 
 
+@fields.declared
 class MarginRankingLoss(LossBase):
     """max(0, -target (input1 - input2) + margin), target 1 or -1; all of one shape."""
 
-    def __init__(self, margin: float = 0.0, reduction: str | None = "mean") -> None:
-        super().__init__(reduction)
-        self.margin = arguments.number(margin, "MarginRankingLoss", "margin")
+    margin: float = fields.number(default=0.0)
+    reduction: InitVar[str | None] = fields.anything(default="mean")
 
     def construct(self, input1: Tensor, input2: Tensor, target: Tensor) -> Tensor:  # type: ignore[override]
         return _functions.margin_ranking_loss(input1, input2, target, self.margin, self.reduction)
 
 
+@fields.declared
 class TripletMarginLoss(LossBase):
     """max(0, d(x, positive) - d(x, negative) + margin), d the p-norm of the difference plus eps; swap:
     with d(positive, negative) instead where that is less. See ops.triplet_margin_loss.
     """
 
-    def __init__(
-        self,
-        p: float = 2,
-        swap: bool = False,
-        eps: float = 1e-6,
-        reduction: str | None = "mean",
-        margin: float = 1.0,
-    ) -> None:
-        super().__init__(reduction)
-        name = "TripletMarginLoss"
-        self.p = arguments.number(p, name, "p", above=0)
-        self.swap = arguments.boolean(swap, name, "swap")
-        self.eps = arguments.number(eps, name, "eps")
-        self.margin = arguments.number(margin, name, "margin")
+    p: float = fields.number(above=0, default=2)
+    swap: bool = fields.boolean(default=False)
+    eps: float = fields.number(default=1e-6)
+    reduction: InitVar[str | None] = fields.anything(default="mean")
+    margin: float = fields.number(default=1.0)
 
     def construct(  # type: ignore[override]
         self, x: Tensor, positive: Tensor, negative: Tensor, margin: float = 1.0
@@ -95,6 +93,7 @@ class TripletMarginLoss(LossBase):
         )
 
 
+@fields.declared
 class TripletMarginWithDistanceLoss(LossBase):
     """TripletMarginLoss with a distance function of your own.
 
@@ -103,22 +102,14 @@ class TripletMarginWithDistanceLoss(LossBase):
     and negative. Raises TypeError, ValueError.
     """
 
-    def __init__(
-        self,
-        distance_function: Any = None,
-        swap: bool = False,
-        reduction: str | None = "mean",
-        margin: float = 1.0,
-    ) -> None:
-        super().__init__(reduction)
-        name = "TripletMarginWithDistanceLoss"
-        if distance_function is not None and not callable(distance_function):
-            bad_type(
-                f"For '{name}', the 'distance_function' must be a function, but got {distance_function!r}"
-            )
-        self.distance_function = distance_function or self._euclidean
-        self.swap = arguments.boolean(swap, name, "swap")
-        self.margin = arguments.number(margin, name, "margin")
+    distance_function: Any = fields.checked(_function, default=None)
+    swap: bool = fields.boolean(default=False)
+    reduction: InitVar[str | None] = fields.anything(default="mean")
+    margin: float = fields.number(default=1.0)
+
+    def _build(self, reduction: str | None = "mean") -> None:
+        super()._build(reduction)
+        self.distance_function = self.distance_function or self._euclidean
 
     @staticmethod
     def _euclidean(x: Tensor, y: Tensor) -> Tensor:
@@ -135,12 +126,12 @@ class TripletMarginWithDistanceLoss(LossBase):
         return self.get_loss(_ops.relu(_ops.add(_ops.sub(near, far), self.margin)))
 
 
+@fields.declared
 class HingeEmbeddingLoss(LossBase):
     """logits where the label is 1, max(0, margin - logits) where it is -1; of one shape."""
 
-    def __init__(self, margin: float = 1.0, reduction: str | None = "mean") -> None:
-        super().__init__(reduction)
-        self.margin = arguments.number(margin, "HingeEmbeddingLoss", "margin")
+    margin: float = fields.number(default=1.0)
+    reduction: InitVar[str | None] = fields.anything(default="mean")
 
     def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
         return _functions.hinge_embedding_loss(logits, labels, self.margin, self.reduction)
@@ -153,20 +144,14 @@ class SoftMarginLoss(LossBase):
         return _functions.soft_margin_loss(logits, labels, self.reduction)
 
 
+@fields.declared
 class MultiMarginLoss(LossBase):
     """max(0, margin - x[target] + x[i])^p, the mean over classes i; see ops.multi_margin_loss."""
 
-    def __init__(
-        self,
-        p: int = 1,
-        margin: float = 1.0,
-        reduction: str | None = "mean",
-        weight: Tensor | None = None,
-    ) -> None:
-        super().__init__(reduction)
-        self.p = arguments.one_of(p, (1, 2), "MultiMarginLoss", "p")
-        self.margin = arguments.number(margin, "MultiMarginLoss", "margin")
-        self.weight = _optional("MultiMarginLoss", "weight", weight)
+    p: int = fields.one_of(1, 2, default=1)
+    margin: float = fields.number(default=1.0)
+    reduction: InitVar[str | None] = fields.anything(default="mean")
+    weight: Tensor | None = fields.tensor(default=None)
 
     def construct(self, x: Tensor, target: Tensor, weight: Tensor | None = None) -> Tensor:  # type: ignore[override]
         weight = weight if self.weight is None else self.weight
@@ -180,29 +165,27 @@ class MultilabelMarginLoss(LossBase):
         return _functions.multilabel_margin_loss(x, target, self.reduction)
 
 
+@fields.declared
 class MultiLabelSoftMarginLoss(LossBase):
     """The mean over classes of BCEWithLogitsLoss: (N, C) each; weight broadcasts."""
 
-    def __init__(self, weight: Tensor | None = None, reduction: str | None = "mean") -> None:
-        super().__init__(reduction)
-        self.weight = _optional("MultiLabelSoftMarginLoss", "weight", weight)
+    weight: Tensor | None = fields.tensor(default=None)
+    reduction: InitVar[str | None] = fields.anything(default="mean")
 
     def construct(self, x: Tensor, target: Tensor) -> Tensor:  # type: ignore[override]
         return _functions.multilabel_soft_margin_loss(x, target, self.weight, self.reduction)
 
 
+@fields.declared
 class GaussianNLLLoss(LossBase):
     """(log(v) + (logits - labels)² / v) / 2 for v = max(var, eps); see ops.gaussian_nll_loss.
 
     full: whether the constant log(2 pi) / 2 is added.
     """
 
-    def __init__(
-        self, *, full: bool = False, eps: float = 1e-6, reduction: str | None = "mean"
-    ) -> None:
-        super().__init__(reduction)
-        self.full = arguments.boolean(full, "GaussianNLLLoss", "full")
-        self.eps = arguments.number(eps, "GaussianNLLLoss", "eps", above=0)
+    full: bool = fields.boolean(default=False, kw_only=True)
+    eps: float = fields.number(above=0, default=1e-6, kw_only=True)
+    reduction: InitVar[str | None] = fields.anything(default="mean", kw_only=True)
 
     def construct(self, logits: Tensor, labels: Tensor, var: Tensor) -> Tensor:  # type: ignore[override]
         return _functions.gaussian_nll_loss(
@@ -210,22 +193,16 @@ class GaussianNLLLoss(LossBase):
         )
 
 
+@fields.declared
 class PoissonNLLLoss(LossBase):
     """exp(input) - target input, or without log_input input - target log(input + eps); full: plus
     Stirling's approximation. See ops.poisson_nll_loss.
     """
 
-    def __init__(
-        self,
-        log_input: bool = True,
-        full: bool = False,
-        eps: float = 1e-8,
-        reduction: str | None = "mean",
-    ) -> None:
-        super().__init__(reduction)
-        self.log_input = arguments.boolean(log_input, "PoissonNLLLoss", "log_input")
-        self.full = arguments.boolean(full, "PoissonNLLLoss", "full")
-        self.eps = arguments.number(eps, "PoissonNLLLoss", "eps")
+    log_input: bool = fields.boolean(default=True)
+    full: bool = fields.boolean(default=False)
+    eps: float = fields.number(default=1e-8)
+    reduction: InitVar[str | None] = fields.anything(default="mean")
 
     def construct(self, input: Tensor, target: Tensor) -> Tensor:  # type: ignore[override]
         return _functions.poisson_nll_loss(
@@ -233,6 +210,7 @@ class PoissonNLLLoss(LossBase):
         )
 
 
+@fields.declared
 class CTCLoss(LossBase):
     """Minus the logarithmic probability of label sequences, however they are spread over time.
 
@@ -240,12 +218,9 @@ class CTCLoss(LossBase):
     stands for no label. zero_infinity: whether impossible sequences have a loss of 0. See ops.ctc_loss.
     """
 
-    def __init__(
-        self, blank: int = 0, reduction: str | None = "mean", zero_infinity: bool = False
-    ) -> None:
-        super().__init__(reduction)
-        self.blank = arguments.integer(blank, "CTCLoss", "blank", 0)
-        self.zero_infinity = arguments.boolean(zero_infinity, "CTCLoss", "zero_infinity")
+    blank: int = fields.integer(0, default=0)
+    reduction: InitVar[str | None] = fields.anything(default="mean")
+    zero_infinity: bool = fields.boolean(default=False)
 
     def construct(  # type: ignore[override]
         self, log_probs: Tensor, targets: Tensor, input_lengths: Any, target_lengths: Any
@@ -267,15 +242,14 @@ class CTCLoss(LossBase):
         return _ops.reshape(loss, []) if single else loss
 
 
+@fields.declared
 class DiceLoss(LossBase):
     """1 - 2 <p, y> / (<p, p> + <y, y> + smooth): of one shape, a scalar.
 
     Milletari et al., V-Net (2016), section 3. Raises ValueError unless smooth > 0.
     """
 
-    def __init__(self, smooth: float = 1e-5) -> None:
-        super().__init__()
-        self.smooth = arguments.number(smooth, "DiceLoss", "smooth", above=0)
+    smooth: float = fields.number(above=0, default=1e-5)
 
     @in_float32
     def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
@@ -290,6 +264,7 @@ class DiceLoss(LossBase):
         return _ops.sub(1.0, _ops.div(_ops.mul(shared, 2.0), _ops.add(both, self.smooth)))
 
 
+@fields.declared
 class MultiClassDiceLoss(LossBase):
     """The mean over channels of DiceLoss: (N, C, ...) each.
 
@@ -297,24 +272,17 @@ class MultiClassDiceLoss(LossBase):
     activation: of the logits, a name, a Cell or None. Raises TypeError, ValueError.
     """
 
-    def __init__(
-        self,
-        weights: Tensor | None = None,
-        ignore_indiex: int | None = None,
-        activation: Any = "softmax",
-    ) -> None:
-        super().__init__()
-        name = "MultiClassDiceLoss"
+    weights: Tensor | None = fields.tensor(default=None)
+    ignore_indiex: int | None = fields.integer(default=None)
+    activation: Any = fields.checked(activation_of, default="softmax")
+
+    def _build(self, reduction: str | None = "mean") -> None:
         self.binarydiceloss = DiceLoss()
-        self.weights = _optional(name, "weights", weights)
-        if weights is not None and weights.ndim != 2:
+        if self.weights is not None and self.weights.ndim != 2:
             bad_value(
-                f"For '{name}', the dimension of 'weights' must be 2, but got {weights.ndim}."
+                "For 'MultiClassDiceLoss', the dimension of 'weights' must be 2, but got "
+                f"{self.weights.ndim}."
             )
-        if ignore_indiex is not None:
-            arguments.integer(ignore_indiex, name, "ignore_indiex")
-        self.ignore_indiex = ignore_indiex
-        self.activation = activation_of(name, activation)
 
     def construct(self, logits: Tensor, label: Tensor) -> Tensor:  # type: ignore[override]
         self._check(logits=logits, labels=label)
@@ -346,6 +314,7 @@ class MultiClassDiceLoss(LossBase):
         )
 
 
+@fields.declared
 class FocalLoss(LossBase):
     """$-(1 - p)^gamma log(p)$ for the probability p of each label.
 
@@ -355,15 +324,15 @@ class FocalLoss(LossBase):
     probabilities. Raises TypeError, ValueError, IndexError for a class out of range.
     """
 
-    def __init__(
-        self, weight: Tensor | None = None, gamma: float = 2.0, reduction: str | None = "mean"
-    ) -> None:
-        super().__init__(reduction)
-        self.gamma = arguments.number(gamma, "FocalLoss", "gamma")
-        self.weight = _optional("FocalLoss", "weight", weight)
-        if weight is not None and weight.ndim != 1:
+    weight: Tensor | None = fields.tensor(default=None)
+    gamma: float = fields.number(default=2.0)
+    reduction: InitVar[str | None] = fields.anything(default="mean")
+
+    def _build(self, reduction: str | None = "mean") -> None:
+        super()._build(reduction)
+        if self.weight is not None and self.weight.ndim != 1:
             bad_value(
-                f"For 'FocalLoss', the dimension of 'weight' must be 1, but got {weight.ndim}."
+                f"For 'FocalLoss', the dimension of 'weight' must be 1, but got {self.weight.ndim}."
             )
 
     @in_float32

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import InitVar
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from gradcell import _core
 from gradcell._core import Tensor
-from gradcell.base import arguments
+from gradcell.base import arguments, fields
 from gradcell.base.errors import bad_type, bad_value
 from gradcell.common.initializer import Uniform, initializer
 from gradcell.nn.basic import Dropout
@@ -106,35 +107,25 @@ def _check_features(owner: str, x: Tensor, size: int) -> None:
 # Layers -------------------------------------------------------------------------------------------
 
 
+@fields.declared
 class _Recurrent(Cell):
     """What RNN, LSTM and GRU share."""
 
     mode: ClassVar[str]
 
-    def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        num_layers: int = 1,
-        has_bias: bool = True,
-        batch_first: bool = False,
-        dropout: float = 0.0,
-        bidirectional: bool = False,
-        dtype: _core.DType | None = None,
-    ) -> None:
-        super().__init__()
-        owner = type(self).__name__
+    input_size: int = fields.integer(1)
+    hidden_size: int = fields.integer(1)
+    num_layers: int = fields.integer(1, default=1)
+    has_bias: bool = fields.boolean(default=True)
+    batch_first: bool = fields.boolean(default=False)
+    dropout: float = fields.anything(default=0.0)
+    bidirectional: bool = fields.boolean(default=False)
+    dtype: InitVar[_core.DType | None] = fields.floating_dtype(default=None)
+
+    def _build(self, dtype: _core.DType | None) -> None:
         self._rule = _RULES[self.mode]
-        self.input_size = arguments.integer(input_size, owner, "input_size", 1)
-        self.hidden_size = arguments.integer(hidden_size, owner, "hidden_size", 1)
-        self.num_layers = arguments.integer(num_layers, owner, "num_layers", 1)
-        self.has_bias = arguments.boolean(has_bias, owner, "has_bias")
-        self.batch_first = arguments.boolean(batch_first, owner, "batch_first")
-        self.bidirectional = arguments.boolean(bidirectional, owner, "bidirectional")
-        self.dropout = dropout
-        self.dropout_op = Dropout(p=dropout)
-        self._directions = 2 if bidirectional else 1
-        arguments.floating_dtype(dtype, owner)
+        self.dropout_op = Dropout(p=self.dropout)
+        self._directions = 2 if self.bidirectional else 1
         self._start(dtype)
 
     def _start(self, dtype: _core.DType | None) -> None:
@@ -253,6 +244,7 @@ class _Recurrent(Cell):
         return f"input_size={self.input_size}, hidden_size={self.hidden_size}"
 
 
+@fields.declared
 class RNN(_Recurrent):
     """A recurrent network h = tanh(W x + b + U h + c), or relu, over sequences.
 
@@ -270,31 +262,11 @@ class RNN(_Recurrent):
     IndexError for a length out of range.
     """
 
-    def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        num_layers: int = 1,
-        has_bias: bool = True,
-        batch_first: bool = False,
-        dropout: float = 0.0,
-        bidirectional: bool = False,
-        dtype: _core.DType | None = None,
-        *,
-        nonlinearity: str = "tanh",
-    ) -> None:
-        arguments.one_of(nonlinearity, ["tanh", "relu"], "RNN", "nonlinearity")
-        object.__setattr__(self, "mode", nonlinearity)
-        super().__init__(
-            input_size,
-            hidden_size,
-            num_layers,
-            has_bias,
-            batch_first,
-            dropout,
-            bidirectional,
-            dtype,
-        )
+    nonlinearity: str = fields.one_of("tanh", "relu", default="tanh", kw_only=True)
+
+    def _build(self, dtype: _core.DType | None) -> None:
+        object.__setattr__(self, "mode", self.nonlinearity)
+        super()._build(dtype)
 
 
 class LSTM(_Recurrent):
@@ -319,29 +291,23 @@ class GRU(_Recurrent):
 # Cells --------------------------------------------------------------------------------------------
 
 
+@fields.declared
 class _Step(Cell):
     """What RNNCell, LSTMCell and GRUCell share."""
 
     mode: ClassVar[str]
 
-    def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        has_bias: bool = True,
-        dtype: _core.DType | None = None,
-    ) -> None:
-        super().__init__()
-        owner = type(self).__name__
-        self._rule = _RULES[self.mode]
-        self.input_size = arguments.integer(input_size, owner, "input_size", 1)
-        self.hidden_size = h = arguments.integer(hidden_size, owner, "hidden_size", 1)
-        self.has_bias = arguments.boolean(has_bias, owner, "has_bias")
-        arguments.floating_dtype(dtype, owner)
+    input_size: int = fields.integer(1)
+    hidden_size: int = fields.integer(1)
+    has_bias: bool = fields.boolean(default=True)
+    dtype: InitVar[_core.DType | None] = fields.floating_dtype(default=None)
+
+    def _build(self, dtype: _core.DType | None) -> None:
+        self._rule, h = _RULES[self.mode], self.hidden_size
         rows, self.bias_ih, self.bias_hh = self._rule.gates * h, None, None
-        shapes: dict[str, tuple[int, ...]] = {"weight_ih": (rows, input_size)}
+        shapes: dict[str, tuple[int, ...]] = {"weight_ih": (rows, self.input_size)}
         shapes["weight_hh"] = (rows, h)
-        if has_bias:
+        if self.has_bias:
             shapes |= {"bias_ih": (rows,), "bias_hh": (rows,)}
         for name, shape in shapes.items():
             values = initializer(Uniform(1 / math.sqrt(h)), shape, dtype)

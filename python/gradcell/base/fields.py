@@ -1,0 +1,235 @@
+"""Declared fields: a class says each argument of its constructor in one line, as a dataclass does.
+
+    @fields.declared
+    class LeakyReLU(Cell):
+        alpha: float = fields.number(default=0.2)
+
+The constructor takes the fields by position, in the order of their lines (those of declared base
+classes come first), or by name. It runs the `__init__` of the base class that is not declared, without
+arguments, checks each field in the words of base/arguments and keeps it as an attribute; then `_build`
+runs, where the class has it, and makes parameters and cells. A field of type InitVar is no attribute: it
+is handed to `_build`, if that has a parameter of its name. A field whose default is None may be None.
+Type checkers and editors know the constructor by `dataclass_transform`.
+
+Subclasses that are not declared inherit the constructor, and may have one of their own that calls it.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+
+from gradcell.base import arguments
+from gradcell.base.errors import bad_type
+from gradcell.base.signposts import wrong_argument
+
+if TYPE_CHECKING:
+    from typing_extensions import dataclass_transform
+else:
+
+    def dataclass_transform(**_):
+        """What type checkers read; at run time it changes nothing."""
+        return lambda decorator: decorator
+
+
+T = TypeVar("T")
+#: What turns an argument into what is kept: check(value, the class's name, the argument's name).
+Check = Callable[[Any, str, str], Any]
+
+#: The default of an argument that has none.
+#: The default of an argument that has none.
+NEEDED = inspect.Parameter.empty
+
+
+class Field:
+    """What a line says of an argument."""
+
+    __slots__ = ("alias", "check", "default", "kept", "kw_only", "shown", "type")
+
+    def __init__(
+        self,
+        check: Check | None,
+        *,
+        default: Any = NEEDED,
+        alias: str = "",
+        kw_only: bool = False,
+        shown: bool = False,
+    ) -> None:
+        self.check, self.default, self.alias = check, default, alias
+        self.kw_only, self.shown = kw_only, shown
+        self.kept, self.type = True, ""
+
+    def value(self, given: Any, owner: str, name: str) -> Any:
+        """The argument as it is kept. Raises TypeError, ValueError."""
+        if self.check is None or (given is None and self.default is None):
+            return given
+        return self.check(given, owner, name)
+
+
+# The lines ------------------------------------------------------------------------------------------
+#
+# Options of each: default=, where the argument may be left out; alias=, its name for who gives it, if the
+# attribute has another; kw_only=True, if it is given by name only; shown=True, if print shows it.
+
+
+def anything(**options: Any) -> Any:
+    """An argument that is kept as it is given."""
+    return Field(None, **options)
+
+
+def checked(check: Check, **options: Any) -> Any:
+    """An argument that a function of (value, the class's name, the argument's name) checks."""
+    return Field(check, **options)
+
+
+def boolean(**options: Any) -> Any:
+    """A flag."""
+    return Field(arguments.boolean, **options)
+
+
+def integer(least: int | None = None, **options: Any) -> Any:
+    """An integer, of at least `least`."""
+    return Field(lambda v, owner, name: arguments.integer(v, owner, name, least), **options)
+
+
+def number(
+    *,
+    above: float | None = None,
+    least: float | None = None,
+    below: float | None = None,
+    most: float | None = None,
+    **options: Any,
+) -> Any:
+    """A number, within bounds as arguments.number takes them."""
+    bounds: dict[str, Any] = {"above": above, "least": least, "below": below, "most": most}
+    return Field(lambda v, owner, name: arguments.number(v, owner, name, **bounds), **options)
+
+
+def one_of(*allowed: Any, **options: Any) -> Any:
+    """One of some values."""
+    return Field(lambda v, owner, name: arguments.one_of(v, allowed, owner, name), **options)
+
+
+def tensor(**options: Any) -> Any:
+    """A tensor."""
+    return Field(arguments.tensor, **options)
+
+
+def floating_dtype(**options: Any) -> Any:
+    """A floating dtype."""
+    return Field(arguments.floating_dtype, **options)
+
+
+# The classes ----------------------------------------------------------------------------------------
+
+
+@dataclass_transform(
+    eq_default=False,
+    field_specifiers=(anything, checked, boolean, integer, number, one_of, tensor, floating_dtype),
+)
+def declared(cls: type[T]) -> type[T]:
+    """A decorator: gives a class the constructor that its fields describe."""
+    made: Any = cls
+    every = {**getattr(cls, "_declared_fields", {}), **_own_fields(cls)}
+    made._declared_fields = every
+    made.__init__ = _constructor(cls, {f.alias or name: (name, f) for name, f in every.items()})
+    shown = [name for name, f in every.items() if f.shown]
+    if shown and "extend_repr" not in vars(cls):
+        made.extend_repr = _printer(shown)
+    return cls
+
+
+def _own_fields(cls: type) -> dict[str, Field]:
+    """The fields of the class's own lines, which are no attributes of the class."""
+    found = {name: value for name, value in vars(cls).items() if isinstance(value, Field)}
+    types = cls.__annotations__
+    for name, field in found.items():
+        delattr(cls, name)
+        text = str(types.get(name, "Any"))
+        field.kept = not text.startswith("InitVar[")
+        field.type = text if field.kept else text[len("InitVar[") : -1]
+    return found
+
+
+def _constructor(cls: type, by_name: dict[str, tuple[str, Field]]) -> Any:
+    """The `__init__` of a class with these fields, {the argument's name: (the attribute's, field)}."""
+    inherited = (vars(c)["__init__"] for c in cls.__mro__[1:] if "__init__" in vars(c))
+    begin: Any = next(init for init in inherited if not hasattr(init, "declares"))
+    build: Any = getattr(cls, "_build", None)
+    takes = build.__code__.co_varnames[: build.__code__.co_argcount] if build else ()
+    label = None if cls.__name__.startswith("_") else cls.__name__
+    places = [name for name, (_, field) in by_name.items() if not field.kw_only]
+
+    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+        owner = label or type(self).__name__
+        given = dict(zip(places, args, strict=False))
+        if (
+            len(args) > len(places)
+            or kwargs.keys() & given.keys()
+            or kwargs.keys() - by_name.keys()
+        ):
+            _misfit(owner, by_name, places, args, kwargs)
+        given.update(kwargs)
+        begin(self)
+        passed = {}
+        for name, (attribute, field) in by_name.items():
+            value = given.get(name, field.default)
+            if value is NEEDED:
+                _missing(owner, by_name, given)
+            value = field.value(value, owner, name)
+            if field.kept:
+                setattr(self, attribute, value)
+            elif name in takes:
+                passed[name] = value
+        if build is not None:
+            build(self, **passed)
+
+    made: Any = __init__
+    made.declares = True
+    made.__module__, made.__qualname__ = cls.__module__, f"{cls.__qualname__}.__init__"
+    made.__signature__ = _signature(by_name)
+    made.__annotations__ = {n: f.type for n, (_, f) in by_name.items()} | {"return": "None"}
+    return made
+
+
+def _signature(by_name: dict[str, tuple[str, Field]]) -> inspect.Signature:
+    plain, keyword = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY
+    own = [
+        inspect.Parameter(
+            name, keyword if f.kw_only else plain, default=f.default, annotation=f.type
+        )
+        for name, (_, f) in by_name.items()
+    ]
+    own.sort(key=lambda p: p.kind)
+    return inspect.Signature([inspect.Parameter("self", plain), *own], return_annotation="None")
+
+
+def _misfit(
+    owner: str, names: Any, places: list[str], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> NoReturn:
+    """Raises the TypeError of a call that the fields do not fit."""
+    for name in kwargs:
+        if name not in names:
+            raise wrong_argument(owner, name, names)
+        if name in places[: len(args)]:
+            bad_type(f"{owner}() got multiple values for argument {name!r}")
+    takes = f"{len(places)} positional argument{'s' * (len(places) != 1)}"
+    bad_type(f"{owner}() takes at most {takes} ({', '.join(places)}), but {len(args)} were given")
+
+
+def _missing(owner: str, by_name: dict[str, tuple[str, Field]], given: dict[str, Any]) -> NoReturn:
+    """Raises the TypeError of a call without an argument that has no default."""
+    left = [n for n, (_, f) in by_name.items() if f.default is NEEDED and n not in given]
+    bad_type(
+        f"{owner}() missing {len(left)} required argument{'s' * (len(left) > 1)}: "
+        f"{', '.join(map(repr, left))}"
+    )
+
+
+def _printer(shown: list[str]) -> Callable[[Any], str]:
+    def extend_repr(self: Any) -> str:
+        """What stands between the parentheses when the cell is printed."""
+        return ", ".join(f"{name}={getattr(self, name)}" for name in shown)
+
+    return extend_repr
