@@ -7,29 +7,77 @@ import gc
 import os
 import pathlib
 import types
-import zlib
 from collections.abc import Iterator
+from datetime import date, datetime, timezone
 from typing import Any
 
 import pytest
+from affected import affected
+from draws import DRAWN, Draw
 from made_up_gpu import Process, build
 
 import gradcell
 from gradcell.dataset import config
 
 
-@pytest.hookimpl(tryfirst=True)  # before the slow ones are left out
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Of a test's cases, those beyond one in n are slow. The first always runs."""
-    met: set[str] = set()
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("gradcell")
+    group.addoption("--draw", metavar="DATE", help="the cases of one_in that are drawn on this day")
+    group.addoption("--for", metavar="FILE", help="only what a change of this file can break")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    option = config.option
+    option.draw = getattr(config, "workerinput", {}).get("draw") or option.draw
+    option.draw = option.draw or datetime.now(timezone.utc).date().isoformat()
+    config.stash[DRAWN] = Draw(
+        date.fromisoformat(option.draw).toordinal(),
+        leaves_out=option.markexpr == "not full" and not any("[" in a for a in config.args),
+    )
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """A process of pytest-xdist draws as the first does, at midnight too."""
+    node.workerinput["draw"] = node.config.option.draw
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    terminalreporter.write_line(
+        f"Cases drawn for {config.option.draw}; again: --draw {config.option.draw}"
+    )
+
+
+@pytest.hookimpl(trylast=True)  # when all arguments of a test are known
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Of a test's cases, those that are not drawn are marked `full`."""
+    definition, calls = metafunc.definition, metafunc._calls
+    draw, marker = metafunc.config.stash[DRAWN], definition.get_closest_marker("one_in")
+    if draw.leaves_out and definition.get_closest_marker("slow"):
+        calls[1:] = []
+    if marker is None or not calls:
+        return
+    drawn = draw.of(definition.nodeid, calls, *marker.args, **marker.kwargs)
+    for number, call in enumerate(calls):
+        if number not in drawn:
+            call.marks.append(pytest.mark.full.mark)
+    if draw.leaves_out:
+        calls[:] = [calls[number] for number in sorted(drawn)] or calls[:1]
+
+
+@pytest.hookimpl(tryfirst=True)  # before they are left out
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """What is slow is `full`, and a test of one case on all days but its own."""
     for item in items:
         marker = item.get_closest_marker("one_in")
-        if marker is None:
-            continue
-        test = item.nodeid.partition("[")[0]
-        if test in met and zlib.crc32(item.nodeid.encode()) % marker.args[0]:
-            item.add_marker(pytest.mark.slow)
-        met.add(test)
+        alone = marker is not None and not hasattr(item, "callspec")
+        left = alone and not config.stash[DRAWN].of(item.nodeid, [None], *marker.args)
+        if left or item.get_closest_marker("slow"):
+            item.add_marker(pytest.mark.full)
+    if file := config.getoption("--for"):
+        chosen = set(affected(file, items))
+        config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
+        items[:] = [item for item in items if item in chosen]
 
 
 def pytest_collection_finish() -> None:

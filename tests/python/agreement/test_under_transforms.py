@@ -94,6 +94,7 @@ def refusals() -> dict[str, list[str]]:
 STORED = json.loads(LIST.read_text()) if LIST.exists() else {"jit": {}, "vmap": {}}
 
 
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize("name", CASES)
 def test_under_jit_and_vmap(name: str) -> None:
     plain, _ = call(name, lambda fn: fn)

@@ -44,6 +44,7 @@ def test_large_products(dtype: str, transposed: tuple[bool, bool]) -> None:
     assert np.abs(got - slope).max() <= bound * np.abs(slope).max()
 
 
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize("dtype", [*ROUNDING, "float32", "float64"])
 @pytest.mark.parametrize("sizes", [(150, 131, 5001), (290, 260, 9000), (40, 10, 8192)])
 def test_sums_of_many_terms(sizes: tuple[int, int, int], dtype: str) -> None:

@@ -32,6 +32,7 @@ EXPRESSIONS: dict[str, Callable[..., Any]] = {
 }
 
 
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_broadcasts(shape: tuple[int, ...], dtype: Any) -> None:
@@ -71,6 +72,7 @@ SLICES: dict[str, Callable[[Any], Any]] = {
 }
 
 
+@pytest.mark.one_in(8)
 @pytest.mark.parametrize("name", SLICES)
 @pytest.mark.parametrize("shape", [s for s in SHAPES if len(s) == 2 and min(s) > 2], ids=str)
 def test_slices(shape: tuple[int, ...], name: str) -> None:

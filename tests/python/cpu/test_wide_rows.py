@@ -439,6 +439,7 @@ def test_draws_by_weights() -> None:
             ops.multinomial(Tensor(np.array(wrong, np.float32)), 2)
 
 
+@pytest.mark.one_in(12)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("rows", [1, 2, 3, 16, 33, 137])
 @pytest.mark.parametrize("width", [64, 65, 100, 127, 128, 1000, 1001, 3000])

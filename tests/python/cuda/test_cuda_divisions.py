@@ -59,7 +59,9 @@ def test_quotients_and_remainders_are_exact(index: str, bits: int, tmp_path: pat
     (tmp_path / "check.cpp").write_text(header + module(prelude, []) + CHECK)
     target = tmp_path / "check.so"
     source = str(tmp_path / "check.cpp")
-    compile_with("-O2", "-include", str(SHIM), "-shared", source, runner(), "-o", str(target))
+    compile_with(
+        "-O2", "-include", str(SHIM), "-shared", source, runner(tmp_path), "-o", str(target)
+    )
     library = ctypes.CDLL(str(target))
     number = ctypes.c_int if bits == 31 else ctypes.c_longlong
     library.first_wrong.argtypes, library.first_wrong.restype = [number, number], number

@@ -5,6 +5,7 @@ runs it with GRADCELL_TEST_NEEDS_GPU, where that is a failure.
 
 from __future__ import annotations
 
+import ctypes
 import os
 import subprocess
 import sys
@@ -24,6 +25,12 @@ from gradcell import Tensor, nn, ops
 from gradcell.base import gpu as gpus, tree
 
 pytestmark = pytest.mark.cuda
+
+if not os.environ.get("GRADCELL_TEST_NEEDS_GPU"):
+    try:
+        ctypes.CDLL("libcuda.so.1")
+    except OSError as missing:  # so that over a thousand cases need not be made to be skipped
+        pytest.skip(f"no NVIDIA driver: {missing}", allow_module_level=True)
 
 
 @pytest.fixture(autouse=True)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from cuda_cases import compare
-from cuda_emulation import Batch, Kernels, Nvrtc
+from cuda_emulation import Batch, Kernels, Nvrtc, Plans, chosen
 from loop_cases import BODIES, arrays, counted, function, normal, reference, scalar, unrolled
 from made_up_gpu import Process
 
@@ -100,7 +100,7 @@ def integers(how: Any) -> Any:
 add("integers", integers, np.array(3, np.int32), normal(4), normal(5, 4), normal(4))
 
 
-def chosen(how: Any) -> Any:
+def at_places(how: Any) -> Any:
     """Rows of a table at places that differ from step to step, and their gradient."""
 
     def f(h: Tensor, places: Tensor, table: Tensor) -> Any:
@@ -112,7 +112,7 @@ def chosen(how: Any) -> Any:
     return lambda *xs: ms.value_and_grad(f, (0, 2))(*xs)
 
 
-add("gathers", chosen, normal(2, 3), np.array([[0, 4], [1, 1], [2, 0], [4, 4]]), normal(5, 3))
+add("gathers", at_places, normal(2, 3), np.array([[0, 4], [1, 1], [2, 0], [4, 4]]), normal(5, 3))
 
 
 def wide_rows(how: Any) -> Any:
@@ -203,13 +203,15 @@ PLANS = [name for name in CASES if name != "one step"]
 
 
 @pytest.fixture(scope="module")
-def plans() -> dict[str, Any]:
-    return {name: cuda.plan_of(fn, *xs) for name, (fn, _, xs) in CASES.items()}
+def plans() -> Plans:
+    return Plans(CASES, lambda name: cuda.plan_of(CASES[name][0], *CASES[name][2]))
 
 
 @pytest.fixture(scope="module")
-def batch(plans: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> Batch:
-    return Batch(list(plans.values()), tmp_path_factory.mktemp("loops"))
+def batch(
+    plans: Plans, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+) -> Batch:
+    return Batch(chosen(request, plans), tmp_path_factory.mktemp("loops"))
 
 
 def loops_of(plan: Any, times: int = 1) -> list[dict[str, Any]]:
@@ -223,10 +225,9 @@ def expected(name: str) -> list[Tensor]:
     return [Tensor(w) for w in want]
 
 
+@pytest.mark.one_in(8)
 @pytest.mark.parametrize("name", CASES)
-def test_the_text_as_cpp_agrees_with_the_same_steps(
-    name: str, plans: dict[str, Any], batch: Batch
-) -> None:
+def test_the_text_as_cpp_agrees_with_the_same_steps(name: str, plans: Plans, batch: Batch) -> None:
     want, number = expected(name), list(CASES).index(name)
     assert bool(loops_of(plans[name])) == (name != "one step")
     compare(name, batch.run(number), want)
@@ -238,18 +239,19 @@ ARCHITECTURES = ("sm_75", "sm_80", "sm_100", "sm_90")
 SOME = ["lstm, derivative 2", "loops in loops", "gathers", "a network"]
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize(
     "arch",
     [*(pytest.param(a, marks=pytest.mark.slow) for a in ARCHITECTURES[:-1]), ARCHITECTURES[-1]],
 )
-def test_kernels_compile(arch: str, plans: dict[str, Any]) -> None:
+def test_kernels_compile(arch: str, plans: Plans) -> None:
     kernels = Kernels([plans[name] for name in SOME])
     assert Nvrtc().compile(kernels.source(), arch, quick=True)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("arch", ARCHITECTURES)
-def test_no_kernel_spills_registers(arch: str, plans: dict[str, Any]) -> None:
+def test_no_kernel_spills_registers(arch: str, plans: Plans) -> None:
     kernels = Kernels(list(plans.values()))
     usage = Nvrtc().usage(kernels.source(), arch)
     assert len(usage) == len(kernels.texts)
@@ -359,7 +361,7 @@ def test_smaller_numbers(dtype: str, tolerance: float, tmp_path: Any) -> None:
         assert np.abs(a.astype(np.float64) - b.asnumpy()).max() <= 8 * tolerance * scale
 
 
-def test_64_bit_indices(plans: dict[str, Any], tmp_path: Any) -> None:
+def test_64_bit_indices(plans: Plans, tmp_path: Any) -> None:
     wide = Batch([plans[n] for n in SOME], tmp_path, wide=True)
     for number, name in enumerate(SOME):
         compare(name, wide.run(number), expected(name))

@@ -45,6 +45,7 @@ def test_agrees_with_the_cpu_engine(name: str, plans: dict[str, Any], batch: Bat
         compare(name, batch.run(number, threads=None, grid=3)[: len(want)], want)
 
 
+@pytest.mark.one_in(5)
 @pytest.mark.parametrize(("arch", "every"), WHERE_NONE_SPILLS)
 def test_none_spills(arch: str, every: int, plans: dict[str, Any]) -> None:
     assert that_spill(Kernels(list(plans.values())), arch, every) == {}

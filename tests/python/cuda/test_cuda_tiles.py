@@ -175,6 +175,7 @@ def test_the_error_is_within_the_bound(tmp_path: pathlib.Path) -> None:
 ARCHITECTURES = ("sm_75", "sm_80", "sm_100", "sm_90")
 
 
+@pytest.mark.one_in(5)
 @pytest.mark.parametrize(("arch", "every"), WHERE_NONE_SPILLS)
 def test_compiles_without_spills(arch: str, every: int, plans: dict[str, Any]) -> None:
     kernels = Kernels(list(plans.values()))

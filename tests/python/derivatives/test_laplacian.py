@@ -63,6 +63,7 @@ def traces(fn: Callable[..., Any], xs: list[np.ndarray], h: float) -> list[np.nd
 # Every op -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.one_in(2, by="row.name")
 @every_row
 def test_row(row: Row, mode: str) -> None:
     """Of s + s^2 / 2, where s is the sum of the row's values over a point's three elements: exactly
@@ -95,6 +96,7 @@ def composed(case: Case, tape: Any) -> Callable[..., Any]:
     return function
 
 
+@pytest.mark.one_in(8, by="case.op")
 @every_case
 def test_structured(case: Case) -> None:
     """Rows mix in most of these: the sum is over all elements of all operands."""

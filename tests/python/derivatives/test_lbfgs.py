@@ -139,6 +139,7 @@ def ratio(pairs):
     return np.exp(np.mean(a - b))
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_a_network_is_fitted_as_well_as_by_scipy(dtype):
     optimize = pytest.importorskip("scipy.optimize")

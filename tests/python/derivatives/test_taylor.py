@@ -77,6 +77,7 @@ def exact_jet(row: Row, operands: list[np.ndarray]) -> np.ndarray:
     return np.array(found).T
 
 
+@pytest.mark.one_in(2, by="row.name")
 @every_row
 def test_row_along_a_curve(row: Row, mode: str) -> None:
     operands = op_rows.sample(row, 7, seed=11)
@@ -165,6 +166,7 @@ def small(case: Case) -> bool:
     return sum(math.prod(shape) for shape in case.shapes) <= 200
 
 
+@pytest.mark.one_in(8, by="case.op")
 @every_case
 def test_structured_against_differences(case: Case) -> None:
     """Second derivatives along a line, by differences of what NumPy gives."""
@@ -188,6 +190,7 @@ def test_structured_against_differences(case: Case) -> None:
         assert_close(second.asnumpy()[1], expected, 2e-6 if small(case) else 2e-4)
 
 
+@pytest.mark.one_in(8, by="case.op")
 @every_case
 def test_structured_against_nested_forward_mode(case: Case) -> None:
     if not small(case):
@@ -210,6 +213,7 @@ def test_structured_against_nested_forward_mode(case: Case) -> None:
 # Programs -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.one_in(10)
 @pytest.mark.parametrize("seed", range(PROGRAMS))
 def test_random_program(seed: int) -> None:
     """The second derivative along a direction v is v'Hv, of which plain NumPy knows Hv."""

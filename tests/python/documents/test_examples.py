@@ -74,6 +74,7 @@ def test_every_demo_is_listed() -> None:
     assert [line.split()[0] for line in done.stdout.splitlines()] == list(DEMOS)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", DEMOS)
 def test_demos_write_their_picture(name: str, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
@@ -132,6 +133,7 @@ MINDSPORE = {
 }  # fmt: skip
 
 
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize("name", MINDSPORE)
 def test_mindspore_programs_learn(name: str, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
@@ -153,6 +155,7 @@ def test_every_mindspore_program_is_run() -> None:
     assert programs == set(MINDSPORE)
 
 
+@pytest.mark.one_in(4)
 def test_burgers_by_adam_and_lbfgs(tmp_path: Path) -> None:
     example = load("burgers_lbfgs")
     net, course, adam = example.solve(100, 60, n=400, verbose=False)
@@ -163,6 +166,7 @@ def test_burgers_by_adam_and_lbfgs(tmp_path: Path) -> None:
     assert (tmp_path / "burgers.png").stat().st_size > 10_000
 
 
+@pytest.mark.one_in(4)
 def test_burgers_by_gauss_newton(tmp_path: Path) -> None:
     example = load("burgers_gauss_newton")
     u, course = example.solve(60, n=400, width=10)
@@ -172,6 +176,7 @@ def test_burgers_by_gauss_newton(tmp_path: Path) -> None:
     assert (tmp_path / "burgers.png").stat().st_size > 10_000
 
 
+@pytest.mark.one_in(4)
 def test_gauss_newton_needs_fewer_steps_than_adam(tmp_path: Path) -> None:
     example = load("gauss_newton")
     net = example.network(12)
@@ -183,6 +188,7 @@ def test_gauss_newton_needs_fewer_steps_than_adam(tmp_path: Path) -> None:
     assert (tmp_path / "newton.png").stat().st_size > 10_000
 
 
+@pytest.mark.one_in(4)
 def test_a_force_field_for_molecules_of_any_size(tmp_path: Path) -> None:
     example = load("force_field")
     random = np.random.default_rng(1)
@@ -202,6 +208,7 @@ def test_a_force_field_for_molecules_of_any_size(tmp_path: Path) -> None:
     assert (tmp_path / "forces.png").stat().st_size > 10_000
 
 
+@pytest.mark.one_in(4)
 def test_pictures_of_transforms(tmp_path: Path) -> None:
     example = load("transforms")
     _, ellipses = example.circles(3)

@@ -190,6 +190,7 @@ def test_samples_move_with_the_concentration(a):
     np.testing.assert_allclose(second(at).asnumpy(), [float(bend) / 2], rtol=1e-4)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("p", [(0.4, 0.7), (2.0, 0.5), (3.0, 4.0)])
 def test_samples_of_beta_move_with_both_concentrations(p):
     """The mean derivative of x and of x^2 is that of their means, a / (a + b) and

@@ -81,6 +81,7 @@ def fast_loops(s: Windows, part: str, a: np.ndarray, b: np.ndarray) -> np.ndarra
     return out
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("part", OPS)
 @pytest.mark.parametrize("name", LARGE)
 def test_values(name: str, part: str) -> None:
@@ -94,6 +95,7 @@ def test_values(name: str, part: str) -> None:
         np.testing.assert_allclose(got, wanted, rtol=0, atol=tolerance * scale)
 
 
+@pytest.mark.one_in(8)
 @pytest.mark.parametrize("part", OPS)
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 @pytest.mark.parametrize("name", LARGE)

@@ -284,6 +284,7 @@ def test_a_number_beside_float64_is_one(name: str) -> None:
         np.testing.assert_array_equal(got.asnumpy(), expected.asnumpy())
 
 
+@pytest.mark.one_in(8)
 @pytest.mark.parametrize(
     ("call", "expected"),
     [row for rows in TAKES_NUMBERS.values() for row in rows],
@@ -364,6 +365,7 @@ HARD = [
      for d in (-1, 0, 1) for s in (1, -1)]  # fmt: skip
 
 
+@pytest.mark.one_in(8)
 @pytest.mark.parametrize("name", DIGITS)
 @pytest.mark.parametrize("value", HARD, ids=repr)
 def test_numbers_are_rounded_once(name: str, value: float | int) -> None:

@@ -84,6 +84,7 @@ def assert_close(got: np.ndarray, expected: np.ndarray, tolerance: float) -> Non
     np.testing.assert_allclose(got, expected, rtol=tolerance, atol=tolerance * scale)
 
 
+@pytest.mark.one_in(2, by="row.name")
 @every_row
 @every_dtype
 def test_value(row: Row, dtype: str) -> None:
@@ -109,6 +110,7 @@ def fits(point: tuple[float, ...], dtype: str) -> bool:
         return all(x == 0 or (np.isfinite(y := DTYPES[dtype](x)) and y != 0) for x in point)
 
 
+@pytest.mark.one_in(20, by="row.name")
 @every_row
 @every_dtype
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
@@ -121,6 +123,7 @@ def test_shape(row: Row, dtype: str, shape: tuple[int, ...]) -> None:
     np.testing.assert_allclose(got, expected, rtol=3e-6 if dtype == "float32" else 1e-13)
 
 
+@pytest.mark.one_in(22, by="row.name")
 @every_binary_row
 @pytest.mark.parametrize("shapes", BROADCAST_PAIRS, ids=str)
 @pytest.mark.parametrize("swapped", [False, True], ids=["", "swapped"])
@@ -151,6 +154,7 @@ def unbroadcast(x: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     return x.sum(axis=widened, keepdims=True)
 
 
+@pytest.mark.one_in(2, by="row.name")
 @every_row
 @every_dtype
 def test_special_values(row: Row, dtype: str) -> None:
@@ -177,6 +181,7 @@ def test_special_values(row: Row, dtype: str) -> None:
             assert np.signbit(g) == np.signbit(e), where
 
 
+@pytest.mark.one_in(4, by="row.name")
 @every_differentiable_row
 @pytest.mark.parametrize("dtype", list(DTYPES))
 def test_partial_derivatives_in_two_orders(row: Row, dtype: str) -> None:
@@ -271,6 +276,7 @@ def round_to_bfloat16(x: np.ndarray) -> np.ndarray:
     return rounded.astype(np.uint32).view(np.float32)
 
 
+@pytest.mark.one_in(2, by="row.name")
 @every_row
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_half_precision(row: Row, dtype: str) -> None:
@@ -308,6 +314,7 @@ def integer_operands(row: Row, dtype: str) -> list[np.ndarray]:
     return [np.array(x, dtype=dtype) for x in (first, second)][: row.arity]
 
 
+@pytest.mark.one_in(6, by="row.name")
 @every_row
 @pytest.mark.parametrize("dtype", INTEGERS)
 def test_integers(row: Row, dtype: str) -> None:

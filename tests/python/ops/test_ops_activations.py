@@ -182,6 +182,7 @@ BY_HAND: list[tuple[str, Callable[[Tensor], Tensor]]] = [
 SCALES = np.concatenate([10.0 ** np.arange(-30, 38, 4.0), np.linspace(0.1, 14, 61)])
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize(("name", "fn"), BY_HAND, ids=[b[0] for b in BY_HAND])
 @pytest.mark.parametrize("dtype", [ms.float32, ms.float64])
 def test_gelu_by_hand(name: str, fn: Callable[[Tensor], Tensor], dtype: Any) -> None:

@@ -74,6 +74,7 @@ def name_of(tensor: Tensor) -> str:
     return next(name for name, dtype in DTYPES.items() if tensor.dtype == dtype)
 
 
+@pytest.mark.one_in(8)
 @pytest.mark.parametrize("op", [*ARITHMETIC, *NO_BOOL])
 @pytest.mark.parametrize("left", NAMES)
 def test_arithmetic(op, left):

@@ -28,6 +28,7 @@ def assert_same(results: Any, references: Any, rtol: float) -> None:
         np.testing.assert_allclose(g.asnumpy(), e, rtol=rtol, atol=atol)
 
 
+@pytest.mark.one_in(12, by="case.op")
 @every_case
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_value(case: Case, dtype: str) -> None:
@@ -40,6 +41,7 @@ def test_value(case: Case, dtype: str) -> None:
             assert result.asnumpy().dtype == dtype
 
 
+@pytest.mark.one_in(25, by="case.op")
 @pytest.mark.parametrize("case", MOVING, ids=lambda case: f"{case.op}-{case.label}")
 @pytest.mark.parametrize("dtype", ["int32", "int64", "uint8", "bool", "float16"])
 def test_moves_any_dtype(case: Case, dtype: str) -> None:
@@ -54,6 +56,7 @@ def test_moves_any_dtype(case: Case, dtype: str) -> None:
         assert result.asnumpy().dtype == dtype
 
 
+@pytest.mark.one_in(6, by="case.op")
 @pytest.mark.parametrize("case", DIFFERENTIABLE, ids=lambda case: f"{case.op}-{case.label}")
 def test_gradients(case: Case) -> None:
     """In the middle of a composition, so that the higher derivatives are not zero: the operands
@@ -66,6 +69,7 @@ def test_gradients(case: Case) -> None:
     check_grads(composed, case.operands(seed=3), order=case.order)
 
 
+@pytest.mark.one_in(18, by="case.op")
 @pytest.mark.skipif(not hasattr(ms, "jvp"), reason="no forward mode yet")
 @pytest.mark.parametrize("case", DIFFERENTIABLE, ids=lambda case: f"{case.op}-{case.label}")
 @pytest.mark.parametrize("modes", [("fwd",), ("rev", "fwd"), ("fwd", "rev")], ids="-over-".join)
@@ -77,6 +81,7 @@ def test_forward_mode(case: Case, modes: tuple[str, ...]) -> None:
     check_grads(composed, case.operands(seed=4), order=min(case.order, 2), modes=modes)
 
 
+@pytest.mark.one_in(6, by="case.op")
 @pytest.mark.parametrize("case", DIFFERENTIABLE, ids=lambda case: f"{case.op}-{case.label}")
 def test_gradient_shapes(case: Case) -> None:
     """Each gradient has its operand's shape and dtype, zero-size ones too."""
@@ -235,6 +240,7 @@ def test_cast_rounds_and_its_gradient_casts_back() -> None:
     np.testing.assert_allclose(got.asnumpy(), 2 * x, rtol=1e-6)
 
 
+@pytest.mark.one_in(9, by="source")
 @pytest.mark.parametrize("to", ["bool", "uint8", "int8", "int16", "int32", "int64", "float16",
                                 "float32", "float64"])  # fmt: skip
 @pytest.mark.parametrize("source", ["bool", "uint8", "int8", "int16", "int32", "int64", "float16",

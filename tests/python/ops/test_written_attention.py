@@ -148,6 +148,7 @@ def in_tiles(fn: Callable[..., Any], *args: Any) -> bool:
     return "call Attention" in text and not whole and not re.search(r"\bexp\b", text)
 
 
+@pytest.mark.one_in(5)
 @pytest.mark.parametrize(("way", "what"), WAYS, ids=IDS)
 def test_values_and_gradients(way: Callable[..., Any], what: dict[str, Any]) -> None:
     fn = with_gradients(way)
@@ -157,6 +158,7 @@ def test_values_and_gradients(way: Callable[..., Any], what: dict[str, Any]) -> 
         np.testing.assert_allclose(found.asnumpy(), wanted, rtol=1e-10, atol=1e-11)
 
 
+@pytest.mark.one_in(5)
 @pytest.mark.parametrize(("way", "what"), WAYS, ids=IDS)
 def test_higher_derivatives_and_batches(way: Callable[..., Any], what: dict[str, Any]) -> None:
     """Along a direction: of the gradients by differences; one mode in the other, and examples."""
@@ -220,6 +222,7 @@ def test_a_query_that_sees_no_key(fill: float) -> None:
         np.testing.assert_allclose(a.asnumpy(), b, rtol=1e-10, atol=1e-11)
 
 
+@pytest.mark.one_in(5)
 @pytest.mark.parametrize("where", ["q", "k", "v"])
 @pytest.mark.parametrize("bad", [np.nan, INF])
 @pytest.mark.parametrize("added", [False, True])

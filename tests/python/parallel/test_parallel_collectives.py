@@ -52,6 +52,7 @@ def expected(name: str, all_of: list[np.ndarray]) -> list[np.ndarray]:
     return [np.concatenate([parts[s][r] for s in range(size)], 1) for r in range(size)]
 
 
+@pytest.mark.one_in(4)
 def test_values_in_all_dtypes(of_three: dict[str, list[Any]]) -> None:
     found = of_three["values"]
     for name, dtype in [k for k in found[0] if isinstance(k, tuple)]:

@@ -5,17 +5,17 @@
 
 from __future__ import annotations
 
-import atexit
 import ctypes
+import fcntl
 import functools
+import hashlib
 import itertools
 import os
 import pathlib
 import re
 import shutil
 import subprocess
-import tempfile
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, ClassVar, NamedTuple
 
@@ -80,30 +80,39 @@ def compile_with(*arguments: str) -> None:
     assert done.returncode == 0, done.stderr[:4000]
 
 
-@functools.cache
-def of_this_process() -> pathlib.Path:
-    """A folder for what is compiled once for all libraries."""
-    folder = tempfile.mkdtemp()
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return pathlib.Path(folder)
+def built(place: pathlib.Path, name: str, key: str, build: Callable[[pathlib.Path], None]) -> str:
+    """A file that one process builds for all of pytest-xdist; `place`: any folder of this process's tests."""
+    mine = next((p for p in place.parents if p.name.startswith("popen-")), place)
+    folder = mine.parent / "compiled" / hashlib.sha256(key.encode()).hexdigest()[:16]
+    folder.mkdir(parents=True, exist_ok=True)
+    target = folder / name
+    with open(folder / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder / "done").exists():
+            build(target)
+            (folder / "done").touch()
+    return str(target)
 
 
-@functools.cache
-def runner() -> str:
+def runner(place: pathlib.Path) -> str:
     """What runs kernels."""
-    target = str(of_this_process() / "cuda_shim.o")
-    compile_with("-O2", "-c", str(RUNNER), "-o", target)
-    return target
+    return built(
+        place,
+        "cuda_shim.o",
+        RUNNER.read_text(),
+        lambda target: compile_with("-O2", "-c", str(RUNNER), "-o", str(target)),
+    )
 
 
-@functools.cache
-def header(prelude: str, flags: tuple[str, ...]) -> str:
+def header(place: pathlib.Path, prelude: str, flags: tuple[str, ...]) -> str:
     """What comes before kernels, the shim first; compiled, if the compiler is g++."""
-    file = pathlib.Path(tempfile.mkdtemp(dir=of_this_process())) / "prelude.h"
-    file.write_text(f'#include "{SHIM}"\n{prelude}')
-    if "clang" not in compiler():
-        compile_with(*flags, "-x", "c++-header", str(file), "-o", f"{file}.gch")
-    return str(file)
+
+    def build(file: pathlib.Path) -> None:
+        file.write_text(f'#include "{SHIM}"\n{prelude}')
+        if "clang" not in compiler():
+            compile_with(*flags, "-x", "c++-header", str(file), "-o", f"{file}.gch")
+
+    return built(place, "prelude.h", f"{flags} {prelude}", build)
 
 
 def compiled(files: list[pathlib.Path], folder: pathlib.Path, prelude: str = "") -> pathlib.Path:
@@ -113,18 +122,20 @@ def compiled(files: list[pathlib.Path], folder: pathlib.Path, prelude: str = "")
     kernels = ["-Og", "-fsanitize=thread", "-g1", "-fno-gnu-unique"]
     if "clang" not in compiler():
         kernels += ["--param", "tsan-instrument-func-entry-exit=0"]
-    kernels += ["-include", header(prelude, tuple(kernels))]
+    kernels += ["-include", header(folder, prelude, tuple(kernels))]
 
-    def compile(file: pathlib.Path) -> str:
-        target = str(folder / f"{file.stem}.o")
-        compile_with(*kernels, "-c", str(file), "-o", target)
-        return target
+    def build(library: pathlib.Path) -> None:
+        def compile(file: pathlib.Path) -> str:
+            target = str(folder / f"{file.stem}.o")
+            compile_with(*kernels, "-c", str(file), "-o", target)
+            return target
 
-    with ThreadPoolExecutor(2) as pool:
-        objects = [runner(), *pool.map(compile, files)]
-    library = folder / "kernels.so"
-    compile_with("-shared", *objects, "-o", str(library))
-    return library
+        with ThreadPoolExecutor(2) as pool:
+            objects = [runner(folder), *pool.map(compile, files)]
+        compile_with("-shared", *objects, "-o", str(library))
+
+    texts = "\n".join(file.read_text() for file in files)
+    return pathlib.Path(built(folder, "kernels.so", f"{kernels} {texts}", build))
 
 
 def with_places(report: str, library: pathlib.Path) -> str:
@@ -179,18 +190,17 @@ class Barriers:
 
 
 class Kernels:
-    """Every different kernel of some plans once, as kernel_0, kernel_1 and so on; `only`: of the plans with
-    these numbers."""
+    """Every different kernel of some plans once, as kernel_0, kernel_1 and so on; None: a plan left out."""
 
-    def __init__(self, plans: list[Any], only: Collection[int] | None = None) -> None:
-        self.prelude: str = plans[0].raw["prelude"]
+    def __init__(self, plans: Sequence[Any]) -> None:
+        self.prelude: str = next(plan for plan in plans if plan is not None).raw["prelude"]
         self.texts: list[str] = []
         self.number: dict[tuple[int, str], int] = {}  # of a plan's kernel, by its name
         seen: dict[str, int] = {}
         for i, plan in enumerate(plans):
-            assert plan.raw["prelude"] == self.prelude
-            if only is not None and i not in only:
+            if plan is None:
                 continue
+            assert plan.raw["prelude"] == self.prelude
             for name, kernel in plan.kernels:
                 bare = kernel.replace(f" {name}(", " @(")
                 if bare not in seen:
@@ -207,7 +217,7 @@ class Kernels:
         return module(self.prelude, self.texts[begin:end])
 
 
-#: Where no kernel may spill: on each architecture all of them, if asked for; otherwise every 12th on sm_90.
+#: Where no kernel may spill: on each architecture all of them, at night; otherwise every 12th on sm_90.
 WHERE_NONE_SPILLS = [
     pytest.param("sm_90", 12, id="sm_90, some"),
     *(
@@ -249,14 +259,39 @@ def that_spill(kernels: Kernels, arch: str, every: int) -> dict[str, Usage]:
     return {name: of for name, of in found.items() if spills(of, texts[name])}
 
 
+class Plans(Mapping[str, Any]):
+    """The plans of cases by name, made when they are asked for."""
+
+    def __init__(self, cases: Iterable[str], make: Callable[[str], Any]) -> None:
+        self.cases, self.make = list(cases), functools.cache(make)
+
+    def __getitem__(self, name: str) -> Any:
+        return self.make(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.cases)
+
+    def __len__(self) -> int:
+        return len(self.cases)
+
+
 def chosen(
-    request: pytest.FixtureRequest, cases: Iterable[str], of: Callable[[dict[str, Any]], str]
-) -> set[int]:
-    """The numbers of the cases that a fixture is asked for by the tests that were chosen to run; `of`: which
-    one a test is about, by its parameters."""
-    asking = (i for i in request.session.items if request.fixturename in i.fixturenames)  # type: ignore[attr-defined]
-    names = {of(i.callspec.params) for i in asking if i.module is request.module}
-    return {number for number, name in enumerate(cases) if name in names}
+    request: pytest.FixtureRequest,
+    plans: Mapping[str, Any],
+    of: Callable[[dict[str, Any]], str | None] = lambda parameters: parameters.get("name"),
+) -> list[Any]:
+    """The plans that a fixture is asked for by the tests that run, all if these name none, and None for each
+    other; `of`: the name of a test's plan, by its parameters."""
+    items: list[Any] = request.session.items
+    asked = {
+        of(i.callspec.params)
+        for i in items
+        if i.module is request.module
+        and request.fixturename in i.fixturenames
+        and hasattr(i, "callspec")
+    }
+    wanted = asked & set(plans) or set(plans)
+    return [plans[name] if name in wanted else None for name in plans]
 
 
 class Launches(NamedTuple):
@@ -295,20 +330,13 @@ def block_of(step: dict[str, Any], room: int = SHARED - OWN_SHARED) -> tuple[int
 
 
 class Batch:
-    """The kernels of several plans, compiled by a C++ compiler, a few files at a time; `only`: of the plans
-    with these numbers, and no other can be run."""
+    """The kernels of several plans, compiled by a C++ compiler, a few files at a time; None: left out."""
 
     PART = 60  # kernels a file
 
-    def __init__(
-        self,
-        plans: list[Any],
-        folder: pathlib.Path,
-        wide: bool = False,
-        only: Collection[int] | None = None,
-    ) -> None:
+    def __init__(self, plans: Sequence[Any], folder: pathlib.Path, wide: bool = False) -> None:
         self.plans = plans
-        self.kernels = Kernels(plans, only)
+        self.kernels = Kernels(plans)
         if wide:
             narrow, index = "typedef int gc_index;", "typedef long long gc_index;"
             assert narrow in self.kernels.prelude

@@ -411,6 +411,7 @@ _GRADIENTS = {
 _ONLY_TENSORS = {carried, scanned}
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.filterwarnings("ignore:.*kept a tensor:RuntimeWarning")  # the circles of Attributes
 @pytest.mark.parametrize("transform", TRANSFORMS, ids=lambda t: t.__name__)
 def test_containers_stay_what_they_are(transform, mode):

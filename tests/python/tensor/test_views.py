@@ -468,6 +468,7 @@ def check_program(seed: int) -> None:
             ms.set_context(mode=ms.PYNATIVE_MODE)
 
 
+@pytest.mark.one_in(5)
 @pytest.mark.parametrize("chunk", range(10))
 def test_random_programs(chunk: int) -> None:
     with warnings.catch_warnings():

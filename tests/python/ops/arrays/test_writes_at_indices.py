@@ -145,6 +145,7 @@ def test_gather_and_scatter_of_many(size: int, dtype: str) -> None:
             ops.gather(gc.Tensor(x), gc.Tensor(wrong), 0).asnumpy()
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("axis", [0, 1, 2])
 @pytest.mark.parametrize("dtype", ["float32", "float16", "int8", "float64"])
 def test_gather_and_scatter_along_axes(axis: int, dtype: str) -> None:

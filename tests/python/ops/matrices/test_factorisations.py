@@ -55,6 +55,7 @@ def tridiagonal(n: int) -> np.ndarray:
     return 2 * np.eye(n) - np.eye(n, k=1) - np.eye(n, k=-1)
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("n", [1, 2, 33, 63, 64, 65, 129, 200])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.complex128])
 def test_eigh(n: int, dtype: Any) -> None:

@@ -1,0 +1,155 @@
+"""What the default run leaves out: no name, no transform and no error, and nothing for good."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from affected import PACKAGE, affected, affected_files
+from draws import DRAWN
+
+TESTS = Path(__file__).parents[1]
+ROOT = TESTS.parents[1]
+sys.path += [str(ROOT / "tools"), str(TESTS / "agreement")]
+
+import test_every_transform  # noqa: E402
+from function_cases import CASES  # noqa: E402
+
+
+def functions() -> dict[str, ast.FunctionDef]:
+    return {
+        f"{file.relative_to(TESTS)}::{node.name}": node
+        for file in sorted(TESTS.rglob("test_*.py"))
+        for node in ast.parse(file.read_text()).body
+        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")
+    }
+
+
+def left_out() -> dict[str, ast.FunctionDef]:
+    """The tests of which a default run leaves something out."""
+    marks = ("pytest.mark.one_in", "pytest.mark.slow", "WHERE_NONE_SPILLS")
+    return {
+        name: node
+        for name, node in functions().items()
+        if any(mark in ast.unparse(d) for d in node.decorator_list for mark in marks)
+    }
+
+
+def collected(*more: str) -> list[str]:
+    """What pytest finds, test by test, in a process of its own."""
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-o", "addopts="]
+    command += ["--import-mode=importlib", "-p", "no:cacheprovider", *more]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    return [line for line in done.stdout.splitlines() if "::" in line]
+
+
+def test_every_public_name_is_asked_for() -> None:
+    """What compares cases with MindSpore's or NumPy's numbers is always whole; test_tables.py holds the cases
+    to the names."""
+    whole = {
+        name
+        for name in functions().keys() - left_out().keys()
+        if name.startswith(
+            ("agreement/test_agreement.py", "agreement/test_tables.py", "files/test_vision")
+        )
+    }
+    assert {
+        "agreement/test_tables.py::test_as_in_mindspore",
+        "agreement/test_tables.py::test_against_numpy_where_mindspore_refuses",
+        "agreement/test_tables.py::test_every_name_held_is_asked_for",
+        "agreement/test_agreement.py::test_as_in_mindspore",
+        "agreement/test_agreement.py::test_name_as_in_mindspore",
+        "agreement/test_agreement.py::test_optimizer_as_in_mindspore",
+        "agreement/test_agreement.py::test_metric_as_in_mindspore",
+    } < whole
+    assert not [name for name in left_out() if name.startswith("agreement/test_tables.py")]
+
+
+def test_every_transform_is_tried(request: pytest.FixtureRequest) -> None:
+    """On a dozen cases at least, whatever the day."""
+    draw = request.config.stash[DRAWN]
+    calls: list[Any] = [SimpleNamespace(params={"name": name}) for name in CASES]
+    marks = test_every_transform.test_three_transforms_of_each.pytestmark
+    (n,) = next(mark.args for mark in marks if mark.name == "one_in")
+    for day in range(n):
+        cases = draw._replace(day=draw.day + day).of("a test", calls, n)
+        tried = Counter(t for k in cases for t in test_every_transform.drawn([*CASES][k]))
+        assert set(tried) == set(test_every_transform.TRANSFORMS)
+        assert min(tried.values()) >= 12
+
+
+def test_what_expects_an_error_is_never_left_out() -> None:
+    """So each error that a test expects is seen in each run."""
+    drawn = left_out()
+    assert len(drawn) > 60
+    expecting = [name for name, node in drawn.items() if "pytest.raises(" in ast.unparse(node)]
+    assert expecting == [
+        "ops/test_dtypes.py::test_against_numpy"
+    ]  # by dtype, each of them in each run
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 12])
+@pytest.mark.parametrize("count", [1, 5, 30])
+def test_each_case_has_its_day(request: pytest.FixtureRequest, n: int, count: int) -> None:
+    draw = request.config.stash[DRAWN]
+    calls: list[Any] = [
+        SimpleNamespace(params={"op": SimpleNamespace(name="even" if k % 2 else "odd")})
+        for k in range(count)
+    ]
+    days = [draw._replace(day=draw.day + k) for k in range(n)]
+    plain = [number for day in days for number in day.of("a test", calls, n)]
+    assert sorted(plain) == list(range(count))  # each on one day
+    for day in days:
+        found = day.of("a test", calls, n, "op.name")
+        assert {number % 2 for number in found} == {k % 2 for k in range(count)}
+    grouped = {number for day in days for number in day.of("a test", calls, n, by="op.name")}
+    assert grouped == set(range(count))
+
+
+def test_a_day_can_be_drawn_again() -> None:
+    """In processes of pytest-xdist too, which take the first one's day; `-m full` is the rest."""
+    test, names = "tests/python/ops/test_ops.py::test_shape", "Sin or Cos or Exp or Log"
+    rest = collected("--draw", "2026-11-28", "-m", "full", "-k", names, test)
+    command = [sys.executable, "-m", "pytest", "-v", "-v", "-n", "2", "--draw", "2026-11-28"]
+    command += ["-k", names, "-p", "no:cacheprovider", test]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    assert "Cases drawn for 2026-11-28; again: --draw 2026-11-28" in done.stdout
+    ran = set(re.findall(r"PASSED (\S+::test_shape\[.*\])", done.stdout))
+    assert len(ran) >= 4 and not ran & set(rest) and len(rest) > 10 * len(ran)
+
+
+def test_a_file_is_tested_by_what_it_can_break(request: pytest.FixtureRequest) -> None:
+    """`--for FILE`."""
+    ctc, losses = PACKAGE / "ops/networks/ctc.py", PACKAGE / "ops/networks/sequences.py"
+    files = affected_files(ctc, PACKAGE.rglob("*.py"))
+    assert {ctc, losses} <= files and len(files) < 10
+    everything = affected_files(PACKAGE / "base/tree.py", PACKAGE.rglob("*.py"))
+    assert len(everything) > 200
+    items = request.session.items
+    here = [i for i in items if i.path == Path(__file__)]
+    assert affected("tests/python/documents/test_draw.py", items) == here
+    assert affected("tests/python/support/draws.py", here) == here
+    assert affected("csrc/cuda/codegen.cpp", here) == []
+    assert affected("pyproject.toml", here) == here
+    with pytest.raises(FileNotFoundError, match=r"--for: there is no .*no_such\.py"):
+        affected("python/gradcell/no_such.py", here)
+
+
+def calls_nothing() -> None:
+    """A test of no function of the package."""
+
+
+def test_a_name_that_is_imported_later_is_found() -> None:
+    """No text of its module's __all__ has it, but ops/_index.py."""
+    cases = ("test[ops.bessel_j0(x) of 2]", "test[ops.sin(x) of 2]")
+    items = [SimpleNamespace(name=name, function=calls_nothing) for name in cases]
+    assert affected("python/gradcell/ops/elements/bessels.py", items) == items[:1]
