@@ -28,7 +28,7 @@ class Derived {
 
   /// The body as it is, without what was added.
   void renew() {
-    body_ = read_body(a_.body);
+    body_ = read_body(a_.body, g_.settings());
     own_ = narrow<NodeId>(body_.graph.size());
     parts_ = {};
     parts_.steps = a_.steps;

@@ -186,7 +186,7 @@ NodeId MadeLoop::all(NodeId kept) const {
 NodeId batched_loop(Graph& g, NodeId id, const Batch& b) {
   const Dims numbers(g.attrs(id).begin(), g.attrs(id).end());
   const auto a = decode<LoopAttributes>(numbers);
-  Body body = read_body(a.body);
+  Body body = read_body(a.body, g.settings());
   const auto carried = static_cast<size_t>(a.carried), sliced = static_cast<size_t>(a.sliced);
   std::vector<uint8_t> batched(b.batched.begin(), b.batched.end());
   for (bool more = true; more;) {

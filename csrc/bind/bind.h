@@ -21,8 +21,6 @@ py::object dtype_object(DType t);
 /// A constant's bits as a float or an int.
 py::object number(DType t, uint64_t bits);
 
-/// "file.py:12" of a node's maker; empty if unknown.
-std::string location_text(const Location& location);
 /// What a row of the op table computes, for docstrings.
 std::string row_text(Op op);
 Location python_location();

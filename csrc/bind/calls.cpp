@@ -88,7 +88,7 @@ std::vector<TensorPtr> call_outputs(const std::vector<TensorPtr>& values,
   Trace& t = required_trace();
   const std::vector<NodeId> in = nodes(t, inputs), inner = nodes(t, values);
   Stamp stamp(t.graph);
-  stamp.at(user_location());
+  stamp.at(t.here());
   const auto made = std::make_shared<PythonRule>(rule, nodes(t, kept));
   const int64_t call = t.graph.add_rule(made);
   std::vector<TensorPtr> outputs;
@@ -141,7 +141,7 @@ void bind_calls(py::module_& m) {
       [](size_t begin, const std::vector<TensorPtr>& outputs) {
         Trace& t = required_trace();
         Stamp stamp(t.graph);
-        stamp.at(user_location());
+        stamp.at(t.here());
         std::vector<TensorPtr> again;
         for (NodeId id : ad::recomputed(t.graph, narrow<NodeId>(begin), nodes(t, outputs)))
           again.push_back(wrap(t, id));

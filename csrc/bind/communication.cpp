@@ -46,16 +46,9 @@ cpu::Mpi mpi_of(const py::dict& addresses, const py::dict& handles) {
   return m;
 }
 
-std::string text_of(const Location& l) {
-  std::string text;
-  with_gil([&] { text = location_text(l); });
-  return text;
-}
-
 }  // namespace
 
 void bind_communication(py::module_& m) {
-  cpu::location_text = text_of;
   py::module_ c = m.def_submodule("communication", "The processes that work together.");
   c.def("open", [](const py::dict& addresses, const py::dict& handles) {
     Communicator::get().open(mpi_of(addresses, handles));

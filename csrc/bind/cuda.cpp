@@ -1,13 +1,11 @@
 // What the CUDA planner makes of a trace, to look at with or without a GPU.
 #include "bind/bind.h"
-#include "cuda/costs.h"
 #include "cuda/cuda_plan.h"
 #include "cuda/run/device.h"
 #include "cuda/run/engine.h"
 #include "cuda/run/nccl.h"
 #include "cuda/run/nvrtc.h"
-#include "ops/combining/written_attention.h"
-#include "runtime/plan_cache.h"
+#include "runtime/executable.h"
 
 namespace gradcell::bind {
 
@@ -115,7 +113,7 @@ py::dict step(const cuda::CudaPlan& plan, const cuda::Step& s, const Kernels& ke
   d["flops"] = s.flops;
   d["instructions"] = s.instructions;
   d["stage"] = s.stage;
-  d["location"] = location_text(s.location);
+  d["location"] = s.location.text();
   return d;
 }
 
@@ -154,24 +152,14 @@ py::dict listing(const cuda::CudaPlan& plan) {
   return d;
 }
 
-/// What inspection plans for where no GPU is in use.
-cuda::Target g_target;
-
 }  // namespace
 
 void bind_cuda(py::module_& m) {
-  cuda::location_text = [](const Location& l) {
-    std::string text;
-    with_gil([&] { text = location_text(l); });
-    return text;
-  };
   m.def(
       "cuda_plan", in_trace(+[](Trace& t, const std::vector<TensorPtr>& outputs) {
         Trace::Work work = t.work(nodes(t, outputs));
-        const int in_use = device_in_use();
-        const cuda::Target target = in_use < 0 ? g_target : cuda::Device::get(in_use).target();
-        cuda::CudaPlan plan =
-            cuda::make_cuda_plan(t.graph, work.live, work.roots, t.cuts(), target);
+        cuda::CudaPlan plan = cuda::make_cuda_plan(t.graph, work.live, work.roots, t.cuts(),
+                                                   target_of(t.graph.settings()));
         py::dict d = listing(plan);
         py::list values, constants;
         for (const Array& a : work.inputs) values.append(view(a, false));
@@ -191,8 +179,9 @@ void bind_cuda(py::module_& m) {
                                  std::move(nccl), std::move(cudnn)};
       },
       "Where the CUDA libraries are; empty: where the system has them, but cuDNN is not used.");
-  m.def("use_device", &use_device, "-1: the CPU. Otherwise that GPU, from the next plan on.");
-  m.def("device_in_use", &device_in_use);
+  m.def("require_device", &require_device, "Raises RuntimeError if that GPU cannot be used.");
+  m.def("use_device", &use_device, "-1: the CPU. Otherwise that GPU, from the next trace on.");
+  m.def("device_in_use", [] { return settings().device; });
   m.def(
       "nccl_version",
       [] { return py::make_tuple(cuda::Nccl::get().version(), cuda::Nccl::get().path()); },
@@ -221,39 +210,31 @@ void bind_cuda(py::module_& m) {
       py::arg("group"), py::arg("device"), "Leaves the group with that device.");
   m.def(
       "allow_tf32",
-      [](bool allowed) {
-        cuda::allow_tf32(allowed);
-        clear_plan_cache();
-      },
+      [](bool allowed) { change_settings([&](Settings& s) { s.target.tf32 = allowed; }); },
       "Whether float32 products and convolutions on a GPU may be computed in TF32.");
   m.def(
       "plan_for_cuda",
       [](int capability, size_t shared_bytes, bool cudnn, int multiprocessors) {
         require(multiprocessors > 0, ErrorKind::Value, "a GPU has multiprocessors");
-        g_target = {capability, shared_bytes, cudnn, multiprocessors};
+        change_settings([&](Settings& s) {
+          s.target = {capability,      shared_bytes,  cudnn,
+                      multiprocessors, s.target.tf32, s.target.weights};
+        });
       },
-      py::arg("capability") = cuda::Target{}.capability,
-      py::arg("shared_bytes") = cuda::Target{}.shared_bytes,
-      py::arg("cudnn") = cuda::Target{}.cudnn,
-      py::arg("multiprocessors") = cuda::Target{}.multiprocessors,
+      py::arg("capability") = Target{}.capability, py::arg("shared_bytes") = Target{}.shared_bytes,
+      py::arg("cudnn") = Target{}.cudnn, py::arg("multiprocessors") = Target{}.multiprocessors,
       "Which GPU cuda_plan() plans for where none is in use: its compute capability (90: sm_90), "
       "the bytes of shared memory that a block can have, whether cuDNN computes large "
       "convolutions, and how many multiprocessors there are.");
-  m.def("look_for_written_attention", look_for_written_attention, py::arg("wanted"),
-        "Whether softmax(q k') v becomes attention's op, as on a CPU; returns whether it did.");
   m.def(
       "weigh_cuda_plans",
       [](double launch, double instructions, std::optional<bool> tiles, bool groups) {
-        cuda::weigh({launch, instructions,
-                     !tiles   ? cuda::Tiles::WhereQuicker
-                     : *tiles ? cuda::Tiles::Always
-                              : cuda::Tiles::Never,
-                     groups});
-        clear_plan_cache();
+        const Tiles kept = !tiles ? Tiles::WhereQuicker : *tiles ? Tiles::Always : Tiles::Never;
+        change_settings(
+            [&](Settings& s) { s.target.weights = {launch, instructions, kept, groups}; });
       },
-      py::arg("launch") = cuda::Weights{}.launch,
-      py::arg("instructions") = cuda::Weights{}.instructions, py::arg("tiles") = py::none(),
-      py::arg("groups") = cuda::Weights{}.groups,
+      py::arg("launch") = Weights{}.launch, py::arg("instructions") = Weights{}.instructions,
+      py::arg("tiles") = py::none(), py::arg("groups") = Weights{}.groups,
       "What plans for a GPU weigh: the bytes that a launch is worth, the instructions a byte; and "
       "whether narrow networks are kernels of their own: where that is quicker, unless it is "
       "said; and whether small products may share a launch.");

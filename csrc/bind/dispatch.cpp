@@ -24,14 +24,21 @@ namespace gradcell::bind {
 
 namespace {
 
-/// What compiled functions depend on and arguments do not show. What can be set back (an attribute
-/// to a former value) changes the sums, which then are what they were; any other change begins an
-/// epoch, and forms of earlier ones never run again.
+/// What compiled functions depend on and arguments do not show: the settings, and what Python
+/// holds. What can be set back (an attribute to a former value) changes the sums, which then are
+/// what they were; any other change begins an epoch, and forms of earlier ones never run again.
 struct Structure {
   uint64_t epoch = 0, sum[2] = {0, 0};
+  uint64_t settings = 0;  ///< their number
   bool operator==(const Structure&) const = default;
 };
-Structure g_structure;
+Structure g_structure;  ///< but for the settings, which are taken where it is read
+
+Structure structure_now() {
+  Structure now = g_structure;
+  now.settings = settings().number;
+  return now;
+}
 
 uint64_t mix(uint64_t h, uint64_t v) {
   h = (h ^ v) * 0x9E3779B97F4A7C15ull;
@@ -148,7 +155,7 @@ uint64_t hash_object(PyObject* o) {
 }
 
 uint64_t hash_call(const Structure& structure, const Flat& args) {
-  uint64_t h = mix(structure.sum[0], args.size());
+  uint64_t h = mix(structure.sum[0], args.size() | structure.settings << 8);
   for (const Given& a : args) {
     if (!a.tensor) {
       h = a.length < 0 ? mix(h, hash_object(a.object)) : mix(h, static_cast<uint64_t>(a.length));
@@ -182,9 +189,10 @@ class Entries {
   /// The entry for a call; null: none.
   EntryPtr find(const Flat& args, PyObject* names) {
     if (order_.empty()) return nullptr;
-    if (matches(*order_.front(), args, names)) return order_.front();
-    auto it = index_.find(hash_call(g_structure, args));
-    if (it == index_.end() || !matches(**it->second, args, names)) return nullptr;
+    const Structure now = structure_now();
+    if (matches(*order_.front(), now, args, names)) return order_.front();
+    auto it = index_.find(hash_call(now, args));
+    if (it == index_.end() || !matches(**it->second, now, args, names)) return nullptr;
     order_.splice(order_.begin(), order_, it->second);
     return order_.front();
   }
@@ -194,7 +202,7 @@ class Entries {
     if (stopped_) return false;
     for (const Given& a : args)
       if (!may_be_kept(a)) return false;
-    const uint64_t hash = hash_call(g_structure, args);
+    const uint64_t hash = hash_call(structure_now(), args);
     return std::exchange(seen_[hash % std::size(seen_)], hash) == hash;
   }
 
@@ -219,8 +227,8 @@ class Entries {
   size_t size() const { return order_.size(); }
 
  private:
-  static bool matches(const Entry& e, const Flat& args, PyObject* names) {
-    if (e.structure != g_structure || e.arguments.size() != args.size()) return false;
+  static bool matches(const Entry& e, const Structure& now, const Flat& args, PyObject* names) {
+    if (e.structure != now || e.arguments.size() != args.size()) return false;
     if (!same_names(e.names.ptr(), names)) return false;
     for (size_t i = 0; i < args.size(); ++i) {
       const Argument& a = e.arguments[i];
@@ -376,14 +384,14 @@ PyObject* bind_to(PyObject* self, PyObject* instance, PyObject*) {
 PyObject* add_entry(PyObject* o, PyObject* args) {
   auto* self = reinterpret_cast<Dispatcher*>(o);
   PyObject *arguments, *compiled, *fill, *named = nullptr;
-  unsigned long long epoch, sum[2];
+  unsigned long long epoch, sum[2], number;
   int tuple;
-  if (!PyArg_ParseTuple(args, "(KKK)O!OOp|O!", &epoch, &sum[0], &sum[1], &PyTuple_Type, &arguments,
-                        &compiled, &fill, &tuple, &PyDict_Type, &named))
+  if (!PyArg_ParseTuple(args, "(KKKK)O!OOp|O!", &epoch, &sum[0], &sum[1], &number, &PyTuple_Type,
+                        &arguments, &compiled, &fill, &tuple, &PyDict_Type, &named))
     return nullptr;
   try {
     auto e = std::make_shared<Entry>();
-    e->structure = {epoch, {sum[0], sum[1]}};
+    e->structure = {epoch, {sum[0], sum[1]}, number};
     e->own = self->again;
     Flat flat(&PyTuple_GET_ITEM(arguments, 0), static_cast<size_t>(PyTuple_GET_SIZE(arguments)),
               self->again);
@@ -459,8 +467,12 @@ void bind_dispatch(py::module_& m) {
   m.add_object("Dispatcher", py::reinterpret_steal<py::object>(PyType_FromSpec(&type_spec)));
   m.def(
       "structure_version",
-      [] { return py::make_tuple(g_structure.epoch, g_structure.sum[0], g_structure.sum[1]); },
-      "(epoch, two numbers): equal where what compiled functions may depend on is the same.");
+      [] {
+        const Structure now = structure_now();
+        return py::make_tuple(now.epoch, now.sum[0], now.sum[1], now.settings);
+      },
+      "(epoch, two numbers, that of the settings): equal where what compiled functions may depend "
+      "on is the same.");
   m.def("bump_structure_version", &bump_structure_version,
         "Makes compiled functions look again: something that they may depend on has changed.");
   m.def(

@@ -41,7 +41,7 @@ py::dict node_dict(const Graph& g, NodeId id) {
   d["inputs"] = std::vector<NodeId>(g.inputs(id).begin(), g.inputs(id).end());
   d["shape"] = Dims(g.dims(id));
   d["dtype"] = dtype_object(g.dtype(id));
-  d["location"] = location_text(g[id].location);
+  d["location"] = g[id].location.text();
   return d;
 }
 
@@ -112,7 +112,6 @@ void bind_inspect(py::module_& m) {
     return py::dict(py::arg("size") = i.size, py::arg("hits") = i.hits,
                     py::arg("misses") = i.misses, py::arg("runs") = i.runs);
   });
-  m.def("clear_plan_cache", &clear_plan_cache);
   m.def(
       "node_id", [](const Tensor& t) { return t.in(required_trace()); },
       "The node of the current trace that stands for a tensor.");

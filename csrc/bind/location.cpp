@@ -18,18 +18,38 @@ std::vector<std::string>& package_directories() {
   return *dirs;
 }
 
-/// Code objects seen so far, each kept alive for good, and whether they belong to the package.
-bool is_internal(PyCodeObject* code) {
-  static auto* seen = new std::unordered_map<PyCodeObject*, bool>;
-  auto it = seen->find(code);
-  if (it != seen->end()) return it->second;
-  const std::string file =
-      py::str(py::handle(reinterpret_cast<PyObject*>(code)).attr("co_filename"));
-  const bool internal = std::ranges::any_of(
-      package_directories(), [&](const std::string& dir) { return file.starts_with(dir); });
-  Py_INCREF(code);
-  seen->emplace(code, internal);
-  return internal;
+/// A code object, kept alive for good.
+class PythonCode final : public Code {
+ public:
+  explicit PythonCode(PyCodeObject* code) : code_(code) {
+    Py_INCREF(code);
+    internal_ = std::ranges::any_of(package_directories(), [file = file()](const std::string& dir) {
+      return file.starts_with(dir);
+    });
+  }
+  bool internal() const { return internal_; }  ///< whether it belongs to the package
+  std::string line_of(int32_t offset) const override {
+    std::string text;
+    with_gil([&] {
+      const int line = offset < 0 ? code_->co_firstlineno : PyCode_Addr2Line(code_, offset);
+      text = file() + ":" + std::to_string(line);
+    });
+    return text;
+  }
+
+ private:
+  std::string file() const {
+    return py::str(py::handle(reinterpret_cast<PyObject*>(code_)).attr("co_filename"));
+  }
+  PyCodeObject* code_;
+  bool internal_;
+};
+
+/// One for each that was seen so far.
+const PythonCode& known(PyCodeObject* code) {
+  static auto* seen = new std::unordered_map<PyCodeObject*, PythonCode>;
+  const auto it = seen->find(code);
+  return it != seen->end() ? it->second : seen->try_emplace(code, code).first->second;
 }
 
 /// By the order of ErrorKind.
@@ -84,7 +104,7 @@ std::string called_function() {
       reinterpret_cast<PyObject*>(PyEval_GetFrame()));  // (null, while no Python runs)
   for (py::object frame = first; frame && !frame.is_none(); frame = frame.attr("f_back")) {
     const py::object code = frame.attr("f_code");
-    if (!is_internal(reinterpret_cast<PyCodeObject*>(code.ptr()))) break;
+    if (!known(reinterpret_cast<PyCodeObject*>(code.ptr())).internal()) break;
     if (std::string name = called_name(frame); !name.empty()) found = std::move(name);
   }
   return found;
@@ -93,7 +113,7 @@ std::string called_function() {
 /// An error's text with the function that the user called, unless it is named there, and the user's
 /// file and line.
 std::string located(std::string text) {
-  const std::string where = location_text(python_location());
+  const std::string where = python_location().text();
   if (where.empty()) return text;
   const std::string function = called_function();
   if (plain(text).find(plain(function)) == std::string::npos) text += ", in " + function;
@@ -108,34 +128,25 @@ Location python_location() {
   Py_INCREF(frame);
   while (frame) {
     PyCodeObject* code = PyFrame_GetCode(frame);
-    bool internal = is_internal(code);
-    Location here{code, last_instruction(frame)};
-    Py_DECREF(code);  // is_internal keeps it
-    PyFrameObject* back = internal ? PyFrame_GetBack(frame) : nullptr;
+    const PythonCode& kept = known(code);
+    Location here{&kept, last_instruction(frame)};
+    Py_DECREF(code);
+    PyFrameObject* back = kept.internal() ? PyFrame_GetBack(frame) : nullptr;
     Py_DECREF(frame);
-    if (!internal) return here;
+    if (!kept.internal()) return here;
     frame = back;
   }
   return {};
 }
 
-std::string location_text(const Location& location) {
-  if (!location.code) return "";
-  auto* code = static_cast<PyCodeObject*>(const_cast<void*>(location.code));
-  int line = location.offset < 0 ? code->co_firstlineno : PyCode_Addr2Line(code, location.offset);
-  return std::string(py::str(py::handle(reinterpret_cast<PyObject*>(code)).attr("co_filename"))) +
-         ":" + std::to_string(line);
-}
-
 void bind_location(py::module_& m) {
-  set_locator(python_location);
   m.def(
       "add_package_directory",
       [](std::string dir) { package_directories().push_back(std::move(dir)); },
       py::arg("directory"),
       "What runs from this folder, which ends with a separator, is none of the user's code.");
   m.def(
-      "user_location", [] { return location_text(python_location()); },
+      "user_location", [] { return python_location().text(); },
       "The user's file and line, as 'file.py:12'.");
   m.def("located", &located, py::arg("text"),
         "An error's text with the function that the user called, unless it is named there, and the "

@@ -171,6 +171,7 @@ TensorPtr call(const Spec& s, const py::args& args, const py::kwargs& kwargs, bo
   const char* op = info(s.op).name;
   const std::vector<py::handle> values = bound(s, args, kwargs);
   Arguments a;
+  if (s.effect()) a.at = python_location();
   a.attributes.resize(s.attributes.size());
   for (size_t i = 0; i < values.size(); ++i) {
     const Parameter& p = s.parameters[i];

@@ -8,7 +8,7 @@ namespace gradcell::bind {
 namespace {
 
 py::dict as_dict(const cpu::ProfiledOp& op) {
-  return py::dict(py::arg("name") = op.name, py::arg("location") = location_text(op.location),
+  return py::dict(py::arg("name") = op.name, py::arg("location") = op.location.text(),
                   py::arg("operations") = op.operations, py::arg("elements") = op.elements,
                   py::arg("bytes") = op.bytes, py::arg("seconds") = op.seconds);
 }

@@ -94,7 +94,7 @@ std::string leaf_text(const Trace& trace, NodeId id, const VariableNames& names)
 
 /// "net.py:12", without the folders.
 std::string short_location(const Location& l) {
-  std::string text = location_text(l);
+  std::string text = l.text();
   return text.substr(text.rfind('/') + 1);
 }
 
@@ -174,7 +174,7 @@ void bind_trace_class(py::module_& m) {
       .def("abandon", &Trace::abandon)
       .def("mark_unrepeatable", &Trace::mark_unrepeatable)
       .def_property_readonly("asked", &Trace::asked)
-      .def_property_readonly("asked_at", [](const Trace& t) { return location_text(t.asked_at()); })
+      .def_property_readonly("asked_at", [](const Trace& t) { return t.asked_at().text(); })
       .def(
           "graph_text",
           [](Trace& t, const std::vector<TensorPtr>& outputs, const VariableNames& names) {
@@ -207,12 +207,14 @@ void bind_current_trace(py::module_& m) {
   m.def("in_trace", [] { return current_trace() != nullptr; });
   m.def(
       "with_trace",
-      [](const py::function& body) {
+      [](const py::function& body,
+         std::optional<std::tuple<uint64_t, uint64_t, uint64_t, size_t>> structure) {
         // One call of C++ around the whole: an interrupt cannot come between the trace and its end.
         struct Active {
-          TracePtr trace = begin_trace();
+          TracePtr trace;
           ~Active() { end_trace(); }
-        } active;
+        } active{begin_trace(structure ? settings_of(std::get<3>(*structure)) : settings(),
+                             python_location)};
         try {
           return calling_python([&] { return body(active.trace); });
         } catch (...) {
@@ -220,8 +222,17 @@ void bind_current_trace(py::module_& m) {
           throw;
         }
       },
-      "body(trace) with a new trace as the current one; abandoned if body raises.");
-  m.def("begin_trace", &begin_trace);
+      py::arg("body"), py::arg("structure") = py::none(),
+      "body(trace) with a new trace as the current one; abandoned if body raises. structure: of "
+      "structure_version(), whose settings it has in the place of those now.");
+  m.def(
+      "begin_trace",
+      [](bool for_gpu) {
+        const Settings& now = settings();
+        auto changed = [](Settings& s) { s.written_attention = false; };
+        return begin_trace(for_gpu ? settings_with(now, changed) : now, python_location);
+      },
+      py::arg("for_gpu") = false, "for_gpu: to be looked at as what runs on a GPU.");
   m.def("end_trace", &end_trace);
   m.def(
       "trace_clock", &trace_clock,
@@ -450,7 +461,7 @@ void bind_series(py::module_& m) {
         const std::vector<NodeId> out = ad::without_loops(t.graph, nodes(t, outputs), in);
         const NodeId id = ad::first_mixing_rows(t.graph, out, in, order, in_place);
         if (id == kNoNode) return {};
-        const std::string at = location_text(t.graph[id].location);
+        const std::string at = t.graph[id].location.text();
         const std::string name = is_call_output(t.graph, id) ? ad::call_of(t.graph, id).rule->name()
                                                              : info(t.graph[id].op).name;
         return name + (at.empty() ? "" : " (" + at + ")");

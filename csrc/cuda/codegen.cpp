@@ -1,11 +1,9 @@
 // graph -> CudaPlan: fusion, buffers, kernels' text in launch order, liveness.
 #include <algorithm>
-#include <atomic>
 #include <functional>
 #include <map>
 #include <set>
 
-#include "cuda/costs.h"
 #include "cuda/fuse/attention_tiles.h"
 #include "cuda/fuse/epilogues.h"
 #include "cuda/fuse/narrow_products.h"
@@ -50,8 +48,6 @@ constexpr const char* kConvolutionText =
 constexpr const char* kProductsText =
 #include "cuda_products.inc"
     ;
-
-std::atomic<bool> g_allow_tf32{false};
 
 std::string prelude_text(bool wide) {
   std::string text = wide ? "typedef long long gc_index;\n" : "typedef int gc_index;\n";
@@ -99,7 +95,7 @@ class Module {
   std::map<std::string, int> number_;
 };
 
-/// Which nodes are computed together, and what that costs as weights() has it.
+/// Which nodes are computed together, and what that costs as the weights have it.
 struct Scheme {
   PlanGraph graph;
   TileRegions tiles;
@@ -121,20 +117,21 @@ Scheme scheme_of(PlanGraph graph, const Target& target, const std::set<int64_t>&
   std::vector<NodeId> fixed;
   for (const auto& [end, of] : s.ends) fixed.insert(fixed.end(), of.reads.begin(), of.reads.end());
   for (const auto& [sum, of] : s.sums) fixed.push_back(of.bias != kNoNode ? of.bias : of.matrix);
-  s.cost = store_late(g, fixed, s.fusion);
+  s.cost = store_late(g, fixed, target.weights, s.fusion);
   auto moves = [&](NodeId id) { s.cost += static_cast<double>(describe(g, id).bytes()); };
   for (NodeId id = 0; id < g.size(); ++id) {
     if (s.fusion.node[id].role == Role::Alone && form(g, id) == Form::Reduce) {
       const Reduction r = plan_reduction(g, id);
-      if (r.chunks > 1) s.cost += weights().launch + 2.0 * static_cast<double>(r.partial_bytes);
+      if (r.chunks > 1)
+        s.cost += target.weights.launch + 2.0 * static_cast<double>(r.partial_bytes);
     }
     if (!is_product(g, id) || s.fusion.node[id].role != Role::Alone) continue;
-    s.cost += weights().launch * g[id].input_count / 2;
+    s.cost += target.weights.launch * g[id].input_count / 2;
     for (NodeId input : g.inputs(id)) moves(input);
     moves(id);
   }
   for (const TileRegion& t : s.tiles.all) {
-    s.cost += weights().launch;
+    s.cost += target.weights.launch;
     for (NodeId id : t.reads) moves(id);
     for (NodeId id : t.writes) moves(id);
   }
@@ -174,7 +171,7 @@ class CudaPlanner {
         tile_made_(tiles_.all.size(), 0),
         f_(scheme_.fusion),
         sums_(scheme_.sums),
-        in_{g_, f_, buffer_of_, constant_of_, wide} {}
+        in_{g_, f_, buffer_of_, constant_of_, wide, target_} {}
 
   CudaPlan run() {
     buffer_of_ = frame(c_, f_.storage, plan_);
@@ -197,7 +194,7 @@ class CudaPlanner {
     }
     for (int32_t stage = 0; stage < f_.stage_count; ++stage) make_stage(stage);
     const std::vector<Neighbours> neighbours = join_products(plan_);
-    if (weights().groups) group_products();
+    if (target_.weights.groups) group_products();
     make_biases();
     place_temporaries(neighbours);
     plan_.wide = in_.wide;
@@ -366,7 +363,7 @@ class CudaPlanner {
     step.convolution = {convolution_part(g_[id].op),
                         sizes_of_convolution(g_, id),
                         t,
-                        t == DType::Float32 && g_allow_tf32,
+                        t == DType::Float32 && target_.tf32,
                         attributes<ConvolutionAttributes>(g_, id).last != 0,
                         buffer_of_[in[0]],
                         buffer_of_[in[1]],
@@ -447,7 +444,7 @@ class CudaPlanner {
     p.accumulate = pair > 0;
     p.a = buffer_of_[a], p.b = buffer_of_[b], p.out = buffer_of_[out];
     p.dtype = g_.dtype(id);
-    p.tf32 = p.dtype == DType::Float32 && g_allow_tf32;
+    p.tf32 = p.dtype == DType::Float32 && target_.tf32;
     p.transpose_a = flags.transpose_a, p.transpose_b = flags.transpose_b;
     p.m = m, p.n = n, p.k = k;
     p.batch = p.m * p.n == 0 ? 0 : g_.count(id) / (p.m * p.n);
@@ -575,7 +572,7 @@ CudaPlan quickest(PlanGraph graph, const std::function<PlanGraph()>& again, Modu
   CudaPlanner planner(std::move(graph), module, wide, target, others);
   CudaPlan best = planner.run();
   for (const auto& [rows, cycles] : planner.tile_cycles()) {
-    if (cycles <= kWorthTrying || weights().tiles == Tiles::Always) continue;
+    if (cycles <= kWorthTrying || target.weights.tiles == Tiles::Always) continue;
     others.insert(rows);
     Module its = before;
     CudaPlan other = CudaPlanner(again(), its, wide, target, others).run();
@@ -631,9 +628,6 @@ bool CudaPlan::has_routines() const {
   return std::ranges::any_of(steps, [](const Step& s) { return s.routine.has_value(); }) ||
          std::ranges::any_of(loops, [](const Loop& l) { return l.body.has_routines(); });
 }
-
-void allow_tf32(bool allowed) { g_allow_tf32 = allowed; }
-bool tf32_allowed() { return g_allow_tf32; }
 
 CudaPlan make_cuda_plan(const Graph& g, std::span<const NodeId> live, std::span<const NodeId> roots,
                         std::span<const NodeId> cuts, const Target& target) {

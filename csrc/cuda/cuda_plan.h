@@ -134,20 +134,7 @@ struct Loop : LoopFrame {
   BufferId state = 0, arena = 0;        ///< its own memory; the body's temporaries
 };
 
-/// What a plan has to know of its GPU.
-struct Target {
-  int capability = 90;              ///< sm_90
-  size_t shared_bytes = 227 << 10;  ///< that a block can have
-  bool cudnn = false;               ///< large convolutions are cuDNN's
-  int multiprocessors = 132;
-};
-
-/// Whether float32 products of later plans are computed in TF32: 10 bits of mantissa, several times
-/// as fast. Off unless asked for.
-void allow_tf32(bool allowed);
-bool tf32_allowed();
-
 CudaPlan make_cuda_plan(const Graph& g, std::span<const NodeId> live, std::span<const NodeId> roots,
-                        std::span<const NodeId> cuts, const Target& target = {});
+                        std::span<const NodeId> cuts, const Target& target);
 
 }  // namespace gradcell::cuda

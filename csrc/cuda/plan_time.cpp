@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <optional>
 
-#include "cuda/costs.h"
 #include "cuda/float_types.h"
 #include "plan/costs.h"
 
@@ -59,7 +58,7 @@ double cycles_of(const Step& s, const Target& target) {
   const double many = target.multiprocessors;
   const double moved = static_cast<double>(s.bytes_read + s.bytes_written);
   const double bytes = (s.is_product() ? kProductRates.bytes : 1) * moved +
-                       static_cast<double>(s.instructions) / weights().instructions;
+                       static_cast<double>(s.instructions) / target.weights.instructions;
   double cycles = bytes / (kBytesPerCycle * many);
   if (s.is_product())
     cycles = std::max(cycles, multiply_adds(s.product) / (rate_of(s.product) * many));

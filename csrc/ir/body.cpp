@@ -55,9 +55,9 @@ BodyView view_body(std::span<const int64_t> numbers) {
   return body;
 }
 
-Body read_body(std::span<const int64_t> numbers) {
+Body read_body(std::span<const int64_t> numbers, const Settings& settings) {
   const BodyView view = view_body(numbers);
-  Body body;
+  Body body{Graph(settings), {}, {}};
   std::vector<NodeId> in;
   for (size_t k = 0; k < view.nodes.size(); ++k) {
     const BodyNode& n = view.nodes[k];

@@ -34,7 +34,7 @@ struct Body {
   Graph graph;
   std::vector<NodeId> inputs, next;
 };
-Body read_body(std::span<const int64_t> numbers);
+Body read_body(std::span<const int64_t> numbers, const Settings& settings = kFirstSettings);
 
 /// The numbers of what `next` and `kept` need, and in `number`, by id, what each node is called
 /// there (kNoNode: it is not needed).

@@ -22,7 +22,7 @@ bool equal(std::span<const A> a, std::span<const B> b) {
 
 }  // namespace
 
-Graph::Graph() : table_(256, kNoNode) {
+Graph::Graph(const Settings& settings) : table_(256, kNoNode), settings_(&settings) {
   nodes_.reserve(128);
   hashes_.reserve(128);
 }

@@ -13,6 +13,7 @@
 
 #include "base/dims.h"
 #include "base/types.h"
+#include "ir/settings.h"
 
 namespace gradcell {
 
@@ -26,11 +27,20 @@ enum class Op : uint16_t {
 using NodeId = uint32_t;
 inline constexpr NodeId kNoNode = UINT32_MAX;
 
-/// Where the user's code made a node. Opaque to the core: the binding stores a code object and an
-/// instruction offset, and turns them into text only when asked.
+/// Code of the user's, which can say where an instruction of it is: "file.py:12". Never freed.
+class Code {
+ public:
+  virtual std::string line_of(int32_t offset) const = 0;
+
+ protected:
+  ~Code() = default;
+};
+
+/// Where the user's code made a node.
 struct Location {
-  const void* code = nullptr;
+  const Code* code = nullptr;
   int32_t offset = 0;
+  std::string text() const { return code ? code->line_of(offset) : std::string(); }
 };
 
 /// A shape that nodes of a graph have.
@@ -79,8 +89,9 @@ class Pool {
 
 class Graph {
  public:
-  Graph();
+  explicit Graph(const Settings& settings = kFirstSettings);
 
+  const Settings& settings() const { return *settings_; }
   size_t size() const { return nodes_.size(); }
   const Node& operator[](NodeId id) const { return nodes_[id]; }
   std::span<const NodeId> inputs(NodeId id) const {
@@ -158,6 +169,7 @@ class Graph {
   std::vector<Effect> effects_;
   Location location_;
   uint8_t order_ = 0;
+  const Settings* settings_;
 };
 
 /// What nodes made while it lives say of themselves; afterwards it is as before.

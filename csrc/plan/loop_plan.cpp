@@ -9,7 +9,7 @@ namespace gradcell {
 
 FramedLoop frame_loop(const Graph& g, std::span<const NodeId> loops) {
   const auto a = attributes<LoopAttributes>(g, loops[0]);
-  Body body = read_body(a.body);
+  Body body = read_body(a.body, g.settings());
   const auto carried = static_cast<size_t>(a.carried), sliced = static_cast<size_t>(a.sliced);
   FramedLoop loop;
   std::vector<uint8_t> needed(carried, 0);

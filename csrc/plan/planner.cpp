@@ -98,7 +98,7 @@ NodeId clean_leaf(Graph& to, DType dtype, Dims dims) {
 /// alias becomes one node), with known values as leaves.
 PlanGraph clean(const Graph& g, std::span<const NodeId> live, std::span<const NodeId> roots,
                 std::span<const NodeId> cuts, bool apart) {
-  PlanGraph c;
+  PlanGraph c(g.settings());
   std::vector<NodeId> to(g.size(), kNoNode);
   std::vector<NodeId> in;
   const std::vector<uint8_t> cut = marks(g, cuts);
@@ -172,7 +172,7 @@ PlanGraph without_idle(PlanGraph c) {
   bool all = true;
   for (NodeId id = 0; id < g.size(); ++id) all &= stays(id);
   if (all) return c;
-  PlanGraph out;
+  PlanGraph out(g.settings());
   std::vector<NodeId> to(g.size(), kNoNode), in;
   for (NodeId id = 0; id < g.size(); ++id) {
     if (!stays(id)) continue;
@@ -454,7 +454,7 @@ PlanKey structural_hash(const Graph& g, std::span<const NodeId> live, std::span<
     h.add(number[w.result]);
     for (double x : {w.keep, w.scale, w.fill}) h.add(std::bit_cast<uint64_t>(x));
   }
-  return {h.a, h.b};
+  return {h.a, h.b, &g.settings()};
 }
 
 std::vector<NodeId> live_until(const Graph& g, std::span<const NodeId> roots,

@@ -8,9 +8,10 @@
 namespace gradcell {
 
 /// 128 bits over structure, shapes and dtypes of the live part (and not over constants' values, but
-/// for those that are part of attention as it was written).
+/// for those that are part of attention as it was written), and the graph's settings.
 struct PlanKey {
   uint64_t a = 0, b = 0;
+  const Settings* settings = nullptr;
   bool operator==(const PlanKey&) const = default;
 };
 

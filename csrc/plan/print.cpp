@@ -7,7 +7,7 @@ namespace gradcell {
 
 namespace {
 
-const char* kComputeNames[] = {"f32", "f64", "i32", "i64"};
+constexpr const char* kComputeNames[] = {"f32", "f64", "i32", "i64"};
 
 std::string text(const Operand& o) {
   std::string s = (o.uniform ? "u" : "v") + std::to_string(o.value);

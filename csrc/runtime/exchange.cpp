@@ -46,7 +46,7 @@ void require_dense(const DLTensor& t) {
 }  // namespace
 
 cuda::Device& gpu_in_use(const char* what) {
-  int number = device_in_use();
+  const int number = settings().device;
   require(number >= 0, ErrorKind::Runtime, what,
           " is on a GPU, but device_target is 'CPU'. Call set_context(device_target='GPU'), or "
           "copy it to the host first");

@@ -11,15 +11,12 @@
 #include "cpu/run/engine.h"
 #include "cuda/run/engine.h"
 #include "cuda/run/nvrtc.h"
-#include "ops/combining/written_attention.h"
 #include "plan/planner.h"
 #include "plan/region/in_place.h"
 
 namespace gradcell {
 
 namespace {
-
-std::atomic<int> g_device{-1};
 
 using Inputs = std::span<const std::shared_ptr<Storage>>;
 
@@ -92,7 +89,7 @@ class OnCpu : public Executable {
 class OnGpu : public Executable {
  public:
   OnGpu(cuda::CudaPlan plan, std::vector<Type> types, cuda::Device& device)
-      : launcher_(std::move(plan), device), types_(std::move(types)) {}
+      : launcher_(std::move(plan), device, on_host), types_(std::move(types)) {}
 
   std::vector<Array> run(Inputs inputs, std::span<const uint64_t> constants,
                          std::span<const int>) const override {
@@ -114,6 +111,10 @@ class OnGpu : public Executable {
   double work() const override { return kLong; }
 
  private:
+  static void on_host(const Call& c, const void* const* in, void* out) {
+    cpu::run_call(c, in, out, nullptr);
+  }
+
   static constexpr double kLong = 1e6;  // another thread may hold the stream
   cuda::Launcher launcher_;
   std::vector<Type> types_;
@@ -123,12 +124,12 @@ class OnGpu : public Executable {
 /// what is for a CPU alone, why there is none.
 void save_cuda(const Graph& g, std::span<const NodeId> live, std::span<const NodeId> roots,
                std::span<const NodeId> cuts) {
-  static const char* folder = std::getenv("GRADCELL_SAVE_CUDA");
+  static const char* const folder = std::getenv("GRADCELL_SAVE_CUDA");
   if (!folder) return;
   static std::atomic<int> count{0};
   std::ofstream file(str(folder, "/", ::getpid(), "-", count++, ".cu"));
   try {
-    file << cuda::make_cuda_plan(g, live, roots, cuts).source();
+    file << cuda::make_cuda_plan(g, live, roots, cuts, g.settings().target).source();
   } catch (const Error& e) {
     file << "// " << e.what() << "\n";
   }
@@ -136,35 +137,35 @@ void save_cuda(const Graph& g, std::span<const NodeId> live, std::span<const Nod
 
 }  // namespace
 
-std::shared_ptr<const Executable> make_executable(int number, const Graph& g,
-                                                  std::span<const NodeId> live,
+std::shared_ptr<const Executable> make_executable(const Graph& g, std::span<const NodeId> live,
                                                   std::span<const NodeId> roots,
                                                   std::span<const NodeId> cuts) {
   save_cuda(g, live, roots, cuts);
-  cuda::run_on_host = [](const Call& c, const void* const* in, void* out) {
-    cpu::run_call(c, in, out, nullptr);
-  };
-  if (number < 0)
+  const Settings& s = g.settings();
+  if (s.device < 0)
     return std::make_shared<OnCpu>(make_plan(g, live, roots, cuts), types_of(g, roots));
-  cuda::Device& device = cuda::Device::get(number);
-  return std::make_shared<OnGpu>(cuda::make_cuda_plan(g, live, roots, cuts, device.target()),
-                                 types_of(g, roots), device);
+  return std::make_shared<OnGpu>(cuda::make_cuda_plan(g, live, roots, cuts, target_of(s)),
+                                 types_of(g, roots), cuda::Device::get(s.device));
+}
+
+void require_device(int number) {
+  if (number < 0) return;
+  cuda::Device::get(number);
+  std::string nvrtc = cuda::nvrtc_version();
+  int driver = cuda::Driver::get().version;
+  require(std::stoi(nvrtc) <= driver / 1000, ErrorKind::Runtime, "NVRTC ", nvrtc,
+          " is newer than the NVIDIA driver, which supports CUDA ", driver / 1000, ".",
+          driver % 1000 / 10, ". Update the driver, or install 'gradcell[cuda12]'");
+  cuda::Device::get(number).products();
 }
 
 void use_device(int number) {
-  if (number >= 0) {
-    cuda::Device::get(number);
-    std::string nvrtc = cuda::nvrtc_version();
-    int driver = cuda::Driver::get().version;
-    require(std::stoi(nvrtc) <= driver / 1000, ErrorKind::Runtime, "NVRTC ", nvrtc,
-            " is newer than the NVIDIA driver, which supports CUDA ", driver / 1000, ".",
-            driver % 1000 / 10, ". Update the driver, or install 'gradcell[cuda12]'");
-    cuda::Device::get(number).products();
-  }
-  g_device = number;
-  look_for_written_attention(number < 0);
+  require_device(number);
+  change_settings([&](Settings& s) { s.device = number, s.written_attention = number < 0; });
 }
 
-int device_in_use() { return g_device.load(std::memory_order_relaxed); }
+Target target_of(const Settings& s) {
+  return s.device < 0 ? s.target : cuda::Device::get(s.device).target(s.target);
+}
 
 }  // namespace gradcell

@@ -24,15 +24,17 @@ class Executable {
   virtual double work() const = 0;  ///< estimated nanoseconds on one thread, for who waits
 };
 
-/// Plans of `roots` for a device (-1: the CPU), made anew.
-std::shared_ptr<const Executable> make_executable(int device, const Graph& g,
-                                                  std::span<const NodeId> live,
+/// Plans of `roots` for the device of the graph's settings, made anew.
+std::shared_ptr<const Executable> make_executable(const Graph& g, std::span<const NodeId> live,
                                                   std::span<const NodeId> roots,
                                                   std::span<const NodeId> cuts);
 
-/// -1: the CPU. Any other number: that GPU, from the next plan on. Throws Runtime if it cannot be
-/// used: no driver, too old a driver, no such GPU, a missing library.
+/// Throws Runtime if that GPU cannot be used: no driver, too old a driver, no such GPU, a missing
+/// library. (-1, the CPU, always can.)
+void require_device(int number);
+/// From the next trace on, once required.
 void use_device(int number);
-int device_in_use();
+/// What cuda_plan() of these settings is for: the GPU in use, or the one that they name.
+Target target_of(const Settings& settings);
 
 }  // namespace gradcell

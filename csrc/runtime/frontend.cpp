@@ -1,7 +1,6 @@
 #include "runtime/frontend.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -22,18 +21,15 @@ namespace gradcell {
 
 namespace {
 
-std::atomic<DType> g_default_float{DType::Float32};
-
 /// The trace an op goes to: the current one, or one of its own that runs at once.
 class Recorder {
  public:
   Recorder() : own_(current_trace() ? nullptr : std::make_shared<Trace>()), stamp_(graph()) {
-    if (!own_) stamp_.at(user_location());
+    if (!own_) stamp_.at(trace().here());
   }
   Trace& trace() { return own_ ? *own_ : *current_trace(); }
   Graph& graph() { return trace().graph; }
-  /// Also outside a trace: what others wait for says where it is.
-  void locate() { stamp_.at(user_location()); }
+  void at(const Location& l) { stamp_.at(l); }
   NodeId in(const TensorPtr& t) { return t->in(trace()); }
 
   TensorPtr result(NodeId id) {
@@ -214,12 +210,16 @@ NodeId keep(Graph& g, NodeId y, Dims dims, const Dims& axes) {
 
 }  // namespace
 
-DType default_float() { return g_default_float.load(std::memory_order_relaxed); }
+DType default_float() {
+  const Trace* t = current_trace();
+  return t ? t->default_float : settings().default_float;
+}
 
 void set_default_float(DType t) {
   require(is_floating(t) && !is_complex(t), ErrorKind::Type,
           "set_default_dtype: a floating dtype is needed, got ", name(t));
-  g_default_float.store(t, std::memory_order_relaxed);
+  change_settings([&](Settings& s) { s.default_float = t; });
+  if (Trace* trace = current_trace()) trace->default_float = t;
 }
 
 DType promote(DType t, Number::Kind number) {
@@ -326,7 +326,7 @@ NodeId applied(Graph& g, const Spec& s, const Arguments& a, const std::vector<No
 TensorPtr apply(Op op, const Arguments& a) {
   const Spec& s = spec(op);
   Recorder r;
-  if (s.effect()) r.locate();
+  if (s.effect()) r.at(a.at);
   Graph& g = r.graph();
   std::vector<NodeId> in;
   for (const TensorPtr& t : a.tensors) in.push_back(r.in(t));

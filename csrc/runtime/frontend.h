@@ -30,6 +30,7 @@ using TensorOrNumber = std::variant<TensorPtr, Number, Numbers>;
 DType promote(DType t, Number::Kind number);
 /// What Python floats are, and what integers become where an op is defined for floats alone.
 DType default_float();
+/// From now on: also what the function being traced, which sets it, records after this.
 void set_default_float(DType t);
 
 TensorPtr unary(Op op, const TensorPtr& x);
@@ -45,6 +46,7 @@ struct Arguments {
   std::vector<std::optional<Dims>> attributes;
   Type asked{DType::Float32, {}};
   bool keep_dims = false;
+  Location at = {};  ///< of an effect: what others wait for says where it is, in traces or not
 };
 TensorPtr apply(Op op, const Arguments& arguments);
 /// The same of an op that moves elements of one tensor, as a view of it.

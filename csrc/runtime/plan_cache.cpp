@@ -13,7 +13,7 @@ namespace gradcell {
 namespace {
 
 struct KeyHash {
-  size_t operator()(const PlanKey& k) const { return k.a ^ (k.b * 3); }
+  size_t operator()(const PlanKey& k) const { return k.a ^ (k.b * 3) ^ k.settings->number; }
 };
 
 class PlanCache {
@@ -53,13 +53,6 @@ class PlanCache {
     info_.runs = runs_;
     return info_;
   }
-  void clear() {
-    std::lock_guard lock(mutex_);
-    entries_.clear();
-    recent_.clear();
-    info_ = {};
-    runs_ = 0;
-  }
 
  private:
   static constexpr size_t kMost = 2048;
@@ -79,18 +72,15 @@ class PlanCache {
 std::shared_ptr<const Executable> executable_for(const Graph& g, std::span<const NodeId> live,
                                                  std::span<const NodeId> roots,
                                                  std::span<const NodeId> cuts) {
-  PlanKey key = structural_hash(g, live, roots, cuts);
-  const int device = device_in_use();
-  key.a += static_cast<uint64_t>(device + 1) * 0x9E3779B97F4A7C15ull;
+  const PlanKey key = structural_hash(g, live, roots, cuts);
   PlanCache& cache = PlanCache::instance();
   if (auto found = cache.find(key)) return found;
-  auto made = make_executable(device, g, live, roots, cuts);
+  auto made = make_executable(g, live, roots, cuts);
   cache.add(key, made);
   return made;
 }
 
 PlanCacheInfo plan_cache_info() { return PlanCache::instance().info(); }
-void clear_plan_cache() { PlanCache::instance().clear(); }
 
 std::vector<Array> run_plan(const Executable& executable,
                             std::span<const std::shared_ptr<Storage>> inputs,

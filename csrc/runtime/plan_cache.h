@@ -5,7 +5,7 @@
 
 namespace gradcell {
 
-/// The plan of `roots` for the device in use, made where none is kept.
+/// The plan of `roots` by the graph's settings, made where none is kept.
 std::shared_ptr<const Executable> executable_for(const Graph& g, std::span<const NodeId> live,
                                                  std::span<const NodeId> roots,
                                                  std::span<const NodeId> cuts);
@@ -21,6 +21,5 @@ struct PlanCacheInfo {
   size_t size, hits, misses, runs;
 };
 PlanCacheInfo plan_cache_info();
-void clear_plan_cache();
 
 }  // namespace gradcell

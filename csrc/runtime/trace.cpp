@@ -16,7 +16,6 @@ thread_local TracePtr t_trace;
 /// The same without an owner: asked for at every op, and needs no look at whether t_trace is made.
 constinit thread_local Trace* t_current = nullptr;
 thread_local bool t_constants = false;
-Location (*g_locate)() = nullptr;
 
 std::vector<uint64_t> constants_of(const Graph& g, std::span<const NodeId> live) {
   std::vector<uint64_t> bits;
@@ -26,9 +25,6 @@ std::vector<uint64_t> constants_of(const Graph& g, std::span<const NodeId> live)
 }
 
 }  // namespace
-
-void set_locator(Location (*locate)()) { g_locate = locate; }
-Location user_location() { return g_locate ? g_locate() : Location{}; }
 
 Trace* current_trace() { return t_current; }
 Trace& required_trace() {
@@ -43,9 +39,9 @@ namespace {
 std::atomic<uint64_t> g_begun{0}, g_ended{0};
 }  // namespace
 
-TracePtr begin_trace() {
+TracePtr begin_trace(const Settings& s, Locator locate) {
   require(!t_trace, ErrorKind::Runtime, "a trace is active already");
-  t_trace = std::make_shared<Trace>();
+  t_trace = std::make_shared<Trace>(s, locate);
   t_trace->serial = ++g_begun;
   t_current = t_trace.get();
   return t_trace;
@@ -351,7 +347,7 @@ Array Trace::at_hand(NodeId id) const {
 void Trace::mark_unrepeatable() {
   if (asked_) return;
   asked_ = true;
-  asked_at_ = user_location();
+  asked_at_ = here();
 }
 
 bool Trace::add_effects(std::vector<NodeId>& roots, const std::vector<NodeId>& live,

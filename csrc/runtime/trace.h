@@ -19,12 +19,21 @@ namespace gradcell {
 class Tensor;
 using TensorPtr = std::shared_ptr<Tensor>;
 
+/// Says where the user's code is: asked for each op recorded.
+using Locator = Location (*)();
+
 class Trace : public std::enable_shared_from_this<Trace> {
  public:
+  explicit Trace(const Settings& s = settings(), Locator locate = nullptr)
+      : graph(s), default_float(s.default_float), locate_(locate) {}
+
   Graph graph;
+  DType default_float;  ///< of its settings, unless the function itself sets another
   uint64_t serial = 0;  ///< its number among those that were current
 
   std::span<const NodeId> cuts() const { return cuts_; }
+  /// Where the user's code is now.
+  Location here() const { return locate_ ? locate_() : Location{}; }
 
   /// A fresh leaf for an argument; never shared with another leaf.
   NodeId argument(const Array& value);
@@ -162,7 +171,8 @@ class Trace : public std::enable_shared_from_this<Trace> {
   std::vector<NodeId> cuts_;
   uint64_t done_ = 0;                ///< the place of the last effect that has taken place
   std::unordered_set<NodeId> open_;  ///< aliases not dissolved yet
-  Tensor* tensors_ = nullptr;        ///< intrusive list of the live tensors of this trace
+  Locator locate_;
+  Tensor* tensors_ = nullptr;  ///< intrusive list of the live tensors of this trace
   int arguments_ = 0;
   bool active_ = true, asked_ = false;
   mutable bool asked_for_unknown_ = false;
@@ -171,16 +181,12 @@ class Trace : public std::enable_shared_from_this<Trace> {
 };
 using TracePtr = std::shared_ptr<Trace>;
 
-/// Where the user's code is now: asked for each op recorded. The binding sets it.
-void set_locator(Location (*locate)());
-Location user_location();
-
 /// The trace of this thread; null outside a transform.
 Trace* current_trace();
 /// The same; throws Runtime if there is none.
 Trace& required_trace();
 /// Makes a new trace current. Nested calls are errors: transforms nest in one trace.
-TracePtr begin_trace();
+TracePtr begin_trace(const Settings& s = settings(), Locator locate = nullptr);
 void end_trace();
 /// Goes on when a trace begins or ends: what is made and changed between, no trace has read.
 uint64_t trace_clock();

@@ -122,7 +122,7 @@ Array read(const Array& base, const Window& w) {
 }
 
 bool on_host(const Array& a) {
-  return device_in_use() < 0 && a.storage->on_host() && !a.storage->has_device();
+  return settings().device < 0 && a.storage->on_host() && !a.storage->has_device();
 }
 
 // Views -------------------------------------------------------------------------------------------
@@ -154,7 +154,7 @@ TensorPtr view(const TensorPtr& x, std::vector<Step> steps, std::optional<View> 
   NodeId node = kNoNode;
   if (t) {
     Stamp stamp(t->graph);
-    stamp.at(user_location());
+    stamp.at(t->here());
     node = ad::with_fewer_products(t->graph, replay(t->graph, steps, x->in(*t)));
   }
   if (!layout) {
@@ -252,7 +252,7 @@ void write(const TensorPtr& y, const TensorPtr& value) {
   Tensor& root = y->root();
   if (Trace* t = current_trace()) {
     Stamp stamp(t->graph);
-    stamp.at(user_location());
+    stamp.at(t->here());
     return root.become(*t, written(*t, y, value));
   }
   const bool whole_of_it = !w || is_whole(w->layout, element_count(root.dims()));

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from gradcell import _core
-from gradcell.base import notice, structure
+from gradcell.base import notice
 from gradcell.base.convert import to_dtype
 from gradcell.base.errors import bad_type
 from gradcell.base.signposts import nearest
@@ -129,9 +129,7 @@ def set_default_dtype(dtype: _core.DType | str | type) -> None:
         bad_type(
             f"set_default_dtype: a floating dtype is needed, such as gradcell.float64, got {dtype!r}"
         )
-    before = _core.default_dtype().name
     _core.set_default_dtype(dtype)
-    structure.changed("process", "default_dtype", before, dtype.name)
 
 
 _DEVICES = ("CPU", "GPU", "Ascend")
@@ -192,7 +190,6 @@ def _check_gpu_config(options: Any) -> None:
         _fail(TypeError, f"gpu_config must be a dict of options, got {options!r}")
     if allowed is not None:
         _core.allow_tf32(allowed)
-        _core.bump_structure_version()
 
 
 def _check_effect(name: str, value: Any) -> None:

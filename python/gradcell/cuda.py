@@ -120,14 +120,12 @@ def plan_of(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Plan:
     The plan holds what fn returns and the parameters it assigns. Where fn asks for a value, the
     value is computed on the CPU, as anywhere in a function that records.
     """
-    trace = _core.begin_trace()
-    looked = _core.look_for_written_attention(False)
+    trace = _core.begin_trace(for_gpu=True)
     try:
         out = fn(*args, **kwargs)
         tensors = [t if t._traced else _core.record(t) for t in tree.leaves(out)]
         return Plan(_core.cuda_plan(tensors))
     finally:
-        _core.look_for_written_attention(looked)
         trace.abandon()
         _core.end_trace()
 

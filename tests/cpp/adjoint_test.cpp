@@ -200,7 +200,9 @@ TEST(Adjoint, WalksStopAtWhatIsDifferentiatedBy) {
 
 TEST(Adjoint, NodesCarryTheirForwardNodesPlaceAndOrder) {
   Graph g;
-  int code = 0;
+  struct : Code {
+    std::string line_of(int32_t offset) const override { return std::to_string(offset); }
+  } code;
   NodeId x = leaf(g, DType::Float32, Dims{});
   NodeId y;
   {

@@ -69,7 +69,9 @@ TEST(Graph, LiveNodesAreWhatTheRootsNeed) {
 
 TEST(Graph, LocationAndOrderAreStamped) {
   Graph g;
-  int code = 0;
+  struct : Code {
+    std::string line_of(int32_t offset) const override { return std::to_string(offset); }
+  } code;
   NodeId x = leaf(g);
   NodeId s, after;
   {
@@ -80,7 +82,7 @@ TEST(Graph, LocationAndOrderAreStamped) {
   }
   after = unary(g, Op::Cos, x);
   EXPECT_EQ(g[s].location.code, &code);
-  EXPECT_EQ(g[s].location.offset, 7);
+  EXPECT_EQ(g[s].location.text(), "7");
   EXPECT_EQ(g[s].order, 2);
   EXPECT_EQ(g[after].order, 0) << "a stamp ends";
   EXPECT_EQ(g[after].location.code, nullptr);

@@ -28,7 +28,8 @@ Number real(double v) { return {Number::Kind::Float, v, 0}; }
 
 /// A current trace that ends with the scope.
 struct Recording {
-  TracePtr trace = begin_trace();
+  explicit Recording(const Settings& s = settings()) : trace(begin_trace(s)) {}
+  TracePtr trace;
   ~Recording() { end_trace(); }
   TensorPtr argument(double v) {
     return std::make_shared<Tensor>(trace, trace->argument(scalar(v)));
@@ -103,7 +104,6 @@ TEST(Trace, ATensorThatLeavesHasItsValue) {
 }
 
 TEST(Trace, ValuesOnDemandAreComputedOnceAndRecordingGoesOn) {
-  clear_plan_cache();
   Recording r;
   TensorPtr x = r.argument(3), y = unary(Op::Square, x);
   EXPECT_FALSE(r.trace->asked());
@@ -238,17 +238,62 @@ TEST(Compiled, NoneWhereAValueWasAskedForOrATensorKept) {
 }
 
 TEST(PlanCache, TheSameStructureIsPlannedOnce) {
-  clear_plan_cache();
-  for (double c : {2.0, 3.0, 4.0}) {
-    Recording r;
+  // Each setting has a plan of its own, which is there when it comes back.
+  const Settings& own =
+      settings_with(settings(), [](Settings& s) { s.target.multiprocessors = 7; });
+  const Settings& other = settings_with(own, [](Settings& s) { s.target.tf32 = true; });
+  const PlanCacheInfo before = plan_cache_info();
+  auto use = [](const Settings& s, double c) {
+    Recording r(s);
     TensorPtr y = binary(Op::Mul, unary(Op::Sin, r.argument(c)), real(c));
     NodeId out[] = {y->node()};
     EXPECT_NEAR(number(r.trace->finish(out)[0]), c * std::sin(c), 1e-6);
-  }
-  PlanCacheInfo info = plan_cache_info();
-  EXPECT_EQ(info.size, 1u);
-  EXPECT_EQ(info.misses, 1u);
-  EXPECT_EQ(info.hits, 2u);
+  };
+  for (double c : {2.0, 3.0, 4.0}) use(own, c);
+  for (double c : {2.0, 3.0}) use(other, c);
+  use(own, 5);
+  const PlanCacheInfo after = plan_cache_info();
+  EXPECT_EQ(after.size - before.size, 2u);
+  EXPECT_EQ(after.misses - before.misses, 2u);
+  EXPECT_EQ(after.hits - before.hits, 4u);
+}
+
+TEST(Settings, EqualOnesAreOne) {
+  const Settings& first = settings();
+  auto change = [](Settings& s) {
+    s.target.weights.launch = 123, s.default_float = DType::Float64;
+  };
+  const Settings& other = settings_with(first, change);
+  EXPECT_NE(&other, &first);
+  EXPECT_EQ(&settings_with(first, change), &other);
+  EXPECT_EQ(&settings_of(other.number), &other);
+  EXPECT_EQ(&settings_of(first.number), &first);
+  EXPECT_EQ(&settings_with(other, [&](Settings& s) { s = first; }), &first);
+  EXPECT_EQ(&settings(), &first);
+}
+
+TEST(Settings, ATraceHasThoseItBeganWith) {
+  const Settings& before = settings();
+  Recording r;
+  TensorPtr x = r.argument(2), y;
+  change_settings([](Settings& s) { s.target.tf32 = true; });
+  EXPECT_NE(&settings(), &before);
+  EXPECT_EQ(&r.trace->graph.settings(), &before);
+  y = binary(Op::Mul, unary(Op::Cos, x), real(3));
+  const NodeId root[] = {y->node()};
+  EXPECT_EQ(structural_hash(r.trace->graph, live_nodes(r.trace->graph, root), root, {}).settings,
+            &before);
+  change_settings([&](Settings& s) { s = before; });
+  EXPECT_EQ(&settings(), &before);
+}
+
+TEST(Settings, PassesKeepThem) {
+  Recording r(settings_with(settings(), [](Settings& s) { s.target.capability = 75; }));
+  TensorPtr x = r.argument(2);
+  const NodeId root[] = {unary(Op::Exp, binary(Op::Add, x, x))->node()};
+  const Graph& g = r.trace->graph;
+  for (bool apart : {false, true})
+    EXPECT_EQ(&plan_graph(g, live_nodes(g, root), root, {}, apart).graph.settings(), &g.settings());
 }
 
 TEST(Trace, ThreadsHaveTracesOfTheirOwn) {

@@ -63,6 +63,12 @@ std::shared_ptr<Compiled> compiled(
   return made;
 }
 
+/// Settings that no plan has been made by.
+const Settings& never_before() {
+  static int capability = 1000;
+  return settings_with(settings(), [](Settings& s) { s.target.capability = ++capability; });
+}
+
 /// Whether all elements are this number.
 bool all_are(const Array& a, double value) {
   const std::vector<double> got = numbers(a);
@@ -306,9 +312,8 @@ TEST(Update, AllOrNoneWhereverMemoryEndsInATrace) {
   int tried = 0;
   bool all = false;
   for (int64_t at = 1; !all; at += 1 + at / 8) {  // there are thousands
-    clear_plan_cache();
     const auto before = step.values();
-    const TracePtr trace = begin_trace();
+    const TracePtr trace = begin_trace(never_before());
     const std::vector<NodeId> out = step.record(*trace, trace->argument(step.x));
     std::shared_ptr<Compiled> made;
     t_failing = at;
@@ -340,9 +345,8 @@ TEST(Update, AllOrNoneWhereverAnInterruptComes) {
   };
   int tried = 0;
   for (bool ended = false; !ended; ++tried) {
-    clear_plan_cache();
     const auto before = step.values();
-    const TracePtr trace = begin_trace();
+    const TracePtr trace = begin_trace(never_before());
     g_interrupt = 0;
     const std::vector<NodeId> out = step.record(*trace, trace->argument(step.x));
     // A value that is the same at every call is known by now: it is planned a second time without.

@@ -73,11 +73,8 @@ std::string contents(const Call& c) {
   return s;
 }
 
-std::string place(const Call& c) {
-  return location_text ? location_text(c.location) : std::string();
-}
 std::string described(const Call& c) {
-  const std::string at = place(c);
+  const std::string at = c.location.text();
   return contents(c) + (at.empty() ? "" : " (" + at + ")");
 }
 
@@ -403,7 +400,7 @@ void Exchange::agree() {
   if (!c_.all_same(*proposal_)) {
     finish();  // all know, and have come to the same place: they may go on
     const auto& g = c_.group(decode<CollectiveAttributes>(c.attributes).group);
-    c_.disagree(g, contents(c), place(c));
+    c_.disagree(g, contents(c), c.location.text());
   }
   proposal_.reset();
 }

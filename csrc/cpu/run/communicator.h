@@ -171,7 +171,4 @@ class Exchange {
 /// Whether an exchange was left behind, whose buffers must stay what they are.
 bool left_behind();
 
-/// Set by the binding: where a node was made.
-inline std::string (*location_text)(const Location&) = nullptr;
-
 }  // namespace gradcell::cpu

@@ -8,8 +8,6 @@
 
 namespace gradcell::cuda {
 
-struct Target;
-
 /// 64 rows of an operand in shared memory.
 struct AttentionTile {
   NodeId storage, node;

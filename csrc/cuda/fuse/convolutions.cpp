@@ -89,7 +89,7 @@ class LayoutRewriter {
 
   PlanGraph run() {
     if (!changes_) return std::move(from_);
-    Graph out;
+    Graph out(g_.settings());
     std::vector<NodeId> to(g_.size(), kNoNode), in;
     for (NodeId id = 0; id < g_.size(); ++id) {
       const bool effect =

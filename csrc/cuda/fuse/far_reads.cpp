@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "cuda/costs.h"
 #include "ops/ops.h"
 
 namespace gradcell::cuda {
@@ -58,7 +57,7 @@ double sectors_read(const Graph& g, NodeId id, int64_t rows) {
   return across ? kSector / static_cast<double>(item_size(g.dtype(id))) : 1;
 }
 
-std::vector<uint8_t> transposed_before(const Graph& g, const Fusion& f) {
+std::vector<uint8_t> transposed_before(const Graph& g, const Fusion& f, const Weights& weights) {
   std::vector<uint8_t> found;
   std::vector<NodeId> open;
   std::vector<NodeId> seen(g.size(), kNoNode);  // by node: from which kernel's result
@@ -78,7 +77,7 @@ std::vector<uint8_t> transposed_before(const Graph& g, const Fusion& f) {
       // Written and read once more, and a launch, against what lies between in the sectors.
       const double saved = (sectors_read(g, at, rows) - 3) * static_cast<double>(g.count(at)) *
                            static_cast<double>(item_size(g.dtype(at)));
-      if (n.role == Role::Map && saved > weights().launch) {
+      if (n.role == Role::Map && saved > weights.launch) {
         found.resize(g.size(), 0);
         found[at] = 1;
       }

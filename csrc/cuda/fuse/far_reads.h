@@ -22,6 +22,6 @@ double sectors_read(const Graph& g, NodeId id, int64_t rows);
 
 /// Nodes that had better be transposed by a kernel of their own, for kernels that take rows or
 /// reduce; none: empty.
-std::vector<uint8_t> transposed_before(const Graph& g, const Fusion& f);
+std::vector<uint8_t> transposed_before(const Graph& g, const Fusion& f, const Weights& weights);
 
 }  // namespace gradcell::cuda

@@ -462,7 +462,7 @@ int64_t trailing_reduction(const Graph& g, NodeId id) {
 Fusion fuse(const Graph& g, std::span<const NodeId> roots, const TileRegions& tiles,
             const Target& target) {
   Fusion all = Fuser(g, roots, tiles, target, {}).run();
-  const std::vector<uint8_t> before = transposed_before(g, all);
+  const std::vector<uint8_t> before = transposed_before(g, all, target.weights);
   return before.empty() ? std::move(all) : Fuser(g, roots, tiles, target, before).run();
 }
 

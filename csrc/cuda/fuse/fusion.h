@@ -10,8 +10,6 @@
 
 namespace gradcell::cuda {
 
-struct Target;
-
 enum class Role : uint8_t {
   Source,     ///< a leaf or a constant
   View,       ///< a reshape: another node's elements

@@ -35,7 +35,7 @@ std::optional<Narrow> narrow_product(const Graph& g, NodeId id) {
 class Rewriter {
  public:
   Rewriter(const PlanGraph& from, const TileRegions& tiles, NarrowWays ways)
-      : from_(from), g_(from.graph), tiles_(tiles), ways_(ways) {}
+      : from_(from), g_(from.graph), tiles_(tiles), ways_(ways), out_(g_.settings()) {}
 
   std::optional<PlanGraph> run() {
     std::vector<NodeId> to(g_.size());

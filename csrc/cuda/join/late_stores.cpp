@@ -6,7 +6,6 @@
 #include <set>
 #include <tuple>
 
-#include "cuda/costs.h"
 #include "cuda/fuse/far_reads.h"
 #include "cuda/write/kernel_writers.h"
 #include "ops/ops.h"
@@ -34,10 +33,10 @@ int instructions(const Graph& g, NodeId id) {
 
 class LateStores {
  public:
-  LateStores(const Graph& g, std::span<const NodeId> fixed, Fusion& f)
+  LateStores(const Graph& g, std::span<const NodeId> fixed, const Weights& weights, Fusion& f)
       : g_(g),
         f_(f),
-        weights_(weights()),
+        weights_(weights),
         fixed_(g.size(), 0),
         limit_(g.size(), kNever),
         needed_(g.size()),
@@ -368,7 +367,7 @@ class LateStores {
 
   const Graph& g_;
   Fusion& f_;
-  const Weights weights_;
+  const Weights& weights_;
   std::vector<uint8_t> fixed_;
   std::vector<int32_t> limit_;  ///< the last stage in which it is in time for a library call
   std::vector<Kernel> kernels_;
@@ -385,8 +384,9 @@ class LateStores {
 
 }  // namespace
 
-double store_late(const Graph& g, std::span<const NodeId> fixed, Fusion& fusion) {
-  return LateStores(g, fixed, fusion).run();
+double store_late(const Graph& g, std::span<const NodeId> fixed, const Weights& weights,
+                  Fusion& fusion) {
+  return LateStores(g, fixed, weights, fusion).run();
 }
 
 }  // namespace gradcell::cuda

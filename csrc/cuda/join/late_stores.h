@@ -10,7 +10,8 @@
 namespace gradcell::cuda {
 
 /// `fixed`: nodes whose buffers stay as they are. Returns what the kernels cost, in bytes moved, as
-/// weights() has it.
-double store_late(const Graph& g, std::span<const NodeId> fixed, Fusion& fusion);
+/// the weights have it.
+double store_late(const Graph& g, std::span<const NodeId> fixed, const Weights& weights,
+                  Fusion& fusion);
 
 }  // namespace gradcell::cuda

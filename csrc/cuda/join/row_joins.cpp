@@ -4,7 +4,6 @@
 #include <map>
 #include <tuple>
 
-#include "cuda/costs.h"
 #include "ops/ops.h"
 
 namespace gradcell::cuda {
@@ -28,7 +27,7 @@ class RowJoiner {
       if (is_output(id) && !segments.joined[id]) add(id);
     }
     for (auto& [key, group] : by_key_)
-      if (bytes(group) <= weights().launch) groups_.push_back(std::move(group));
+      if (bytes(group) <= in_.target.weights.launch) groups_.push_back(std::move(group));
   }
 
   void run() {
@@ -134,7 +133,7 @@ class RowJoiner {
     std::ranges::sort(both.outputs);
     put(both);
     const double after = static_cast<double>(text(both));
-    if (after > std::min(kLongest, kMostText * before) || bytes(both) > weights().launch) {
+    if (after > std::min(kLongest, kMostText * before) || bytes(both) > in_.target.weights.launch) {
       put(a), put(b);
       return;
     }

@@ -40,10 +40,11 @@ class Device {
   const std::string& name() const { return properties_.name; }
   int capability() const { return properties_.capability; }  ///< 90: sm_90
   size_t shared_bytes() const { return properties_.shared_bytes; }
-  /// What plans have to know of it, and of the libraries that are there.
-  Target target() const {
-    return {capability(), shared_bytes(), !library_paths().cudnn.empty(),
-            properties_.multiprocessors};
+  /// The same with what plans have to know of it, and of the libraries that are there.
+  Target target(const Target& asked) const {
+    return {
+        capability(), shared_bytes(), !library_paths().cudnn.empty(), properties_.multiprocessors,
+        asked.tf32,   asked.weights};
   }
   StreamHandle stream() const { return stream_; }
   /// Where graphs are captured: nothing ever runs on it, so that transfers of other threads are not

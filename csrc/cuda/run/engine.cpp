@@ -152,7 +152,8 @@ struct Launcher::Arrays {
   DevicePointer own() const { return buffers[loop.state]; }
 };
 
-Launcher::Launcher(CudaPlan plan, Device& device) : plan_(std::move(plan)), device_(device) {
+Launcher::Launcher(CudaPlan plan, Device& device, RunOnHost run_on_host)
+    : plan_(std::move(plan)), device_(device), run_on_host_(run_on_host) {
   const Driver& driver = Driver::get();
   wide_ = plan_.wide;
   launches_ = plan_.launches();
@@ -199,7 +200,7 @@ Launcher::~Launcher() {
 }
 
 std::string Launcher::named(const CudaPlan& plan, const Step& s) const {
-  const std::string where = location_text ? location_text(s.location) : std::string();
+  const std::string where = s.location.text();
   std::string what = s.kernel >= 0   ? plan_.kernels[static_cast<size_t>(s.kernel)].name
                      : s.passage     ? info(s.passage->op).name
                      : s.routine     ? info(s.routine->op).name
@@ -330,7 +331,7 @@ void Launcher::compute_on_host(const Call& c, const Places& buffers, const Run& 
   }
   driver.call(driver.cuStreamSynchronize, run.stream);
   std::vector<std::byte> out(c.out.bytes());
-  run_on_host(c, from.data(), out.data());
+  run_on_host_(c, from.data(), out.data());
   if (out.empty()) return;
   driver.call(driver.cuMemcpyHtoDAsync, buffers[c.output], out.data(), out.size(), run.stream);
   driver.call(driver.cuStreamSynchronize, run.stream);  // before `out` goes

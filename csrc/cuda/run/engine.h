@@ -21,17 +21,14 @@ namespace gradcell::cuda {
 
 using Blocks = std::vector<std::shared_ptr<DeviceBlock>>;
 
-/// Set by the binding: where a node was made.
-inline std::string (*location_text)(const Location&) = nullptr;
-
-/// Set by what knows both engines: runs a call on the host's memory.
-inline void (*run_on_host)(const Call&, const void* const* in, void* out) = nullptr;
+/// Runs a call on the host's memory.
+using RunOnHost = void (*)(const Call&, const void* const* in, void* out);
 
 /// A plan whose kernels are loaded on a device.
 class Launcher {
  public:
   /// Compiles the kernels for the device. Throws Runtime.
-  Launcher(CudaPlan plan, Device& device);
+  Launcher(CudaPlan plan, Device& device, RunOnHost run_on_host);
   ~Launcher();
   Launcher(const Launcher&) = delete;
   Launcher& operator=(const Launcher&) = delete;
@@ -96,6 +93,7 @@ class Launcher {
 
   CudaPlan plan_;
   Device& device_;
+  const RunOnHost run_on_host_;
   void* module_ = nullptr;
   std::vector<void*> functions_;
   bool wide_ = false;

@@ -9,8 +9,6 @@
 
 namespace gradcell::cuda {
 
-struct Target;
-
 struct TileCost {
   int64_t chunks = 1;  ///< of rows: a block each, as many as run at once
   int64_t rounds = 1;  ///< tiles of a block

@@ -5,7 +5,6 @@
 #include <numeric>
 #include <set>
 
-#include "cuda/costs.h"
 #include "cuda/cuda_plan.h"
 #include "cuda/tiles/feature_maps.h"
 #include "ops/ops.h"
@@ -39,7 +38,7 @@ class Finder {
   TileRegions run() {
     found_.of.assign(g_.size(), -1);
     found_.order = itself_;
-    if (weights().tiles == Tiles::Never) return std::move(found_);
+    if (target_.weights.tiles == Tiles::Never) return std::move(found_);
     if (!g_.effects().empty()) return std::move(found_);  // collectives stay in their order
     std::map<std::pair<int32_t, int32_t>, std::vector<NodeId>> groups;  // by stage and component
     for (NodeId id = 0; id < g_.size(); ++id) {
@@ -76,7 +75,7 @@ class Finder {
     const RegionInputs in{g_, labels_, itself_, constant_of_};
     TileRegion t{build_region(in, nodes, false), {}, {}, nodes, {}, {}};
     if (t.region.program.size() > kMostInstructions) return;
-    t.layout = lay_out(t.region, tf32_allowed(), target_.shared_bytes);
+    t.layout = lay_out(t.region, target_.tf32, target_.shared_bytes);
     if (t.layout.row_bytes > kMostRowBytes || !can_write_tile(t.region)) return;
     t.cost = tile_cost(t.region, t.layout, target_);
     std::set<NodeId> reads, writes;

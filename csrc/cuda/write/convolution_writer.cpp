@@ -99,7 +99,7 @@ class ConvolutionTilesWriter : AloneWriter {
            axes + "}";
   }
   std::string unit() const {
-    const ProductUnit by = unit_for(dtype_, tf32_allowed());
+    const ProductUnit by = unit_for(dtype_, in_.target.tf32);
     return by == ProductUnit::Fma ? "gc_plain" : unit_name(by, dtype_);
   }
 

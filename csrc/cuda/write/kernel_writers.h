@@ -26,6 +26,7 @@ struct WriterInputs {
   const std::vector<BufferId>& buffer_of;  ///< by node, where stored, and for leaves
   const std::vector<int>& constant_of;     ///< by node
   bool wide;                               ///< gc_index has 64 bits
+  const Target& target;
 };
 
 /// Stands for the kernel's name in its text.

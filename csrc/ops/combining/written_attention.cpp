@@ -1,7 +1,6 @@
 #include "ops/combining/written_attention.h"
 
 #include <algorithm>
-#include <atomic>
 #include <bit>
 #include <cmath>
 #include <optional>
@@ -14,8 +13,6 @@
 namespace gradcell {
 
 namespace {
-
-std::atomic<bool> wanted_anywhere{true};
 
 /// Scores of less stay in the caches, where it costs less to keep them than to find them again.
 constexpr size_t kLeastBytes = 4 << 20;
@@ -311,7 +308,7 @@ std::vector<WrittenAttention> written_attention(const Graph& g, std::span<const 
                                                 std::span<const NodeId> roots,
                                                 std::span<const NodeId> cuts) {
   std::vector<WrittenAttention> found;
-  if (!wanted_anywhere) return found;
+  if (!g.settings().written_attention) return found;
   std::optional<Finder> finder;
   for (NodeId id : live) {
     if (!candidate(g, id)) continue;
@@ -351,7 +348,5 @@ NodeId as_attention(Graph& to, const Graph& from, const WrittenAttention& w,
   stamp.like(from[w.result]);
   return reshape(to, make(to, Op::Attention, {in, encode(a)}), Dims(from.dims(w.result)));
 }
-
-bool look_for_written_attention(bool wanted) { return wanted_anywhere.exchange(wanted); }
 
 }  // namespace gradcell

@@ -26,7 +26,8 @@ struct WrittenAttention {
   std::vector<NodeId> sources() const;
 };
 
-/// What of `live` is such. roots, cuts: nodes that are needed themselves, or known.
+/// What of `live` is such, if the settings have it. roots, cuts: nodes that are needed themselves,
+/// or known.
 std::vector<WrittenAttention> written_attention(const Graph& g, std::span<const NodeId> live,
                                                 std::span<const NodeId> roots,
                                                 std::span<const NodeId> cuts);
@@ -34,9 +35,5 @@ std::vector<WrittenAttention> written_attention(const Graph& g, std::span<const 
 /// The result's value in `to`, where sources are what `at`, by node, says.
 NodeId as_attention(Graph& to, const Graph& from, const WrittenAttention& w,
                     std::span<const NodeId> at);
-
-/// Whether it is looked for from now on: not for a GPU, which has no kernels for what was written.
-/// Returns whether it was.
-bool look_for_written_attention(bool wanted);
 
 }  // namespace gradcell

@@ -78,7 +78,7 @@ PlanGraph join_sums(PlanGraph from) {
       if (!placed[id]) order.push_back(id), placed[id] = 1;
     }
   }
-  PlanGraph out;
+  PlanGraph out(g.settings());
   std::vector<NodeId> to(g.size(), kNoNode), in;
   for (NodeId id : order) {
     in.clear();

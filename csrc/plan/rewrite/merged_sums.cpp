@@ -12,7 +12,7 @@ namespace {
 
 class SumMerger {
  public:
-  explicit SumMerger(const PlanGraph& from) : from_(from), g_(from.graph) {}
+  explicit SumMerger(const PlanGraph& from) : from_(from), g_(from.graph), out_(g_.settings()) {}
 
   PlanGraph run() {
     count_uses();

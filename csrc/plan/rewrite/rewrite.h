@@ -11,6 +11,8 @@ namespace gradcell {
 
 /// A graph to plan and the nodes that matter in it.
 struct PlanGraph {
+  explicit PlanGraph(const Settings& settings = kFirstSettings) : graph(settings) {}
+
   Graph graph;
   std::vector<NodeId> roots;
   std::vector<NodeId> inputs;     ///< leaves, in the plan's order

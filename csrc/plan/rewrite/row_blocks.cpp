@@ -41,7 +41,7 @@ enum class Way : uint8_t {
 class RowSplitter {
  public:
   RowSplitter(const PlanGraph& from, int64_t rows, Dims cuts)
-      : from_(from), g_(from.graph), rows_(rows), bounds_(std::move(cuts)) {}
+      : from_(from), g_(from.graph), rows_(rows), bounds_(std::move(cuts)), out_(g_.settings()) {}
 
   /// Nothing if there is not enough to gain.
   std::optional<PlanGraph> run() {

@@ -10,7 +10,6 @@ import os
 from pathlib import Path
 
 from gradcell import _core
-from gradcell.base import structure
 
 #: The engine's names for the libraries, cuda-pathfinder's, and the variables that name a file.
 _LIBRARIES = {
@@ -89,17 +88,11 @@ def find_libraries() -> dict[str, str]:
     return found
 
 
-def _switch(number: int) -> None:
-    before = _core.device_in_use()
-    _core.use_device(number)
-    structure.changed("process", "device", before, number)  # forms are compiled for a device
-
-
 def use(number: int) -> None:
     """Plans run on this GPU from now on. Raises RuntimeError that says what is missing."""
     find_libraries()
     try:
-        _switch(number)
+        _core.use_device(number)
     except RuntimeError as error:
         raise RuntimeError(f"device_target='GPU': {error}") from None
 
@@ -107,10 +100,8 @@ def use(number: int) -> None:
 def missing(number: int) -> str | None:
     """What keeps plans from running on this GPU, in a few words, or None."""
     find_libraries()
-    before = _core.device_in_use()
     try:
-        _core.use_device(number)
-        _core.use_device(before)
+        _core.require_device(number)
     except RuntimeError as error:
         return reason(error).partition(". ")[0]
     return None
@@ -118,7 +109,7 @@ def missing(number: int) -> str | None:
 
 def leave() -> None:
     """Plans run on the CPU from now on."""
-    _switch(-1)
+    _core.use_device(-1)
 
 
 def reason(error: BaseException) -> str:

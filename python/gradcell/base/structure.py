@@ -1,5 +1,5 @@
-"""Settings that compiled functions depend on and their arguments do not show: attributes of cells,
-whether parameters are trained, the device. Restoring a setting reuses the forms compiled for it."""
+"""What compiled functions depend on and their arguments do not show: attributes of cells, whether
+parameters are trained. Restoring it reuses the forms compiled for it, as restoring a setting does."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ def same(was: Any, now: Any) -> bool:
 
 
 def changed(owner: Any, name: str, was: Any, now: Any) -> None:
-    """An attribute of owner (a str: of the process) has another value; compiled functions look
-    again. Only numbers, strings and None are known when they return."""
+    """An attribute of owner has another value; compiled functions look again. Only numbers, strings
+    and None are known when they return."""
     if not (_is_plain(was) and _is_plain(now)):
         _core.bump_structure_version()
         return
-    setting = f"{owner if isinstance(owner, str) else _serial(owner)} {name} "
+    setting = f"{_serial(owner)} {name} "
     _core.change_structure(f"{setting}{was!r}", f"{setting}{now!r}")

@@ -315,7 +315,7 @@ class CompiledCache:
             return out, compiled, trace.asked_at
 
         prints = Prints()
-        out, compiled, asked_at = _core.with_trace(body)
+        out, compiled, asked_at = _core.with_trace(body, key[0])
         prints.finish()
         entry = _Compiled(compiled, out, objects, prints)
         if not self._dispatched(key[0], entry, out, args, kwargs):

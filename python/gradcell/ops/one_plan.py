@@ -98,7 +98,7 @@ def _with_form(
         recorded.append(True)
         return out, trace.finish_compiled(tree.leaves(out))
 
-    out, compiled = _core.with_trace(body)
+    out, compiled = _core.with_trace(body, structure)
     if compiled is None:
         forms._stop()
     elif compiled.captured_bytes <= _MOST_CAPTURED:

@@ -203,3 +203,54 @@ def test_very_deep_graphs_are_planned() -> None:
     plan = cuda.plan_of(ms.grad(f), ms.Tensor(np.array([0.1, 0.2])))
     assert plan.launches < 2000
     assert max(len(text) for _, text in plan.kernels) < 200_000
+
+
+def test_the_device_is_a_setting(process: Process) -> None:
+    """Forms and plans for the CPU and for the GPU stand beside each other; a trace has the device that it
+    began with, whatever the function or another thread sets meanwhile."""
+    process.good(
+        """
+import threading
+def use(target): ms.set_context(device_target=target)
+def devices(tensors): return {ms._core.device_of(t) for t in tensors}
+def planned(): return ms._core.plan_cache_info()["misses"]
+x = tensor(64, 64)
+f, g = ms.jit(lambda x: ops.matmul(x, x).sum(0)), ms.grad(lambda x: ops.sin(x).sum())
+def settle():
+    for _ in range(3):
+        found = [f(x), g(x), ops.gelu(x), ops.exp(x)]
+    return found
+cpu = settle()
+assert devices(cpu) == {-1}
+use("GPU")
+gpu = settle()
+assert devices(gpu) == {0}
+before = planned()
+for target, device in (("CPU", -1), ("GPU", 0)) * 2:
+    use(target)
+    assert devices(settle()) == {device}
+assert planned() == before
+for a, b in zip(cpu, gpu):
+    np.testing.assert_allclose(a.asnumpy(), b.asnumpy(), rtol=1e-4, atol=1e-4)
+
+def by_itself(x):
+    y = ops.exp(x)
+    use("GPU")
+    return y.sum()
+def by_another(x):
+    y = ops.exp(x)
+    other = threading.Thread(target=use, args=("GPU",))
+    other.start()
+    other.join()
+    return y.sum()
+for changing in by_itself, by_another:
+    use("CPU")
+    compiled = ms.jit(changing)
+    assert devices([compiled(x)]) == {-1}
+    assert devices([ops.exp(x)]) == {0}
+    use("CPU")
+    assert devices([compiled(x)]) == {-1}  # the form of before
+    assert devices([ops.exp(x)]) == {-1}
+    assert devices([ms.value_and_grad(changing)(x)[0]]) == {-1}
+"""
+    )

@@ -224,3 +224,175 @@ def test_no_choice_takes_all_other_dtypes_for_one() -> None:
     half = re.compile(r"case DType::B?Float16:")
     found = [(p, b) for p in files for b in switches(code(p)) if half.search(b)]
     assert [str(p.relative_to(CSRC)) for p, b in found if re.search(r"\bdefault:", b)] == []
+
+
+# Variables that anybody may set -------------------------------------------------------------------
+
+#: All variables of csrc that outlive a call and may change, with what each is for. What a trace, a plan
+#: or a form depends on is no such variable but a field of Settings (ir/settings.h), and what a lower
+#: floor needs of a higher one is handed down to it.
+VARIABLES = {
+    "ir/settings.cpp: g_settings": "the one that settings() reads, for traces that begin",
+    "ir/settings.cpp: others": "the settings that there have been",
+    # What the process has one of.
+    "base/thread_pool.cpp: g_max_threads": "how many threads: taken by each run, no result depends on it",
+    "base/thread_pool.cpp: g_pool": "the threads",
+    "base/thread_pool.cpp: once": "of the pool: a forked child makes its own",
+    "base/thread_pool.cpp: t_in_task": "whether this thread runs a task",
+    "base/interrupt.h: interrupt_check": "Python's signals, asked for wherever work is long, also where "
+    "there is no trace; set once, at import",
+    "base/waiting.h: wait_hook": "Python's lock, given up wherever a thread waits; set once, at import",
+    "runtime/storage.cpp: cache": "memory to be used again",
+    "runtime/storage.cpp: mutex": "transfers are made one at a time",
+    "runtime/variable.cpp: lock": "of all variables' values",
+    "runtime/plan_cache.cpp: cache": "plans, by settings and structure",
+    "cpu/run/communicator.cpp: c": "the processes that work together",
+    "cpu/run/communicator.cpp: g_left_behind": "whether a failed exchange still uses its buffers",
+    "cpu/run/profile.cpp: measuring": "whether runs are measured: they compute the same",
+    "cpu/run/profile.cpp: r": "what has been measured",
+    "cpu/products/blas.cpp: g_calls": "calls of a BLAS that others in the process use, too",
+    "cpu/products/blas.cpp: g_their_threads": "the same",
+    "cpu/products/blas.cpp: g_sharing": "the same",
+    "cpu/products/blas.cpp: p": "where the BLAS is: set before it is opened",
+    "cuda/run/device.cpp: all": "the devices",
+    "cuda/run/device.cpp: mutex": "the same",
+    "cuda/run/driver.cpp: driver": "the driver's library, or why there is none",
+    "cuda/run/driver.cpp: g_forked": "whether this process is a copy, which has no driver",
+    "cuda/run/library.cpp: paths": "where the libraries are: set before they are opened",
+    "cuda/run/nccl.cpp: nccl": "its library and groups",
+    "cuda/run/nvrtc.cpp: nvrtc": "its library",
+    "cuda/run/nvrtc.cpp: cache": "kernels, by text, architecture and version",
+    # Numbers that only go on.
+    "cpu/run/engine.cpp: made": "a number for each plan",
+    "cuda/run/cache_files.cpp: counter": "names of files that are being written",
+    "runtime/executable.cpp: count": "names of files that are being written",
+    "runtime/trace.cpp: g_begun": "how many traces have begun",
+    "runtime/trace.cpp: g_ended": "how many have ended",
+    "runtime/variable.cpp: g_made": "a number for each variable",
+    # What a thread is doing.
+    "runtime/trace.cpp: t_trace": "its trace",
+    "runtime/trace.cpp: t_current": "the same, quick to ask for",
+    "runtime/trace.cpp: t_constants": "whether what it records is a constant of derivatives",
+    # Memory that a thread keeps for its next call.
+    "base/scratch.h: scratch": "kept memory",
+    "cpu/attention/tiles.h: kept": "kept memory",
+    "cpu/attention/tiles.h: wide": "kept memory",
+    "cpu/calls/order/order.cpp: kept": "kept memory",
+    "cpu/products/half_product.cpp: scratch": "kept memory",
+    "cpu/program/region_run.h: block": "kept memory",
+    # Python's side.
+    "bind/dispatch.cpp: g_structure": "what forms depend on that Python holds: part of their keys",
+    "bind/dispatch.cpp: members": "a type of Python's, which wants it so",
+    "bind/dispatch.cpp: methods": "the same",
+    "bind/dispatch.cpp: properties": "the same",
+    "bind/dispatch.cpp: slots": "the same",
+    "bind/dispatch.cpp: type": "the same",
+    "bind/dispatch.cpp: type_spec": "the same",
+    "bind/location.cpp: dirs": "which folders are the package's: set at import",
+    "bind/location.cpp: seen": "code objects",
+    "bind/tensor.cpp: fn": "the package's Python that makes arrays of other things: set once, at import",
+    "bind/tensor.cpp: objects": "Python's dtypes",
+}  # fmt: skip
+
+
+def plain(text: str) -> str:
+    """A source without comments, texts and directives."""
+    text = re.sub(r'R"(\w*)\((?:.|\n)*?\)\1"', '""', text)
+    text = re.sub(r'"(?:\\.|[^"\\\n])*"', '""', text)
+    text = re.sub(r"'(?:\\.|[^'\\\n])'", "0", text)
+    text = re.sub(r"//.*|/\*(?:.|\n)*?\*/|\[\[.*?\]\]", "", text)
+    return re.sub(r"^[ \t]*#(?:\\\n|.)*$", "", text, flags=re.M)
+
+
+def without(brackets: str, text: str) -> str:
+    while (less := re.sub(brackets, "", text)) != text:
+        text = less
+    return text
+
+
+def at_namespaces(text: str) -> list[str]:
+    """What stands outside of all braces but namespaces', up to each ; or {."""
+    found, open_braces, begin = [], [], 0
+    for m in re.finditer(r"[{};]", text):
+        outside, before = all(open_braces), text[begin : m.start()].strip()
+        if m[0] == "}":
+            open_braces.pop()
+        elif m[0] == "{":
+            space = re.fullmatch(r'(?:inline\s+)?namespace(?:\s+[\w:]+)?|extern\s+""', before)
+            open_braces.append(bool(space))
+            if outside and not space:
+                found.append(before)
+        elif outside:
+            found.append(before)
+        if all(open_braces):
+            begin = m.end()
+    return found
+
+
+def may_change(declared: str) -> bool:
+    """Of a variable's declaration, without its value."""
+    if "constexpr" in declared.split():
+        return False
+    if re.search(r"[*&]", declared):
+        return not re.search(r"(\*\s*const\s+|&\s*)\w+$", declared)
+    return "const" not in declared.split()
+
+
+def variables(text: str) -> set[str]:
+    """What outlives a call and may change: at namespaces, static or of a thread."""
+    found = set()
+    text = plain(text)
+    for statement in at_namespaces(text):
+        kinds = (
+            "using|typedef|class|struct|enum|union|template|static_assert|friend|extern|namespace"
+        )
+        if re.match(rf"({kinds})\b", statement):
+            continue
+        declared = re.split(r"(?<![=!<>])=(?!=)", statement)[0].strip()
+        if pointer := re.search(r"\(\*\s*(\w+)\)\s*\(", declared):
+            found.add(pointer[1])
+            continue
+        if another := re.fullmatch(r",\s*(\w+)", statement):  # of a declaration
+            found.add(another[1])
+        declared = re.sub(r"\[[^\]]*\]\s*$", "", without(r"<[^<>]*>", declared)).strip()
+        if re.fullmatch(r"[\w:*&\s]+\s[*&]?[A-Za-z_]\w*", declared) and may_change(declared):
+            found.add(declared.split()[-1].lstrip("*&"))
+            found.update(re.findall(r",\s*(\w+)\s*=(?!=)", statement))
+    name, value = r"[\w:*&\s]+?\s[*&]?[A-Za-z_]\w*", r"\s*(?:\[[^\]]*\]\s*)*(?:=(?!=)|\{|;)"
+    local = rf"\b(?:static|thread_local)\s+({name}){value}"
+    for declared in re.findall(local, without(r"<[^<>;{}]*>", text)):
+        if may_change(declared):
+            found.add(declared.split()[-1].lstrip("*&"))
+    return found
+
+
+def test_variables_are_found() -> None:
+    text = """
+    namespace a { namespace {
+    std::atomic<std::map<int, int>> one{f(3)}, ten{0};
+    constexpr int no = 3;  const char* const not_this = "x;";
+    Location (*two)() = nullptr;  thread_local bool three;  const int nor[] = {1, 2};  const char* four = "";
+    int f(int x) { static auto* five = new T; static const T t; static T& r = *five; int y = 2; return y; }
+    struct S { int member; static int g(); static std::mutex six; };  int declared(int);
+    inline std::atomic<void (*)()> seven{nullptr};  int eight[3] = {};
+    int eleven = 1, twelve = 2;  template <class T> T x(T) {}
+    int g() { thread_local std::vector<T> nine; return 0; }  using T = int;  extern int nobody;
+    } }
+    """
+    assert variables(text) == {
+        "one", "two", "three", "four", "five", "six", "seven", "eight", "nine",
+        "ten", "eleven", "twelve"
+    }  # fmt: skip
+
+
+def test_no_variable_that_anybody_may_set() -> None:
+    found = {
+        f"{p.relative_to(CSRC).as_posix()}: {name}"
+        for p in SOURCES
+        if p.suffix in (".h", ".cpp")
+        for name in variables(p.read_text())
+    }
+    assert found == set(VARIABLES), (
+        "what plans, forms and results depend on is a field of Settings (ir/settings.h); what a lower floor "
+        "needs of a higher one is handed down"
+    )

@@ -30,7 +30,7 @@ class AttentionCoresWriter : AttentionText {
         operands_(g_.dtype(node(0))),
         finds_(at_.log_sum < 0),
         ahead_(held() <= kFetched) {
-    const ProductUnit unit = unit_for(operands_, tf32_allowed());
+    const ProductUnit unit = unit_for(operands_, in.target.tf32);
     scores_by_ = unit_name(unit, operands_);
     // Weights keep a float's exponent: they may be as small as no float16 is.
     sums_by_ = float_type(operands_).wide ? scores_by_ : "gc_tf32";
