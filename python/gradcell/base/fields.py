@@ -17,7 +17,9 @@ Subclasses that are not declared inherit the constructor, and may have one of th
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable
+from types import FunctionType
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from gradcell.base import arguments
@@ -45,7 +47,7 @@ NEEDED = inspect.Parameter.empty
 class Field:
     """What a line says of an argument."""
 
-    __slots__ = ("alias", "check", "default", "kept", "kw_only", "shown", "type")
+    __slots__ = ("alias", "check", "default", "kept", "kw_only", "optional", "shown", "type")
 
     def __init__(
         self,
@@ -58,11 +60,11 @@ class Field:
     ) -> None:
         self.check, self.default, self.alias = check, default, alias
         self.kw_only, self.shown = kw_only, shown
-        self.kept, self.type = True, ""
+        self.optional, self.kept, self.type = default is None, True, ""
 
     def value(self, given: Any, owner: str, name: str) -> Any:
         """The argument as it is kept. Raises TypeError, ValueError."""
-        if self.check is None or (given is None and self.default is None):
+        if self.check is None or (given is None and self.optional):
             return given
         return self.check(given, owner, name)
 
@@ -117,8 +119,10 @@ def tensor(**options: Any) -> Any:
 
 
 def floating_dtype(**options: Any) -> Any:
-    """A floating dtype."""
-    return Field(arguments.floating_dtype, **options)
+    """A floating dtype; the default one for None."""
+    field = Field(arguments.floating_dtype, **options)
+    field.optional = False
+    return field
 
 
 # The classes ----------------------------------------------------------------------------------------
@@ -144,6 +148,9 @@ def _own_fields(cls: type) -> dict[str, Field]:
     """The fields of the class's own lines, which are no attributes of the class."""
     found = {name: value for name, value in vars(cls).items() if isinstance(value, Field)}
     types = cls.__annotations__
+    for name, text in types.items():
+        if name not in found and not str(text).startswith("ClassVar"):
+            raise TypeError(f"{cls.__name__}.{name} is no field: its type has to be a ClassVar")
     for name, field in found.items():
         delattr(cls, name)
         text = str(types.get(name, "Any"))
@@ -153,7 +160,11 @@ def _own_fields(cls: type) -> dict[str, Field]:
 
 
 def _constructor(cls: type, by_name: dict[str, tuple[str, Field]]) -> Any:
-    """The `__init__` of a class with these fields, {the argument's name: (the attribute's, field)}."""
+    """The `__init__` of a class with these fields, {the argument's name: (the attribute's, field)}.
+
+    Its globals are those of the class's module: errors name the class, and its types can be resolved.
+    """
+    needed, missing, misfit = NEEDED, _missing, _misfit
     inherited = (vars(c)["__init__"] for c in cls.__mro__[1:] if "__init__" in vars(c))
     begin: Any = next(init for init in inherited if not hasattr(init, "declares"))
     build: Any = getattr(cls, "_build", None)
@@ -169,14 +180,14 @@ def _constructor(cls: type, by_name: dict[str, tuple[str, Field]]) -> Any:
             or kwargs.keys() & given.keys()
             or kwargs.keys() - by_name.keys()
         ):
-            _misfit(owner, by_name, places, args, kwargs)
+            misfit(owner, by_name, places, args, kwargs)
         given.update(kwargs)
         begin(self)
         passed = {}
         for name, (attribute, field) in by_name.items():
             value = given.get(name, field.default)
-            if value is NEEDED:
-                _missing(owner, by_name, given)
+            if value is needed:
+                missing(owner, by_name, given)
             value = field.value(value, owner, name)
             if field.kept:
                 setattr(self, attribute, value)
@@ -185,7 +196,8 @@ def _constructor(cls: type, by_name: dict[str, tuple[str, Field]]) -> Any:
         if build is not None:
             build(self, **passed)
 
-    made: Any = __init__
+    module = vars(sys.modules[cls.__module__])
+    made: Any = FunctionType(__init__.__code__, module, "__init__", None, __init__.__closure__)
     made.declares = True
     made.__module__, made.__qualname__ = cls.__module__, f"{cls.__qualname__}.__init__"
     made.__signature__ = _signature(by_name)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import copy
 import math
+from dataclasses import InitVar
 from typing import Any
 
 from gradcell import _core, ops
 from gradcell._core import Tensor
-from gradcell.base import arguments
+from gradcell.base import arguments, fields
 from gradcell.base.errors import bad_type, bad_value
 from gradcell.common.initializer import HeUniform, Uniform, XavierNormal, XavierUniform, initializer
 from gradcell.nn.activations import GELU, ReLU
@@ -44,6 +45,7 @@ def _rows(x: Tensor, start: int, count: int) -> Tensor:
     return _ops.slice(x, [start] + [0] * (x.ndim - 1), [count, *x.shape[1:]], [1] * x.ndim)
 
 
+@fields.declared
 class MultiheadAttention(Cell):
     """softmax(Q Kᵀ / sqrt(d) + mask) V for each of num_heads parts of the features, projected.
 
@@ -64,34 +66,26 @@ class MultiheadAttention(Cell):
     Raises TypeError for wrong types, ValueError for incompatible shapes.
     """
 
-    def __init__(
-        self,
-        embed_dim: int,
-        num_heads: int,
-        dropout: float = 0.0,
-        has_bias: bool = True,
-        add_bias_kv: bool = False,
-        add_zero_attn: bool = False,
-        kdim: int | None = None,
-        vdim: int | None = None,
-        batch_first: bool = False,
-        dtype: _core.DType | None = None,
-    ) -> None:
-        super().__init__()
-        owner = "MultiheadAttention"
-        self.embed_dim = e = arguments.integer(embed_dim, owner, "embed_dim", 1)
-        self.num_heads = arguments.integer(num_heads, owner, "num_heads", 1)
-        self.kdim = e if kdim is None else arguments.integer(kdim, owner, "kdim", 1)
-        self.vdim = e if vdim is None else arguments.integer(vdim, owner, "vdim", 1)
-        if e % num_heads:
+    embed_dim: int = fields.integer(1)
+    num_heads: int = fields.integer(1)
+    dropout: float = fields.number(default=0.0)
+    has_bias: InitVar[bool] = fields.boolean(default=True)
+    add_bias_kv: InitVar[bool] = fields.boolean(default=False)
+    add_zero_attn: bool = fields.boolean(default=False)
+    kdim: Any = fields.integer(1, default=None)
+    vdim: Any = fields.integer(1, default=None)
+    batch_first: bool = fields.boolean(default=False)
+    dtype: _core.DType | None = fields.floating_dtype(default=None)
+
+    def _build(self, has_bias: bool, add_bias_kv: bool) -> None:
+        e = self.embed_dim
+        self.kdim, self.vdim = self.kdim or e, self.vdim or e
+        if e % self.num_heads:
             bad_value(
-                f"For '{owner}', the 'embed_dim' {e} must be divisible by 'num_heads' {num_heads}."
+                f"For 'MultiheadAttention', the 'embed_dim' {e} must be divisible by 'num_heads' "
+                f"{self.num_heads}."
             )
-        self.head_dim = e // num_heads
-        self.dropout = arguments.number(dropout, owner, "dropout")
-        self.batch_first = arguments.boolean(batch_first, owner, "batch_first")
-        self.add_zero_attn = arguments.boolean(add_zero_attn, owner, "add_zero_attn")
-        self.dtype = arguments.floating_dtype(dtype, owner)
+        self.head_dim = e // self.num_heads
         self._one_weight = self.kdim == e and self.vdim == e
         self.in_proj_weight: Any = None
         self.in_proj_bias: Any = None
@@ -103,10 +97,10 @@ class MultiheadAttention(Cell):
             self._add("q_proj_weight", XavierUniform(), (e, e))
             self._add("k_proj_weight", XavierUniform(), (e, self.kdim))
             self._add("v_proj_weight", XavierUniform(), (e, self.vdim))
-        if arguments.boolean(has_bias, owner, "has_bias"):
+        if has_bias:
             self._add("in_proj_bias", "zeros", (3 * e,))
         self.out_proj = Dense(e, e, HeUniform(math.sqrt(5)), None, has_bias, dtype=self.dtype)
-        if arguments.boolean(add_bias_kv, owner, "add_bias_kv"):
+        if add_bias_kv:
             self._add("bias_k", XavierNormal(), (1, 1, e))
             self._add("bias_v", XavierNormal(), (1, 1, e))
 
@@ -269,58 +263,51 @@ class MultiheadAttention(Cell):
 _ACTIVATIONS = {"relu": ops.relu, "gelu": ops.gelu}
 
 
+def _function(value: Any, owner: str, name: str) -> Any:
+    if isinstance(value, str) and value in _ACTIVATIONS:
+        return _ACTIVATIONS[value]
+    if not isinstance(value, (ReLU, GELU)) and not any(value is f for f in _ACTIVATIONS.values()):
+        bad_value(
+            f"For '{owner}', the '{name}' must be 'relu', 'gelu', ops.relu, ops.gelu, nn.ReLU() or "
+            f"nn.GELU(), but got {value!r}."
+        )
+    return value
+
+
+@fields.declared
 class _Layer(Cell):
     """What encoder and decoder layers share: the feed-forward part and their arguments."""
 
     norms = 2
 
-    def __init__(
-        self,
-        d_model: int,
-        nhead: int,
-        dim_feedforward: int = 2048,
-        dropout: float = 0.1,
-        activation: Any = "relu",
-        layer_norm_eps: float = 1e-5,
-        batch_first: bool = False,
-        norm_first: bool = False,
-        dtype: _core.DType | None = None,
-    ) -> None:
-        super().__init__()
-        owner = type(self).__name__
-        self.activation = self._function(owner, activation)
-        self.norm_first = arguments.boolean(norm_first, owner, "norm_first")
-        self.d_model, self.nhead, self.dim_feedforward = d_model, nhead, dim_feedforward
-        self.batch_first, self.layernorm_eps = batch_first, layer_norm_eps
+    d_model: int = fields.anything()
+    nhead: int = fields.anything()
+    dim_feedforward: int = fields.anything(default=2048)
+    dropout: InitVar[float] = fields.anything(default=0.1)
+    activation: Any = fields.checked(_function, default="relu")
+    layernorm_eps: float = fields.anything(default=1e-5, alias="layer_norm_eps")
+    batch_first: bool = fields.anything(default=False)
+    norm_first: bool = fields.boolean(default=False)
+    dtype: InitVar[_core.DType | None] = fields.anything(default=None)
+
+    def _build(self, dropout: float, dtype: _core.DType | None) -> None:
         self.self_attn = self._attention(dropout, dtype)
         if self.norms == 3:
             self.multihead_attn = self._attention(dropout, dtype)
         he = HeUniform(math.sqrt(5))
-        bounds = [1 / math.sqrt(d_model), 1 / math.sqrt(dim_feedforward)]
-        self.dense1 = Dense(d_model, dim_feedforward, he, Uniform(bounds[0]), dtype=dtype)
+        bounds = [1 / math.sqrt(self.d_model), 1 / math.sqrt(self.dim_feedforward)]
+        self.dense1 = Dense(self.d_model, self.dim_feedforward, he, Uniform(bounds[0]), dtype=dtype)
         self.dropout = Dropout(p=dropout)
-        self.dense2 = Dense(dim_feedforward, d_model, he, Uniform(bounds[1]), dtype=dtype)
+        self.dense2 = Dense(self.dim_feedforward, self.d_model, he, Uniform(bounds[1]), dtype=dtype)
         for k in range(1, self.norms + 1):
-            setattr(self, f"norm{k}", LayerNorm((d_model,), epsilon=layer_norm_eps, dtype=dtype))
+            norm = LayerNorm((self.d_model,), epsilon=self.layernorm_eps, dtype=dtype)
+            setattr(self, f"norm{k}", norm)
         for k in range(1, self.norms + 1):
             setattr(self, f"dropout{k}", Dropout(p=dropout))
 
     def _attention(self, dropout: float, dtype: _core.DType | None) -> MultiheadAttention:
         return MultiheadAttention(
             self.d_model, self.nhead, dropout, batch_first=self.batch_first, dtype=dtype
-        )
-
-    @staticmethod
-    def _function(owner: str, activation: Any) -> Any:
-        if isinstance(activation, str) and activation in _ACTIVATIONS:
-            return _ACTIVATIONS[activation]
-        if isinstance(activation, (ReLU, GELU)) or any(
-            activation is f for f in _ACTIVATIONS.values()
-        ):
-            return activation
-        bad_value(
-            f"For '{owner}', the 'activation' must be 'relu', 'gelu', ops.relu, ops.gelu, nn.ReLU() or "
-            f"nn.GELU(), but got {activation!r}."
         )
 
     def _attended(
@@ -399,17 +386,22 @@ class TransformerDecoderLayer(_Layer):
         return self._through(tgt, [attend, look, self._forward])
 
 
+def _cell(value: Any, owner: str, name: str) -> Cell:
+    if not isinstance(value, Cell):
+        bad_type(f"For '{owner}', the {name} must be a Cell, got {value!r}")
+    return value
+
+
+@fields.declared
 class _Stack(Cell):
     """Copies of a layer, one after another, and a norm at the end."""
 
-    def __init__(self, layer: Cell, num_layers: int, norm: Cell | None = None) -> None:
-        super().__init__()
-        owner = type(self).__name__
-        self.num_layers = arguments.integer(num_layers, owner, "num_layers", 1)
-        if not isinstance(layer, Cell):
-            bad_type(f"For '{owner}', the layer must be a Cell, got {layer!r}")
-        self.layers = CellList([copy.deepcopy(layer) for _ in range(num_layers)])
-        self.norm = norm
+    layer: InitVar[Cell] = fields.checked(_cell)
+    num_layers: int = fields.integer(1)
+    norm: Cell | None = fields.anything(default=None)
+
+    def _build(self, layer: Cell) -> None:
+        self.layers = CellList([copy.deepcopy(layer) for _ in range(self.num_layers)])
 
     def _run_layers(self, x: Tensor, *args: Any) -> Tensor:
         for layer in self.layers:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import InitVar
-from typing import Any
+from typing import Any, ClassVar
 
 from gradcell import _core
 from gradcell._core import Tensor, ops as _ops
@@ -220,7 +220,7 @@ class Dropout(_Dropping):
 
 @fields.declared
 class _ChannelDropout(_Dropping):
-    ranks: tuple[int, ...] = ()
+    ranks: ClassVar[tuple[int, ...]] = ()
 
     p: InitVar[float] = fields.anything(default=0.5)
 
@@ -275,11 +275,10 @@ class Embedding(Cell):
     embedding_size: int = fields.integer(1)
     use_one_hot: bool = fields.boolean(default=False)
     embedding_table: InitVar[Any] = fields.anything(default="normal")
-    dtype: Any = fields.floating_dtype(default=None)
+    dtype: _core.DType | None = fields.floating_dtype(default=None)
     padding_idx: int | None = fields.integer(-(2**63) + 1, default=None)
 
     def _build(self, embedding_table: Any) -> None:
-        self.dtype = arguments.dtype_or(self.dtype, _core.default_dtype())
         table = initializer(embedding_table, (self.vocab_size, self.embedding_size), self.dtype)
         if self.padding_idx is not None:
             if not 0 <= self.padding_idx < self.vocab_size:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from gradcell.base import fields
 from gradcell.derivatives.transform import jvp, vjp
 from gradcell.nn.cell import Cell
 
 __all__ = ["Jvp", "Vjp"]
 
 
+@fields.declared
 class Jvp(Cell):
     """Called with fn's inputs and v: (fn(inputs), the Jacobian of fn times v).
 
@@ -18,24 +20,21 @@ class Jvp(Cell):
     TypeError, ValueError.
     """
 
-    def __init__(self, fn: Callable[..., Any]) -> None:
-        super().__init__()
-        self.fn = fn
+    fn: Callable[..., Any] = fields.anything()
 
     def construct(self, *args: Any) -> tuple[Any, ...]:
         inputs = args[:-1]
         return jvp(self.fn, inputs if len(inputs) > 1 else inputs[0], args[-1])
 
 
+@fields.declared
 class Vjp(Cell):
     """Called with fn's inputs and v: (fn(inputs), v times the Jacobian of fn by each input).
 
     v: a tensor or tuple like fn's output. Raises TypeError, ValueError.
     """
 
-    def __init__(self, fn: Callable[..., Any]) -> None:
-        super().__init__()
-        self.fn = fn
+    fn: Callable[..., Any] = fields.anything()
 
     def construct(self, *args: Any) -> tuple[Any, ...]:
         out, pull_back = vjp(self.fn, *args[:-1])
@@ -49,12 +48,13 @@ def custom_vjp(fn: Any = None) -> Any:
     return CustomVjp(fn) if fn is not None else CustomVjp
 
 
+@fields.declared
 class CustomVjp(Cell):
     """A function with a derivative of its own, which defbwd sets."""
 
-    def __init__(self, fwd: Any) -> None:
-        super().__init__()
-        self.fwd = fwd
+    fwd: Any = fields.anything()
+
+    def _build(self) -> None:
         self.bwd: Any = None
 
     def defbwd(self, bwd: Any) -> None:

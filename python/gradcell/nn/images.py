@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from dataclasses import InitVar
 from typing import Any
 
 import numpy as np
 
 from gradcell import _core
 from gradcell._core import Tensor, ops as _ops
-from gradcell.base import arguments
+from gradcell.base import arguments, fields
 from gradcell.base.errors import bad_type, bad_value
 from gradcell.nn.cell import Cell
 from gradcell.nn.containers import CellList
@@ -48,14 +49,11 @@ def _pair(owner: str, img1: Any, img2: Any, max_val: float) -> tuple[Tensor, Ten
 class _Structure(Cell):
     """What SSIM and MSSSIM share: a Gaussian window and the comparison under it."""
 
-    def _read(
-        self, max_val: float, filter_size: int, filter_sigma: float, k1: float, k2: float
-    ) -> None:
-        owner = type(self).__name__
-        self.max_val = arguments.number(max_val, owner, "max_val", above=0)
-        self.filter_size = arguments.integer(filter_size, owner, "filter_size", 1)
-        self.filter_sigma = arguments.number(filter_sigma, owner, "filter_sigma", above=0)
-        self.k1, self.k2 = arguments.number(k1, owner, "k1"), arguments.number(k2, owner, "k2")
+    max_val: float
+    filter_size: int
+    filter_sigma: float
+    k1: float
+    k2: float
 
     def _window(self) -> Conv2d:
         """The convolution with the window, which is not trained."""
@@ -90,6 +88,7 @@ class _Structure(Cell):
         return _ops.reshape(means[0], [n, channels]), _ops.reshape(means[1], [n, channels])
 
 
+@fields.declared
 class SSIM(_Structure):
     """Structural similarity of two batches of images: (N,), 1 where they are equal.
 
@@ -101,16 +100,13 @@ class SSIM(_Structure):
     Raises TypeError, ValueError for images that differ in shape or are smaller than the window.
     """
 
-    def __init__(
-        self,
-        max_val: float = 1.0,
-        filter_size: int = 11,
-        filter_sigma: float = 1.5,
-        k1: float = 0.01,
-        k2: float = 0.03,
-    ) -> None:
-        super().__init__()
-        self._read(max_val, filter_size, filter_sigma, k1, k2)
+    max_val: float = fields.number(above=0, default=1.0)
+    filter_size: int = fields.integer(1, default=11)
+    filter_sigma: float = fields.number(above=0, default=1.5)
+    k1: float = fields.number(default=0.01)
+    k2: float = fields.number(default=0.03)
+
+    def _build(self) -> None:
         self.conv = self._window()
 
     def construct(self, img1: Tensor, img2: Tensor) -> Tensor:
@@ -118,6 +114,13 @@ class SSIM(_Structure):
         return _ops.mean(self._compare(self.conv, x, y, largest)[0], -1)
 
 
+def _numbers(value: Any, owner: str, name: str) -> Any:
+    if not isinstance(value, (tuple, list)) or not value:
+        bad_type(f"For '{owner}', the '{name}' must be numbers, but got {value!r}")
+    return value
+
+
+@fields.declared
 class MSSSIM(_Structure):
     """Structural similarity over several scales, each half the one before: (N,).
 
@@ -125,21 +128,16 @@ class MSSSIM(_Structure):
     one for each scale. Otherwise like SSIM. Parameters: multi_convs_list.0.weight, ...
     """
 
-    def __init__(
-        self,
-        max_val: float = 1.0,
-        power_factors: Any = (0.0448, 0.2856, 0.3001, 0.2363, 0.1333),
-        filter_size: int = 11,
-        filter_sigma: float = 1.5,
-        k1: float = 0.01,
-        k2: float = 0.03,
-    ) -> None:
-        super().__init__()
-        self._read(max_val, filter_size, filter_sigma, k1, k2)
-        if not isinstance(power_factors, (tuple, list)) or not power_factors:
-            bad_type(
-                f"For 'MSSSIM', the 'power_factors' must be numbers, but got {power_factors!r}"
-            )
+    max_val: float = fields.number(above=0, default=1.0)
+    power_factors: InitVar[Any] = fields.checked(
+        _numbers, default=(0.0448, 0.2856, 0.3001, 0.2363, 0.1333)
+    )
+    filter_size: int = fields.integer(1, default=11)
+    filter_sigma: float = fields.number(above=0, default=1.5)
+    k1: float = fields.number(default=0.01)
+    k2: float = fields.number(default=0.03)
+
+    def _build(self, power_factors: Any) -> None:
         self._powers = [float(p) for p in power_factors]
         self.multi_convs_list = CellList([self._window() for _ in self._powers])
 
@@ -160,15 +158,14 @@ class MSSSIM(_Structure):
         return pooling.avg_pool(x, axes, False)
 
 
+@fields.declared
 class PSNR(Cell):
     """The peak signal-to-noise ratio 10 log10(max_val² / mean squared difference) in decibels: (N,).
 
     Images of one shape and dtype. Raises TypeError, ValueError.
     """
 
-    def __init__(self, max_val: float = 1.0) -> None:
-        super().__init__()
-        self.max_val = arguments.number(max_val, "PSNR", "max_val", above=0)
+    max_val: float = fields.number(above=0, default=1.0)
 
     def construct(self, img1: Tensor, img2: Tensor) -> Tensor:
         x, y, largest = _pair("PSNR", img1, img2, self.max_val)
@@ -176,6 +173,7 @@ class PSNR(Cell):
         return _ops.mul(_ops.log(_ops.div(largest**2, error)), 10 / math.log(10))
 
 
+@fields.declared
 class CentralCrop(Cell):
     """The middle of images (C, H, W) or (N, C, H, W): central_fraction of height and width.
 
@@ -183,11 +181,7 @@ class CentralCrop(Cell):
     <= 1.
     """
 
-    def __init__(self, central_fraction: float) -> None:
-        super().__init__()
-        self.central_fraction = arguments.number(
-            central_fraction, "CentralCrop", "central_fraction", above=0, most=1
-        )
+    central_fraction: float = fields.number(above=0, most=1)
 
     def construct(self, image: Tensor) -> Tensor:
         arguments.of_rank(image, [3, 4], "CentralCrop")

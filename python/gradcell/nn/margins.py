@@ -274,10 +274,10 @@ class MultiClassDiceLoss(LossBase):
 
     weights: Tensor | None = fields.tensor(default=None)
     ignore_indiex: int | None = fields.integer(default=None)
-    activation: Any = fields.checked(activation_of, default="softmax")
+    activation: InitVar[Any] = fields.checked(activation_of, default="softmax")
 
-    def _build(self, reduction: str | None = "mean") -> None:
-        self.binarydiceloss = DiceLoss()
+    def _build(self, reduction: str | None = "mean", activation: Any = None) -> None:
+        self.binarydiceloss, self.activation = DiceLoss(), activation
         if self.weights is not None and self.weights.ndim != 2:
             bad_value(
                 "For 'MultiClassDiceLoss', the dimension of 'weights' must be 2, but got "

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from dataclasses import InitVar
+from typing import Any, ClassVar
 
 from gradcell import _core
 from gradcell._core import Tensor, ops as _ops
-from gradcell.base import arguments
+from gradcell.base import arguments, fields
 from gradcell.base.errors import bad_type, bad_value
 from gradcell.common.initializer import initializer
 from gradcell.communication import collectives
@@ -40,38 +41,34 @@ def _widened(x: Tensor) -> Tensor:
     return _ops.cast(x, _core.float32) if x.dtype.itemsize < 4 else x
 
 
+@fields.declared
 class _BatchNorm(Cell):
     """What BatchNorm1d, 2d and 3d share: feature axis 1, statistics over all the others."""
 
-    ranks: tuple[int, ...] = ()
+    ranks: ClassVar[tuple[int, ...]] = ()
 
-    def __init__(
+    num_features: int = fields.integer(1)
+    eps: float = fields.number(default=1e-5)
+    momentum: float = fields.number(least=0, most=1, default=0.9)
+    affine: InitVar[bool] = fields.boolean(default=True)
+    gamma_init: InitVar[Any] = fields.anything(default="ones")
+    beta_init: InitVar[Any] = fields.anything(default="zeros")
+    moving_mean_init: InitVar[Any] = fields.anything(default="zeros")
+    moving_var_init: InitVar[Any] = fields.anything(default="ones")
+    use_batch_statistics: bool | None = fields.boolean(default=None)
+    data_format: InitVar[str] = fields.one_of("NCHW", default="NCHW")
+    dtype: InitVar[_core.DType | None] = fields.floating_dtype(default=None)
+
+    def _build(
         self,
-        num_features: int,
-        eps: float = 1e-5,
-        momentum: float = 0.9,
-        affine: bool = True,
-        gamma_init: Any = "ones",
-        beta_init: Any = "zeros",
-        moving_mean_init: Any = "zeros",
-        moving_var_init: Any = "ones",
-        use_batch_statistics: bool | None = None,
-        data_format: str = "NCHW",
-        dtype: _core.DType | None = None,
+        affine: bool,
+        gamma_init: Any,
+        beta_init: Any,
+        moving_mean_init: Any,
+        moving_var_init: Any,
+        dtype: _core.DType | None,
     ) -> None:
-        super().__init__()
-        owner = type(self).__name__
-        num_features = arguments.integer(num_features, owner, "num_features", 1)
-        momentum = arguments.number(momentum, owner, "momentum", least=0, most=1)
-        arguments.one_of(data_format, ["NCHW"], owner, "data_format")
-        arguments.floating_dtype(dtype, owner)
-        self.num_features, self.momentum = num_features, momentum
-        self.eps = arguments.number(eps, owner, "eps")
-        if use_batch_statistics is not None:
-            arguments.boolean(use_batch_statistics, owner, "use_batch_statistics")
-        self.use_batch_statistics = use_batch_statistics
-        affine = arguments.boolean(affine, owner, "affine")
-        size = (num_features,)
+        size = (self.num_features,)
         self.moving_mean = Parameter(initializer(moving_mean_init, size, dtype), "mean", False)
         self.moving_variance = Parameter(
             initializer(moving_var_init, size, dtype), "variance", False
@@ -395,6 +392,7 @@ class LayerNorm(Cell):
         )
 
 
+@fields.declared
 class GroupNorm(Cell):
     """Normalisation of each sample over groups of channels, then gamma and beta by channel.
 
@@ -407,30 +405,23 @@ class GroupNorm(Cell):
     Raises TypeError for arguments of a wrong type, ValueError for invalid values or incompatible shapes.
     """
 
-    def __init__(
-        self,
-        num_groups: int,
-        num_channels: int,
-        eps: float = 1e-5,
-        affine: bool = True,
-        gamma_init: Any = "ones",
-        beta_init: Any = "zeros",
-        dtype: _core.DType | None = None,
-    ) -> None:
-        super().__init__()
-        self.num_groups = arguments.integer(num_groups, "GroupNorm", "num_groups", 1)
-        self.num_channels = arguments.integer(num_channels, "GroupNorm", "num_channels", 1)
-        if num_channels % num_groups:
+    num_groups: int = fields.integer(1, shown=True)
+    num_channels: int = fields.integer(1, shown=True)
+    eps: float = fields.number(default=1e-5)
+    affine: bool = fields.boolean(default=True)
+    gamma_init: InitVar[Any] = fields.anything(default="ones")
+    beta_init: InitVar[Any] = fields.anything(default="zeros")
+    dtype: InitVar[_core.DType | None] = fields.floating_dtype(default=None)
+
+    def _build(self, gamma_init: Any, beta_init: Any, dtype: _core.DType | None) -> None:
+        if self.num_channels % self.num_groups:
             bad_value(
                 "For 'GroupNorm', the 'num_channels' must be divided by 'num_groups', but got "
-                f"'num_channels': {num_channels}, 'num_groups': {num_groups}."
+                f"'num_channels': {self.num_channels}, 'num_groups': {self.num_groups}."
             )
-        self.eps = arguments.number(eps, "GroupNorm", "eps")
-        self.affine = arguments.boolean(affine, "GroupNorm", "affine")
-        arguments.floating_dtype(dtype, "GroupNorm")
-        size = (num_channels,)
-        self.gamma = Parameter(initializer(gamma_init, size, dtype), "gamma", affine)
-        self.beta = Parameter(initializer(beta_init, size, dtype), "beta", affine)
+        size = (self.num_channels,)
+        self.gamma = Parameter(initializer(gamma_init, size, dtype), "gamma", self.affine)
+        self.beta = Parameter(initializer(beta_init, size, dtype), "beta", self.affine)
 
     def construct(self, x: Tensor) -> Tensor:
         arguments.of_rank(x, range(2, 9), "GroupNorm")
@@ -446,6 +437,3 @@ class GroupNorm(Cell):
         row = [-1] + [1] * (x.ndim - 2)
         out = _ops.mul(normal, _ops.reshape(self._params["gamma"], row))
         return _ops.cast(_ops.add(out, _ops.reshape(self._params["beta"], row)), x.dtype)
-
-    def extend_repr(self) -> str:
-        return f"num_groups={self.num_groups}, num_channels={self.num_channels}"

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import InitVar
 from typing import Any
 
 import numpy as np
 
 from gradcell import _core, ops
 from gradcell._core import Tensor
-from gradcell.base import arguments
+from gradcell.base import arguments, fields
 from gradcell.base.errors import bad_value
 from gradcell.nn.cell import Cell
 from gradcell.ops.one_plan import in_float32
@@ -32,6 +33,7 @@ __all__ = [
 _ops = _core.ops
 
 
+@fields.declared
 class ClipByNorm(Cell):
     """x, scaled so that its Euclidean norm is at most clip_norm.
 
@@ -39,9 +41,7 @@ class ClipByNorm(Cell):
     a number or a tensor that broadcasts to x. Raises TypeError, ValueError.
     """
 
-    def __init__(self, axis: Any = None) -> None:
-        super().__init__()
-        self.axis = axis
+    axis: Any = fields.anything(default=None)
 
     def construct(self, x: Tensor, clip_norm: Any) -> Tensor:
         arguments.tensor(x, "ClipByNorm", "x")
@@ -56,21 +56,21 @@ def _clipped(x: Tensor, limit: Tensor, axes: list[int]) -> Tensor:
     return _ops.div(_ops.mul(x, limit), _ops.maximum(norm, limit))
 
 
+@fields.declared
 class L1Regularizer(Cell):
     """scale times the sum of the absolute values of all elements, float32 for integers.
 
     scale: a positive number. Raises TypeError, ValueError.
     """
 
-    def __init__(self, scale: float) -> None:
-        super().__init__()
-        self.scale = arguments.number(scale, "L1Regularizer", "scale", above=0)
+    scale: float = fields.number(above=0)
 
     def construct(self, weights: Tensor) -> Tensor:
         x = arguments.floating(arguments.tensor(weights, "L1Regularizer", "weights"))
         return _ops.mul(_ops.reduce_sum(_ops.abs(x)), self.scale)
 
 
+@fields.declared
 class MatMul(Cell):
     """The product of x1 and x2, with transpose_x1 and transpose_x2 of their last two dimensions
     swapped; leading dimensions broadcast.
@@ -79,10 +79,8 @@ class MatMul(Cell):
     Raises TypeError, ValueError.
     """
 
-    def __init__(self, transpose_x1: bool = False, transpose_x2: bool = False) -> None:
-        super().__init__()
-        self.transpose_x1 = arguments.boolean(transpose_x1, "MatMul", "transpose_x1")
-        self.transpose_x2 = arguments.boolean(transpose_x2, "MatMul", "transpose_x2")
+    transpose_x1: bool = fields.boolean(default=False)
+    transpose_x2: bool = fields.boolean(default=False)
 
     def construct(self, x1: Tensor, x2: Tensor) -> Tensor:
         def turned(x: Tensor, turn: bool) -> Tensor:
@@ -118,41 +116,34 @@ def _euclidean(x: Tensor, axes: list[int], keep_dims: bool) -> Tensor:
     return length(_ops.reduce_sum(_ops.square(x), axes, keep_dims))
 
 
+@fields.declared
 class Norm(Cell):
     """The Euclidean norm along axis: an int, a tuple, or () for all of them. Raises TypeError,
     ValueError.
     """
 
-    def __init__(self, axis: Any = (), keep_dims: bool = False) -> None:
-        super().__init__()
-        self.axis = axis
-        self.keep_dims = arguments.boolean(keep_dims, "Norm", "keep_dims")
+    axis: Any = fields.anything(default=(), shown=True)
+    keep_dims: bool = fields.boolean(default=False, shown=True)
 
     def construct(self, x: Tensor) -> Tensor:
         axes = arguments.axes_of(self.axis, arguments.tensor(x, "Norm", "x").ndim, "Norm")
         return _euclidean(x, axes, self.keep_dims)
 
-    def extend_repr(self) -> str:
-        return f"axis={self.axis}, keep_dims={self.keep_dims}"
 
-
+@fields.declared
 class OneHot(Cell):
     """Class numbers as rows of depth elements: on_value at the class, off_value elsewhere.
 
     axis: where the new dimension stands. Raises TypeError, ValueError.
     """
 
-    def __init__(
-        self,
-        axis: int = -1,
-        depth: int = 1,
-        on_value: float = 1.0,
-        off_value: float = 0.0,
-        dtype: _core.DType | None = None,
-    ) -> None:
-        super().__init__()
-        self.axis, self.depth = axis, arguments.integer(depth, "OneHot", "depth", 0)
-        self.on_value, self.off_value = on_value, off_value
+    axis: int = fields.anything(default=-1)
+    depth: int = fields.integer(0, default=1)
+    on_value: float = fields.anything(default=1.0)
+    off_value: float = fields.anything(default=0.0)
+    dtype: InitVar[_core.DType | None] = fields.anything(default=None)
+
+    def _build(self, dtype: _core.DType | None) -> None:
         self.dtype = arguments.dtype_or(dtype, _core.default_dtype())
 
     def construct(self, indices: Tensor) -> Tensor:
@@ -178,29 +169,29 @@ class Range(Cell):
         return self.result_tensor
 
 
+@fields.declared
 class ReduceLogSumExp(Cell):
     """$log(sum(exp(x)))$ along axis, computed without overflow. keep_dims: whether reduced
     dimensions stay with size 1. Raises TypeError, ValueError."""
 
-    def __init__(self, axis: Any, keep_dims: bool = False) -> None:
-        super().__init__()
-        self.axis = axis
-        self.keep_dims = arguments.boolean(keep_dims, "ReduceLogSumExp", "keep_dims")
+    axis: Any = fields.anything()
+    keep_dims: bool = fields.boolean(default=False)
 
     def construct(self, x: Tensor) -> Tensor:
         return ops.logsumexp(x, self.axis, self.keep_dims)
 
 
+@fields.declared
 class Roll(Cell):
     """x shifted along axis; elements that leave at one end come in at the other.
 
     shift, axis: ints, or as many of one as of the other. Raises TypeError, ValueError.
     """
 
-    def __init__(self, shift: Any, axis: Any) -> None:
-        super().__init__()
-        self.shift = arguments.integers(shift, "Roll", "shift")
-        self.axis = arguments.integers(axis, "Roll", "axis")
+    shift: Any = fields.checked(arguments.integers)
+    axis: Any = fields.checked(arguments.integers)
+
+    def _build(self) -> None:
         if len(self.shift) != len(self.axis):
             bad_value(
                 f"For 'Roll', there must be as many of 'shift' as of 'axis', but got {len(self.shift)} and "

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from gradcell._core import Tensor, ops as _ops
-from gradcell.base import arguments
+from gradcell.base import arguments, fields
 from gradcell.base.errors import bad_type, bad_value
 from gradcell.nn.cell import Cell
 from gradcell.ops.arrays import shaping
@@ -228,21 +228,15 @@ class ReplicationPad3d(_Padding):
     rank, mode = 3, "replicate"
 
 
+@fields.declared
 class Upsample(Cell):
     """Resizes images and volumes: ops.interpolate as a layer. Arguments are those of interpolate."""
 
-    def __init__(
-        self,
-        size: Any = None,
-        scale_factor: Any = None,
-        mode: str = "nearest",
-        align_corners: bool | None = None,
-        recompute_scale_factor: bool | None = None,
-    ) -> None:
-        super().__init__()
-        self.size, self.scale_factor, self.mode = size, scale_factor, mode
-        self.align_corners = align_corners
-        self.recompute_scale_factor = recompute_scale_factor
+    size: Any = fields.anything(default=None)
+    scale_factor: Any = fields.anything(default=None)
+    mode: str = fields.anything(default="nearest")
+    align_corners: bool | None = fields.anything(default=None)
+    recompute_scale_factor: bool | None = fields.anything(default=None)
 
     def construct(self, x: Tensor) -> Tensor:
         return interpolate(
@@ -261,6 +255,7 @@ def _divisible(owner: str, what: str, size: int, by: int) -> int:
     return size // by
 
 
+@fields.declared
 class PixelShuffle(Cell):
     """(..., C r², H, W) to (..., C, H r, W r), r = upscale_factor: channels become pixels.
 
@@ -268,9 +263,7 @@ class PixelShuffle(Cell):
     channels not divisible by r².
     """
 
-    def __init__(self, upscale_factor: int) -> None:
-        super().__init__()
-        self.upscale_factor = arguments.integer(upscale_factor, "PixelShuffle", "upscale_factor", 1)
+    upscale_factor: int = fields.integer(1)
 
     def construct(self, input: Tensor) -> Tensor:
         r = self.upscale_factor
@@ -281,17 +274,14 @@ class PixelShuffle(Cell):
         return _ops.reshape(input, [*outer, c, h * r, w * r])
 
 
+@fields.declared
 class PixelUnshuffle(Cell):
     """(..., C, H r, W r) to (..., C r², H, W), r = downscale_factor: the inverse of PixelShuffle.
 
     Raises ValueError for sizes not divisible by r.
     """
 
-    def __init__(self, downscale_factor: int) -> None:
-        super().__init__()
-        self.downscale_factor = arguments.integer(
-            downscale_factor, "PixelUnshuffle", "downscale_factor", 1
-        )
+    downscale_factor: int = fields.integer(1)
 
     def construct(self, input: Tensor) -> Tensor:
         r = self.downscale_factor
@@ -305,15 +295,14 @@ class PixelUnshuffle(Cell):
         return _ops.reshape(input, [*outer, c * r * r, h, w])
 
 
+@fields.declared
 class ChannelShuffle(Cell):
     """The channels of `groups` groups interleaved: (N, C, ...), C divisible by groups.
 
     Zhang et al., ShuffleNet (2018), section 3.1. groups: the number of groups. Raises ValueError.
     """
 
-    def __init__(self, groups: int) -> None:
-        super().__init__()
-        self.groups = arguments.integer(groups, "ChannelShuffle", "groups", 1)
+    groups: int = fields.integer(1)
 
     def construct(self, x: Tensor) -> Tensor:
         arguments.of_rank(x, range(3, 9), "ChannelShuffle")

@@ -113,8 +113,8 @@ class _Recurrent(Cell):
 
     mode: ClassVar[str]
 
-    input_size: int = fields.integer(1)
-    hidden_size: int = fields.integer(1)
+    input_size: int = fields.integer(1, shown=True)
+    hidden_size: int = fields.integer(1, shown=True)
     num_layers: int = fields.integer(1, default=1)
     has_bias: bool = fields.boolean(default=True)
     batch_first: bool = fields.boolean(default=False)
@@ -240,9 +240,6 @@ class _Recurrent(Cell):
         last, outs = loop(step, first, sliced, time, reverse=backwards)
         return outs[0], tuple(last)
 
-    def extend_repr(self) -> str:
-        return f"input_size={self.input_size}, hidden_size={self.hidden_size}"
-
 
 @fields.declared
 class RNN(_Recurrent):
@@ -297,8 +294,8 @@ class _Step(Cell):
 
     mode: ClassVar[str]
 
-    input_size: int = fields.integer(1)
-    hidden_size: int = fields.integer(1)
+    input_size: int = fields.integer(1, shown=True)
+    hidden_size: int = fields.integer(1, shown=True)
     has_bias: bool = fields.boolean(default=True)
     dtype: InitVar[_core.DType | None] = fields.floating_dtype(default=None)
 
@@ -327,9 +324,6 @@ class _Step(Cell):
         i = _gates(x, self.weight_ih, self.bias_ih)
         new = self._rule.step(i, _gates(states[0], self.weight_hh, self.bias_hh), states)
         return new[0] if len(new) == 1 else new
-
-    def extend_repr(self) -> str:
-        return f"input_size={self.input_size}, hidden_size={self.hidden_size}"
 
 
 class RNNCell(_Step):

@@ -4,13 +4,14 @@ PReLU and two convolutions. Checkpoints of MindSpore's load into them."""
 from __future__ import annotations
 
 import math
-from typing import Any
+from dataclasses import InitVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from gradcell import _core, ops
 from gradcell._core import Tensor
-from gradcell.base import arguments
+from gradcell.base import arguments, fields
 from gradcell.base.errors import bad_value, unsupported
 from gradcell.common.initializer import Uniform, initializer
 from gradcell.communication import GlobalComm, get_group_size
@@ -34,6 +35,7 @@ def _weights(cell: Cell, shape: tuple[int, ...], learns: bool, bias: bool, dtype
     cell.bias = Parameter(initializer("zeros", shape, kind), "bias", learns) if bias else None
 
 
+@fields.declared
 class _BatchNorm(Cell):
     """What BatchNorm1d, 2d and 3d share. Ioffe and Szegedy 2015, algorithm 1.
 
@@ -44,24 +46,22 @@ class _BatchNorm(Cell):
     Input (N, C, ...), output the same. Raises TypeError and ValueError for incompatible arguments.
     """
 
-    ranks: tuple[int, ...] = ()
+    ranks: ClassVar[tuple[int, ...]] = ()
 
-    def __init__(
-        self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = True,
-        track_running_stats: bool = True, dtype: Any = None,
-    ) -> None:  # fmt: skip
-        super().__init__()
-        owner = type(self).__name__
-        self.num_features = arguments.integer(num_features, owner, "num_features", 1)
-        self.eps, self.momentum = arguments.number(eps, owner, "eps"), momentum
-        self.affine = arguments.boolean(affine, owner, "affine")
-        self.track_running_stats = track_running_stats
-        shape, kind = (num_features,), _core.default_dtype() if dtype is None else dtype
+    num_features: int = fields.integer(1)
+    eps: float = fields.number(default=1e-5)
+    momentum: float | None = fields.anything(default=0.1)
+    affine: bool = fields.boolean(default=True)
+    track_running_stats: bool = fields.anything(default=True)
+    dtype: InitVar[Any] = fields.anything(default=None)
+
+    def _build(self, dtype: Any) -> None:
+        shape, kind = (self.num_features,), _core.default_dtype() if dtype is None else dtype
         self.weight = self.bias = None
-        if affine:
+        if self.affine:
             _weights(self, shape, True, True, dtype)
         self.running_mean = self.running_var = self.num_batches_tracked = None
-        if track_running_stats:
+        if self.track_running_stats:
             self.running_mean = Parameter(initializer("zeros", shape, kind), "running_mean", False)
             self.running_var = Parameter(initializer("ones", shape, kind), "running_var", False)
             count = Tensor(np.zeros((), np.int64))
@@ -121,25 +121,25 @@ class SyncBatchNorm(_BatchNorm):
         return super().construct(input)
 
 
+@fields.declared
 class GroupNorm(Cell):
     """Mean 0 and variance 1 over groups of channels of each sample, times weight, plus bias. Wu and He
     2018, equations 1 to 3. affine: weight and bias are learned. Raises ValueError for channels that do not
     fall into the groups."""
 
-    def __init__(
-        self, num_groups: int, num_channels: int, eps: float = 1e-5, affine: bool = True,
-        dtype: Any = None,
-    ) -> None:  # fmt: skip
-        super().__init__()
-        self.num_groups = arguments.integer(num_groups, "GroupNorm", "num_groups", 1)
-        self.num_channels = arguments.integer(num_channels, "GroupNorm", "num_channels", 1)
-        self.eps = arguments.number(eps, "GroupNorm", "eps")
-        if num_channels % num_groups:
+    num_groups: int = fields.integer(1)
+    num_channels: int = fields.integer(1)
+    eps: float = fields.number(default=1e-5)
+    affine: InitVar[bool] = fields.anything(default=True)
+    dtype: InitVar[Any] = fields.anything(default=None)
+
+    def _build(self, affine: bool, dtype: Any) -> None:
+        if self.num_channels % self.num_groups:
             bad_value(
                 "For 'GroupNorm', the 'num_channels' must be divided by 'num_groups', but got "
-                f"{num_channels} and {num_groups}"
+                f"{self.num_channels} and {self.num_groups}"
             )
-        _weights(self, (num_channels,), affine, True, dtype)
+        _weights(self, (self.num_channels,), affine, True, dtype)
 
     def construct(self, input: Tensor) -> Tensor:
         return functional.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)

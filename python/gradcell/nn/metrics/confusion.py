@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from gradcell.base import arguments
+from gradcell.base import arguments, fields
 from gradcell.base.errors import bad_type, bad_value, unsupported
 from gradcell.nn.metrics.metric import Metric, none_seen, pair, rearrange_inputs, same_shape
 
 __all__ = ["ROC", "ConfusionMatrix", "ConfusionMatrixMetric", "auc"]
 
 
+@fields.declared
 class ConfusionMatrix(Metric):
     """How many samples of class i were predicted as class j: [num_classes, num_classes].
 
@@ -22,15 +23,11 @@ class ConfusionMatrix(Metric):
     labels [N, ...]. Raises ValueError for incompatible shapes or classes out of range.
     """
 
-    def __init__(
-        self, num_classes: int, normalize: str = "no_norm", threshold: float = 0.5
-    ) -> None:
-        super().__init__()
-        owner = "ConfusionMatrix"
-        self.num_classes = arguments.integer(num_classes, owner, "num_classes", 1)
-        words = ["target", "prediction", "all", "no_norm"]
-        self.normalize = arguments.one_of(normalize, words, owner, "normalize")
-        self.threshold = arguments.number(threshold, owner, "threshold")
+    num_classes: int = fields.integer(1)
+    normalize: str = fields.one_of("target", "prediction", "all", "no_norm", default="no_norm")
+    threshold: float = fields.number(default=0.5)
+
+    def _build(self) -> None:
         self.clear()
 
     def clear(self) -> None:
@@ -128,6 +125,19 @@ _SHORT = {name: key for key, names in _ALIASES.items() for name in [key, *names.
 _DECREASES = ["none", "mean", "sum", "mean_batch", "sum_batch", "mean_channel", "sum_channel"]
 
 
+def _short_name(name: str) -> str:
+    return _SHORT.get(name.lower().replace(" ", "_"), "")
+
+
+def _rate_name(value: Any, owner: str, name: str) -> str:
+    if not isinstance(value, str):
+        bad_type(f"{owner}: {name} must be a string, got {value!r}")
+    if not _short_name(value):
+        unsupported(f"{owner}: {name} {value!r} is not one of {', '.join(sorted(_SHORT))}")
+    return value
+
+
+@fields.declared
 class ConfusionMatrixMetric(Metric):
     """A rate of true and false positives and negatives.
 
@@ -142,26 +152,13 @@ class ConfusionMatrixMetric(Metric):
     Predictions and labels [N, C, ...] of 0 and 1. Raises ValueError for anything else.
     """
 
-    def __init__(
-        self,
-        skip_channel: bool = True,
-        metric_name: str = "sensitivity",
-        calculation_method: bool = False,
-        decrease: str = "mean",
-    ) -> None:
-        super().__init__()
-        owner = "ConfusionMatrixMetric"
-        self.skip_channel = arguments.boolean(skip_channel, owner, "skip_channel")
-        self.calculation_method = arguments.boolean(calculation_method, owner, "calculation_method")
-        self.decrease = arguments.one_of(decrease, _DECREASES, owner, "decrease")
-        if not isinstance(metric_name, str):
-            bad_type(f"{owner}: metric_name must be a string, got {metric_name!r}")
-        key = _SHORT.get(metric_name.lower().replace(" ", "_"))
-        if key is None:
-            unsupported(
-                f"{owner}: metric_name {metric_name!r} is not one of {', '.join(sorted(_SHORT))}"
-            )
-        self.metric_name, self._rate = metric_name, _RATES[key]
+    skip_channel: bool = fields.boolean(default=True)
+    metric_name: str = fields.checked(_rate_name, default="sensitivity")
+    calculation_method: bool = fields.boolean(default=False)
+    decrease: str = fields.one_of(*_DECREASES, default="mean")
+
+    def _build(self) -> None:
+        self._rate = _RATES[_short_name(self.metric_name)]
         self.clear()
 
     def clear(self) -> None:
@@ -215,6 +212,7 @@ class ConfusionMatrixMetric(Metric):
         return self._rate(*self._counts.reshape(4, 1))
 
 
+@fields.declared
 class ROC(Metric):
     """The receiver operating characteristic: (false positive rates, true positive rates,
     thresholds), for falling thresholds; lists of them, one for each class, if there are several.
@@ -225,12 +223,13 @@ class ROC(Metric):
     shapes and labels of one kind only.
     """
 
-    def __init__(self, class_num: int | None = None, pos_label: int | None = None) -> None:
-        super().__init__()
-        for name, value in (("class_num", class_num), ("pos_label", pos_label)):
+    class_num: int | None = fields.anything(default=None)
+    pos_label: int | None = fields.anything(default=None)
+
+    def _build(self) -> None:
+        for name, value in (("class_num", self.class_num), ("pos_label", self.pos_label)):
             if value is not None:
                 arguments.integer(value, "ROC", name)
-        self.class_num, self.pos_label = class_num, pos_label
         self.clear()
 
     def clear(self) -> None:

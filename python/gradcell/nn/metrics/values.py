@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gradcell._core import Tensor
-from gradcell.base import arguments
+from gradcell.base import fields
 from gradcell.base.errors import bad_type, bad_value, fail
 from gradcell.nn.cell import Cell
 from gradcell.nn.metrics.metric import (
@@ -73,14 +73,13 @@ class Loss(Mean):
         self._add(float(array(inputs[0]).astype(np.float64).mean()), 1)
 
 
+@fields.declared
 class Dice(Mean):
     """2 <p, y> / (<p, p> + <y, y> + smooth) of each batch, summed over batches and divided by the
     number of samples, as in MindSpore. Inputs of one shape. Raises ValueError unless smooth > 0.
     """
 
-    def __init__(self, smooth: float = 1e-5) -> None:
-        self.smooth = arguments.number(smooth, "Dice", "smooth", above=0)
-        super().__init__()
+    smooth: float = fields.number(above=0, default=1e-5)
 
     @rearrange_inputs
     def update(self, *inputs: Any) -> None:
@@ -91,6 +90,7 @@ class Dice(Mean):
         self._add(float(2 * (p @ t) / (p @ p + t @ t + self.smooth)), len(y))
 
 
+@fields.declared
 class CosineSimilarity(Metric):
     """The similarity of each row to each other one: cosines, or with similarity 'dot' products.
 
@@ -99,14 +99,11 @@ class CosineSimilarity(Metric):
     or 'dot'.
     """
 
-    def __init__(
-        self, similarity: str = "cosine", reduction: str = "none", zero_diagonal: bool = True
-    ) -> None:
-        super().__init__()
-        owner = "CosineSimilarity"
-        self.similarity = arguments.one_of(similarity, ["dot", "cosine"], owner, "similarity")
-        self.reduction = arguments.one_of(reduction, ["none", "sum", "mean"], owner, "reduction")
-        self.zero_diagonal = arguments.boolean(zero_diagonal, owner, "zero_diagonal")
+    similarity: str = fields.one_of("dot", "cosine", default="cosine")
+    reduction: str = fields.one_of("none", "sum", "mean", default="none")
+    zero_diagonal: bool = fields.boolean(default=True)
+
+    def _build(self) -> None:
         self.clear()
 
     def clear(self) -> None:
@@ -135,6 +132,7 @@ class CosineSimilarity(Metric):
         return found.mean(axis=-1) if self.reduction == "mean" else found.sum(axis=-1)
 
 
+@fields.declared
 class OcclusionSensitivity(Metric):
     """How much a network's score of a class falls where a part of the image is hidden: for each place, the
     score of the whole image less that with `pad_val` within `margin` of the place.
@@ -144,24 +142,20 @@ class OcclusionSensitivity(Metric):
     inside count. pad_val: the value that hides.
     """
 
-    def __init__(
-        self,
-        pad_val: float = 0.0,
-        margin: int | list[int] = 2,
-        n_batch: int = 128,
-        b_box: list[int] | None = None,
-    ) -> None:
-        super().__init__()
+    pad_val: float = fields.anything(default=0.0)
+    margin: int | list[int] = fields.anything(default=2)
+    n_batch: int = fields.integer(1, default=128)
+    b_box: list[int] | None = fields.anything(default=None)
+
+    def _build(self) -> None:
         owner = "OcclusionSensitivity"
         for name, value, kind in (
-            ("pad_val", pad_val, float),
-            ("margin", margin, (int, list)),
-            ("b_box", b_box, (list, type(None))),
+            ("pad_val", self.pad_val, float),
+            ("margin", self.margin, (int, list)),
+            ("b_box", self.b_box, (list, type(None))),
         ):
             if not isinstance(value, kind):
                 bad_type(f"{owner}: {name} cannot be {value!r}")
-        self.pad_val, self.margin, self.b_box = pad_val, margin, b_box
-        self.n_batch = arguments.integer(n_batch, owner, "n_batch", 1)
         self.clear()
 
     def clear(self) -> None:
@@ -221,6 +215,7 @@ class OcclusionSensitivity(Metric):
         return np.squeeze(self._found)
 
 
+@fields.declared
 class Perplexity(Mean):
     """exp of the mean of -log p(label), p at least 1e-10. ignore_label: a label that does not count.
 
@@ -228,11 +223,7 @@ class Perplexity(Mean):
     shapes.
     """
 
-    def __init__(self, ignore_label: int | None = None) -> None:
-        if ignore_label is not None:
-            arguments.integer(ignore_label, "Perplexity", "ignore_label")
-        self.ignore_label = ignore_label
-        super().__init__()
+    ignore_label: int | None = fields.integer(default=None)
 
     @rearrange_inputs
     def update(self, *inputs: Any) -> None:
@@ -263,6 +254,7 @@ def _grams(words: Any, longest: int) -> Counter[tuple[Any, ...]]:
     )
 
 
+@fields.declared
 class BleuScore(Metric):
     """How much sequences of words resemble references.
 
@@ -271,12 +263,12 @@ class BleuScore(Metric):
     (a list of lists of words) and references (for each candidate, a list of such lists).
     """
 
-    def __init__(self, n_gram: int = 4, smooth: bool = False) -> None:
-        super().__init__()
-        self.n_gram = arguments.integer(n_gram, "BleuScore", "n_gram", 1)
-        if n_gram > 4:
-            bad_value(f"BleuScore: n_gram must be from 1 to 4, but got {n_gram}")
-        self.smooth = arguments.boolean(smooth, "BleuScore", "smooth")
+    n_gram: int = fields.integer(1, default=4)
+    smooth: bool = fields.boolean(default=False)
+
+    def _build(self) -> None:
+        if self.n_gram > 4:
+            bad_value(f"BleuScore: n_gram must be from 1 to 4, but got {self.n_gram}")
         self.clear()
 
     def clear(self) -> None:
