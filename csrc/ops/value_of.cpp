@@ -1,5 +1,6 @@
 #include "ops/value_of.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -67,27 +68,34 @@ Value power_value(Value a, Value b, int m, int n) {
   return zero_where(either(factor == 0.0, y == 0.0), factor * y);
 }
 
-/// a and b where their squares are finite, and the length there.
+Value hypot_value(Value a, Value b) {
+  const DType t = a.dtype();
+  const Value endless = full_like(a, std::numeric_limits<double>::infinity());
+  const Value x = in(wide(t), a), y = in(wide(t), b), by = scale(x, y), u = x * by, v = y * by;
+  return where(either(isinf(a), isinf(b)), endless, in(t, sqrt(u * u + v * v) / by));
+}
+
+/// a and b, a number by which their squares are finite, and the sum of these. The nodes are such
+/// that rows of formulas.def make one instruction of the number, and one of what the sum goes into.
 struct Scaled {
-  Value a, b, by, length;
-  Scaled(Value x, Value y) : a(x), b(y) {
-    by = scale(a, b);
-    a = a * by, b = b * by;
-    length = sqrt(a * a + b * b);
+  Value a, b, by, squares;
+  Scaled(Value x, Value y) : a(in(wide(x.dtype()), x)), b(in(wide(y.dtype()), y)) {
+    const bool wide = a.dtype() == DType::Float64;
+    const double least = wide ? 0x1p-1022 : 0x1p-126;
+    const double most =
+        wide ? std::numeric_limits<double>::max() : std::numeric_limits<float>::max();
+    const auto [u, v] = std::minmax(a, b, [](Value p, Value q) { return p.id < q.id; });
+    const Value size = maximum(maximum(abs(u), abs(v)), full_like(u, least));
+    by = 2.0 / minimum(size, full_like(u, most));  // (so that the inverse sum is below 1)
+    const Value s = u * by, t = v * by;
+    squares = s * s + t * t;
   }
 };
 
-Value hypot_value(Value a, Value b) {
-  const DType t = a.dtype();
-  const Scaled s(in(wide(t), a), in(wide(t), b));
-  const Value endless = full_like(a, std::numeric_limits<double>::infinity());
-  return where(either(isinf(a), isinf(b)), endless, in(t, s.length / s.by));
-}
-
 Value direction_value(Value a, Value b) {
-  const DType t = a.dtype();
-  const Scaled s(in(wide(t), a), in(wide(t), b));
-  return where(both(isinf(a), isfinite(b)), sign(a), in(t, over(s.a, s.length)));
+  const Scaled s(a, b);
+  const Value rest = rsqrt(s.squares), some = minimum(rest, full_like(rest, 0x1p64));  // inf at 0
+  return where(both(isinf(a), isfinite(b)), sign(a), in(a.dtype(), s.a * some * s.by));
 }
 
 Value xlogy_value(Value a, Value b) {
@@ -111,13 +119,14 @@ Value unmarked(Function f, Value a, Value b, int m, int n) {
       return hypot_value(a, b);
     case Function::Direction:
       return direction_value(a, b);
-    case Function::Turn: {  // (the largest comes out again: no squares overflow)
-      const Value most = maximum(abs(a), abs(b)), x = a / most, y = b / most;
-      return y / most / (x * x + y * y);
+    case Function::Turn: {
+      const Scaled s(a, b);
+      return in(a.dtype(), s.b * (1.0 / s.squares) * s.by * s.by);
     }
     case Function::Slant: {
-      const Value least = 1.0 / maximum(abs(a), ones_like(a)), x = a * least;
-      return least * rsqrt(least * least + x * x);
+      const Value x = in(wide(a.dtype()), a), size = abs(x);
+      const double far = x.dtype() == DType::Float64 ? 0x1p500 : 0x1p60;
+      return in(a.dtype(), where(size > far, 1.0 / size, rsqrt(x * x + 1.0)));
     }
     case Function::Root:
       return sqrt(a);

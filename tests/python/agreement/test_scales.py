@@ -181,6 +181,50 @@ def test_slopes_of_lengths() -> None:
     np.testing.assert_allclose(second, 0.64 / np.array([5e18, 5e25, 5e37]), rtol=1e-6)
 
 
+#: Where quotients by a length, or by its square, could over- or underflow on the way.
+ENDS = [
+    0.0, float(np.finfo("float32").tiny) / 8, float(np.finfo("float32").tiny), 2.0**-63, 0.75, -1.0, 2.0**64,
+    float(np.finfo("float32").max) / 2, -float(np.finfo("float32").max),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["hypot", "atan2"])
+def test_slopes_of_lengths_at_the_ends_of_the_range(name: str) -> None:
+    """Beside float64, which has room for all that is on the way; a slope that is infinite is so."""
+    pairs = np.float32([p for p in itertools.product(ENDS, ENDS) if any(p)])
+    x, y = pairs.T
+    got = gc.grad(lambda x, y: getattr(ops, name)(x, y).sum(), (0, 1))(Tensor(x), Tensor(y))
+    a, b = x.astype(float), y.astype(float)
+    length = np.hypot(a, b)
+    want = (a / length, b / length) if name == "hypot" else (b / length**2, -a / length**2)
+    for g, w in zip(got, want, strict=True):
+        with np.errstate(all="ignore"):
+            w = np.where(abs(w) > np.finfo("float32").max, np.sign(w) * np.inf, w)
+        np.testing.assert_allclose(g.asnumpy(), w, rtol=2e-6, atol=5e-38)
+
+
+def test_slopes_of_infinite_arguments() -> None:
+    x, y = Tensor(np.float32([np.inf, 2, np.inf, -np.inf])), Tensor(np.float32([1, np.inf, 0, 3]))
+    by_x, by_y = gc.grad(lambda x, y: ops.atan2(x, y).sum(), (0, 1))(x, y)
+    assert by_x.asnumpy()[[0, 2, 3]].tolist() == [0, 0, 0] and by_y.asnumpy()[1] == 0
+    by_x, by_y = gc.grad(lambda x, y: ops.hypot(x, y).sum(), (0, 1))(x, y)
+    assert by_x.asnumpy().tolist() == [1, 0, 1, -1] and by_y.asnumpy().tolist() == [0, 1, 0, 0]
+    for f in (ops.asinh, ops.acosh):
+        assert gc.grad(lambda x, f=f: f(x).sum())(x).asnumpy()[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "most"), [("asinh", 1), ("acosh", 1), ("atan2", 5), ("hypot", 15)]
+)
+def test_slopes_at_all_scales_are_few_instructions(name: str, most: int) -> None:
+    """An instruction is a pass over a tile: they, not the arithmetic in them, are what takes time."""
+    f, count = getattr(ops, name), 2 if name in ("atan2", "hypot") else 1
+    xs = [Tensor(np.full(8, 2.0 + k, np.float32)) for k in range(count)]
+    gradient = gc.grad(lambda *xs: f(*xs).sum(), tuple(range(count)))
+    lines = gc.plan_text(gradient, *xs).splitlines()
+    assert 0 < sum("  : f32" in x or "  : i32" in x for x in lines) <= most, "\n".join(lines)
+
+
 def test_third_derivatives_of_digamma() -> None:
     at = np.array([-0.5, -1.5, 0.5, 3.0])
     third = nested(ops.digamma, (3,))(Tensor(at))
