@@ -5,10 +5,16 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+import threading
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
+import numpy as np
 import pytest
+
+import gradcell
+from gradcell import Tensor, ops
 
 
 def _bench() -> ModuleType:
@@ -51,3 +57,52 @@ def test_growth(name: str) -> None:
 @pytest.mark.parametrize("name", growth.LINES)
 def test_every_line(name: str) -> None:
     assert exponent(name, 1, 3) < MOST
+
+
+DEPTHS: dict[str, Callable[[Tensor, int], Tensor]] = {
+    "elementwise": lambda x, k: ops.sin(x) if k % 2 else x * 1.0001,
+    "additions": lambda x, k: x + 0.001,
+    "views": lambda x, k: x.T,
+    "reshapes": lambda x, k: x.reshape((2, 8) if k % 2 else (4, 4)),
+    "movements": lambda x, k: ops.sin(x.T),
+    "choices": lambda x, k: ops.where(x > 0.5, x * 0.9, x + 0.1),
+    "stages": lambda x, k: x - x.mean(),
+}
+
+
+def _deep(step: Callable[[Tensor, int], Tensor], depth: int) -> None:
+    """Records, differentiates, plans and runs a chain, on a thread whose stack has 256 KB."""
+
+    def fn(x: Tensor) -> Tensor:
+        for k in range(depth):
+            x = step(x, k)
+        return (x * 2.0).sum()
+
+    x = Tensor(np.linspace(0.5, 1.5, 16, dtype=np.float32).reshape(4, 4))
+    values: list[Tensor] = []
+
+    def run() -> None:
+        values.extend(gradcell.jit(gradcell.value_and_grad(fn))(x))
+
+    before = threading.stack_size(256 << 10)
+    try:
+        thread = threading.Thread(target=run)
+        thread.start()
+    finally:
+        threading.stack_size(before)
+    thread.join()
+    value, gradient = values
+    plain = fn(x)  # op by op
+    np.testing.assert_allclose(value.asnumpy(), plain.asnumpy(), rtol=1e-3, atol=1e-5)
+    assert gradient.shape == x.shape and np.isfinite(gradient.asnumpy()).all()
+
+
+@pytest.mark.parametrize("name", DEPTHS)
+def test_depth(name: str) -> None:
+    _deep(DEPTHS[name], 4_000)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", DEPTHS)
+def test_depth_of_100_000(name: str) -> None:
+    _deep(DEPTHS[name], 100_000)
