@@ -62,12 +62,6 @@ class Field:
         self.kw_only, self.shown = kw_only, shown
         self.optional, self.kept, self.type = default is None, True, ""
 
-    def value(self, given: Any, owner: str, name: str) -> Any:
-        """The argument as it is kept. Raises TypeError, ValueError."""
-        if self.check is None or (given is None and self.optional):
-            return given
-        return self.check(given, owner, name)
-
 
 # The lines ------------------------------------------------------------------------------------------
 #
@@ -170,6 +164,10 @@ def _constructor(cls: type, by_name: dict[str, tuple[str, Field]]) -> Any:
     build: Any = getattr(cls, "_build", None)
     takes = build.__code__.co_varnames[: build.__code__.co_argcount] if build else ()
     label = None if cls.__name__.startswith("_") else cls.__name__
+    rows = [
+        (name, attribute, f.default, f.check, f.optional, f.kept)
+        for name, (attribute, f) in by_name.items()
+    ]
     places = [name for name, (_, field) in by_name.items() if not field.kw_only]
 
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
@@ -184,12 +182,13 @@ def _constructor(cls: type, by_name: dict[str, tuple[str, Field]]) -> Any:
         given.update(kwargs)
         begin(self)
         passed = {}
-        for name, (attribute, field) in by_name.items():
-            value = given.get(name, field.default)
+        for name, attribute, default, check, optional, kept in rows:
+            value = given.get(name, default)
             if value is needed:
                 missing(owner, by_name, given)
-            value = field.value(value, owner, name)
-            if field.kept:
+            if check is not None and not (optional and value is None):
+                value = check(value, owner, name)
+            if kept:
                 setattr(self, attribute, value)
             elif name in takes:
                 passed[name] = value

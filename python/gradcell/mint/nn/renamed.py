@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gradcell import nn, ops
-from gradcell.base import notice
+from gradcell.base import fields, notice
 from gradcell.base.errors import unsupported
 
 __all__ = [
@@ -144,60 +144,44 @@ class SiLU(nn.SiLU):
         super().__init__(**_new(inplace))
 
 
+@fields.declared
 class ReLU(nn.ReLU):
     """max(x, 0); 0 for the derivative at 0."""
 
-    def __init__(self) -> None:
-        super().__init__()
 
-
+@fields.declared
 class Sigmoid(nn.Sigmoid):
     """1 / (1 + exp(-x))."""
 
-    def __init__(self) -> None:
-        super().__init__()
 
-
+@fields.declared
 class Tanh(nn.Tanh):
     """tanh(x)."""
 
-    def __init__(self) -> None:
-        super().__init__()
 
-
+@fields.declared
 class LogSigmoid(nn.LogSigmoid):
     """log(1 / (1 + exp(-x))), without overflow."""
 
-    def __init__(self) -> None:
-        super().__init__()
 
-
+@fields.declared
 class Mish(nn.Mish):
     """x tanh(log(1 + exp(x)))."""
 
-    def __init__(self) -> None:
-        super().__init__()
 
-
+@fields.declared
 class SELU(nn.SeLU):
     """scale * (x where x > 0, alpha * (exp(x) - 1) elsewhere)."""
 
-    def __init__(self) -> None:
-        super().__init__()
 
-
+@fields.declared
 class Hardsigmoid(nn.HSigmoid):
     """min(max(x + 3, 0), 6) / 6."""
 
-    def __init__(self) -> None:
-        super().__init__()
 
-
+@fields.declared
 class Hardswish(nn.HSwish):
     """x min(max(x + 3, 0), 6) / 6."""
-
-    def __init__(self) -> None:
-        super().__init__()
 
 
 class GELU(nn.GELU):
@@ -217,15 +201,9 @@ class ELU(nn.ELU):
 class Hardshrink(nn.HShrink):
     """x where |x| > lambd, 0 elsewhere."""
 
-    def __init__(self, lambd: Any = 0.5) -> None:
-        super().__init__(lambd)
-
 
 class Softshrink(nn.SoftShrink):
     """x moved towards 0 by lambd, 0 where |x| <= lambd."""
-
-    def __init__(self, lambd: Any = 0.5) -> None:
-        super().__init__(lambd)
 
 
 class Hardtanh(nn.Hardtanh):
@@ -280,29 +258,17 @@ class Dropout2d(nn.Dropout2d):
 class Flatten(nn.Flatten):
     """The dimensions from start_dim to end_dim as one, in row-major order."""
 
-    def __init__(self, start_dim: Any = 1, end_dim: Any = -1) -> None:
-        super().__init__(start_dim, end_dim)
-
 
 class Identity(nn.Identity):
     """Returns a copy of its input."""
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__()
 
 
 class MSELoss(nn.MSELoss):
     """(logits - labels)², reduced."""
 
-    def __init__(self, reduction: Any = "mean") -> None:
-        super().__init__(reduction)
-
 
 class L1Loss(nn.L1Loss):
     """|logits - labels|, reduced."""
-
-    def __init__(self, reduction: Any = "mean") -> None:
-        super().__init__(reduction)
 
 
 class SmoothL1Loss(nn.SmoothL1Loss):
@@ -315,9 +281,6 @@ class SmoothL1Loss(nn.SmoothL1Loss):
 class BCELoss(nn.BCELoss):
     """-(y log(p) + (1 - y) log(1 - p)) for probabilities p and labels y of one shape, reduced."""
 
-    def __init__(self, weight: Any = None, reduction: Any = "mean") -> None:
-        super().__init__(weight, reduction)
-
 
 class BCEWithLogitsLoss(nn.BCEWithLogitsLoss):
     """BCELoss of sigmoid(logits), without overflow."""
@@ -329,20 +292,9 @@ class BCEWithLogitsLoss(nn.BCEWithLogitsLoss):
 class CrossEntropyLoss(nn.CrossEntropyLoss):
     """Minus the logarithm of the softmax probability of the labels."""
 
-    def __init__(
-        self, weight: Any = None, ignore_index: Any = -100, reduction: Any = 'mean',
-        label_smoothing: Any = 0.0,
-    ) -> None:  # fmt: skip
-        super().__init__(weight, ignore_index, reduction, label_smoothing)
-
 
 class NLLLoss(nn.NLLLoss):
     """Minus the logarithmic probability of the labels: CrossEntropyLoss of what log_softmax gave."""
-
-    def __init__(
-        self, weight: Any = None, ignore_index: Any = -100, reduction: Any = "mean"
-    ) -> None:
-        super().__init__(weight, ignore_index, reduction)
 
 
 class MaxPool2d(nn.MaxPool2d):
@@ -402,29 +354,17 @@ class AvgPool3d(nn.AvgPool3d):
 class AdaptiveAvgPool1d(nn.AdaptiveAvgPool1d):
     """The means of output_size windows, as AdaptiveAvgPool2d."""
 
-    def __init__(self, output_size: Any) -> None:
-        super().__init__(output_size)
-
 
 class AdaptiveAvgPool2d(nn.AdaptiveAvgPool2d):
     """The means of as many windows as asked for."""
-
-    def __init__(self, output_size: Any) -> None:
-        super().__init__(output_size)
 
 
 class AdaptiveAvgPool3d(nn.AdaptiveAvgPool3d):
     """The means of output_size windows, as AdaptiveAvgPool2d, with three sizes."""
 
-    def __init__(self, output_size: Any) -> None:
-        super().__init__(output_size)
-
 
 class PixelShuffle(nn.PixelShuffle):
     """(..., C r², H, W) to (..., C, H r, W r), r = upscale_factor: channels become pixels."""
-
-    def __init__(self, upscale_factor: Any) -> None:
-        super().__init__(upscale_factor)
 
 
 class AvgPool1d(nn.AvgPool1d):
