@@ -189,3 +189,15 @@ def test_a_label_that_is_no_class_is_named(label: int, classes: int, dtype: Any)
             ms.grad(loss)(scores, target)
         if label > 0:
             loss(scores, target, ignore_index=label)
+
+
+def test_slope_of_kl_div_by_labels_that_are_zero():
+    """By the labels it is 0 there, so that it is right by what a softmax makes them of."""
+    logits, z = np.log([0.2, 0.3, 0.5]), np.array([-2000.0, 0.0, 1.0])
+    p = np.exp(z) / np.exp(z).sum()
+    by_p = ms.grad(lambda p: ops.kl_div(T(logits), p, "sum"))(T(p)).asnumpy()
+    np.testing.assert_allclose(by_p[1:], np.log(p[1:]) + 1 - logits[1:], rtol=1e-12)
+    assert p[0] == 0 and by_p[0] == 0
+    by_z = ms.grad(lambda z: ops.kl_div(T(logits), ops.softmax(z), "sum"))(T(z)).asnumpy()
+    slope = np.append(0, np.log(p[1:]) - logits[1:])
+    np.testing.assert_allclose(by_z, p * (slope - p @ slope), rtol=1e-12)

@@ -378,7 +378,11 @@ def binary_cross_entropy_with_logits(
 @in_float32
 def kl_div(logits: Any, labels: Any, reduction: str = "mean") -> Tensor:
     """$labels (log(labels) - logits)$, 0 where labels is 0: the divergence from probabilities whose
-    logarithms are logits. reduction 'batchmean': the sum over the first dimension's size."""
+    logarithms are logits. reduction 'batchmean': the sum over the first dimension's size.
+
+    The slope by a label of 0 is taken to be 0. Its limit is infinite, but that of the slope by what a
+    softmax makes the label of is 0, which an infinite one would turn into NaN.
+    """
     arguments.one_of(reduction, (*_REDUCTIONS, "batchmean"), "kl_div", "reduction")
     batch_mean = reduction == "batchmean"
     x, y = _same_shape(*_pair(logits, labels, "kl_div", "sum"), "kl_div")
