@@ -8,6 +8,7 @@ section of docs/coming-from/mindspore.md that has its figures.
 from __future__ import annotations
 
 import argparse
+import functools
 import importlib
 import inspect
 import json
@@ -249,6 +250,7 @@ def names_in(texts: list[str]) -> dict[str, set[str]]:
     return {space: set(re.findall(pattern, text)) for space, pattern in FORMS.items()}
 
 
+@functools.cache
 def compared() -> dict[str, set[str]]:
     """The names of each namespace that a case asks for."""
     return names_in(cases())

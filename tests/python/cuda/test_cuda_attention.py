@@ -18,6 +18,8 @@ from made_up_gpu import Process
 import gradcell as gc
 from gradcell import Tensor, _core, cuda, nn, ops
 
+pytestmark = pytest.mark.one_in(4)  # each compiles kernels with a C++ compiler or NVRTC
+
 rng = np.random.default_rng(11)
 KNOWN = ("AttentionRows", "AttentionColumns")
 Case = tuple[Callable[..., Any], list[np.ndarray], Callable[..., np.ndarray] | None]

@@ -16,6 +16,8 @@ from disassembly import disassembler
 import gradcell as gc
 from gradcell import Tensor, _core, cuda, ops
 
+pytestmark = pytest.mark.one_in(4)  # each compiles kernels with a C++ compiler or NVRTC
+
 rng = np.random.default_rng(28)
 
 
@@ -257,6 +259,7 @@ def test_sums_with_dropouts_of_their_own_are_apart() -> None:
 # What is no number -------------------------------------------------------------------------------
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
 def test_infinities_are_where_other_kernels_have_them(dtype: str, tmp_path: Any) -> None:
     """Among ordinary rows: NaN in a query, infinity in a key and in a value, numbers near the largest."""

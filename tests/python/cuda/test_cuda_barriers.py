@@ -26,6 +26,8 @@ from network_cases import Case, burgers_step, first_order
 import gradcell as gc
 from gradcell import Tensor, _core, cuda, ops
 
+pytestmark = pytest.mark.one_in(4)  # each compiles kernels with a C++ compiler or NVRTC
+
 rng = np.random.default_rng(29)
 core = _core.ops
 
@@ -159,7 +161,7 @@ def test_every_barrier_is_met(mutants: Mutants) -> None:
     assert [mutants.name(b) for b in range(1, mutants.count) if not mutants.cases[b]] == []
 
 
-@pytest.mark.one_in(6)
+@pytest.mark.one_in(24)
 @pytest.mark.parametrize("part", range(6))
 def test_every_barrier_that_is_left_out_is_caught(mutants: Mutants, part: int) -> None:
     barriers = range(1 + part, mutants.count, 6)
@@ -276,6 +278,7 @@ def test_bytes_of_a_word_are_memory_of_their_own(
     assert found in report and bool(found) == bool(report), report
 
 
+@pytest.mark.one_in(1)
 def test_a_case_that_was_not_compiled_cannot_be_run(tmp_path: pathlib.Path) -> None:
     fn, arguments = CASES["short scans"]
     batch = Batch([None, cuda.plan_of(fn, *arguments)], tmp_path)

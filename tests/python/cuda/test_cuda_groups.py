@@ -14,6 +14,8 @@ import gradcell as ms
 from gradcell import Tensor, _core, cuda, ops
 from gradcell.ops.control.loops import loop
 
+pytestmark = pytest.mark.one_in(4)  # each compiles kernels with a C++ compiler or NVRTC
+
 core = _core.ops
 rng = np.random.default_rng(5)
 

@@ -19,6 +19,8 @@ from gradcell import Tensor, cuda, nn, ops
 from gradcell.base import tree
 from gradcell.ops.control.loops import loop
 
+pytestmark = pytest.mark.one_in(4)  # each compiles kernels with a C++ compiler or NVRTC
+
 #: By name: what is run, the same without loops (or its values), the arguments.
 CASES: dict[str, tuple[Callable[..., Any], Any, list[Tensor]]] = {}
 
@@ -367,6 +369,7 @@ def test_64_bit_indices(plans: Plans, tmp_path: Any) -> None:
         compare(name, wide.run(number), expected(name))
 
 
+@pytest.mark.one_in(1)
 def test_an_index_out_of_range_in_a_step(tmp_path: Any) -> None:
     def f(h: Tensor, places: Tensor) -> Tensor:
         return loop(lambda s, x: ([ops.gather(s[0], x[0], 0)], []), [h], [places], 2)[0][0]

@@ -13,6 +13,8 @@ from cuda_emulation import WHERE_NONE_SPILLS, Batch, Kernels, Plans, chosen, tha
 
 from gradcell import Tensor, _core, cuda, ops
 
+pytestmark = pytest.mark.one_in(4)  # each compiles kernels with a C++ compiler or NVRTC
+
 core = _core.ops
 rng = np.random.default_rng(3)
 
@@ -271,6 +273,7 @@ def test_any_number_of_threads_finds_what_numpy_finds(name: str, batch: Batch) -
             np.testing.assert_array_equal(got, first)
 
 
+@pytest.mark.one_in(1)
 def test_places_out_of_range_are_flagged(tmp_path: Any) -> None:
     places = np.zeros(900, np.int64)
     places[850] = 5

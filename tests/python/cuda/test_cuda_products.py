@@ -15,6 +15,8 @@ import gradcell as ms
 from gradcell import Tensor, _core, cuda, ops
 from gradcell.base import tree
 
+pytestmark = pytest.mark.one_in(4)  # each compiles kernels with a C++ compiler or NVRTC
+
 core = _core.ops
 
 # Fewer rows than a kernel for a narrow network would take: the library multiplies.

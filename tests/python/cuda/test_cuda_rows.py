@@ -18,6 +18,8 @@ from network_cases import burgers_step, norms, tensor
 import gradcell as ms
 from gradcell import Tensor, _core, cuda, nn, ops
 
+pytestmark = pytest.mark.one_in(4)  # each compiles kernels with a C++ compiler or NVRTC
+
 core = _core.ops
 #: By name: what is planned, its arguments, NumPy's results, and what a launch is worth then.
 CASES: dict[str, tuple[Callable[..., Any], tuple[Tensor, ...], list[np.ndarray], float]] = {}

@@ -13,6 +13,8 @@ from network_cases import Case, burgers_step, norms, residual, tensor
 from gradcell import Tensor, cuda, ops
 from gradcell.base import tree
 
+pytestmark = pytest.mark.one_in(4)  # each compiles kernels with a C++ compiler or NVRTC
+
 # Long enough for what moves to count for more than launches do; and a row of 133, which fours do
 # not divide.
 CASES: dict[str, Case] = {

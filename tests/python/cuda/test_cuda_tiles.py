@@ -29,6 +29,8 @@ import gradcell as ms
 from gradcell import Tensor, _core, cuda, ops
 from gradcell.base import tree
 
+pytestmark = pytest.mark.one_in(4)  # each compiles kernels with a C++ compiler or NVRTC
+
 CASES: dict[str, Case] = {}
 
 CASES["tanh"] = first_order([3, 20, 20, 1], 45, ops.tanh)

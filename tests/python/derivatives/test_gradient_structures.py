@@ -126,6 +126,7 @@ def test_grad_operation_with_one_parameter_or_one_input(net, x, y):
     assert plain(ops.GradOperation(get_all=True)(OneInput())(x)) == (2.0,)
 
 
+@pytest.mark.filterwarnings("ignore:.*is rounded towards zero:RuntimeWarning")
 @pytest.mark.parametrize("dtype", [ms.int32, ms.int64, ms.uint8, ms.bool_], ids=str)
 def test_grad_operation_by_integers_is_the_derivative_in_their_dtype(dtype, mode):
     """As MindSpore prints it: without the fraction."""
@@ -150,6 +151,7 @@ BY_INTEGERS = [
 ]
 
 
+@pytest.mark.filterwarnings("ignore:.*is rounded towards zero:RuntimeWarning")
 @pytest.mark.parametrize(("function", "by_x", "by_y"), BY_INTEGERS)
 def test_grad_operation_through_integer_arithmetic(function, by_x, by_y):
     got = ops.GradOperation(get_all=True)(function)(Tensor([2.5, 3.7]), Tensor([3, 4], ms.int32))

@@ -109,6 +109,7 @@ def test_several_hooks_one_after_the_other(mode):
     close(ms.grad(f, (0, 1))(of(1), of(2)), (10, 7))
 
 
+@pytest.mark.filterwarnings("ignore:.*asked for a tensor's value:RuntimeWarning")
 def test_a_hook_sees_the_whole_gradient_once(mode):
     calls = []
 
@@ -208,6 +209,7 @@ def test_a_hook_in_a_jitted_step_runs_without_python_later():
 # Primitives -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.filterwarnings("ignore:.*asked for a tensor's value:RuntimeWarning")
 def test_insert_gradient_of(mode):
     a, b = of([1.0]), of([0.2])
 
@@ -362,6 +364,7 @@ def test_backward_pre_hooks(mode):
     close(GRAD_ALL(lambda x, y: two(x * 2, y))(of(X), of(Y)), ([22, 26, 30], [7, -5, 15]))
 
 
+@pytest.mark.filterwarnings("ignore:.*asked for a tensor's value:RuntimeWarning")
 def test_backward_hooks(mode):
     cell, seen = Mul(), []
     f = GRAD_ALL(lambda x, y: cell(x * 2, y))
@@ -376,6 +379,7 @@ def test_backward_hooks(mode):
     close(f(of(X), of(Y)), ([8, 10, 12], [2, -4, 6]))
 
 
+@pytest.mark.filterwarnings("ignore:.*asked for a tensor's value:RuntimeWarning")
 def test_what_backward_hooks_are_called_with(mode):
     seen: list[Any] = []
 
@@ -428,6 +432,7 @@ def test_what_backward_hooks_are_called_with(mode):
     assert seen.pop() == ([[7, 7, 7]], [[1, 1, 1]])
 
 
+@pytest.mark.filterwarnings("ignore:.*asked for a tensor's value:RuntimeWarning")
 def test_backward_hooks_one_after_the_other(mode):
     seen: list[Any] = []
     cell = Mul()
@@ -482,6 +487,7 @@ def test_backward_hooks_that_return_something_else(mode, kind, hook, error, matc
 # no_grad, _requires_grad, _retain_grad -----------------------------------------------------------------
 
 
+@pytest.mark.filterwarnings("ignore:.*asked for a tensor's value:RuntimeWarning")
 def test_no_grad(mode):
     def some(a):
         with ms._no_grad():

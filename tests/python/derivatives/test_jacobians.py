@@ -315,6 +315,7 @@ def test_by_trees(wrap, mode: int) -> None:
     assert shown(gc.get_grad(named, 0)) == tuple(product)
 
 
+@pytest.mark.filterwarnings("ignore:.*is rounded towards zero:RuntimeWarning")
 def test_by_mutable_numbers(mode: int) -> None:
     """A number is a scalar: its derivative is the true one, where MindSpore gives 0."""
     x = Tensor(A)

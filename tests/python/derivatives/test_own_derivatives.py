@@ -470,6 +470,7 @@ def test_a_function_that_writes_into_its_input(mode):
     close(ms.grad(lambda a: of_a_part(a)[1] + of_a_part(a)[2])(of(X)), [0, 28, 28])
 
 
+@pytest.mark.filterwarnings("ignore:.*asked for a tensor's value:RuntimeWarning")
 def test_closures_of_a_function_have_no_gradient(mode):
     def f(a, b):
         class Closed(_Function):

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings, strategies as st
+from hypothesis import HealthCheck, Phase, given, seed, settings, strategies as st
 from numpy_adjoint import NumpyTape, Var, value_gradient_hessian
 from random_programs import HEADER, MAX_OPS, Program, decode
 from tapes import TOLERANCE, GradcellTape, random_bytes
@@ -82,18 +82,23 @@ def assert_agree(program: Program, got: Any, expected: Any) -> None:
             assert error <= TOLERANCE * scale, f"{what} of input {i}: {x} not {y}\n{program}"
 
 
-@settings(
-    max_examples=PROGRAMS,
-    derandomize=True,
-    deadline=None,
-    database=None,
-    phases=(Phase.generate, Phase.shrink),
-    suppress_health_check=list(HealthCheck),
-)
-@given(data=program_bytes())
-def test_random_programs(data: bytes) -> None:
-    program = decode(data)
-    assert_agree(program, measure(program), reference(program))
+@pytest.mark.one_in(10)
+@pytest.mark.parametrize("part", range(10))
+def test_random_programs(part: int) -> None:
+    @settings(
+        max_examples=PROGRAMS // 10,
+        deadline=None,
+        database=None,
+        phases=(Phase.generate, Phase.shrink),
+        suppress_health_check=list(HealthCheck),
+    )
+    @seed(part)
+    @given(data=program_bytes())
+    def agree(data: bytes) -> None:
+        program = decode(data)
+        assert_agree(program, measure(program), reference(program))
+
+    agree()
 
 
 @pytest.mark.one_in(10)

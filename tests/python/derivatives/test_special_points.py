@@ -177,7 +177,7 @@ def test_densities_beyond_all_numbers(name: str) -> None:
             np.testing.assert_allclose(got, [*ends, np.nan], err_msg=method)
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(12)
 @pytest.mark.parametrize("name", PARAMETERS)
 def test_distributions_at_special_points(name: str) -> None:
     numbers, kind = PARAMETERS[name], getattr(distribution, name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import ast
+import functools
 import re
 import subprocess
 import sys
@@ -23,32 +23,26 @@ import test_every_transform  # noqa: E402
 from function_cases import CASES  # noqa: E402
 
 
-def functions() -> dict[str, ast.FunctionDef]:
-    return {
-        f"{file.relative_to(TESTS)}::{node.name}": node
-        for file in sorted(TESTS.rglob("test_*.py"))
-        for node in ast.parse(file.read_text()).body
-        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")
-    }
+@functools.cache
+def functions() -> dict[str, str]:
+    """The tests with their texts, decorators first."""
+    found = {}
+    for file in sorted(TESTS.rglob("test_*.py")):
+        head, *blocks = re.split(r"\n{3,}", file.read_text())
+        of_all = "".join(re.findall(r"^pytestmark = (.*one_in.*)\n?", head, re.M))
+        for block in blocks:
+            if test := re.search(r"^def (test_\w+)\(", block, re.M):
+                own = "" if "@pytest.mark.one_in" in block else f"@{of_all}\n" * bool(of_all)
+                found[f"{file.relative_to(TESTS)}::{test[1]}"] = own + block
+    return found
 
 
-def left_out() -> dict[str, ast.FunctionDef]:
+def left_out() -> dict[str, str]:
     """The tests of which a default run leaves something out."""
-    marks = ("pytest.mark.one_in", "pytest.mark.slow", "WHERE_NONE_SPILLS")
-    return {
-        name: node
-        for name, node in functions().items()
-        if any(mark in ast.unparse(d) for d in node.decorator_list for mark in marks)
-    }
-
-
-def collected(*more: str) -> list[str]:
-    """What pytest finds, test by test, in a process of its own."""
-    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-o", "addopts="]
-    command += ["--import-mode=importlib", "-p", "no:cacheprovider", *more]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
-    return [line for line in done.stdout.splitlines() if "::" in line]
+    marks = re.compile(
+        r"^@pytest\.mark\.(one_in\((?!1\))|slow)|^@.*pytest\.mark\.slow|WHERE_NONE_SPILLS\)", re.M
+    )
+    return {name: text for name, text in functions().items() if marks.search(text)}
 
 
 def test_every_public_name_is_asked_for() -> None:
@@ -90,7 +84,7 @@ def test_what_expects_an_error_is_never_left_out() -> None:
     """So each error that a test expects is seen in each run."""
     drawn = left_out()
     assert len(drawn) > 60
-    expecting = [name for name, node in drawn.items() if "pytest.raises(" in ast.unparse(node)]
+    expecting = [name for name, text in drawn.items() if "pytest.raises(" in text]
     assert expecting == [
         "ops/test_dtypes.py::test_against_numpy"
     ]  # by dtype, each of them in each run
@@ -114,17 +108,16 @@ def test_each_case_has_its_day(request: pytest.FixtureRequest, n: int, count: in
     assert grouped == set(range(count))
 
 
-def test_a_day_can_be_drawn_again() -> None:
-    """In processes of pytest-xdist too, which take the first one's day; `-m full` is the rest."""
-    test, names = "tests/python/ops/test_ops.py::test_shape", "Sin or Cos or Exp or Log"
-    rest = collected("--draw", "2026-11-28", "-m", "full", "-k", names, test)
-    command = [sys.executable, "-m", "pytest", "-v", "-v", "-n", "2", "--draw", "2026-11-28"]
-    command += ["-k", names, "-p", "no:cacheprovider", test]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+def test_a_day_can_be_drawn_again(request: pytest.FixtureRequest) -> None:
+    """In processes of pytest-xdist too, which take the first one's day."""
+    test = "tests/python/ops/test_ops.py::test_python_scalars"
+    command = [sys.executable, "-m", "pytest", "-n", "2", "--draw", "2020-02-29", "-k", "Atan2"]
+    done = subprocess.run(
+        [*command, "-p", "no:cacheprovider", test], cwd=ROOT, capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
-    assert "Cases drawn for 2026-11-28; again: --draw 2026-11-28" in done.stdout
-    ran = set(re.findall(r"PASSED (\S+::test_shape\[.*\])", done.stdout))
-    assert len(ran) >= 4 and not ran & set(rest) and len(rest) > 10 * len(ran)
+    assert "Cases drawn for 2020-02-29; again: --draw 2020-02-29" in done.stdout
+    assert request.config.option.draw != "2020-02-29"
 
 
 def test_a_file_is_tested_by_what_it_can_break(request: pytest.FixtureRequest) -> None:

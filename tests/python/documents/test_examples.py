@@ -74,7 +74,7 @@ def test_every_demo_is_listed() -> None:
     assert [line.split()[0] for line in done.stdout.splitlines()] == list(DEMOS)
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize("name", DEMOS)
 def test_demos_write_their_picture(name: str, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")

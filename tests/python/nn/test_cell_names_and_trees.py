@@ -100,7 +100,9 @@ def test_only_cells_parameters_and_parameter_tuples_are_collected():
             )
             self.cells_in_a_list = [nn.Dense(1, 1)]
 
-    assert names(Net()) == ["p1", "p2"]
+    with pytest.warns(RuntimeWarning, match="cells_in_a_list is a list of cells"):
+        net = Net()
+    assert names(net) == ["p1", "p2"]
 
 
 def test_wrapping_twice_keeps_the_first_prefix():

@@ -59,6 +59,7 @@ def test_derivatives_at_zeros(axis: int, exclusive: bool, reverse: bool) -> None
     np.testing.assert_allclose(second, partials(reference_along, ZEROS), atol=1e-12)
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("n", [1, 7, 8, 9, 16, 33, 70])
 @pytest.mark.parametrize(("exclusive", "reverse"), list(itertools.product((False, True), repeat=2)))
 def test_derivatives_along_longer_axes(n: int, exclusive: bool, reverse: bool) -> None:

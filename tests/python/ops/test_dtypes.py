@@ -312,6 +312,7 @@ def differs(got: Tensor, want: np.ndarray, one: Case, name: str) -> str:
     return "" if np.allclose(found.astype(wide), want.astype(wide), bound, bound) else "value"
 
 
+@pytest.mark.filterwarnings("ignore:.*asked for a tensor's value:RuntimeWarning")
 @pytest.mark.one_in(len(SIZES), by="name")
 @pytest.mark.parametrize("size", SIZES, ids=str)
 @pytest.mark.parametrize("name", NAMES)

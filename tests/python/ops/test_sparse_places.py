@@ -12,6 +12,7 @@ from gradcell.ops.arrays.sparse_places import sparse_count, sparse_reshape
 RNG = np.random.default_rng(4)
 
 
+@pytest.mark.filterwarnings("ignore:.*asked for a tensor's value:RuntimeWarning")
 @pytest.mark.parametrize(
     ("shape", "new"), [((4, 6), (3, -1, 2)), ((2, 3, 4), (24,)), ((12,), (3, 4)), ((2, 2), (2, 2))]
 )
@@ -42,6 +43,7 @@ def test_shapes_that_do_not_fit():
             sparse_reshape(at, Tensor(np.array(old)), Tensor(np.array(new)))
 
 
+@pytest.mark.filterwarnings("ignore:.*asked for a tensor's value:RuntimeWarning")
 @pytest.mark.parametrize(
     "options", [{}, {"binary_output": True}, {"minlength": 9}, {"maxlength": 4}]
 )

@@ -171,6 +171,7 @@ def test_train_one_step_cell_with_momentum():
         np.testing.assert_allclose(network.w.asnumpy(), weight, rtol=1e-5)
 
 
+@pytest.mark.filterwarnings("ignore:.*asked for a tensor's value:RuntimeWarning")
 @pytest.mark.parametrize("scale_sense", [1, 1024.0, "fixed cell", "dynamic cell"])
 def test_my_train_one_step_cell(scale_sense):
     """The step does not depend on the scale; the scale in use is returned."""
@@ -198,6 +199,7 @@ def test_my_train_one_step_cell(scale_sense):
         np.testing.assert_allclose(network.scale.asnumpy(), [scale], rtol=1e-5)
 
 
+@pytest.mark.filterwarnings("ignore:.*asked for a tensor's value:RuntimeWarning")
 def test_my_train_one_step_cell_clips_the_unscaled_gradients():
     network = Detector()
     optimizer = nn.SGD(network.trainable_params(), learning_rate=1.0)
@@ -213,6 +215,7 @@ def test_my_train_one_step_cell_clips_the_unscaled_gradients():
     np.testing.assert_allclose(step, gradient / norm, rtol=1e-5)
 
 
+@pytest.mark.filterwarnings("ignore:.*asked for a tensor's value:RuntimeWarning")
 def test_overflow_skips_the_step_and_halves_the_dynamic_scale():
     network = Detector(ms.float16)
     optimizer = nn.SGD(network.trainable_params(), learning_rate=0.05)

@@ -115,6 +115,7 @@ class Accumulator(nn.Cell):
         return True
 
 
+@pytest.mark.filterwarnings("ignore:.*asked for a tensor's value:RuntimeWarning")
 def test_accumulated_small_batches_make_the_step_of_the_whole_batch():
     rng = np.random.RandomState(0)
     features = rng.randn(8, 3).astype(np.float32)

@@ -72,6 +72,7 @@ def name_in(call: str) -> str:
     return str(found[0])
 
 
+@pytest.mark.filterwarnings("ignore:.*asked for a tensor's value:RuntimeWarning")
 @pytest.mark.parametrize(("call", "view", "shares"), ROWS, ids=[r[0] for r in ROWS])
 def test_a_line_of_the_table(call: str, view: bool, shares: bool) -> None:
     """A write to the result shows in the base, and the other way round, if and only if it is a view:
