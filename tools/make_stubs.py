@@ -5,7 +5,7 @@
     python tools/make_stubs.py --check          exits 1 if they do not have the names of the core
 
 _core.pyi is kept in git. It changes when a binding does: pybind11 puts each function's signature into
-its docstring, and methods that Python adds to Tensor (_tensor.py and tensor_methods.py) bring their
+its docstring, and methods that Python adds to Tensor (ops/method.py) bring their
 own. What a row of the op table adds, a function in `ops` and a method of Tensor, is the same text for
 every row of a kind, so it is not kept: CMake writes _op_rows.pyi before it builds, by reading the
 table, which needs neither NumPy nor the core; the classes of _core.pyi inherit from those there. It
@@ -133,10 +133,9 @@ def annotation(value: Any) -> str:
 
 def from_python(name: str, function: FunctionType) -> str:
     # A method that hands on to a function has that function's arguments and result.
+    # {another: the argument's name}
+    spellings: dict[str, str] = getattr(function, "_spellings", {})
     function = function._callee() if hasattr(function, "_callee") else function
-    spellings: dict[str, str] = getattr(
-        function, "_spellings", {}
-    )  # {another: the argument's name}
     parts, star, optional = [], False, False
     for i, p in enumerate(inspect.signature(function).parameters.values()):
         mark = {p.VAR_POSITIONAL: "*", p.VAR_KEYWORD: "**"}.get(p.kind, "")
@@ -169,8 +168,8 @@ def member(name: str, value: Any) -> str:
         return f"@property\ndef {name}(self) -> {result}: ..."
     if isinstance(value, staticmethod):
         return f"{STATIC}def {name}(*args: Any, **kwargs: Any) -> Any: ..."
-    wrapped = getattr(value, "__wrapped__", value)  # a method of the core that Python wraps
-    if isinstance(value, FunctionType) and isinstance(wrapped, FunctionType):
+    wrapped = inspect.unwrap(value) if callable(value) else value
+    if hasattr(value, "_callee") or isinstance(wrapped, FunctionType):
         return from_python(name, value)
     if re.fullmatch(r"__i(\w+)__", name) and f"__{name[3:]}" in OPERATORS:
         return f"def {name}(self, other: Any) -> Tensor: ..."
@@ -217,7 +216,7 @@ def structured_functions() -> set[str]:
 
 def takes_operands(method: Any) -> bool:
     """Whether a method of a row's name is the row's, not a form of it with more arguments."""
-    if not isinstance(method, FunctionType):
+    if not hasattr(method, "__wrapped__"):
         return True
     return tuple(inspect.signature(method).parameters) in ROW_OPERANDS.values()
 

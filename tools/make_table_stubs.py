@@ -61,11 +61,13 @@ def function_stub(name: str, function: Any) -> str:
 
 def class_stub(name: str, cls: type) -> str:
     base = cls.__mro__[1]
-    own = vars(cls).get("__init__")
     text = f"class {name}({base.__module__}.{base.__qualname__}):"
-    if not isinstance(own, FunctionType):
+    made = vars(cls).get("__signature__")
+    if made is None and isinstance(own := vars(cls).get("__init__"), FunctionType):
+        return f"{text}\n    def __init__({parameters(inspect.signature(own))}) -> None: ..."
+    if made is None or not made.parameters:
         return text + " ..."
-    return f"{text}\n    def __init__({parameters(inspect.signature(own))}) -> None: ..."
+    return f"{text}\n    def __init__(self, {parameters(made)}) -> None: ..."
 
 
 def defined(name: str, value: Any) -> bool:
@@ -151,7 +153,7 @@ def methods_of(module: ModuleType) -> tuple[list[str], list[str]]:
         if name in METHODS and METHODS[name].function is op:
             plain.append(entry(name, METHODS[name].spellings))
         taken = METHODS.get(f"{name}_")
-        if taken is not None and getattr(taken.function, "__wrapped__", None) is op:
+        if taken is not None and taken.in_place and taken.function is op:
             in_place.append(entry(name, taken.spellings))
     return plain, in_place
 

@@ -1,5 +1,7 @@
 // The user's file and line: the innermost Python frame outside the gradcell package, and outside
 // packages that run on it.
+#include "bind/location.h"
+
 #include "bind/bind.h"
 
 #include <frameobject.h>
@@ -137,6 +139,18 @@ Location python_location() {
     frame = back;
   }
   return {};
+}
+
+std::string named_error(std::string text, std::string_view function) {
+  const auto frame =
+      py::reinterpret_borrow<py::object>(reinterpret_cast<PyObject*>(PyEval_GetFrame()));
+  if (!frame || plain(text).find(plain(function)) != std::string::npos) return text;
+  const py::object code = frame.attr("f_code");
+  if (known(reinterpret_cast<PyCodeObject*>(code.ptr())).internal()) return text;
+  const std::string place = " (" + python_location().text() + ")";
+  if (!text.ends_with(place)) return text;
+  text.erase(text.size() - place.size());
+  return text + ", in " + std::string(function) + place;
 }
 
 void bind_location(py::module_& m) {

@@ -23,6 +23,7 @@ PYBIND11_MODULE(_core, m) {
   bind_trace(m);
   bind_calls(m);
   bind_dispatch(m);
+  bind_spelling(m);
   bind_inspect(m);
   bind_profile(m);
   bind_cuda(m);

@@ -200,10 +200,12 @@ def target(entry: Entry, held: dict[str, Entry], docstrings: dict[str, str]) -> 
             words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
             guesses += [f"ops.{words}", f"ops.{name.lower()}"]
     elif space.split(".")[0] in ("mint", "numpy", "scipy"):
+        target = getattr(entry.value, "_target", None)
         of_one = inspect.isfunction(entry.value) and entry.value.__name__ == name
         source = inspect.getsource(entry.value) if of_one else ""
         calls = re.findall(r"\bops\.(\w+)\(", source)
         guesses = [f"nn.{name}"] if space == "mint.nn" else []
+        guesses += [f"ops.{target.__name__}"] if target else []
         guesses += [f"ops.{calls[0]}"] if len(calls) == 1 else []
         guesses += [docstrings.get(text, "")]
         guesses += [f"ops.{name}", f"gc.{name}"]

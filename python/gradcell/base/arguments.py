@@ -104,17 +104,21 @@ def function(value: Any, owner: str, name: str = "fn") -> Any:
 
 
 def explain_misfit(
-    owner: str, callee: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]
+    owner: str,
+    callee: Callable[..., Any],
+    args: Sequence[Any],
+    kwargs: dict[str, Any],
+    skip: int = 1,
 ) -> None:
     """For a call that has failed: raises TypeError with the signature and the user's line if it was
-    for the number of arguments or their names. The first of args is not in what is shown."""
+    for the number of arguments or their names. The first `skip` of args are not in what is shown."""
     signature = inspect.signature(callee)
     try:
         signature.bind(*args, **kwargs)
     except TypeError as error:
         shown = signature.replace(
             parameters=[
-                p.replace(annotation=p.empty) for p in list(signature.parameters.values())[1:]
+                p.replace(annotation=p.empty) for p in list(signature.parameters.values())[skip:]
             ],
             return_annotation=signature.empty,
         )

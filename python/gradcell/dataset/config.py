@@ -5,13 +5,13 @@ The other setters that MindSpore has here are taken and given back; they do not 
 
 from __future__ import annotations
 
+import inspect
 import os
 from collections.abc import Callable
 from typing import Any
 
 from gradcell.base import arguments
 from gradcell.base.errors import bad_type, bad_value
-from gradcell.base.naming import with_names
 from gradcell.base.seed import data_seed, get_seed as _global_seed, on_set_seed, seed_others
 
 INT32_MAX = 2**31 - 1
@@ -126,12 +126,16 @@ def __getattr__(name: str) -> Callable[..., Any]:
     def get() -> Any:
         return kept[setting]
 
-    def set_(value: Any, *unused: Any, **more: Any) -> None:
-        kept[setting] = value
+    def set_(*given: Any, **named: Any) -> None:
+        kept[setting] = (*given, *named.values())[0]
 
     last = setting.rpartition("_")[2]
     argument = last if last in ("interval", "timeout") else _ARGUMENTS.get(setting, "enable")
-    made = get if verb == "get" else with_names(set_, argument)
+    made: Any = get if verb == "get" else set_
+    if verb == "set":
+        own = inspect.signature(lambda value, *unused, **more: None).parameters
+        first = own["value"].replace(name=argument)
+        made.__signature__ = inspect.Signature([first, own["unused"], own["more"]])
     made.__doc__ = f"{verb.capitalize()}s the setting {setting}, which does not matter to gradcell."
     made.__doc__ += f"\n\n{argument}: what the getter gives back." if verb == "set" else ""
     return made

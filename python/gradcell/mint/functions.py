@@ -9,7 +9,7 @@ from gradcell import _core, ops
 from gradcell._core import Tensor
 from gradcell.base import arguments
 from gradcell.base.convert import to_dtype
-from gradcell.base.naming import with_names
+from gradcell.base.spelling import spelling
 from gradcell.ops.arrays.creation import filled
 from gradcell.ops.arrays.shaping import diagonal_or_matrix
 
@@ -55,7 +55,9 @@ __all__ = [
 
 _ops = _core.ops
 
-sqrt = with_names(ops.sqrt, "input")
+
+@spelling(ops.sqrt)
+def sqrt(input: Any) -> Tensor: ...
 
 
 def _extremum(name: str, input: Any, other: Any, dim: Any, keepdim: bool) -> Any:
@@ -82,14 +84,10 @@ def sizes(size: Any, owner: str) -> tuple[int, ...]:
     return tuple(arguments.shape(given, owner, "size"))
 
 
-def frac(input: Any) -> Tensor:
-    """The fraction, with x's sign."""
-    return ops.frac(input)
-
-
-def isnan(tensor: Any) -> Tensor:
-    """Whether each element is not a number."""
-    return ops.isnan(tensor)
+@spelling(ops.frac)
+def frac(input: Any) -> Tensor: ...
+@spelling(ops.isnan)
+def isnan(tensor: Any) -> Tensor: ...
 
 
 def isneginf(input: Any) -> Tensor:
@@ -116,14 +114,10 @@ def sub(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
     return ops.sub(input, scaled(other, alpha))
 
 
-def addcdiv(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor:
-    """input + value tensor1 / tensor2."""
-    return ops.addcdiv(input, tensor1, tensor2, value)
-
-
-def addcmul(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor:
-    """input + value tensor1 tensor2."""
-    return ops.addcmul(input, tensor1, tensor2, value)
+@spelling(ops.addcdiv)
+def addcdiv(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor: ...
+@spelling(ops.addcmul)
+def addcmul(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor: ...
 
 
 def allclose(
@@ -140,39 +134,20 @@ def where(condition: Any, input: Any = None, other: Any = None) -> Any:
     return _ops.where(condition, input, other)
 
 
-def mean(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
-    """The mean, in the dtype of x; for integers it is rounded down."""
-    return ops.mean(input, dim, keepdim, dtype=dtype)
-
-
-def nansum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
-    """The sum of the elements that are not NaN."""
-    return ops.nansum(input, dim, keepdim, dtype=dtype)
-
-
-def prod(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
-    """The product."""
-    return ops.prod(input, dim, keepdim, dtype)
-
-
-def all(input: Any, dim: Any = None, keepdim: bool = False) -> Tensor:
-    """Whether all elements are true (not zero); true for none."""
-    return ops.all(input, dim, keepdim)
-
-
-def any(input: Any, dim: Any = None, keepdim: bool = False) -> Tensor:
-    """Whether any element is true (not zero); false for none."""
-    return ops.any(input, dim, keepdim)
-
-
-def amax(input: Any, dim: Any = (), keepdim: bool = False) -> Tensor:
-    """The largest element."""
-    return ops.amax(input, dim, keepdim)
-
-
-def amin(input: Any, dim: Any = (), keepdim: bool = False) -> Tensor:
-    """The smallest element."""
-    return ops.amin(input, dim, keepdim)
+@spelling(ops.mean)
+def mean(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor: ...
+@spelling(ops.nansum)
+def nansum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor: ...
+@spelling(ops.prod)
+def prod(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor: ...
+@spelling(ops.all)
+def all(input: Any, dim: Any = None, keepdim: bool = False) -> Tensor: ...
+@spelling(ops.any)
+def any(input: Any, dim: Any = None, keepdim: bool = False) -> Tensor: ...
+@spelling(ops.amax)
+def amax(input: Any, dim: Any = (), keepdim: bool = False) -> Tensor: ...
+@spelling(ops.amin)
+def amin(input: Any, dim: Any = (), keepdim: bool = False) -> Tensor: ...
 
 
 def max(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Any:
@@ -195,38 +170,23 @@ def argmin(input: Any, dim: Any = None, keepdim: bool = False) -> Tensor:
     return ops.cast(ops.argmin(input, dim, keepdim), _core.int64)
 
 
-def std(input: Any, dim: Any = None, *, correction: Any = 1, keepdim: bool = False) -> Tensor:
-    """The standard deviation, the square root of var."""
-    return ops.std(input, dim, correction, keepdim)
-
-
-def var(input: Any, dim: Any = None, *, correction: Any = 1, keepdim: bool = False) -> Tensor:
-    """The variance: the sum of squared deviations from the mean, divided by (count - ddof)."""
-    return ops.var(input, dim, correction, keepdim)
-
-
+@spelling(ops.std)
+def std(input: Any, dim: Any = None, *, correction: Any = 1, keepdim: bool = False) -> Tensor: ...
+@spelling(ops.var)
+def var(input: Any, dim: Any = None, *, correction: Any = 1, keepdim: bool = False) -> Tensor: ...
+@spelling(ops.std_mean)
 def std_mean(
     input: Any, dim: Any = None, *, correction: Any = 1, keepdim: bool = False
-) -> tuple[Tensor, Tensor]:
-    """(the standard deviation, the mean): ops.std and ops.mean."""
-    return ops.std_mean(input, dim, correction, keepdim)
-
-
+) -> tuple[Tensor, Tensor]: ...
+@spelling(ops.var_mean)
 def var_mean(
     input: Any, dim: Any = None, *, correction: Any = 1, keepdim: bool = False
-) -> tuple[Tensor, Tensor]:
-    """(the variance, the mean): ops.var and ops.mean."""
-    return ops.var_mean(input, dim, correction, keepdim)
-
-
-def logsumexp(input: Any, dim: Any, keepdim: bool = False) -> Tensor:
-    """log(sum(exp(input))), without overflow: the largest element is taken out first."""
-    return ops.logsumexp(input, dim, keepdim)
-
-
+) -> tuple[Tensor, Tensor]: ...
+@spelling(ops.logsumexp)
+def logsumexp(input: Any, dim: Any, keepdim: bool = False) -> Tensor: ...
+@spelling(ops.count_nonzero)
 def count_nonzero(input: Any, dim: Any = None) -> Tensor:
-    """The number of elements that are not zero: int32 unless dtype says otherwise."""
-    return ops.count_nonzero(input, dim)
+    """The number of elements that are not zero, int32."""
 
 
 def median(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
@@ -249,24 +209,16 @@ def norm(
     )
 
 
-def cumsum(input: Any, dim: Any, dtype: Any = None) -> Tensor:
-    """The sums of all elements up to each along axis, in x's dtype unless dtype says otherwise."""
-    return ops.cumsum(input, dim, dtype)
-
-
-def cummax(input: Any, dim: Any) -> tuple[Tensor, Tensor]:
-    """(the largest element up to each along axis, its index; the last one of equal elements)."""
-    return ops.cummax(input, dim)
-
-
-def cummin(input: Any, dim: Any) -> tuple[Tensor, Tensor]:
-    """(the smallest element up to each along axis, its index; the last one of equal elements)."""
-    return ops.cummin(input, dim)
-
-
-def diff(input: Any, n: Any = 1, dim: Any = -1, prepend: Any = None, append: Any = None) -> Tensor:
-    """The n-th differences along axis, after prepend and append have been joined to the ends."""
-    return ops.diff(input, n, dim, prepend, append)
+@spelling(ops.cumsum)
+def cumsum(input: Any, dim: Any, dtype: Any = None) -> Tensor: ...
+@spelling(ops.cummax)  # type: ignore[has-type]
+def cummax(input: Any, dim: Any) -> tuple[Tensor, Tensor]: ...
+@spelling(ops.cummin)  # type: ignore[has-type]
+def cummin(input: Any, dim: Any) -> tuple[Tensor, Tensor]: ...
+@spelling(ops.diff)  # type: ignore[has-type]
+def diff(
+    input: Any, n: Any = 1, dim: Any = -1, prepend: Any = None, append: Any = None
+) -> Tensor: ...
 
 
 def bincount(input: Any, weights: Any = None, minlength: Any = 0) -> Any:
@@ -275,31 +227,18 @@ def bincount(input: Any, weights: Any = None, minlength: Any = 0) -> Any:
     return _ops.cast(out, _core.int64) if weights is None else out
 
 
-def histc(input: Any, bins: Any = 100, min: Any = 0, max: Any = 0) -> Tensor:
-    """How many elements lie in each of `bins` equal intervals from min to max (by default the range
-    of the elements), in input's dtype.
-    """
-    return ops.histc(input, bins, min, max)
+@spelling(ops.histc)
+def histc(input: Any, bins: Any = 100, min: Any = 0, max: Any = 0) -> Tensor: ...
 
 
-def softmax(input: Any, dim: Any, *, dtype: Any = None) -> Tensor:
-    """exp(x) / sum(exp(x)) along axis."""
-    return ops.softmax(typed(input, dtype), dim)
-
-
-def trace(input: Any) -> Tensor:
-    """The sum of the diagonal."""
-    return ops.trace(input)
-
-
-def permute(input: Any, dims: Any) -> Tensor:
-    """With the dimensions in the order of axis."""
-    return ops.permute(input, dims)
-
-
-def transpose(input: Any, dim0: Any, dim1: Any) -> Tensor:
-    """The tensor with two of its dimensions exchanged."""
-    return ops.swapaxes(input, dim0, dim1)
+@spelling(ops.softmax)
+def softmax(input: Any, dim: Any, *, dtype: Any = None) -> Tensor: ...
+@spelling(ops.trace)
+def trace(input: Any) -> Tensor: ...
+@spelling(ops.permute)
+def permute(input: Any, dims: Any) -> Tensor: ...
+@spelling(ops.swapaxes)
+def transpose(input: Any, dim0: Any, dim1: Any) -> Tensor: ...
 
 
 def flatten(input: Any, start_dim: Any = 0, end_dim: Any = -1) -> Any:
@@ -307,14 +246,10 @@ def flatten(input: Any, start_dim: Any = 0, end_dim: Any = -1) -> Any:
     return input.flatten(start_dim, end_dim)
 
 
-def squeeze(input: Any, dim: Any = None) -> Tensor:
-    """Without the dimensions of size 1, or without those of `dim` that have size 1."""
-    return ops.squeeze(input, dim)
-
-
-def narrow(input: Any, dim: Any, start: Any, length: Any) -> Tensor:
-    """`length` elements along axis from `start` on. Raises ValueError if they reach beyond the end."""
-    return ops.narrow(input, dim, start, length)
+@spelling(ops.squeeze)
+def squeeze(input: Any, dim: Any = None) -> Tensor: ...
+@spelling(ops.narrow)
+def narrow(input: Any, dim: Any, start: Any, length: Any) -> Tensor: ...
 
 
 def select(input: Any, dim: Any, index: Any) -> Tensor:
@@ -325,39 +260,22 @@ def select(input: Any, dim: Any, index: Any) -> Tensor:
     return ops.squeeze(ops.narrow(input, dim, index, 1), dim)
 
 
-def cat(tensors: Any, dim: Any = 0) -> Tensor:
-    """A tuple or list of tensors, joined along an axis."""
-    return ops.concat(tensors, dim)
-
-
-def concat(tensors: Any, dim: Any = 0) -> Tensor:
-    """A tuple or list of tensors, joined along an axis."""
-    return ops.concat(tensors, dim)
-
-
-def stack(tensors: Any, dim: Any = 0) -> Tensor:
-    """Tensors of one shape, joined along a new axis."""
-    return ops.stack(tensors, dim)
-
-
-def vstack(tensors: Any) -> Tensor:
-    """Stacks tensors along the first dimension; vectors become rows."""
-    return ops.vstack(tensors)
-
-
-def split(tensor: Any, split_size_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
-    """Cut along dim, into pieces of one size or of given sizes."""
-    return ops.split(tensor, split_size_or_sections, dim)
-
-
-def chunk(input: Any, chunks: Any, dim: Any = 0) -> tuple[Tensor, ...]:
-    """Splits a tensor along an axis into at most `chunks` pieces, all but the last of one size."""
-    return ops.chunk(input, chunks, dim)
-
-
-def repeat_interleave(input: Any, repeats: Any, dim: Any = None, *, output_size: Any = None) -> Any:
-    """Each element repeated along dim."""
-    return ops.repeat_interleave(input, repeats, dim, output_size=output_size)
+@spelling(ops.concat)
+def cat(tensors: Any, dim: Any = 0) -> Tensor: ...
+@spelling(ops.concat)
+def concat(tensors: Any, dim: Any = 0) -> Tensor: ...
+@spelling(ops.stack)
+def stack(tensors: Any, dim: Any = 0) -> Tensor: ...
+@spelling(ops.vstack)
+def vstack(tensors: Any) -> Tensor: ...
+@spelling(ops.split)
+def split(tensor: Any, split_size_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]: ...
+@spelling(ops.chunk)
+def chunk(input: Any, chunks: Any, dim: Any = 0) -> tuple[Tensor, ...]: ...
+@spelling(ops.repeat_interleave)
+def repeat_interleave(
+    input: Any, repeats: Any, dim: Any = None, *, output_size: Any = None
+) -> Any: ...
 
 
 def meshgrid(*tensors: Any, indexing: Any = None) -> tuple[Tensor, ...]:
@@ -396,11 +314,10 @@ def empty(*size: Any, dtype: Any = None, device: Any = None, pin_memory: bool = 
     return ops.zeros(sizes(size, "empty"), dtype)
 
 
+@spelling(ops.zeros_like, ignored="device pin_memory")
 def empty_like(
     input: Any, *, dtype: Any = None, device: Any = None, pin_memory: bool = False
-) -> Tensor:
-    """Zeros with input's shape and, by default, its dtype."""
-    return ops.zeros_like(input, dtype=dtype)
+) -> Tensor: ...
 
 
 def full(size: Any, fill_value: Any, *, dtype: Any = None) -> Tensor:
@@ -408,9 +325,8 @@ def full(size: Any, fill_value: Any, *, dtype: Any = None) -> Tensor:
     return filled(size, fill_value, dtype)
 
 
-def linspace(start: Any, end: Any, steps: Any, *, dtype: Any = None) -> Tensor:
-    """`steps` numbers, evenly spaced from start to end, both included; float32 for numbers."""
-    return typed(ops.linspace(start, end, steps), dtype)
+@spelling(ops.linspace, then=typed)
+def linspace(start: Any, end: Any, steps: Any, *, dtype: Any = None) -> Tensor: ...
 
 
 def rand(*size: Any, generator: Any = None, dtype: Any = None, device: Any = None) -> Tensor:
@@ -423,19 +339,13 @@ def randn(*size: Any, generator: Any = None, dtype: Any = None, device: Any = No
     return ops.randn(*sizes(size, "randn"), dtype=dtype)
 
 
-def rand_like(input: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
-    """As rand, with input's shape and dtype."""
-    return ops.rand_like(input, dtype=dtype)
-
-
-def randn_like(input: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
-    """As randn, with input's shape and dtype."""
-    return ops.randn_like(input, dtype=dtype)
-
-
+@spelling(ops.rand_like, ignored="device")
+def rand_like(input: Any, *, dtype: Any = None, device: Any = None) -> Tensor: ...
+@spelling(ops.randn_like, ignored="device")
+def randn_like(input: Any, *, dtype: Any = None, device: Any = None) -> Tensor: ...
+@spelling(ops.randperm, ignored="generator")
 def randperm(n: Any, *, generator: Any = None, dtype: Any = _core.int64) -> Tensor:
     """The integers from 0 to n - 1 in random order."""
-    return ops.randperm(n, dtype=dtype)
 
 
 def multinomial(
@@ -445,67 +355,46 @@ def multinomial(
     return ops.cast(ops.multinomial(input, num_samples, replacement), _core.int64)
 
 
-def index_select(input: Any, dim: Any, index: Any) -> Tensor:
-    """The slices of input along axis at index, a vector of integers."""
-    return ops.index_select(input, dim, index)
-
-
-def scatter(input: Any, dim: Any, index: Any, src: Any) -> Tensor:
-    """input with src placed at index along axis, at the index's own other coordinates; if positions
-    repeat, the last one stays.
-    """
-    return ops.scatter(input, dim, index, src)
-
-
-def scatter_add(input: Any, dim: Any, index: Any, src: Any) -> Tensor:
-    """input_x with updates placed at indices along axis, at the index's own other coordinates."""
-    return ops.tensor_scatter_elements(input, index, src, dim, "add")
+@spelling(ops.index_select)
+def index_select(input: Any, dim: Any, index: Any) -> Tensor: ...
+@spelling(ops.scatter)  # type: ignore[has-type]
+def scatter(input: Any, dim: Any, index: Any, src: Any) -> Tensor: ...
+@spelling(ops.tensor_scatter_elements, index="indices", src="updates", fixed={"reduction": "add"})
+def scatter_add(input: Any, dim: Any, index: Any, src: Any) -> Tensor: ...
 
 
 def index_add(input: Any, dim: Any, index: Any, source: Any, *, alpha: Any = 1) -> Tensor:
-    """x with the slices of y added along axis at indices, a vector of integers."""
+    """input with alpha times the slices of source added along dim at index, a vector of integers."""
     return ops.index_add(input, index, scaled(source, alpha), dim)
 
 
+@spelling(ops.take)
 def take(input: Any, index: Any) -> Tensor:
-    """Elements along axis by index; None: of the flattened tensor."""
-    return ops.take(input, index)
+    """The elements of the flattened tensor at index."""
 
 
-def argsort(input: Any, dim: Any = -1, descending: bool = False, stable: bool = False) -> Tensor:
-    """The indices that sort along axis, int32; equal elements keep their order."""
-    return ops.argsort(input, dim, descending)
-
-
+@spelling(ops.argsort, ignored="stable")
+def argsort(
+    input: Any, dim: Any = -1, descending: bool = False, stable: bool = False
+) -> Tensor: ...
+@spelling(ops.sort, ignored="stable")
 def sort(
     input: Any, *, dim: Any = -1, descending: bool = False, stable: bool = False
-) -> tuple[Tensor, Tensor]:
-    """(the elements in order along axis, their indices as int32)."""
-    return ops.sort(input, dim, descending)
-
-
+) -> tuple[Tensor, Tensor]: ...
+@spelling(ops.topk)
 def topk(
     input: Any, k: Any, dim: Any = -1, largest: bool = True, sorted: bool = True
-) -> tuple[Tensor, Tensor]:
-    """(the k largest or smallest elements along dim, their indices as int32)."""
-    return ops.topk(input, k, dim, largest, sorted)
-
-
-def bmm(input: Any, mat2: Any) -> Tensor:
-    """The matrix products of two batches: [..., M, K] by [..., K, N], leading dimensions broadcast."""
-    return ops.bmm(input, mat2)
-
-
-def mv(input: Any, vec: Any) -> Tensor:
-    """The product of a matrix [m, n] and a vector [n]."""
-    return ops.mv(input, vec)
+) -> tuple[Tensor, Tensor]: ...
+@spelling(ops.bmm)
+def bmm(input: Any, mat2: Any) -> Tensor: ...
+@spelling(ops.mv)
+def mv(input: Any, vec: Any) -> Tensor: ...
 
 
 def vdot(input: Any, other: Any) -> Tensor:
-    """The sum, in the dtype of x."""
+    """The sum of the products of elements, in their dtype."""
     return ops.reduce_sum(ops.mul(input, other))
 
 
-def baddbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
-    """beta input + alpha batch1 batch2, matrix by matrix."""
-    return ops.baddbmm(input, batch1, batch2, beta=beta, alpha=alpha)
+@spelling(ops.baddbmm)
+def baddbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Tensor: ...

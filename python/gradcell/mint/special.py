@@ -2,19 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from gradcell import ops
-from gradcell._core import Tensor
-from gradcell.mint.functions import typed
+from gradcell.mint.nn.functional import log_softmax
 from gradcell.ops import erfc, exp2, expm1, log1p, round, sinc
 
 __all__ = ["erfc", "exp2", "expm1", "log1p", "log_softmax", "round", "sinc"]
-
-
-def log_softmax(input: Any, dim: Any = None, *, dtype: Any = None) -> Tensor:
-    """log(softmax(x)), without overflow or the logarithm of 0."""
-    return ops.log_softmax(typed(input, dtype), dim)
 
 
 def __dir__() -> list[str]:

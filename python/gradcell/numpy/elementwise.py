@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any, Protocol
 
 from gradcell import ops
 from gradcell._core import Tensor
-from gradcell.base.naming import named, with_names
+from gradcell.base.spelling import named, spelling, text_of
 from gradcell.numpy.conversion import floating, pair, tensor, typed
 
 __all__ = [
@@ -95,28 +96,18 @@ class _OfTwo(Protocol):
     def __call__(self, x1: Any, x2: Any, dtype: Any = None) -> Tensor: ...
 
 
-def _named(function: Any, op: Callable[..., Any], name: str) -> Any:
-    named(function, name or op.__name__)
-    function.__doc__ = op.__doc__
-    return function
-
-
-def _of_floats(op: Callable[..., Tensor], name: str = "") -> _OfOne:
+def _of_floats(op: Callable[..., Tensor], name: str = "", taken: Any = floating) -> _OfOne:
     """NumPy's function that is an op of floats: of integers in float32."""
 
-    def function(x: Any, dtype: Any = None) -> Tensor:
-        return typed(op(floating(x)), dtype)  # type: ignore[no-any-return]
+    def function(x: Any, dtype: Any = None) -> Tensor: ...
 
-    return _named(function, op, name)  # type: ignore[no-any-return]
+    function.__name__ = function.__qualname__ = name or op.__name__
+    return spelling(op, x=taken, then=typed)(function)
 
 
 def _of_one(op: Callable[..., Tensor], name: str = "") -> _OfOne:
     """NumPy's function that is an op of one tensor of any dtype."""
-
-    def function(x: Any, dtype: Any = None) -> Tensor:
-        return typed(op(tensor(x)), dtype)  # type: ignore[no-any-return]
-
-    return _named(function, op, name)  # type: ignore[no-any-return]
+    return _of_floats(op, name, tensor)
 
 
 def _of_two(op: Callable[..., Tensor], name: str = "") -> _OfTwo:
@@ -125,7 +116,9 @@ def _of_two(op: Callable[..., Tensor], name: str = "") -> _OfTwo:
     def function(x1: Any, x2: Any, dtype: Any = None) -> Tensor:
         return typed(op(*pair(x1, x2)), dtype)  # type: ignore[no-any-return]
 
-    return _named(function, op, name)  # type: ignore[no-any-return]
+    first, second = list(inspect.signature(op).parameters)[:2]
+    function.__doc__ = text_of(op, {"x1": first, "x2": second})
+    return named(function, name or op.__name__)
 
 
 sin = _of_floats(ops.sin)
@@ -135,7 +128,6 @@ sinh = _of_floats(ops.sinh)
 cosh = _of_floats(ops.cosh)
 tanh = _of_floats(ops.tanh)
 arcsin = _of_floats(ops.asin, "arcsin")
-arccos = with_names(_of_floats(ops.acos, "arccos"), "input")
 arctan = _of_floats(ops.atan, "arctan")
 arcsinh = _of_floats(ops.asinh, "arcsinh")
 arccosh = _of_floats(ops.acosh, "arccosh")
@@ -203,3 +195,7 @@ bitwise_or = _of_two(ops.bitwise_or)
 bitwise_xor = _of_two(ops.bitwise_xor)
 gcd = _of_two(ops.gcd)
 lcm = _of_two(ops.lcm)
+
+
+@spelling(ops.acos, input=floating, then=typed)
+def arccos(input: Any, dtype: Any = None) -> Tensor: ...

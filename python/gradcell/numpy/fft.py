@@ -7,7 +7,7 @@ from typing import Any
 
 from gradcell import ops
 from gradcell._core import Tensor
-from gradcell.base.naming import named
+from gradcell.base.spelling import spelling
 
 __all__ = [
     "fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "hfft2", "hfftn", "ifft", "ifft2", "ifftn",
@@ -17,28 +17,24 @@ __all__ = [
 
 
 def _named(function: Any, op: Callable[..., Any]) -> Any:
-    named(function, op.__name__)
-    function.__doc__ = op.__doc__
-    return function
+    function.__name__ = function.__qualname__ = op.__name__
+    return spelling(op)(function)
 
 
 def _along_one(op: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    def function(a: Any, n: Any = None, axis: int = -1, norm: Any = None) -> Tensor:
-        return op(a, n, axis, norm)
+    def function(a: Any, n: Any = None, axis: int = -1, norm: Any = None) -> Tensor: ...
 
     return _named(function, op)  # type: ignore[no-any-return]
 
 
 def _along_two(op: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    def function(a: Any, s: Any = None, axes: Any = (-2, -1), norm: Any = None) -> Tensor:
-        return op(a, s, axes, norm)
+    def function(a: Any, s: Any = None, axes: Any = (-2, -1), norm: Any = None) -> Tensor: ...
 
     return _named(function, op)  # type: ignore[no-any-return]
 
 
 def _along_many(op: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    def function(a: Any, s: Any = None, axes: Any = None, norm: Any = None) -> Tensor:
-        return op(a, s, axes, norm)
+    def function(a: Any, s: Any = None, axes: Any = None, norm: Any = None) -> Tensor: ...
 
     return _named(function, op)  # type: ignore[no-any-return]
 
@@ -51,21 +47,11 @@ fftn, ifftn, rfftn = map(_along_many, (ops.fftn, ops.ifftn, ops.rfftn))
 irfftn, hfftn, ihfftn = map(_along_many, (ops.irfftn, ops.hfftn, ops.ihfftn))
 
 
-def fftshift(x: Any, axes: Any = None) -> Tensor:
-    """With zero frequency moved to the middle along axes; None: along all."""
-    return ops.fftshift(x, axes)
-
-
-def ifftshift(x: Any, axes: Any = None) -> Tensor:
-    """What fftshift has moved, moved back."""
-    return ops.ifftshift(x, axes)
-
-
-def fftfreq(n: int, d: float = 1.0, dtype: Any = None) -> Tensor:
-    """The frequencies of fft's n results, for samples d apart."""
-    return ops.fftfreq(n, d, dtype)
-
-
-def rfftfreq(n: int, d: float = 1.0, dtype: Any = None) -> Tensor:
-    """The frequencies of rfft's results, for n samples d apart."""
-    return ops.rfftfreq(n, d, dtype)
+@spelling(ops.fftshift)
+def fftshift(x: Any, axes: Any = None) -> Tensor: ...
+@spelling(ops.ifftshift)
+def ifftshift(x: Any, axes: Any = None) -> Tensor: ...
+@spelling(ops.fftfreq)
+def fftfreq(n: int, d: float = 1.0, dtype: Any = None) -> Tensor: ...
+@spelling(ops.rfftfreq)
+def rfftfreq(n: int, d: float = 1.0, dtype: Any = None) -> Tensor: ...

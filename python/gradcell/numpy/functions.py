@@ -8,6 +8,7 @@ from gradcell import _core, ops
 from gradcell._core import Tensor
 from gradcell.base import arguments
 from gradcell.base.convert import to_dtype
+from gradcell.base.spelling import spelling
 from gradcell.numpy import making
 from gradcell.numpy.conversion import (
     along,
@@ -47,19 +48,15 @@ __all__ = [
 ]  # fmt: skip
 
 
-def negative(a: Any, dtype: Any = None) -> Tensor:
-    """The negative of each element."""
-    return typed(ops.neg(tensor(a)), dtype)
-
-
+@spelling(ops.neg, a=tensor, then=typed)
+def negative(a: Any, dtype: Any = None) -> Tensor: ...
+@spelling(ops.positive, a=tensor, then=typed)
 def positive(a: Any, dtype: Any = None) -> Tensor:
     """A copy."""
-    return typed(ops.positive(tensor(a)), dtype)
 
 
-def logical_not(a: Any, dtype: Any = None) -> Tensor:
-    """Whether each element is zero or False."""
-    return typed(ops.logical_not(tensor(a)), dtype)
+@spelling(ops.logical_not, a=tensor, then=typed)
+def logical_not(a: Any, dtype: Any = None) -> Tensor: ...
 
 
 def divmod(x1: Any, x2: Any, dtype: Any = None) -> Any:
@@ -67,9 +64,8 @@ def divmod(x1: Any, x2: Any, dtype: Any = None) -> Any:
     return typed((ops.floor_div(*pair(x1, x2)), ops.mod(*pair(x1, x2))), dtype)
 
 
-def fix(x: Any) -> Tensor:
-    """Without the fraction, towards zero."""
-    return ops.fix(floating(x))
+@spelling(ops.fix, x=floating)
+def fix(x: Any) -> Tensor: ...
 
 
 def isneginf(x: Any) -> Tensor:
@@ -82,14 +78,10 @@ def isposinf(x: Any) -> Tensor:
     return ops.logical_and(ops.isinf(tensor(x)), ops.greater(tensor(x), 0))
 
 
-def around(a: Any, decimals: Any = 0) -> Tensor:
-    """To the nearest multiple of 10^-decimals; halves to the even one."""
-    return ops.round(tensor(a), decimals=decimals)
-
-
-def round(a: Any, decimals: Any = 0) -> Tensor:
-    """To the nearest multiple of 10^-decimals; halves to the even one."""
-    return ops.round(tensor(a), decimals=decimals)
+@spelling(ops.round, a=tensor)
+def around(a: Any, decimals: Any = 0) -> Tensor: ...
+@spelling(ops.round, a=tensor)
+def round(a: Any, decimals: Any = 0) -> Tensor: ...
 
 
 def clip(x: Any, xmin: Any, xmax: Any, dtype: Any = None) -> Tensor:
@@ -97,11 +89,10 @@ def clip(x: Any, xmin: Any, xmax: Any, dtype: Any = None) -> Tensor:
     return typed(ops.clamp(tensor(x), operand(xmin), operand(xmax)), dtype)
 
 
+@spelling(ops.isclose, a=tensor, b=tensor)
 def isclose(
     a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False
-) -> Tensor:
-    """Where |a - b| <= atol + rtol |b|, or both are the same infinity; or, with equal_nan, both NaN."""
-    return ops.isclose(tensor(a), tensor(b), rtol, atol, equal_nan)
+) -> Tensor: ...
 
 
 def where(condition: Any, x: Any = None, y: Any = None) -> Tensor:
@@ -152,24 +143,14 @@ def sum(
     return total(a, axis, dtype, keepdims, initial)
 
 
-def mean(a: Any, axis: Any = None, keepdims: bool = False, dtype: Any = None) -> Tensor:
-    """The mean, in the dtype of a: for integers rounded down."""
-    return ops.mean(tensor(a), axis, keepdims, dtype=dtype)
-
-
-def std(x: Any, axis: Any = None, ddof: Any = 0, keepdims: bool = False) -> Tensor:
-    """The standard deviation, the square root of var."""
-    return ops.std(floating(x), axis, ddof, keepdims)
-
-
-def var(x: Any, axis: Any = None, ddof: Any = 0, keepdims: bool = False) -> Tensor:
-    """The variance: the sum of squared deviations from the mean, divided by (count - ddof)."""
-    return ops.var(floating(x), axis, ddof, keepdims)
-
-
-def sometrue(a: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
-    """Whether any element is true (not zero); false for none."""
-    return ops.any(tensor(a), axis, keepdims)
+@spelling(ops.mean, a=tensor)
+def mean(a: Any, axis: Any = None, keepdims: bool = False, dtype: Any = None) -> Tensor: ...
+@spelling(ops.std, x=floating)
+def std(x: Any, axis: Any = None, ddof: Any = 0, keepdims: bool = False) -> Tensor: ...
+@spelling(ops.var, x=floating)
+def var(x: Any, axis: Any = None, ddof: Any = 0, keepdims: bool = False) -> Tensor: ...
+@spelling(ops.any, a=tensor)
+def sometrue(a: Any, axis: Any = None, keepdims: bool = False) -> Tensor: ...
 
 
 def count_nonzero(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
@@ -177,14 +158,10 @@ def count_nonzero(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     return typed(ops.count_nonzero(tensor(x), axis, keepdims), _core.int32)
 
 
-def argmax(a: Any, axis: Any = None) -> Tensor:
-    """The index of the first largest element along axis; None: in the flattened tensor."""
-    return ops.argmax(tensor(a), axis)
-
-
-def argmin(a: Any, axis: Any = None) -> Tensor:
-    """The index of the first smallest element along axis; None: in the flattened tensor."""
-    return ops.argmin(tensor(a), axis)
+@spelling(ops.argmax, a=tensor)
+def argmax(a: Any, axis: Any = None) -> Tensor: ...
+@spelling(ops.argmin, a=tensor)
+def argmin(a: Any, axis: Any = None) -> Tensor: ...
 
 
 def cumsum(a: Any, axis: Any = None, dtype: Any = None) -> Any:
@@ -202,14 +179,10 @@ def nancumsum(a: Any, axis: Any = None, dtype: Any = None) -> Any:
     return without_nan(a, dtype).cumsum(axis)
 
 
-def nansum(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
-    """The sum of the elements that are not NaN."""
-    return ops.nansum(floating(a), axis, keepdims, dtype=dtype)
-
-
-def nanmean(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
-    """The mean of the elements that are not NaN; NaN where there are none."""
-    return ops.nanmean(floating(a), axis, keepdims, dtype=dtype)
+@spelling(ops.nansum, a=floating)
+def nansum(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor: ...
+@spelling(ops.nanmean, a=floating)
+def nanmean(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor: ...
 
 
 @in_float32
@@ -220,9 +193,8 @@ def nanstd(
     return length(nanvar(a, axis, dtype, ddof, keepdims))
 
 
-def trace(a: Any, offset: Any = 0, axis1: Any = 0, axis2: Any = 1, dtype: Any = None) -> Tensor:
-    """The sum of the diagonal."""
-    return typed(ops.trace(tensor(a), offset, axis1, axis2), dtype)
+@spelling(ops.trace, a=tensor, then=typed)
+def trace(a: Any, offset: Any = 0, axis1: Any = 0, axis2: Any = 1, dtype: Any = None) -> Tensor: ...
 
 
 def trapz(y: Any, x: Any = None, dx: Any = 1.0, axis: Any = -1) -> Tensor:
@@ -242,14 +214,10 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Tensor:
     return joined(to_begin, ops.diff(vector(ary)), to_end)
 
 
-def expand_dims(a: Any, axis: Any) -> Tensor:
-    """The tensor with a new dimension of size 1 at axis, counted in the result."""
-    return ops.expand_dims(tensor(a), axis)
-
-
-def squeeze(a: Any, axis: Any = None) -> Tensor:
-    """Without the dimensions of size 1, or without those of axis that have size 1."""
-    return ops.squeeze(tensor(a), axis)
+@spelling(ops.expand_dims, a=tensor)
+def expand_dims(a: Any, axis: Any) -> Tensor: ...
+@spelling(ops.squeeze, a=tensor)
+def squeeze(a: Any, axis: Any = None) -> Tensor: ...
 
 
 def transpose(a: Any, axes: Any = None) -> Any:
@@ -257,9 +225,9 @@ def transpose(a: Any, axes: Any = None) -> Any:
     return tensor(a).transpose(axes) if axes is not None else tensor(a).T
 
 
+@spelling(ops.reshape, x=tensor)
 def reshape(x: Any, new_shape: Any) -> Tensor:
     """The elements, in order, in another shape; at most one dimension may be -1."""
-    return ops.reshape(tensor(x), new_shape)
 
 
 def ravel(x: Any) -> Tensor:
@@ -267,16 +235,10 @@ def ravel(x: Any) -> Tensor:
     return vector(x)
 
 
-def swapaxes(x: Any, axis1: Any, axis2: Any) -> Tensor:
-    """The tensor with two of its dimensions exchanged."""
-    return ops.swapaxes(tensor(x), axis1, axis2)
-
-
-def moveaxis(a: Any, source: Any, destination: Any) -> Tensor:
-    """The tensor with the dimensions of source moved to the positions of destination, the others in
-    order.
-    """
-    return ops.movedim(tensor(a), source, destination)
+@spelling(ops.swapaxes, axis1="axis0", x=tensor)
+def swapaxes(x: Any, axis1: Any, axis2: Any) -> Tensor: ...
+@spelling(ops.movedim, a=tensor)
+def moveaxis(a: Any, source: Any, destination: Any) -> Tensor: ...
 
 
 def rollaxis(x: Any, axis: Any, start: Any = 0) -> Any:
@@ -286,9 +248,9 @@ def rollaxis(x: Any, axis: Any, start: Any = 0) -> Any:
     return ops.movedim(t, a, start - (a < start))
 
 
+@spelling(ops.roll, a=tensor)
 def roll(a: Any, shift: Any, axis: Any = None) -> Tensor:
     """With elements moved on by shift along axis, the last ones coming first again."""
-    return ops.roll(tensor(a), shift, axis)
 
 
 def flip(m: Any, axis: Any = None) -> Any:
@@ -296,21 +258,18 @@ def flip(m: Any, axis: Any = None) -> Any:
     return ops.flip(tensor(m), tuple(range(tensor(m).ndim)) if axis is None else axis)
 
 
+@spelling(ops.flip, m=tensor, fixed={"dims": 0})
 def flipud(m: Any) -> Tensor:
     """With the rows in reverse order."""
-    return ops.flip(tensor(m), 0)
 
 
+@spelling(ops.flip, m=tensor, fixed={"dims": 1})
 def fliplr(m: Any) -> Tensor:
     """With the columns in reverse order."""
-    return ops.flip(tensor(m), 1)
 
 
-def rot90(a: Any, k: Any = 1, axes: Any = (0, 1)) -> Tensor:
-    """Rotates a tensor by k quarter turns in the plane of two dimensions, from the first towards
-    the second.
-    """
-    return ops.rot90(tensor(a), k, axes)
+@spelling(ops.rot90, a=tensor)
+def rot90(a: Any, k: Any = 1, axes: Any = (0, 1)) -> Tensor: ...
 
 
 def tile(a: Any, reps: Any) -> Any:
@@ -318,16 +277,10 @@ def tile(a: Any, reps: Any) -> Any:
     return ops.tile(tensor(a), (reps,) if isinstance(reps, int) else reps)
 
 
-def repeat(a: Any, repeats: Any, axis: Any = None) -> Tensor:
-    """Each element repeated `repeats` times in a row along axis; None: of the flattened tensor."""
-    return ops.repeat_interleave(tensor(a), repeats, axis)
-
-
-def broadcast_to(array: Any, shape: Any) -> Tensor:
-    """The tensor broadcast to the given shape, along dimensions of size 1 and new leading ones; -1
-    keeps a size.
-    """
-    return ops.broadcast_to(tensor(array), shape)
+@spelling(ops.repeat_interleave, a=tensor)
+def repeat(a: Any, repeats: Any, axis: Any = None) -> Tensor: ...
+@spelling(ops.broadcast_to, array=tensor)
+def broadcast_to(array: Any, shape: Any) -> Tensor: ...
 
 
 def broadcast_arrays(*args: Any) -> tuple[Tensor, ...]:
@@ -413,21 +366,16 @@ def diagflat(v: Any, k: Any = 0) -> Tensor:
     return diagonal_or_matrix(vector(v), k)
 
 
-def diagonal(a: Any, offset: Any = 0, axis1: Any = 0, axis2: Any = 1) -> Tensor:
-    """The offset-th diagonal over two dimensions, which the result does not have; it has the
-    diagonal as its last dimension.
-    """
-    return ops.diagonal(tensor(a), offset, axis1, axis2)
-
-
+@spelling(ops.diagonal, a=tensor)
+def diagonal(a: Any, offset: Any = 0, axis1: Any = 0, axis2: Any = 1) -> Tensor: ...
+@spelling(ops.tril, m=tensor)
 def tril(m: Any, k: Any = 0) -> Tensor:
     """Zero above the k-th diagonal of the last two dimensions."""
-    return ops.tril(tensor(m), k)
 
 
+@spelling(ops.triu, m=tensor)
 def triu(m: Any, k: Any = 0) -> Tensor:
     """Zero below the k-th diagonal of the last two dimensions."""
-    return ops.triu(tensor(m), k)
 
 
 def asarray(a: Any, dtype: Any = None) -> Tensor:
@@ -558,29 +506,19 @@ def randn(*shape: Any, dtype: Any = _core.float32) -> Tensor:
     return typed(ops.randn(*shape), dtype)
 
 
-def dot(a: Any, b: Any) -> Tensor:
-    """Sums of products over a's last dimension and b's last but one."""
-    return ops.dot(tensor(a), tensor(b))
-
-
-def inner(a: Any, b: Any) -> Tensor:
-    """Sums of products over both tensors' last dimensions."""
-    return ops.inner(tensor(a), tensor(b))
-
-
-def kron(a: Any, b: Any) -> Tensor:
-    """Every element of a times the whole of b, as blocks."""
-    return ops.kron(tensor(a), tensor(b))
-
-
+@spelling(ops.dot, a=tensor, b=tensor)
+def dot(a: Any, b: Any) -> Tensor: ...
+@spelling(ops.inner, a=tensor, b=tensor)
+def inner(a: Any, b: Any) -> Tensor: ...
+@spelling(ops.kron, a=tensor, b=tensor)
+def kron(a: Any, b: Any) -> Tensor: ...
+@spelling(ops.outer, a=vector, b=vector)
 def outer(a: Any, b: Any) -> Tensor:
     """The outer product of both, flattened."""
-    return ops.outer(vector(a), vector(b))
 
 
-def tensordot(a: Any, b: Any, axes: Any = 2) -> Tensor:
-    """Sums of products over given dimensions."""
-    return ops.tensor_dot(tensor(a), tensor(b), axes)
+@spelling(ops.tensor_dot, a=tensor, b=tensor)
+def tensordot(a: Any, b: Any, axes: Any = 2) -> Tensor: ...
 
 
 def multi_dot(arrays: Any) -> Tensor:
@@ -588,9 +526,8 @@ def multi_dot(arrays: Any) -> Tensor:
     return ops.multi_dot([tensor(x) for x in arrays])
 
 
-def matrix_power(a: Any, n: Any) -> Tensor:
-    """The n-th power of matrices, by squaring; of the inverse for a negative n."""
-    return ops.matrix_power(tensor(a), n)
+@spelling(ops.matrix_power, a=tensor)
+def matrix_power(a: Any, n: Any) -> Tensor: ...
 
 
 def bincount(x: Any, weights: Any = None, minlength: Any = 0, length: Any = None) -> Tensor:
@@ -605,14 +542,10 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
     return histogram(a, bins, range, weights)[1]
 
 
-def digitize(x: Any, bins: Any, right: bool = False) -> Tensor:
-    """The number of the bin that each element lies in, int32; right: bins include their right edges."""
-    return ops.bucketize(tensor(x), tensor(bins), right=right)
-
-
-def take(a: Any, indices: Any, axis: Any = None, mode: Any = "clip") -> Tensor:
-    """Elements along axis by index; None: of the flattened tensor."""
-    return ops.take(tensor(a), tensor(indices), axis, mode)
+@spelling(ops.bucketize, x=tensor, bins=tensor)
+def digitize(x: Any, bins: Any, right: bool = False) -> Tensor: ...
+@spelling(ops.take, a=tensor, indices=tensor)
+def take(a: Any, indices: Any, axis: Any = None, mode: Any = "clip") -> Tensor: ...
 
 
 def take_along_axis(arr: Any, indices: Any, axis: Any) -> Tensor:
@@ -620,9 +553,9 @@ def take_along_axis(arr: Any, indices: Any, axis: Any) -> Tensor:
     return ops.gather_elements(*along(arr, axis), tensor(indices))
 
 
+@spelling(ops.nonzero, a=tensor)
 def argwhere(a: Any) -> Any:
     """The coordinates of the elements that are not zero, [count, rank]."""
-    return ops.nonzero(tensor(a))
 
 
 def searchsorted(a: Any, v: Any, side: Any = "left", sorter: Any = None) -> Tensor:
@@ -636,14 +569,11 @@ def unique(x: Any, return_inverse: bool = False) -> Any:
     return ops.unique(vector(x)) if return_inverse else ops.unique(vector(x))[0]
 
 
-def isin(element: Any, test_elements: Any, invert: bool = False) -> Tensor:
-    """Whether each element is among test_elements (is not, if invert)."""
-    return ops.isin(tensor(element), test_elements, invert)
-
-
+@spelling(ops.isin, element=tensor)
+def isin(element: Any, test_elements: Any, invert: bool = False) -> Tensor: ...
+@spelling(ops.isin, ar1=vector)
 def in1d(ar1: Any, ar2: Any, invert: bool = False) -> Tensor:
     """Whether each of the flattened elements is among ar2 (is not, if invert)."""
-    return ops.isin(vector(ar1), ar2, invert)
 
 
 def polyadd(a1: Any, a2: Any) -> Tensor:

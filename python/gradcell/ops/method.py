@@ -14,18 +14,22 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import Any, NamedTuple, TypeVar
 
+from gradcell import _core
 from gradcell._core import Tensor
-from gradcell.base import arguments
-from gradcell.base.errors import bad_type, bad_value
+from gradcell.base.errors import bad_value
+from gradcell.base.spelling import Parameters, aliased
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Method(NamedTuple):
-    """What a method does, and what its keywords may be called: {another spelling: the function's}."""
+    """What a method does, and what its keywords may be called: {another spelling: the function's}. The
+    function is None for an op of the method's name (without the _ of one in place) that is imported
+    when it is first called."""
 
-    function: Callable[..., Any]
+    function: Callable[..., Any] | None
     spellings: dict[str, str]
+    in_place: bool = False
 
 
 #: The methods by their names.
@@ -48,93 +52,79 @@ def in_place(*names: str, **spellings: str) -> Callable[[F], F]:
 
     def record(function: F) -> F:
         for name in names or (f"{function.__name__}_",):
-            METHODS[name] = Method(_in_place(name, function), spellings)
+            METHODS[name] = Method(function, spellings, True)
         return function
 
     return record
 
 
-def _in_place(name: str, function: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """The op with its result taken over by the tensor itself, in the tensor's dtype."""
+def _taken_over(name: str) -> Callable[[Tensor, Tensor], Tensor]:
+    """The end of an op in place: its result is the tensor's, in the tensor's dtype."""
 
-    @functools.wraps(function)
-    def method(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        new = function(self, *args, **kwargs)
+    def assigned(new: Tensor, self: Tensor) -> Tensor:
         if tuple(new.shape) != tuple(self.shape):
             bad_value(
                 f"{name}: the result's shape {list(new.shape)} is not that of the tensor, {list(self.shape)}"
             )
         return self.assign_value(new)
 
-    method.__name__ = method.__qualname__ = name
-    method.__doc__ = f"{name[:-1]} in place. Returns the tensor."
-    return method
+    return assigned
 
 
-def _spelled(function: Callable[..., Any], spellings: dict[str, str]) -> Callable[..., Any]:
-    """The function as a method whose keywords may have other names."""
-
-    @functools.wraps(function)
-    def method(self: Tensor, *args: Any, **kwargs: Any) -> Any:
-        if kwargs:
-            renamed = {spellings.get(k, k): v for k, v in kwargs.items()}
-            if len(renamed) < len(kwargs):
-                bad_type(
-                    f"{function.__name__}: an argument is given under two names: {', '.join(kwargs)}"
-                )
-            kwargs = renamed
-        return function(self, *args, **kwargs)
-
-    method._spellings = spellings  # type: ignore[attr-defined]  # for type checkers' stubs
-    return method
+def record_later(entries: str, in_place: bool = False) -> None:
+    """The methods of `_index.py`: 'median|dim=axis|keepdim=keepdims'."""
+    for entry in entries.split():
+        name, *spellings = entry.split("|")
+        renamed = dict(s.split("=") for s in spellings)
+        METHODS[f"{name}_" if in_place else name] = Method(None, renamed, in_place)
 
 
-def imported_later(name: str, ops: Any) -> Callable[..., Any]:
-    """An op as a method, imported when it is first called."""
+def _attached(name: str, method: Method, ops: Any) -> Any:
+    """The method as Tensor has it: a spelling of its function."""
+    function, spellings, changes = method
+    op = name[:-1] if changes else name
 
-    def method(self: Tensor, *args: Any, **kwargs: Any) -> Any:
-        return getattr(ops, name)(self, *args, **kwargs)
+    def callee() -> Any:
+        return function or getattr(ops, op)
 
-    method.__name__ = method.__qualname__ = name
-    method.__doc__ = f"ops.{name} of this tensor."
-    method._callee = lambda: getattr(ops, name)  # type: ignore[attr-defined]
-    return method
-
-
-def _explained(name: str, method: Callable[..., Any], ops: Any) -> Callable[..., Any]:
-    """The method, whose TypeError for arguments that it does not take says so and where.
-
-    The core's methods have the signatures of the op's functions.
-    """
-    known = METHODS.get(name)
-    spellings = known.spellings if known else {}
-    function: Any = known.function if known else method
-    if not isinstance(function, FunctionType):
-        function = getattr(ops, name)
-
-    @functools.wraps(method if isinstance(method, FunctionType) else function)
-    def explained(self: Tensor, *args: Any, **kwargs: Any) -> Any:
-        try:
-            return method(self, *args, **kwargs)
-        except TypeError:
-            renamed = {spellings.get(k, k): v for k, v in kwargs.items()}
-            callee = getattr(method, "_callee", lambda: function)()
-            arguments.explain_misfit(f"Tensor.{name}", callee, (self, *args), renamed)
-            raise
-
-    return explained
+    made = aliased(
+        name,
+        f"Tensor.{name}",
+        lambda: (callee(), callee()),
+        spellings,
+        _taken_over(name) if changes else None,
+    )
+    if function is not None:
+        functools.update_wrapper(made, function, updated=())
+    if changes or function is None:
+        made.__name__ = made.__qualname__ = name
+        made.__doc__ = (
+            f"{op} in place. Returns the tensor." if changes else f"ops.{op} of this tensor."
+        )
+    made._spellings, made._callee = spellings, callee
+    return made
 
 
-def later(entry: str) -> tuple[str, dict[str, str]]:
-    """The name and the spellings of a method in `_index.py`: 'median|dim=axis|keepdim=keepdims'."""
-    name, *spellings = entry.split("|")
-    return name, dict(s.split("=") for s in spellings)
+#: What the core's methods are called with, by the number of operands.
+_ROWS: dict[int, Any] = {1: lambda input: None, 2: lambda input, other: None}
+
+
+def _both(core: Any, asked: Any) -> tuple[Any, Any]:
+    return core, asked
 
 
 def attach(ops: Any) -> None:
-    """Gives Tensor the methods that have been recorded."""
-    for name, (function, spellings) in METHODS.items():
-        setattr(Tensor, name, _spelled(function, spellings) if spellings else function)
-    for name, method in list(vars(Tensor).items()):
-        if not name.startswith("_") and callable(method) and not isinstance(method, staticmethod):
-            setattr(Tensor, name, _explained(name, method, ops))
+    """Gives Tensor the methods that have been recorded, and the core's the names of their ops."""
+    for name, method in METHODS.items():
+        setattr(Tensor, name, _attached(name, method, ops))
+    for name, core in list(vars(Tensor).items()):
+        if (
+            name.startswith("_")
+            or not callable(core)
+            or isinstance(core, (staticmethod, _core.Spelling))
+        ):
+            continue
+        function = core if isinstance(core, FunctionType) else getattr(ops, name)
+        asked = function if function is core else _ROWS[len(Parameters(function).names)]
+        made = aliased(name, f"Tensor.{name}", functools.partial(_both, core, asked), {})
+        setattr(Tensor, name, functools.update_wrapper(made, function, updated=()))

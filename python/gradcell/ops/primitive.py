@@ -3,28 +3,16 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable
-from typing import Any
+import itertools
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 from gradcell.base import arguments
-from gradcell.base.errors import bad_type
+from gradcell.base.errors import bad_type, bad_value
+from gradcell.base.location import where
+from gradcell.base.spelling import Parameters, text_of
 
-#: MindSpore's names of inputs, where they are not those of the op's function.
-_INPUTS = {
-    "AdaptiveMaxPool2D": "input", "ArgMaxWithValue": "input", "ArgMinWithValue": "input", "Argmax": "input_x",
-    "BCEWithLogitsLoss": "input target weight posWeight", "BiasAdd": "input_x bias",
-    "BinaryCrossEntropy": "input target weight", "BroadcastTo": "input", "Cast": "input_x dtype",
-    "Cdist": "x1 x2", "Cholesky": "input_x", "Cross": "input other", "CumSum": "input axis",
-    "Fill": "dtype dims x", "Flatten": "input_x", "FloorMod": "x y",
-    "Gcd": "input other", "GeLU": "input", "Identity": "input_x", "LayerNorm": "input_x gamma beta",
-    "LinSpace": "start stop num", "LogicalAnd": "x y", "LogicalOr": "x y", "MatMul": "input mat2",
-    "MatrixDeterminant": "input", "OnesLike": "x", "Pow": "input exponent", "Rank": "x", "RealDiv": "x y",
-    "ReduceAll": "input axis", "ResizeBilinearV2": "image size", "ResizeNearestNeighborV2": "image size",
-    "ReverseV2": "input", "Roll": "input", "ScalarToTensor": "x dtype", "Shape": "x",
-    "Slice": "input begin size", "SmoothL1Loss": "prediction target", "Split": "input_x",
-    "Sqrt": "x", "StridedSlice": "input_x begin end strides", "Svd": "input",
-    "TensorScatterElements": "data indices updates", "Transpose": "input dims", "ZerosLike": "x",
-}  # fmt: skip
+REQUIRED = inspect.Parameter.empty
 
 
 class Primitive:
@@ -73,52 +61,123 @@ class Primitive:
     __str__ = __repr__
 
 
-def inputs_of(
-    name: str, function: Callable[..., Any], attributes: Iterable[str] = ()
-) -> dict[str, str]:
-    """What the op's inputs are called: {by MindSpore: by the function}, in order."""
-    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    own = [
-        p.name
-        for p in inspect.signature(function).parameters.values()
-        if p.kind in kinds and p.name not in attributes
-    ]
-    named = _INPUTS.get(name, "").split() or own
-    return dict(zip(named, own, strict=False))
+class Row(NamedTuple):
+    """What a primitive is: see row."""
+
+    function: Callable[..., Any]
+    inputs: str
+    attributes: dict[str, Any]
+    fixed: dict[str, Any]
+    named: dict[str, str]
+    ignored: str
 
 
-def apply(
-    primitive: Primitive,
+def row(
     function: Callable[..., Any],
-    inputs: dict[str, str],
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
-) -> Any:
-    """function(inputs, attributes), inputs by position or under MindSpore's names.
+    inputs: str = "",
+    /,
+    *,
+    fixed: dict[str, Any] | None = None,
+    named: dict[str, str] | None = None,
+    ignored: str = "",
+    **attributes: Any,
+) -> Row:
+    """A primitive over a function of its inputs by position and its attributes by keyword.
 
-    Raises TypeError, with those names and the user's line, for inputs that it does not take.
+    inputs: MindSpore's names of the inputs, in order, where the function has others. attributes: with their
+    defaults, in the order of the constructor. named: of an attribute the function's parameter, where that
+    has another name. fixed: arguments of the function that are always these. ignored: attributes that have
+    no effect.
     """
-    for name in kwargs:
-        if name not in inputs:
-            bad_type(
-                f"ops.{primitive.name}: there is no input {name!r}; the inputs are {', '.join(inputs)}"
-            )
-    given = {inputs[name]: value for name, value in kwargs.items()}
-    try:
-        return function(*args, **given, **primitive.attributes)
-    except TypeError:
-        given.update(primitive.attributes)
-        arguments.explain_misfit(f"ops.{primitive.name}", function, args, given)
-        raise
+    return Row(function, inputs, attributes, fixed or {}, named or {}, ignored)
 
 
-def primitive_of(name: str, function: Callable[..., Any]) -> type[Primitive]:
-    """The class of an op without attributes, over its function."""
+class Axis(int):
+    """The default of an attribute that is an axis or a tuple of axes."""
 
-    inputs = inputs_of(name, function)
+
+def _check(name: str, attribute: str, value: Any, default: Any) -> None:
+    if isinstance(default, bool):
+        arguments.boolean(value, name, attribute)
+    elif isinstance(default, Axis) and isinstance(value, tuple):
+        if not value:
+            bad_value(f"For '{name}', the '{attribute}' must not be empty")
+        arguments.integers(value, name, attribute)
+    elif isinstance(default, int):
+        arguments.integer(value, name, attribute)
+
+
+def primitive(name: str, row: Row, integers: bool = False) -> type[Primitive]:
+    """The class of an op.
+
+    Attributes whose default is a bool are checked to be one; with `integers` likewise those of an int.
+    """
+    function, said, attributes, fixed, named, ignored = row
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    signature = inspect.Signature(
+        [inspect.Parameter(a, kind, default=d) for a, d in attributes.items()]
+    )
+    to = {a: named.get(a, a) for a in attributes if a not in ignored.split()}
+    taken = {*to.values(), *fixed}
+    own = list(itertools.takewhile(lambda n: n not in taken, Parameters(function).placed))
+    inputs = dict(zip(said.split() or own, own, strict=False))
+    most = len(inputs) if said else 1 << 30  # what the function has besides is no input
+    as_they_are = not (fixed or named or ignored)
+
+    def init(self: Primitive, *args: Any, **kwargs: Any) -> None:
+        try:
+            bound = signature.bind(*args, **kwargs)
+        except TypeError as error:
+            raise TypeError(f"ops.{name}{signature}: {error}{where()}") from None
+        bound.apply_defaults()
+        for attribute, value in bound.arguments.items():
+            default = attributes[attribute]
+            if integers or isinstance(default, bool):
+                _check(name, attribute, value, default)
+            if isinstance(value, Axis):
+                bound.arguments[attribute] = int(value)
+        Primitive.__init__(self, name, **bound.arguments)
 
     def call(self: Primitive, *args: Any, **kwargs: Any) -> Any:
-        return apply(self, function, inputs, args, kwargs)
+        given = self.attributes
+        if not as_they_are:
+            given = {**fixed, **{other: given[n] for n, other in to.items()}}
+        if kwargs:
+            for keyword in kwargs:
+                if keyword not in inputs:
+                    bad_type(
+                        f"ops.{name}: there is no input {keyword!r}; the inputs are {', '.join(inputs)}"
+                    )
+            given = {**given, **{inputs[n]: value for n, value in kwargs.items()}}
+        try:
+            if len(args) > most:
+                raise TypeError(f"ops.{name}: too many inputs")
+            return function(*args, **given)
+        except TypeError:
+            _explain(call, name, args, kwargs)
+            raise
 
-    members = {"__call__": call, "__doc__": function.__doc__, "__module__": "gradcell.ops"}
+    call.function, call.inputs, call.others, call.fixed = function, inputs, to, fixed  # type: ignore[attr-defined]
+    text = text_of(function, {**inputs, **to}) if said or named else None
+    members = {
+        "__call__": call, "__doc__": text or inspect.getdoc(function), "__module__": "gradcell.ops",
+        "__init__": init, "__signature__": signature,
+    }  # fmt: skip
     return type(name, (Primitive,), members)
+
+
+def signature_of(call: Any) -> inspect.Signature:
+    """The inputs that a primitive's __call__ takes, by MindSpore's names, with their defaults."""
+    own = inspect.signature(call.function).parameters
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    plain = [own[of].replace(name=name, kind=kind) for name, of in call.inputs.items()]
+    more = [p for p in own.values() if p.kind is p.VAR_POSITIONAL]
+    return inspect.Signature([*plain, *more])
+
+
+def _explain(call: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Raises TypeError, with MindSpore's names and the user's line, if these are no inputs of the op."""
+    try:
+        signature_of(call).bind(*args, **kwargs)
+    except TypeError as error:
+        bad_type(f"ops.{name}({', '.join(call.inputs)}): {error}")

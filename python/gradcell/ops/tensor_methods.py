@@ -14,7 +14,7 @@ from gradcell.base.convert import to_dtype
 from gradcell.base.errors import bad_index, bad_type, bad_value
 from gradcell.ops._index import IN_PLACE_LATER, METHODS_LATER
 from gradcell.ops.arrays import shaping
-from gradcell.ops.method import attach, imported_later, in_place, later, method
+from gradcell.ops.method import attach, in_place, method, record_later
 from gradcell.ops.method_forms import listed, reshape
 from gradcell.tensors.taken import notice
 
@@ -549,8 +549,6 @@ in_place("div_")(ops.div)
 in_place("fill_", value="fill_value")(ops.full_like)
 in_place("zero_")(ops.zeros_like)
 
-for _name, _spellings in map(later, METHODS_LATER.split()):
-    method(_name, **_spellings)(imported_later(_name, ops))
-for _name, _spellings in map(later, IN_PLACE_LATER.split()):
-    in_place(f"{_name}_", **_spellings)(imported_later(_name, ops))
+record_later(METHODS_LATER)
+record_later(IN_PLACE_LATER, in_place=True)
 attach(ops)

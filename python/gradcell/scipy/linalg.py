@@ -6,6 +6,7 @@ from typing import Any
 
 from gradcell import ops
 from gradcell._core import Tensor, ops as _ops
+from gradcell.base.spelling import spelling
 
 __all__ = [
     "block_diag", "cho_factor", "cho_solve", "cholesky", "det", "eigh", "inv", "solve_triangular",
@@ -21,14 +22,10 @@ def triangular(a: Tensor, lower: bool, unit_diagonal: bool) -> Tensor:
     return _ops.add(_ops.mul(part, _ops.sub(1.0, eye)), eye)
 
 
-def inv(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Tensor:
-    """The inverses of matrices [..., n, n]."""
-    return ops.inverse(a)
-
-
-def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Tensor:
-    """The determinants of matrices [..., n, n]."""
-    return ops.det(a)
+@spelling(ops.inverse, ignored="overwrite_a check_finite")
+def inv(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Tensor: ...
+@spelling(ops.det, ignored="overwrite_a check_finite")
+def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Tensor: ...
 
 
 def cholesky(

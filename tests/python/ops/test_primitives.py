@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
+from typing import Any
+
 import numpy as np
 import pytest
 from numpy_functions import softmax
@@ -9,6 +12,7 @@ from ops_checks import close, ramp
 
 import gradcell as ms
 from gradcell import ops
+from gradcell.ops.primitives import table
 
 
 def test_printing_primitives() -> None:
@@ -59,3 +63,62 @@ def test_composites_run_as_one_plan() -> None:
     before = _core.plan_cache_info()["runs"]
     ops.softmax(x)
     assert _core.plan_cache_info()["runs"] - before == 1
+
+
+def defined() -> dict[str, Any]:
+    """The primitives that are rows."""
+    found = {n: getattr(ops, n) for n in ops.__all__ if n[0].isupper()}
+    found |= {n: getattr(table, n) for n in table.ROWS}
+    return {n: cls for n, cls in found.items() if hasattr(vars(cls).get("__call__"), "inputs")}
+
+
+def test_what_a_primitive_has_is_its_functions() -> None:
+    """Each input is the parameter of its place, each attribute and constant another one, and what is
+    left has a default."""
+    classes = defined()
+    assert len(classes) > 320
+    for name, cls in classes.items():
+        call = cls.__call__
+        parameters = inspect.signature(call.function).parameters
+        any_name = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
+        placed = [n for n, p in parameters.items() if p.kind is p.POSITIONAL_OR_KEYWORD]
+        assert placed[: len(call.inputs)] == list(call.inputs.values()), name
+        given = {*call.others.values(), *call.fixed}
+        assert any_name or given <= {*parameters}, name
+        assert not given & {*call.inputs.values()}, name
+        assert call.others.keys() <= cls.__signature__.parameters.keys(), name
+        for parameter in parameters.values():
+            known = parameter.name in given or parameter.name in call.inputs.values()
+            star = parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+            assert known or star or parameter.default is not parameter.empty, (name, parameter)
+
+
+def test_primitives_by_place_name_and_default_are_the_same() -> None:
+    """Each, made of its defaults as they are, all of them in order, and all of them by name."""
+    for name, cls in defined().items():
+        attributes = cls.__signature__.parameters
+        required = {n: 1 for n, p in attributes.items() if p.default is p.empty}
+        values = {n: required.get(n, p.default) for n, p in attributes.items()}
+        made = [cls(**required), cls(*values.values()), cls(**values)]
+        assert made[0].attributes == made[1].attributes == made[2].attributes, name
+        assert [*map(str, made)] == [str(made[0])] * 3
+        with pytest.raises(TypeError, match=rf"ops\.{name}\(.*no_such.*test_primitives.py:\d+"):
+            cls(**required, no_such=1)
+        if call_takes_no_more(cls):
+            many = [None] * (len(cls.__call__.inputs) + 1)
+            with pytest.raises(TypeError, match=rf"ops\.{name}\(.*too many"):
+                made[0](*many)
+        with pytest.raises(TypeError, match=rf"ops\.{name}: there is no input 'no_such'"):
+            made[0](no_such=1)
+
+
+def call_takes_no_more(cls: Any) -> bool:
+    function = inspect.signature(cls.__call__.function).parameters.values()
+    return not any(p.kind is p.VAR_POSITIONAL for p in function)
+
+
+def test_a_default_that_is_an_axis_is_a_number() -> None:
+    """What ops keep of a call is found again for such a number alone."""
+    assert [type(ops.Softmax().attributes["axis"]), type(ops.L2Normalize().attributes["axis"])] == [
+        int
+    ] * 2

@@ -121,15 +121,9 @@ def ours(space: str, name: str) -> tuple[inspect.Signature, dict[str, str]] | No
 
 def inputs_of(call: Any) -> inspect.Signature:
     """The inputs of a primitive, by MindSpore's names, with the defaults of its function."""
-    held = inspect.getclosurevars(call).nonlocals
-    if "inputs" not in held:
+    if not hasattr(call, "inputs"):
         return bare(inspect.signature(call))
-    own = inspect.signature(held["function"]).parameters
-    plain = [
-        own[of].replace(name=name, kind=_P.POSITIONAL_OR_KEYWORD)
-        for name, of in held["inputs"].items()
-    ]
-    return inspect.Signature([*plain, *(p for p in own.values() if p.kind is _P.VAR_POSITIONAL)])
+    return importlib.import_module("gradcell.ops.primitive").signature_of(call)  # type: ignore[no-any-return]
 
 
 def _same(a: str, b: str) -> bool:

@@ -10,6 +10,7 @@ from gradcell._core import Tensor
 from gradcell.base import arguments
 from gradcell.base.errors import bad_value
 from gradcell.base.signposts import missing as _missing
+from gradcell.base.spelling import spelling
 from gradcell.mint.functions import flatten, typed
 from gradcell.ops.elements.elementwise import written
 from gradcell.ops.networks import convolution, windows
@@ -174,19 +175,12 @@ def avg_pool(rank: int, input: Any, kernel_size: Any, stride: Any, *rest: Any) -
     return function(input, kernel_size, kernel_size if stride is None else stride, *rest)
 
 
-def logsigmoid(input: Any) -> Tensor:
-    """log(sigmoid(x)), without overflow."""
-    return ops.logsigmoid(input)
-
-
-def mish(input: Any) -> Tensor:
-    """x * tanh(softplus(x))."""
-    return ops.mish(input)
-
-
-def selu(input: Any) -> Tensor:
-    """scale * elu(x, alpha), the constants for which mean 0 and variance 1 are a fixed point."""
-    return ops.selu(input)
+@spelling(ops.logsigmoid)
+def logsigmoid(input: Any) -> Tensor: ...
+@spelling(ops.mish)
+def mish(input: Any) -> Tensor: ...
+@spelling(ops.selu)
+def selu(input: Any) -> Tensor: ...
 
 
 def relu(input: Any, inplace: bool = False) -> Tensor:
@@ -204,9 +198,8 @@ def silu(input: Any, inplace: bool = False) -> Tensor:
     return written(input, ops.silu(input), inplace, "silu")
 
 
-def gelu(input: Any, *, approximate: Any = "none") -> Tensor:
-    """input times the normal distribution function of it, by erf; or, approximate 'tanh', by tanh."""
-    return ops.gelu(input, approximate)
+@spelling(ops.gelu)
+def gelu(input: Any, *, approximate: Any = "none") -> Tensor: ...
 
 
 def elu(input: Any, alpha: Any = 1.0, inplace: bool = False) -> Tensor:
@@ -214,14 +207,10 @@ def elu(input: Any, alpha: Any = 1.0, inplace: bool = False) -> Tensor:
     return written(input, ops.elu(input, alpha), inplace, "elu")
 
 
-def leaky_relu(input: Any, negative_slope: Any = 0.01) -> Tensor:
-    """input where positive, else negative_slope input."""
-    return ops.leaky_relu(input, negative_slope)
-
-
-def hardshrink(input: Any, lambd: Any = 0.5) -> Tensor:
-    """x where |x| > lambd, else 0."""
-    return ops.hardshrink(input, lambd)
+@spelling(ops.leaky_relu)
+def leaky_relu(input: Any, negative_slope: Any = 0.01) -> Tensor: ...
+@spelling(ops.hardshrink)
+def hardshrink(input: Any, lambd: Any = 0.5) -> Tensor: ...
 
 
 def hardtanh(input: Any, min_val: Any = -1.0, max_val: Any = 1.0, inplace: bool = False) -> Tensor:
@@ -234,24 +223,28 @@ def threshold(input: Any, threshold: Any, value: Any, inplace: bool = False) -> 
     return written(input, ops.threshold(input, threshold, value), inplace, "threshold")
 
 
-def glu(input: Any, dim: Any = -1) -> Tensor:
-    """The first half along dim times the sigmoid of the second."""
-    return ops.glu(input, dim)
+@spelling(ops.glu)
+def glu(input: Any, dim: Any = -1) -> Tensor: ...
+
+
+def _implicit(dim: Any, input: Any) -> Any:
+    """PyTorch's dim for None: the first of none, one or three dimensions, else the second."""
+    return (0 if input.ndim in (0, 1, 3) else 1) if dim is None else dim
 
 
 def softmax(input: Any, dim: Any = None, dtype: Any = None) -> Tensor:
-    """exp(input) / sum(exp(input)) along dim."""
-    return ops.softmax(typed(input, dtype), dim)
+    """exp(input) / sum(exp(input)) along dim; None: the first of one or three dimensions, else the
+    second."""
+    return ops.softmax(input, _implicit(dim, input), dtype=dtype)
 
 
 def log_softmax(input: Any, dim: Any = None, *, dtype: Any = None) -> Tensor:
-    """log(softmax(input)), without overflow or the logarithm of 0."""
-    return ops.log_softmax(typed(input, dtype), dim)
+    """log(softmax(input)) along dim, without overflow or the logarithm of 0; dim: as in softmax."""
+    return ops.log_softmax(typed(input, dtype), _implicit(dim, input))
 
 
-def smooth_l1_loss(input: Any, target: Any, reduction: Any = "mean", beta: Any = 1.0) -> Tensor:
-    """d^2 / (2 beta) where d = |input - target| < beta, else d - beta / 2."""
-    return ops.smooth_l1_loss(input, target, beta, reduction)
+@spelling(ops.smooth_l1_loss)
+def smooth_l1_loss(input: Any, target: Any, reduction: Any = "mean", beta: Any = 1.0) -> Tensor: ...
 
 
 def kl_div(input: Any, target: Any, reduction: Any = "mean", log_target: bool = False) -> Any:
@@ -260,34 +253,40 @@ def kl_div(input: Any, target: Any, reduction: Any = "mean", log_target: bool = 
     return ops.kl_div(input, ops.exp(target) if log_target else target, reduction)
 
 
+@spelling(ops.nll_loss)
 def nll_loss(
-    input: Any, target: Any, weight: Any = None, ignore_index: Any = -100, reduction: Any = 'mean',
-) -> Tensor:  # fmt: skip
-    """Minus the logarithmic probability of each target class."""
-    return ops.nll_loss(input, target, weight, ignore_index, reduction)
-
-
+    input: Any,
+    target: Any,
+    weight: Any = None,
+    ignore_index: Any = -100,
+    reduction: Any = "mean",
+) -> Tensor: ...  # fmt: skip
+@spelling(ops.binary_cross_entropy)
 def binary_cross_entropy(
-    input: Any, target: Any, weight: Any = None, reduction: Any = 'mean',
-) -> Tensor:  # fmt: skip
-    """-(y log(p) + (1 - y) log(1 - p)) for probabilities p = input and labels y = target, reduced."""
-    return ops.binary_cross_entropy(input, target, weight, reduction)
-
-
+    input: Any,
+    target: Any,
+    weight: Any = None,
+    reduction: Any = "mean",
+) -> Tensor: ...  # fmt: skip
+@spelling(ops.binary_cross_entropy_with_logits)
 def binary_cross_entropy_with_logits(
-    input: Any, target: Any, weight: Any = None, reduction: Any = 'mean', pos_weight: Any = None,
-) -> Tensor:  # fmt: skip
-    """binary_cross_entropy of sigmoid(input), without overflow."""
-    return ops.binary_cross_entropy_with_logits(input, target, weight, pos_weight, reduction)
-
-
+    input: Any,
+    target: Any,
+    weight: Any = None,
+    reduction: Any = "mean",
+    pos_weight: Any = None,
+) -> Tensor: ...  # fmt: skip
+@spelling(ops.batch_norm)
 def batch_norm(
-    input: Any, running_mean: Any, running_var: Any, weight: Any = None, bias: Any = None, training:
-    bool = False, momentum: Any = 0.1, eps: Any = 1e-05,
-) -> Tensor:  # fmt: skip
-    """Mean 0 and variance 1 in each channel, times weight, plus bias: by its own moments if training, which
-    running_mean and running_var then follow, else by those."""
-    return ops.batch_norm(input, running_mean, running_var, weight, bias, training, momentum, eps)
+    input: Any,
+    running_mean: Any,
+    running_var: Any,
+    weight: Any = None,
+    bias: Any = None,
+    training: bool = False,
+    momentum: Any = 0.1,
+    eps: Any = 1e-05,
+) -> Tensor: ...  # fmt: skip
 
 
 def relu_(input: Any) -> Tensor:
@@ -334,9 +333,8 @@ def dropout(input: Any, p: Any = 0.5, training: bool = True, inplace: bool = Fal
     return written(input, ops.dropout(input, p, training), inplace, "dropout")
 
 
-def pad(input: Any, pad: Any, mode: Any = "constant", value: Any = None) -> Any:
-    """Pads the last dimensions at both ends."""
-    return ops.pad(input, pad, mode, value)
+@spelling(ops.pad)
+def pad(input: Any, pad: Any, mode: Any = "constant", value: Any = None) -> Any: ...
 
 
 def conv1d(
@@ -391,28 +389,22 @@ def avg_pool3d(
     )
 
 
+@spelling(ops.max_pool2d)
 def max_pool2d(
-    input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
-    ceil_mode: bool = False, return_indices: bool = False,
-) -> Any:  # fmt: skip
-    """The largest element of each window of (N, C, H, W); with return_indices their places in it too,
-    int64."""
-    return ops.max_pool2d(input, kernel_size, stride, padding, dilation, return_indices, ceil_mode)
-
-
-def adaptive_avg_pool1d(input: Any, output_size: Any) -> Any:
-    """The means of as many windows as output_size says; None keeps a dimension as it is."""
-    return ops.adaptive_avg_pool1d(input, output_size)
-
-
-def adaptive_avg_pool2d(input: Any, output_size: Any) -> Any:
-    """The means of as many windows as output_size says; None keeps a dimension as it is."""
-    return ops.adaptive_avg_pool2d(input, output_size)
-
-
-def adaptive_avg_pool3d(input: Any, output_size: Any) -> Any:
-    """The means of as many windows as output_size says; None keeps a dimension as it is."""
-    return ops.adaptive_avg_pool3d(input, output_size)
+    input: Any,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    dilation: Any = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Any: ...  # fmt: skip
+@spelling(ops.adaptive_avg_pool1d)
+def adaptive_avg_pool1d(input: Any, output_size: Any) -> Any: ...
+@spelling(ops.adaptive_avg_pool2d)
+def adaptive_avg_pool2d(input: Any, output_size: Any) -> Any: ...
+@spelling(ops.adaptive_avg_pool3d)
+def adaptive_avg_pool3d(input: Any, output_size: Any) -> Any: ...
 
 
 if not _typing.TYPE_CHECKING:  # a misspelt name is an error to a type checker

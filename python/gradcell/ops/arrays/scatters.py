@@ -12,7 +12,7 @@ from gradcell._core import Tensor
 from gradcell.base import arguments
 from gradcell.base.convert import limits
 from gradcell.base.errors import bad_index, bad_type, bad_value
-from gradcell.base.naming import named
+from gradcell.base.spelling import named
 from gradcell.derivatives.own_derivatives import Pushforward, call
 from gradcell.ops.arrays import assignments, indexing, shaping
 from gradcell.ops.elements import special
@@ -214,11 +214,10 @@ def _of_parameter(kind: str) -> str:
 
 
 def _named(function: Any, name: str, text: str) -> Any:
-    named(function, name)
     function.__doc__ = (
         f"{text} at indices, which may repeat. Raises IndexError for an index out of range."
     )
-    return function
+    return named(function, name)
 
 
 for _kind in _COMBINED:
@@ -350,12 +349,11 @@ def _segment_extremum(name: str, largest: bool) -> Any:
         ids = arguments.tensor(segment_ids, name, "segment_ids")
         return best(t, ids, arguments.integer(num_segments, name, "num_segments"))
 
-    named(op, name)
     op.__doc__ = (
         f"The {'largest' if 'max' in name else 'smallest'} elements of the slices with the same id; "
         "an id without slices gets the limit of the dtype."
     )
-    return op
+    return named(op, name)
 
 
 unsorted_segment_max = method()(_segment_extremum("unsorted_segment_max", True))

@@ -282,8 +282,8 @@ def _total(x: Tensor, axes: list[int]) -> Tensor:
 @one_plan
 def softmax(input: Any, axis: Any = -1, *, dtype: Any = None) -> Tensor:
     """$exp(x) / sum(exp(x))$ along axis. Raises ValueError for an axis out of range."""
-    x = _float(input, "Softmax")
-    return _softmax(x if dtype is None else _ops.cast(x, to_dtype(dtype)), axis)
+    x = arguments.tensor(input, "Softmax")
+    return _softmax(_float(x if dtype is None else _ops.cast(x, to_dtype(dtype)), "Softmax"), axis)
 
 
 @in_float32

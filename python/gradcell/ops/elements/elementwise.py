@@ -14,11 +14,11 @@ from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import arguments
 from gradcell.base.errors import bad_type
-from gradcell.base.naming import with_names
+from gradcell.base.spelling import spelling
 from gradcell.ops.elements.row_texts import text_of
 from gradcell.ops.method import method
 from gradcell.ops.one_plan import in_float32, one_plan
-from gradcell.ops.primitive import primitive_of
+from gradcell.ops.primitive import primitive, row
 
 __all__ = []
 
@@ -58,7 +58,7 @@ for _row in _core.op_table():
         continue
     _op = _function(_row)
     _export(_row["function"], _op)
-    globals()[_row["name"]] = primitive_of(_row["name"], _op)
+    globals()[_row["name"]] = primitive(_row["name"], row(_op))
     __all__.append(_row["name"])
 
 
@@ -283,24 +283,33 @@ _SYNONYMS = {
 for _alias, _name in _SYNONYMS.items():
     _export(_alias, globals()[_name])
 
-#: MindSpore's names of parameters, where they are not input and other.
-_PARAMETERS = {
-    "sqrt": "x",
-    "arcsin": "x",
-    "ldexp": "x",
-    "floor_div": "x y",
-    "floor_mod": "x y",
-    "tensor_div": "x y",
-    "tensor_mod": "x y",
-    "true_divide": "dividend divisor",
-}
-for _name, _names in _PARAMETERS.items():
-    globals()[_name] = with_names(globals()[_name], _names)
+# MindSpore's names of parameters, where they are not input and other.
+
+
+@spelling(globals()["sqrt"])
+def sqrt(x: Any) -> Tensor: ...
+@spelling(globals()["asin"])
+def arcsin(x: Any) -> Tensor: ...
+@spelling(globals()["ldexp"])
+def ldexp(x: Any, other: Any) -> Tensor: ...
+@spelling(globals()["floor_div"])
+def floor_div(x: Any, y: Any) -> Tensor: ...
+@spelling(globals()["mod"])
+def floor_mod(x: Any, y: Any) -> Tensor: ...
+@spelling(div)
+def tensor_div(x: Any, y: Any, *, rounding_mode: str | None = None) -> Tensor: ...
+@spelling(globals()["mod"])
+def tensor_mod(x: Any, y: Any) -> Tensor: ...
+@spelling(div)
+def true_divide(dividend: Any, divisor: Any, *, rounding_mode: str | None = None) -> Tensor: ...
+
 
 #: Primitives under other names than the row's, or over the functions above.
 _PRIMITIVES = {
-    "RealDiv": "div",
-    "FloorMod": "mod",
+    "Sqrt": "sqrt",
+    "Pow": "pow",
+    "RealDiv": "tensor_div",
+    "FloorMod": "floor_mod",
     "Mod": "fmod",
     "Inv": "inv",
     "Invert": "invert",
@@ -316,5 +325,10 @@ _PRIMITIVES = {
     "DivNoNan": "div_no_nan",
 }
 for _alias, _name in _PRIMITIVES.items():
-    globals()[_alias] = primitive_of(_alias, globals()[_name])
-    __all__.append(_alias)
+    globals()[_alias] = primitive(_alias, row(globals()[_name]))
+for _name, _op in (
+    ("LogicalAnd", globals()["logical_and"]),
+    ("LogicalOr", globals()["logical_or"]),
+):
+    globals()[_name] = primitive(_name, row(_op, "x y"))
+__all__ += [name for name in _PRIMITIVES if name not in __all__]

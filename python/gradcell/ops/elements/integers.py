@@ -10,7 +10,7 @@ from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import arguments
 from gradcell.base.errors import bad_type
-from gradcell.base.naming import named
+from gradcell.base.spelling import named
 from gradcell.ops.method import method
 from gradcell.ops.one_plan import one_plan
 
@@ -57,9 +57,8 @@ def _integers(name: str, text: str, logical: Any = None) -> Any:
             return logical(a, b)  # type: ignore[no-any-return]
         return _of_integers(function, _ops.cast(a, dtype), _ops.cast(b, dtype))
 
-    named(op, name)
     op.__doc__ = f"{text}, elementwise over integers, which broadcast. Raises TypeError for others."
-    return op
+    return named(op, name)
 
 
 bitwise_and = method()(_integers("bitwise_and", "The bits that both have", _ops.logical_and))

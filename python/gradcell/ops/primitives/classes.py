@@ -6,7 +6,6 @@ keyword, and the attributes with their defaults in the order of the constructor.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -14,14 +13,13 @@ from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import arguments
 from gradcell.base.errors import bad_value
-from gradcell.base.location import where
 from gradcell.ops.arrays import assignments, creation, indexing, shaping
 from gradcell.ops.control import composition, summaries
 from gradcell.ops.elements import activations, elementwise
 from gradcell.ops.matrices import products
 from gradcell.ops.networks import losses, norms
 from gradcell.ops.one_plan import in_float32, one_plan
-from gradcell.ops.primitive import Primitive, apply, inputs_of
+from gradcell.ops.primitive import REQUIRED, Axis, primitive, row
 from gradcell.ops.random import functions
 from gradcell.ops.reductions import reductions
 
@@ -29,65 +27,10 @@ _ops = _core.ops
 
 __all__: list[str] = []
 
-REQUIRED = inspect.Parameter.empty
 
-
-class Axis(int):
-    """The default of an attribute that is an axis or a tuple of axes."""
-
-
-def _check(name: str, attribute: str, value: Any, default: Any) -> None:
-    if isinstance(default, bool):
-        arguments.boolean(value, name, attribute)
-    elif isinstance(default, Axis) and isinstance(value, tuple):
-        if not value:
-            bad_value(f"For '{name}', the '{attribute}' must not be empty")
-        arguments.integers(value, name, attribute)
-    elif isinstance(default, int):
-        arguments.integer(value, name, attribute)
-
-
-def primitive_class(
-    name: str, function: Callable[..., Any], signature: inspect.Signature, integers: bool = False
-) -> type[Primitive]:
-    """The class of an op over a function of its inputs by position and its attributes by keyword.
-
-    Attributes whose default is a bool are checked to be one; with `integers` likewise those of an int.
-    """
-
-    def init(self: Primitive, *args: Any, **kwargs: Any) -> None:
-        try:
-            bound = signature.bind(*args, **kwargs)
-        except TypeError as error:
-            raise TypeError(f"ops.{name}{signature}: {error}{where()}") from None
-        bound.apply_defaults()
-        for attribute, value in bound.arguments.items():
-            default = signature.parameters[attribute].default
-            if integers or isinstance(default, bool):
-                _check(name, attribute, value, default)
-        Primitive.__init__(self, name, **bound.arguments)
-
-    inputs = inputs_of(name, function, signature.parameters)
-
-    def call(self: Primitive, *args: Any, **kwargs: Any) -> Any:
-        return apply(self, function, inputs, args, kwargs)
-
-    members = {
-        "__init__": init, "__call__": call, "__doc__": inspect.getdoc(function),
-        "__module__": "gradcell.ops",
-    }  # fmt: skip
-    cls = type(name, (Primitive,), members)
-    cls.__signature__ = signature  # type: ignore[attr-defined]
-    return cls
-
-
-def define(name: str, function: Callable[..., Any], **attributes: Any) -> None:
-    """Makes the class ops.<name> and exports it."""
-    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    signature = inspect.Signature(
-        [inspect.Parameter(a, kind, default=d) for a, d in attributes.items()]
-    )
-    globals()[name] = primitive_class(name, function, signature, integers=True)
+def define(name: str, function: Callable[..., Any], inputs: str = "", /, **more: Any) -> None:
+    """Makes the class ops.<name> and exports it; see row."""
+    globals()[name] = primitive(name, row(function, inputs, **more), integers=True)
     __all__.append(name)
 
 
@@ -115,7 +58,7 @@ def _batch_matmul(x: Any, y: Any, *, transpose_a: bool, transpose_b: bool) -> Te
     return _ops.matmul(a, b, transpose_a, transpose_b)
 
 
-define("MatMul", _matmul, transpose_a=False, transpose_b=False)
+define("MatMul", _matmul, "input mat2", transpose_a=False, transpose_b=False)
 define("BatchMatMul", _batch_matmul, transpose_a=False, transpose_b=False)
 define("Ger", products.outer)
 
@@ -210,29 +153,19 @@ define("ReduceMean", _reduce_mean, keep_dims=False)
 define("ReduceMax", _reduce_max, keep_dims=False)
 define("ReduceMin", _reduce_min, keep_dims=False)
 define("ReduceProd", _reduce_prod, keep_dims=False)
-define("ReduceAll", _reduce_all, keep_dims=False)
+define("ReduceAll", _reduce_all, "input axis", keep_dims=False)
 define("ReduceAny", _reduce_any, keep_dims=False)
-define("Argmax", _argmax, axis=-1, output_type=_core.int32)
+define("Argmax", _argmax, "input_x", axis=-1, output_type=_core.int32)
 define("Argmin", _argmin, axis=-1, output_type=_core.int32)
-define("ArgMaxWithValue", _arg_max_with_value, axis=0, keep_dims=False)
-define("ArgMinWithValue", _arg_min_with_value, axis=0, keep_dims=False)
-define("CumSum", _cumsum, exclusive=False, reverse=False)
+define("ArgMaxWithValue", _arg_max_with_value, "input", axis=0, keep_dims=False)
+define("ArgMinWithValue", _arg_min_with_value, "input", axis=0, keep_dims=False)
+define("CumSum", _cumsum, "input axis", exclusive=False, reverse=False)
 define("L2Loss", _l2_loss)
 define("L2Normalize", _l2_normalize, axis=Axis(0), epsilon=1e-4)
 define("AddN", composition.addn)
 
 
 # Shapes -------------------------------------------------------------------------------------------
-
-
-def _broadcast_to(x: Any, *, shape: Any) -> Tensor:
-    """x broadcast to the attribute shape."""
-    return shaping.broadcast_to(x, shape)
-
-
-def _strided_slice(x: Any, begin: Any, end: Any, strides: Any, **masks: int) -> Tensor:
-    """x[begin:end:strides]; the masks are those of ops.strided_slice."""
-    return shaping.strided_slice(x, begin, end, strides, **masks)
 
 
 @one_plan
@@ -246,11 +179,6 @@ def _split(x: Any, *, axis: int, output_num: int) -> tuple[Tensor, ...]:
             f"{list(t.shape)}"
         )
     return shaping._cut(t, a, [t.shape[a] // output_num] * output_num)
-
-
-def _unstack(x: Any, *, axis: int, num: Any) -> tuple[Tensor, ...]:
-    """The slices along axis, without it."""
-    return shaping.unstack(x, axis)
 
 
 @one_plan
@@ -268,90 +196,67 @@ def _meshgrid(inputs: Any, *, indexing: str) -> tuple[Tensor, ...]:
 define("Reshape", shaping.reshape)
 define("Squeeze", shaping.squeeze, axis=())
 define("ExpandDims", shaping.expand_dims)
-define("Transpose", shaping.transpose)
-define("BroadcastTo", _broadcast_to, shape=REQUIRED)
+define("Transpose", shaping.transpose, "input dims")
+define("BroadcastTo", shaping.broadcast_to, "input", shape=REQUIRED)
 define("Tile", shaping.tile)
-define("Flatten", shaping.flatten)
+define("Flatten", shaping.flatten, "input_x")
 define("Concat", shaping.concat, axis=0)
 define("Stack", shaping.stack, axis=0)
-define("Unstack", _unstack, axis=0, num=None)
-define("Split", _split, axis=0, output_num=1)
-define("Slice", shaping.slice)
+define("Unstack", shaping.unstack, ignored="num", axis=0, num=None)
+define("Split", _split, "input_x", axis=0, output_num=1)
+define("Slice", shaping.slice, "input begin size")
 define(
-    "StridedSlice", _strided_slice, begin_mask=0, end_mask=0, ellipsis_mask=0, new_axis_mask=0,
-    shrink_axis_mask=0,
+    "StridedSlice", shaping.strided_slice, "input_x begin end strides", begin_mask=0, end_mask=0,
+    ellipsis_mask=0, new_axis_mask=0, shrink_axis_mask=0,
 )  # fmt: skip
 
 
-def _reverse(x: Any, *, axis: Any) -> Tensor:
-    """The elements in reverse order along axis, an int or a tuple of them."""
-    return shaping.flip(x, axis)
-
-
-def _roll(x: Any, *, shifts: Any, dims: Any) -> Tensor:
-    """The elements moved by shifts along dims, those that leave at one end entering at the other;
-    dims: None shifts the flattened tensor."""
-    return shaping.roll(x, shifts, dims)
-
-
-define("ReverseV2", _reverse, axis=REQUIRED)
-define("Roll", _roll, shifts=REQUIRED, dims=None)
+define("ReverseV2", shaping.flip, "input", named={"axis": "dims"}, axis=REQUIRED)
+define("Roll", shaping.roll, "input", shifts=REQUIRED, dims=None)
 define("Pad", _pad, paddings=REQUIRED)
 define("Tril", shaping.tril, diagonal=0)
 define("Triu", shaping.triu, diagonal=0)
 define("Diag", shaping.diag)
 define("Meshgrid", _meshgrid, indexing="xy")
-define("Shape", shaping.shape)
-define("Rank", shaping.rank)
+define("Shape", shaping.shape, "x")
+define("Rank", shaping.rank, "x")
 define("Size", shaping.size)
 define("DType", shaping.dtype)
-define("Cast", shaping.cast)
-define("Identity", shaping.identity)
+define("Cast", shaping.cast, "input_x dtype")
+define("Identity", shaping.identity, "input_x")
 
 
 # Creation -----------------------------------------------------------------------------------------
 
 define("Zeros", creation.zeros)
 define("Ones", creation.ones)
-define("ZerosLike", creation.zeros_like)
-define("OnesLike", creation.ones_like)
+define("ZerosLike", creation.zeros_like, "x")
+define("OnesLike", creation.ones_like, "x")
 define("Eye", creation.eye)
-define("Fill", creation.fill)
+define("Fill", creation.fill, "dtype dims x")
 define("Range", creation.range, maxlen=1000000)
-define("LinSpace", creation.linspace)
+define("LinSpace", creation.linspace, "start stop num")
 
 
 # Indices ------------------------------------------------------------------------------------------
 
 
-def _one_hot(indices: Any, depth: Any, on_value: Any, off_value: Any, *, axis: int) -> Tensor:
-    """on_value at each index along a new dimension at axis, off_value elsewhere."""
-    return indexing.one_hot(indices, depth, on_value, off_value, axis)
-
-
-def _gather(input_params: Any, input_indices: Any, axis: Any, *, batch_dims: int) -> Tensor:
-    """Elements along axis by index."""
-    return indexing.gather(input_params, input_indices, axis, batch_dims)
-
-
-def _scatter(function: Callable[..., Any]) -> Callable[..., Any]:
-    def call(input_x: Any, indices: Any, updates: Any, *, use_locking: bool) -> Any:
-        return function(input_x, indices, updates)
-
-    call.__doc__ = function.__doc__
-    return call
-
-
-define("Gather", _gather, batch_dims=0)
+define("Gather", indexing.gather, batch_dims=0)
 define("GatherD", indexing.gather_d)
 define("GatherNd", indexing.gather_nd)
 define("ScatterNd", indexing.scatter_nd)
 define("TensorScatterAdd", indexing.tensor_scatter_add)
 define("TensorScatterUpdate", indexing.tensor_scatter_update)
-define("TensorScatterElements", indexing.tensor_scatter_elements, axis=0, reduction="none")
-define("ScatterAdd", _scatter(assignments.scatter_add), use_locking=False)
-define("ScatterUpdate", _scatter(assignments.scatter_update), use_locking=True)
-define("OneHot", _one_hot, axis=-1)
+define(
+    "TensorScatterElements",
+    indexing.tensor_scatter_elements,
+    "data indices updates",
+    axis=0,
+    reduction="none",
+)
+define("ScatterAdd", assignments.scatter_add, ignored="use_locking", use_locking=False)
+define("ScatterUpdate", assignments.scatter_update, ignored="use_locking", use_locking=True)
+define("OneHot", indexing.one_hot, axis=-1)
 define("Select", indexing.select)
 define("MaskedFill", indexing.masked_fill)
 define("MaskedSelect", indexing.masked_select)
@@ -382,12 +287,6 @@ def _sparse_softmax_cross_entropy(logits: Any, labels: Any, *, is_grad: bool) ->
 
 
 @one_plan
-def _sigmoid_cross_entropy(logits: Any, label: Any) -> Tensor:
-    """The binary cross entropy of each element's score."""
-    return losses.binary_cross_entropy_with_logits(logits, label, reduction="none")
-
-
-@one_plan
 def _layer_norm(
     x: Any, gamma: Any, beta: Any, *, begin_norm_axis: int, begin_params_axis: int, epsilon: float
 ) -> tuple[Tensor, Tensor, Tensor]:
@@ -409,15 +308,17 @@ def _bias_add(x: Any, bias: Any, *, data_format: str) -> Tensor:
     return _ops.add(t, _ops.reshape(b, [b.size] + [1] * (t.ndim - 1 - channel)))
 
 
-define("LayerNorm", _layer_norm, begin_norm_axis=1, begin_params_axis=1, epsilon=1e-7)
-define("BiasAdd", _bias_add, data_format="NCHW")
+define(
+    "LayerNorm",
+    _layer_norm,
+    "input_x gamma beta",
+    begin_norm_axis=1,
+    begin_params_axis=1,
+    epsilon=1e-7,
+)
+define("BiasAdd", _bias_add, "input_x bias", data_format="NCHW")
 define("Softmax", activations.softmax, axis=Axis(-1))
 define("LogSoftmax", activations.log_softmax, axis=Axis(-1))
-
-
-def _gelu(x: Any) -> Tensor:
-    """x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) (Hendrycks and Gimpel 2016, section 2)."""
-    return activations.gelu(x, "tanh")
 
 
 def _fast_gelu(x: Any) -> Tensor:
@@ -430,7 +331,7 @@ def _logit(input: Any, *, eps: float) -> Tensor:
     return elementwise.logit(input, None if eps < 0 else eps)
 
 
-define("GeLU", _gelu)
+define("GeLU", activations.gelu, "input", fixed={"approximate": "tanh"})
 define("FastGeLU", _fast_gelu)
 define("Elu", activations.elu, alpha=1.0)
 define("SeLU", activations.selu)
@@ -442,13 +343,21 @@ define("Softplus", activations.softplus)
 define("Softsign", activations.softsign)
 define("ReLU6", activations.relu6)
 define("PReLU", activations.prelu)
-define("SmoothL1Loss", losses.smooth_l1_loss, beta=1.0, reduction="none")
-define("BinaryCrossEntropy", losses.binary_cross_entropy, reduction="mean")
-define("BCEWithLogitsLoss", losses.binary_cross_entropy_with_logits, reduction="mean")
+define("SmoothL1Loss", losses.smooth_l1_loss, "prediction target", beta=1.0, reduction="none")
+define("BinaryCrossEntropy", losses.binary_cross_entropy, "input target weight", reduction="mean")
+define(
+    "BCEWithLogitsLoss",
+    losses.binary_cross_entropy_with_logits,
+    "input target weight posWeight",
+    reduction="mean",
+)
 define("KLDivLoss", losses.kl_div, reduction="mean")
 define("SoftmaxCrossEntropyWithLogits", _softmax_cross_entropy)
 define("SparseSoftmaxCrossEntropyWithLogits", _sparse_softmax_cross_entropy, is_grad=False)
-define("SigmoidCrossEntropyWithLogits", _sigmoid_cross_entropy)
+define(
+    "SigmoidCrossEntropyWithLogits", losses.binary_cross_entropy_with_logits, "logits label",
+    fixed={"reduction": "none"},
+)  # fmt: skip
 
 
 # Random -------------------------------------------------------------------------------------------

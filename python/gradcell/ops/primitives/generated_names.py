@@ -11,7 +11,7 @@ from typing import Any
 
 from gradcell import ops
 from gradcell._core import Tensor
-from gradcell.ops.primitive import primitive_of
+from gradcell.ops.primitive import primitive, row
 
 _SPACES = ("mint", "mint.nn.functional", "mint.linalg", "ops")
 
@@ -60,7 +60,7 @@ def _primitive(name: str) -> Any:
         )
     else:
         function = _function(plain) if plain != name else None
-    return None if function is None else primitive_of(name, _by_place(function))
+    return None if function is None else primitive(name, row(_by_place(function)))
 
 
 def named(name: str) -> Any:

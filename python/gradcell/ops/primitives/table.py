@@ -3,9 +3,7 @@ its attributes by keyword."""
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Sequence
-from types import ModuleType
 from typing import Any
 
 from gradcell import _core, ops
@@ -25,8 +23,7 @@ from gradcell.ops.elements import activations, complex_numbers, gammas, special
 from gradcell.ops.matrices import factorisations, fourier, linear_algebra
 from gradcell.ops.matrices.norms import renorm, vector_norm
 from gradcell.ops.networks import boxes, losses, norms, sequences, steps, windowed
-from gradcell.ops.primitive import Primitive
-from gradcell.ops.primitives import classes
+from gradcell.ops.primitive import REQUIRED, Primitive, Row, primitive, row
 from gradcell.ops.random import draws
 from gradcell.ops.reductions import reductions, scans
 
@@ -42,296 +39,314 @@ def slope(function: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
     return back(ops.ones_like(out))[0]  # type: ignore[no-any-return]
 
 
-#: The signatures of constructors whose attributes a row passes on as they are, by the row's function.
-constructors: dict[Callable[..., Any], Callable[..., None]] = {}
+def _stft(
+    x: Any, window: Any, *, n_fft: Any, hop_length: Any, win_length: Any, normalized: Any,
+    onesided: Any, return_complex: Any,
+) -> Tensor:  # fmt: skip
+    """The Fourier transforms of windows of a signal, without padding; see ops.stft."""
+    return fourier.stft(
+        x, n_fft, hop_length, win_length, window, False, "REFLECT", normalized, onesided,
+        return_complex,
+    )  # fmt: skip
 
 
-def taking(constructor: Callable[..., None], function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function, with the attributes that a constructor of this signature takes."""
-    constructors[function] = constructor
-    return function
+def _diagonal(x: Any) -> Tensor:
+    """The elements on the diagonal of the first two dimensions, a copy."""
+    return ops.diagonal(x).copy()  # type: ignore[no-any-return]
 
 
-def over(
-    row: Callable[[Callable[..., Any]], Callable[..., Any]], **ops: Callable[..., Any]
-) -> dict[str, Callable[..., Any]]:
-    """Rows that differ by the op alone."""
-    return {name: row(op) for name, op in ops.items()}
+def _einsum(x: Any, *, equation: str) -> Tensor:
+    """The sums of products that an equation says, of a tuple of tensors; see ops.einsum."""
+    return linear_algebra.einsum(equation, *x)
 
 
-def _pool(
-    kernel_size: Any = 1,
-    strides: Any = 1,
-    pad_mode: Any = "valid",
-    data_format: Any = "NCHW",
-) -> None: ...  # fmt: skip
+def _cross(input: Any, other: Any, *, dim: int) -> Tensor:
+    """The cross product of vectors along dim; -65530: along the first dimension of size 3."""
+    return linear_algebra.cross(input, other, None if dim == -65530 else dim)
 
 
-def _conv2d(
-    out_channel: Any,
-    kernel_size: Any,
-    mode: Any = 1,
-    pad_mode: Any = "valid",
-    pad: Any = 0,
-    stride: Any = 1,
-    dilation: Any = 1,
-    group: Any = 1,
-    data_format: Any = "NCHW",
-) -> None: ...  # fmt: skip
+def _choice_with_mask(input_x: Any, *, count: int, seed: int, seed2: int) -> Any:
+    """The places of count true elements drawn at random; see ops.choice_with_mask. seed2: the seed
+    where seed is 0."""
+    return draws.choice_with_mask(input_x, count, seed or seed2)
 
 
-def _conv3d(
-    out_channel: Any,
-    kernel_size: Any,
-    mode: Any = 1,
-    pad_mode: Any = "valid",
-    pad: Any = 0,
-    stride: Any = 1,
-    dilation: Any = 1,
-    group: Any = 1,
-    data_format: Any = "NCDHW",
-) -> None: ...  # fmt: skip
+def _random_categorical(logits: Any, num_sample: Any, seed: Any, *, dtype: Any) -> Tensor:
+    """Indices drawn by the weights exp(logits), in each row; see ops.random_categorical."""
+    return draws.random_categorical(logits, num_sample, seed, dtype)
 
 
-def _back(
-    out_channel: Any,
-    kernel_size: Any,
-    pad_mode: Any = "valid",
-    pad: Any = 0,
-    pad_list: Any = None,
-    mode: Any = 1,
-    stride: Any = 1,
-    dilation: Any = 1,
-    group: Any = 1,
-    data_format: Any = "NCHW",
-) -> None: ...  # fmt: skip
+def _multinomial(x: Any, num_samples: Any, *, seed: int, seed2: int, dtype: Any) -> Tensor:
+    """Indices drawn by the weights in a vector x, or in each row of a matrix.
+
+    The result, [..., num_samples] in dtype, may have an index more than once. seed2: the seed where
+    seed is 0. Raises ValueError for weights that are negative, not finite or all zero.
+    """
+    return ops.cast(draws.multinomial(x, num_samples, True, seed or seed2), dtype)
 
 
-ROWS: dict[str, Callable[..., Any]] = {
-    # Windows
-    "MaxPool": taking(_pool, lambda x, **attributes: windowed.pooled(x, owner="MaxPool", rank=2, mean=False,
-        **attributes)),
-    "AvgPool": taking(_pool, lambda x, **attributes: windowed.pooled(x, owner="AvgPool", rank=2, mean=True,
-        **attributes)),
-    "MaxPool3D": lambda x, *, kernel_size=1, strides=1, pad_mode="valid", pad_list=0, ceil_mode=None,
-        data_format="NCDHW": windowed.pooled(x, owner="MaxPool3D", rank=3, mean=False,
-        kernel_size=kernel_size, strides=strides, pad_mode=pad_mode, padding=pad_list, ceil_mode=ceil_mode),
-    "AvgPool3D": lambda x, *, kernel_size=1, strides=1, pad_mode="valid", pad=0, ceil_mode=False,
-        count_include_pad=True, divisor_override=0, data_format="NCDHW": windowed.pooled(x,
-        owner="AvgPool3D", rank=3, mean=True, kernel_size=kernel_size, strides=strides, pad_mode=pad_mode,
-        padding=pad, ceil_mode=ceil_mode, count_padding=count_include_pad, divisor=divisor_override),
-    "MaxPoolWithArgmax": taking(_pool, lambda x, **attributes: windowed.max_pool_with_argmax(x,
-        **attributes)),
-    "AdaptiveAvgPool2D": lambda x, *, output_size: windowed.adaptive_avg_pool2d(x, output_size),
-    "AdaptiveMaxPool2D": lambda x, *, output_size: windowed.adaptive_max_pool2d(x, output_size, True),
-    "Conv2D": taking(_conv2d, lambda x, weight, **attributes: windowed.convolved(x, weight, rank=2,
-        **attributes)),
-    "Conv3D": taking(_conv3d, lambda x, weight, **attributes: windowed.convolved(x, weight, rank=3,
-        **attributes)),
-    "Conv2DTranspose": taking(_back, lambda out_backprop, weight, input_size, **attributes:
-        windowed.convolved_back(out_backprop, weight, input_size, **attributes)),
-    "Conv2DBackpropInput": taking(_back, lambda out_backprop, weight, input_size, **attributes:
-        windowed.convolved_back(out_backprop, weight, input_size, **attributes)),
-    "ResizeNearestNeighbor": lambda input_x, *, size, align_corners=False, half_pixel_centers=False:
-        windowed.resized(input_x, size, kind="nearest", align_corners=align_corners,
-        half_pixel_centers=half_pixel_centers),
-    "ResizeBilinear": lambda input_x, *, size, align_corners=False, half_pixel_centers=False:
-        windowed.resized(input_x, size, kind="linear", align_corners=align_corners,
-        half_pixel_centers=half_pixel_centers),
-    "ResizeBilinearV2": taking(lambda align_corners=False, half_pixel_centers=False: None, lambda x, size,
-        **attributes: windowed.resized(x, size, kind="linear", **attributes)),
-    "ResizeNearestNeighborV2": taking(lambda align_corners=False, half_pixel_centers=False: None, lambda x,
-        size, **attributes: windowed.resized(x, size, kind="nearest", **attributes)),
-    # Images
-    "IOU": lambda anchor_boxes, gt_boxes, *, mode="iou": boxes.iou(anchor_boxes, gt_boxes, mode),
-    "BoundingBoxEncode": lambda anchor_box, groundtruth_box, *, means=(0.0,) * 4, stds=(1.0,) * 4:
-        boxes.bounding_box_encode(anchor_box, groundtruth_box, means, stds),
-    "BoundingBoxDecode": taking(lambda max_shape, means=(0.0,) * 4, stds=(1.0,) * 4, wh_ratio_clip=0.016:
-        None, lambda anchor_box, deltas, **attributes: boxes.bounding_box_decode(anchor_box, deltas,
-        **attributes)),
-    "CheckValid": lambda bboxes, img_metas: boxes.check_valid(bboxes, img_metas),
-    "NMSWithMask": lambda bboxes, *, iou_threshold=0.5: boxes.nms_with_mask(bboxes, iou_threshold),
-    "ROIAlign": taking(lambda pooled_height, pooled_width, spatial_scale, sample_num=2, roi_end_mode=1:
-        None, lambda features, rois, **attributes: boxes.roi_align(features, rois, **attributes)),
-    "CropAndResize": taking(lambda method="bilinear", extrapolation_value=0.0: None, lambda x, boxes_,
-        box_indices, crop_size, **attributes: boxes.crop_and_resize(x, boxes_, box_indices, crop_size,
-        **attributes)),
-    **over(lambda op: lambda x, *, block_size: op(x, block_size), DepthToSpace=boxes.depth_to_space,
-        SpaceToDepth=boxes.space_to_depth),
-    "LRN": taking(lambda depth_radius=5, bias=1.0, alpha=1.0, beta=0.5, norm_region="ACROSS_CHANNELS": None,
-        lambda x, **attributes: norms.lrn(x, **attributes)),
-    "MirrorPad": lambda input_x, paddings, *, mode="REFLECT": arrangement.mirror_pad(input_x, paddings,
-        mode),
-    # Numbers and tuples
-    "ScalarToTensor": lambda input_x, dtype=None: creation.scalar_to_tensor(input_x, dtype),
-    **over(lambda op: lambda input_x: op(input_x), TupleToArray=scalars.tuple_to_array,
-        ScalarToArray=scalars.scalar_to_array, TensorShape=scalars.tensor_shape),
-    **over(lambda op: lambda x: op(x), Eps=special.eps, FloatStatus=reductions.float_status),
-    # Complex numbers
-    **over(lambda op: lambda input: op(input), Real=complex_numbers.real, Imag=complex_numbers.imag,
-        Conj=complex_numbers.conj, Angle=complex_numbers.angle, ComplexAbs=complex_numbers.complex_abs),
-    "Complex": lambda real, imag: complex_numbers.complex_of(real, imag),
-    "Polar": lambda abs, angle: complex_numbers.polar(abs, angle),
-    "FFTWithSize": taking(lambda signal_ndim, inverse, real, norm="backward", onesided=True,
-        signal_sizes=(): None, lambda x, **attributes: fourier.with_size(x, **attributes)),
-    "STFT": lambda x, window, *, n_fft, hop_length, win_length, normalized, onesided, return_complex:
-        fourier.stft(x, n_fft, hop_length, win_length, window, False, "REFLECT", normalized, onesided,
-        return_complex),
-    # Numbers and words
-    "ScalarCast": lambda input_x, input_y: scalars.scalar_cast(input_x, input_y),
-    "Inverse": lambda x: factorisations.inverse(x),
-    "MatrixInverse": lambda x, *, adjoint=False: factorisations.inverse(x),
-    "MatrixDeterminant": lambda x: factorisations.det(x),
-    "MatrixSolve": lambda matrix, rhs, *, adjoint=False: factorisations.matrix_solve(matrix, rhs, adjoint),
-    "Cholesky": lambda x, *, upper=False: factorisations.cholesky(x, upper),
-    "Svd": taking(lambda full_matrices=False, compute_uv=True: None, lambda x, **attributes:
-        factorisations.svd(x, **attributes)),
-    "DiagPart": lambda x: ops.diagonal(x).copy(),
-    "Einsum": lambda x, *, equation: linear_algebra.einsum(equation, *x),
-    "Cross": lambda x, other, *, dim=-65530: linear_algebra.cross(x, other, None if dim == -65530 else dim),
-    "LpNorm": lambda x, *, axis, p=2, keep_dims=False, epsilon=1e-12: vector_norm(x, p, axis,
-        keep_dims),
-    # Elements
-    "GatherV2": lambda x, indices, axis: indexing.gather(x, indices, axis),
-    "Gelu": lambda x: activations.gelu(x, "tanh"),
-    "Pack": lambda xs, *, axis=0: shaping.stack(xs, axis),
-    "Unpack": lambda x, *, axis=0, num=None: shaping.unstack(x, axis),
-    **over(lambda op: lambda x: op(x), Unique=ops.unique, Lgamma=ops.lgamma, Digamma=ops.digamma,
-        Cbrt=ops.cbrt),
-    **over(lambda op: lambda x, y: op(x, y), BitwiseAnd=ops.bitwise_and, BitwiseOr=ops.bitwise_or,
-        BitwiseXor=ops.bitwise_xor, Xdivy=ops.xdivy, TruncateDiv=ops.truncate_div,
-        TruncateMod=ops.truncate_mod, Gcd=ops.gcd, Lcm=ops.lcm, LogicalXor=ops.logical_xor),
-    "ReverseSequence": lambda x, seq_lengths, *, seq_dim, batch_dim=0: arrangement.reverse_sequence(x,
-        seq_lengths, seq_dim, batch_dim),
-    "ScatterNdUpdate": lambda input_x, indices, updates, *, use_locking=True:
-        scatters.scatter_nd_update(input_x, indices, updates),
-    **over(lambda op: lambda input_x, indices, updates, *, use_locking=False: op(input_x, indices, updates),
-        ScatterNdAdd=scatters.scatter_nd_add, ScatterNdSub=scatters.scatter_nd_sub,
-        ScatterMax=ops.scatter_max, ScatterMin=ops.scatter_min),
-    "TensorScatterSub": lambda input_x, indices, updates: scatters.tensor_scatter_sub(input_x, indices,
-        updates),
-    "IndexAdd": lambda x, indices, y, *, axis, use_lock=True, check_index_bound=True:
-        scatters.index_add_to(x, indices, y, axis=axis),
-    **over(lambda op: lambda x, v, *, indices: op(x, v, indices), InplaceAdd=scatters.inplace_add,
-        InplaceSub=scatters.inplace_sub, InplaceUpdate=scatters.inplace_update),
-    **over(lambda op: lambda input_x, segment_ids, num_segments: op(input_x, segment_ids, num_segments),
-        UnsortedSegmentSum=scatters.unsorted_segment_sum, UnsortedSegmentMax=scatters.unsorted_segment_max,
-        UnsortedSegmentMin=scatters.unsorted_segment_min),
-    "CumProd": taking(lambda exclusive=False, reverse=False: None, lambda x, axis, **attributes:
-        scans.running_product(x, axis, **attributes)),
-    # Random
-    "RandomChoiceWithMask": lambda input_x, *, count=256, seed=0, seed2=0: draws.choice_with_mask(input_x,
-        count, seed or seed2),
-    "RandomCategorical": lambda logits, num_sample, seed, *, dtype=_core.int64:
-        draws.random_categorical(logits, num_sample, seed, dtype),
-    "Multinomial": taking(lambda seed=0, seed2=0, dtype=_core.int32: None, lambda x, num_samples, *, seed=0,
-        seed2=0, dtype=_core.int32: ops.cast(draws.multinomial(x, num_samples, True, seed or seed2), dtype)),
-    "RandomShuffle": lambda x, *, seed=0, seed2=0: draws.shuffle(x, seed or seed2),
-    "Randperm": taking(lambda max_length=1, pad=-1, dtype=_core.int32: None, lambda n, **attributes:
-        draws.randperm_padded(n, **attributes)),
-    "Dropout2D": lambda x, *, keep_prob=0.5: draws.dropout_channels(x, keep_prob, 4),
-    "Dropout3D": lambda x, *, keep_prob=0.5: draws.dropout_channels(x, keep_prob, 5),
-    "EqualCount": lambda x, y: ops.reduce_sum(ops.cast(ops.equal(x, y), x.dtype)).reshape(1),
-    **over(lambda op: lambda x: op(x), BesselI0=ops.bessel_i0, BesselI0e=ops.bessel_i0e,
-        BesselI1=ops.bessel_i1, BesselI1e=ops.bessel_i1e, BesselJ0=ops.bessel_j0, BesselJ1=ops.bessel_j1,
-        BesselK0=ops.bessel_k0, BesselK0e=ops.bessel_k0e, BesselK1=ops.bessel_k1, BesselK1e=ops.bessel_k1e,
-        BesselY0=ops.bessel_y0, BesselY1=ops.bessel_y1),
-    **over(lambda op: lambda a, x: op(a, x), Igamma=gammas.igamma, Igammac=gammas.igammac, Zeta=gammas.zeta,
-        Polygamma=gammas.polygamma),
-    "Mvlgamma": lambda x, *, p: gammas.mvlgamma(x, p),
-    "Cdist": lambda input_x, input_y, *, p=2.0: linear_algebra.cdist(input_x, input_y, p),
-    "Renorm": lambda input_x, *, p, dim, maxnorm: renorm(input_x, p, dim, maxnorm),
-    **over(lambda op: lambda input_x, indices, updates, *, use_locking=False: op(input_x, indices, updates),
-        ScatterSub=scatters.scatter_sub, ScatterMul=ops.scatter_mul, ScatterDiv=ops.scatter_div,
-        ScatterNdMul=ops.scatter_nd_mul, ScatterNdDiv=ops.scatter_nd_div, ScatterNdMax=ops.scatter_nd_max,
-        ScatterNdMin=ops.scatter_nd_min),
-    **over(lambda op: lambda input_x, indices, updates: op(input_x, indices, updates),
-        TensorScatterMul=ops.tensor_scatter_mul, TensorScatterDiv=ops.tensor_scatter_div,
-        TensorScatterMax=ops.tensor_scatter_max, TensorScatterMin=ops.tensor_scatter_min),
-    "Conv3DTranspose": taking(lambda in_channel, out_channel, kernel_size, mode=1, pad_mode="valid", pad=0,
-        stride=1, dilation=1, group=1, output_padding=0, data_format="NCDHW": None, lambda dout, weight,
-        **attributes: windowed.convolved_up(dout, weight, **attributes)),
-    "MaxUnpool2D": lambda x, argmax, *, ksize, strides=0, pads=0, output_shape=(), data_format="NCHW":
-        windowed.max_unpool2d(x, argmax, ksize, strides, pads, output_shape),
-    "MaxUnpool3D": lambda x, argmax, *, ksize, strides=0, pads=0, output_shape=(), data_format="NCDHW":
-        windowed.max_unpool3d(x, argmax, ksize, strides, pads, output_shape),
-    "TraceV2": lambda input, offset=0, axis1=1, axis2=0, dtype=None: ops.trace(input if dtype is None else
-        ops.cast(input, dtype), offset, axis1, axis2),
-    "SparseReshape": lambda indices, shape, new_shape: sparse_places.sparse_reshape(indices, shape,
-        new_shape),
-    "SparseCountSparseOutput": taking(lambda binary_output=False, minlength=-1, maxlength=-1: None, lambda
-        indices, values, dense_shape, weights, **attributes: sparse_places.sparse_count(indices, values,
-        dense_shape, weights, **attributes)),
-    # Gradients as ops of their own, in MindSpore's private modules
-    "SoftplusGrad": lambda gradients, features: gradients * ops.sigmoid(features),
-    "StridedSliceGrad": taking(lambda begin_mask=0, end_mask=0, ellipsis_mask=0, new_axis_mask=0,
-        shrink_axis_mask=0: None, lambda dy, shapex, begin, end, strides, **attributes: pulled(lambda x:
-        ops.StridedSlice(**attributes)(x, begin, end, strides), shapex, dy)),
-    "ROIAlignGrad": taking(lambda pooled_height, pooled_width, spatial_scale, sample_num=2: None, lambda dy,
-        rois, xdiff_shape, **attributes: pulled(lambda x: boxes.roi_align(x, rois, **attributes),
-        xdiff_shape, dy)),
-    "IgammaGradA": lambda a, x: slope(lambda t: gammas.igamma(t, x), a),
-    "TupleToTensor": lambda input_tuple, dtype=None: Tensor(input_tuple, dtype),
-    # Networks
-    "CTCLoss": taking(lambda preprocess_collapse_repeated=False, ctc_merge_repeated=True,
-        ignore_longer_outputs_than_inputs=False: None, lambda x, labels_indices, labels_values,
-        sequence_length, **attributes: sequences.sparse_ctc_loss(x, labels_indices, labels_values,
-        sequence_length, **attributes)),
-    "NLLLoss": taking(lambda reduction="mean", ignore_index=-100: None, lambda logits, labels, weight,
-        **attributes: losses.nll_loss_and_weight(logits, labels, weight, **attributes)),
-    "BatchNorm": taking(lambda is_training=False, epsilon=1e-5, momentum=0.1, data_format="NCHW": None,
-        lambda input_x, scale, bias, mean, variance, **attributes:
-        norms.batch_norm_and_moments(input_x, scale, bias, mean, variance, **attributes)),
-    "ApplyMomentum": taking(lambda use_nesterov=False, use_locking=False, gradient_scale=1.0: None, lambda
-        variable, accumulation, learning_rate, gradient, momentum, **attributes:
-        steps.momentum_step(variable, accumulation, learning_rate, gradient, momentum, **attributes)),
-    "FusedWeightScaleApplyMomentum": lambda weight_decay, loss_scale, variable, accumulation, learning_rate,
-        gradient, momentum: steps.decayed_momentum_step(weight_decay, loss_scale, variable, accumulation,
-        learning_rate, gradient, momentum),
-    "Adam": taking(lambda use_locking=False, use_nesterov=False: None, lambda var, m, v, beta1_power,
-        beta2_power, lr, beta1, beta2, epsilon, gradient, **attributes: steps.adam_step(var, m, v,
-        beta1_power, beta2_power, lr, beta1, beta2, epsilon, gradient, **attributes)),
-    "AdamNoUpdateParam": taking(lambda use_locking=False, use_nesterov=False: None, lambda m, v,
-        beta1_power, beta2_power, lr, beta1, beta2, epsilon, gradient, **attributes: steps.adam_change(m, v,
-        beta1_power, beta2_power, lr, beta1, beta2, epsilon, gradient, **attributes)),
-    "ApplyFtrl": lambda var, accum, linear, grad, lr, l1, l2, lr_power, *, use_locking=False:
-        steps.ftrl_step(var, accum, linear, grad, lr, l1, l2, lr_power),
-    **over(lambda op: taking(lambda lr, l1, l2, lr_power, use_locking=False: None, lambda var, accum,
-        linear, grad, indices, **attributes: op(var, accum, linear, grad, indices, **attributes)),
-        SparseApplyFtrl=steps.sparse_ftrl_step, FusedSparseFtrl=steps.fused_sparse_ftrl_step),
-    "FusedSparseLazyAdam": taking(lambda use_locking=False, use_nesterov=False: None, lambda var, m, v,
-        beta1_power, beta2_power, lr, beta1, beta2, epsilon, gradient, indices, **attributes:
-        steps.sparse_adam_step(var, m, v, beta1_power, beta2_power, lr, beta1, beta2, epsilon, gradient,
-        indices, lazy=True, **attributes)),
-    "FusedSparseAdam": taking(lambda use_locking=False, use_nesterov=False: None, lambda var, m, v,
-        beta1_power, beta2_power, lr, beta1, beta2, epsilon, gradient, indices, **attributes:
-        steps.sparse_adam_step(var, m, v, beta1_power, beta2_power, lr, beta1, beta2, epsilon, gradient,
-        indices, lazy=False, **attributes)),
-    "ApplyAdamWithAmsgrad": lambda var, m, v, vhat, beta1_power, beta2_power, lr, grad, *, beta1=0.9,
-        beta2=0.999, epsilon=1e-8, use_locking=False: steps.amsgrad_step(var, m, v, vhat, beta1_power,
-        beta2_power, lr, beta1, beta2, epsilon, grad),
-    "ApplyAdamWithAmsgradV2": lambda var, m, v, vhat, beta1_power, beta2_power, lr, beta1, beta2, epsilon,
-        grad, *, use_locking=False: steps.amsgrad_step(var, m, v, vhat, beta1_power, beta2_power, lr, beta1,
-        beta2, epsilon, grad),
-    "ApplyAdadelta": lambda var, accum, accum_update, lr, rho, epsilon, grad: steps.adadelta_step(var,
-        accum, accum_update, lr, rho, epsilon, grad),
-    "AdamWeightDecay": taking(lambda use_locking=False: None, lambda var, m, v, lr, beta1, beta2, epsilon,
-        decay, gradient, **attributes: steps.adam_weight_decay_step(var, m, v, lr, beta1, beta2, epsilon,
-        decay, gradient, **attributes)),
-}  # fmt: skip
+def _shuffle(x: Any, *, seed: int, seed2: int) -> Tensor:
+    """x with its rows in random order. seed2: the seed where seed is 0."""
+    return draws.shuffle(x, seed or seed2)
 
-#: What primitives do whose rows combine several functions.
-TEXTS = {
-    "Multinomial": """Indices drawn by the weights in a vector x, or in each row of a matrix.
 
-        The result, [..., num_samples] in dtype, may have an index more than once. seed2: the seed where
-        seed is 0. Raises ValueError for weights that are negative, not finite or all zero.""",
-    "EqualCount": """The number of elements that are equal in x and y, as a tensor [1] in the dtype of x.""",
-    "SoftplusGrad": """The gradient of softplus by features: gradients times their logistic function.""",
-    "StridedSliceGrad": """The gradient of StridedSlice by its input: dy among zeros of shape shapex.""",
-    "ROIAlignGrad": """The gradient of roi_align by its features, of shape xdiff_shape.""",
-    "IgammaGradA": """The derivative of the regularised lower incomplete gamma function by a, elementwise.""",
+def _equal_count(x: Any, y: Any) -> Tensor:
+    """The number of elements that are equal in x and y, as a tensor [1] in the dtype of x."""
+    return ops.reduce_sum(ops.cast(ops.equal(x, y), x.dtype)).reshape(1)  # type: ignore[no-any-return]
+
+
+def _trace(
+    input: Any, offset: int = 0, axis1: int = 1, axis2: int = 0, dtype: Any = None
+) -> Tensor:
+    """The sum of a diagonal; see ops.trace. dtype: what is added up in, None: that of input."""
+    return ops.trace(input if dtype is None else ops.cast(input, dtype), offset, axis1, axis2)
+
+
+def _softplus_gradient(gradients: Any, features: Any) -> Tensor:
+    """The gradient of softplus by features: gradients times their logistic function."""
+    return gradients * ops.sigmoid(features)  # type: ignore[no-any-return]
+
+
+def _strided_slice_gradient(
+    dy: Any, shapex: Any, begin: Any, end: Any, strides: Any, **masks: int
+) -> Tensor:
+    """The gradient of StridedSlice by its input: dy among zeros of shape shapex."""
+    return pulled(lambda x: ops.StridedSlice(**masks)(x, begin, end, strides), shapex, dy)
+
+
+def _roi_align_gradient(dy: Any, rois: Any, xdiff_shape: Any, **attributes: Any) -> Tensor:
+    """The gradient of roi_align by its features, of shape xdiff_shape."""
+    return pulled(lambda x: boxes.roi_align(x, rois, **attributes), xdiff_shape, dy)
+
+
+def _igamma_gradient(a: Any, x: Any) -> Tensor:
+    """The derivative of the regularised lower incomplete gamma function by a, elementwise."""
+    return slope(lambda t: gammas.igamma(t, x), a)
+
+
+def _tensor_of(input_tuple: Any, dtype: Any = None) -> Tensor:
+    """A tensor of a tuple of numbers, in dtype if that is given."""
+    return Tensor(input_tuple, dtype)
+
+
+def _amsgrad(
+    var: Any, m: Any, v: Any, vhat: Any, beta1_power: Any, beta2_power: Any, lr: Any, grad: Any, *,
+    beta1: float, beta2: float, epsilon: float,
+) -> Any:  # fmt: skip
+    """A step of Adam with AMSGrad; see steps.amsgrad_step."""
+    return steps.amsgrad_step(
+        var, m, v, vhat, beta1_power, beta2_power, lr, beta1, beta2, epsilon, grad
+    )
+
+
+_POOL: dict[str, Any] = {"kernel_size": 1, "strides": 1, "pad_mode": "valid", "data_format": "NCHW"}
+_CONV: dict[str, Any] = {
+    "mode": 1,
+    "pad_mode": "valid",
+    "pad": 0,
+    "stride": 1,
+    "dilation": 1,
+    "group": 1,
 }
+_BACK: dict[str, Any] = {
+    "out_channel": REQUIRED,
+    "kernel_size": REQUIRED,
+    "pad_mode": "valid",
+    "pad": 0,
+    "pad_list": None,
+    "mode": 1,
+    "stride": 1,
+    "dilation": 1,
+    "group": 1,
+    "data_format": "NCHW",
+}
+
+ROWS: dict[str, Row] = {
+    "MaxPool": row(windowed.pooled, fixed={"owner": "MaxPool", "rank": 2, "mean": False}, **_POOL),
+    "AvgPool": row(windowed.pooled, fixed={"owner": "AvgPool", "rank": 2, "mean": True}, **_POOL),
+    "MaxPool3D": row(windowed.pooled, fixed={"owner": "MaxPool3D", "rank": 3, "mean": False},
+        named={"pad_list": "padding"}, ignored="data_format", kernel_size=1, strides=1,
+        pad_mode="valid", pad_list=0, ceil_mode=None, data_format="NCDHW"),
+    "AvgPool3D": row(windowed.pooled, fixed={"owner": "AvgPool3D", "rank": 3, "mean": True},
+        named={"pad": "padding", "count_include_pad": "count_padding", "divisor_override": "divisor"},
+        ignored="data_format", kernel_size=1, strides=1, pad_mode="valid", pad=0, ceil_mode=False,
+        count_include_pad=True, divisor_override=0, data_format="NCDHW"),
+    "MaxPoolWithArgmax": row(windowed.max_pool_with_argmax, **_POOL),
+    "AdaptiveAvgPool2D": row(windowed.adaptive_avg_pool2d, "x", output_size=REQUIRED),
+    "AdaptiveMaxPool2D": row(windowed.adaptive_max_pool2d, fixed={"return_indices": True},
+        output_size=REQUIRED),
+    "Conv2D": row(windowed.convolved, fixed={"rank": 2}, out_channel=REQUIRED, kernel_size=REQUIRED,
+        **_CONV, data_format="NCHW"),
+    "Conv3D": row(windowed.convolved, fixed={"rank": 3}, out_channel=REQUIRED, kernel_size=REQUIRED,
+        **_CONV, data_format="NCDHW"),
+    "Conv2DTranspose": row(windowed.convolved_back, **_BACK),
+    "Conv2DBackpropInput": row(windowed.convolved_back, **_BACK),
+    "ResizeNearestNeighbor": row(windowed.resized, "input_x", fixed={"kind": "nearest"}, size=REQUIRED,
+        align_corners=False, half_pixel_centers=False),
+    "ResizeBilinear": row(windowed.resized, "input_x", fixed={"kind": "linear"}, size=REQUIRED,
+        align_corners=False, half_pixel_centers=False),
+    "ResizeBilinearV2": row(windowed.resized, "image size", fixed={"kind": "linear"},
+        align_corners=False, half_pixel_centers=False),
+    "ResizeNearestNeighborV2": row(windowed.resized, "image size", fixed={"kind": "nearest"},
+        align_corners=False, half_pixel_centers=False),
+    "IOU": row(boxes.iou, mode="iou"),
+    "BoundingBoxEncode": row(boxes.bounding_box_encode, means=(0.0,) * 4, stds=(1.0,) * 4),
+    "BoundingBoxDecode": row(boxes.bounding_box_decode, max_shape=REQUIRED, means=(0.0,) * 4,
+        stds=(1.0,) * 4, wh_ratio_clip=0.016),
+    "CheckValid": row(boxes.check_valid),
+    "NMSWithMask": row(boxes.nms_with_mask, iou_threshold=0.5),
+    "ROIAlign": row(boxes.roi_align, pooled_height=REQUIRED, pooled_width=REQUIRED,
+        spatial_scale=REQUIRED, sample_num=2, roi_end_mode=1),
+    "CropAndResize": row(boxes.crop_and_resize, "x boxes_ box_indices crop_size", method="bilinear",
+        extrapolation_value=0.0),
+    "DepthToSpace": row(boxes.depth_to_space, block_size=REQUIRED),
+    "SpaceToDepth": row(boxes.space_to_depth, block_size=REQUIRED),
+    "LRN": row(norms.lrn, depth_radius=5, bias=1.0, alpha=1.0, beta=0.5, norm_region="ACROSS_CHANNELS"),
+    "MirrorPad": row(arrangement.mirror_pad, mode="REFLECT"),
+    "ScalarToTensor": row(creation.scalar_to_tensor, "x dtype"),
+    "TupleToArray": row(scalars.tuple_to_array),
+    "ScalarToArray": row(scalars.scalar_to_array),
+    "TensorShape": row(scalars.tensor_shape, "input_x"),
+    "Eps": row(special.eps),
+    "FloatStatus": row(reductions.float_status),
+    "Real": row(complex_numbers.real),
+    "Imag": row(complex_numbers.imag),
+    "Conj": row(complex_numbers.conj),
+    "Angle": row(complex_numbers.angle),
+    "ComplexAbs": row(complex_numbers.complex_abs, "input"),
+    "Complex": row(complex_numbers.complex_of),
+    "Polar": row(complex_numbers.polar),
+    "FFTWithSize": row(fourier.with_size, signal_ndim=REQUIRED, inverse=REQUIRED, real=REQUIRED,
+        norm="backward", onesided=True, signal_sizes=()),
+    "STFT": row(_stft, n_fft=REQUIRED, hop_length=REQUIRED, win_length=REQUIRED, normalized=REQUIRED,
+        onesided=REQUIRED, return_complex=REQUIRED),
+    "ScalarCast": row(scalars.scalar_cast),
+    "Inverse": row(factorisations.inverse, "x"),
+    "MatrixInverse": row(factorisations.inverse, "x", ignored="adjoint", adjoint=False),
+    "MatrixDeterminant": row(factorisations.det),
+    "MatrixSolve": row(factorisations.matrix_solve, adjoint=False),
+    "Cholesky": row(factorisations.cholesky, upper=False),
+    "Svd": row(factorisations.svd, full_matrices=False, compute_uv=True),
+    "DiagPart": row(_diagonal),
+    "Einsum": row(_einsum, equation=REQUIRED),
+    "Cross": row(_cross, dim=-65530),
+    "LpNorm": row(vector_norm, named={"p": "ord", "keep_dims": "keepdims"}, ignored="epsilon",
+        axis=REQUIRED, p=2, keep_dims=False, epsilon=1e-12),
+    "GatherV2": row(indexing.gather, "x indices axis"),
+    "Gelu": row(activations.gelu, "x", fixed={"approximate": "tanh"}),
+    "Pack": row(shaping.stack, "xs", axis=0),
+    "Unpack": row(shaping.unstack, "x", ignored="num", axis=0, num=None),
+    "Unique": row(ops.unique, "x"),
+    "Lgamma": row(ops.lgamma, "x"),
+    "Digamma": row(ops.digamma, "x"),
+    "Cbrt": row(ops.cbrt),
+    "BitwiseAnd": row(ops.bitwise_and, "x y"),
+    "BitwiseOr": row(ops.bitwise_or, "x y"),
+    "BitwiseXor": row(ops.bitwise_xor, "x y"),
+    "Xdivy": row(ops.xdivy),
+    "TruncateDiv": row(ops.truncate_div),
+    "TruncateMod": row(ops.truncate_mod),
+    "Gcd": row(ops.gcd),
+    "Lcm": row(ops.lcm, "x y"),
+    "LogicalXor": row(ops.logical_xor, "x y"),
+    "ReverseSequence": row(arrangement.reverse_sequence, seq_dim=REQUIRED, batch_dim=0),
+    "ScatterNdUpdate": row(scatters.scatter_nd_update, ignored="use_locking", use_locking=True),
+    "ScatterNdAdd": row(scatters.scatter_nd_add, ignored="use_locking", use_locking=False),
+    "ScatterNdSub": row(scatters.scatter_nd_sub, ignored="use_locking", use_locking=False),
+    "ScatterMax": row(ops.scatter_max, ignored="use_locking", use_locking=False),
+    "ScatterMin": row(ops.scatter_min, ignored="use_locking", use_locking=False),
+    "TensorScatterSub": row(scatters.tensor_scatter_sub),
+    "IndexAdd": row(scatters.index_add_to, ignored="use_lock check_index_bound", axis=REQUIRED,
+        use_lock=True, check_index_bound=True),
+    "InplaceAdd": row(scatters.inplace_add, indices=REQUIRED),
+    "InplaceSub": row(scatters.inplace_sub, indices=REQUIRED),
+    "InplaceUpdate": row(scatters.inplace_update, indices=REQUIRED),
+    "UnsortedSegmentSum": row(scatters.unsorted_segment_sum),
+    "UnsortedSegmentMax": row(scatters.unsorted_segment_max, "input_x segment_ids num_segments"),
+    "UnsortedSegmentMin": row(scatters.unsorted_segment_min, "input_x segment_ids num_segments"),
+    "CumProd": row(scans.running_product, exclusive=False, reverse=False),
+    "RandomChoiceWithMask": row(_choice_with_mask, count=256, seed=0, seed2=0),
+    "RandomCategorical": row(_random_categorical, dtype=_core.int64),
+    "Multinomial": row(_multinomial, seed=0, seed2=0, dtype=_core.int32),
+    "RandomShuffle": row(_shuffle, seed=0, seed2=0),
+    "Randperm": row(draws.randperm_padded, max_length=1, pad=-1, dtype=_core.int32),
+    "Dropout2D": row(draws.dropout_channels, fixed={"rank": 4}, keep_prob=0.5),
+    "Dropout3D": row(draws.dropout_channels, fixed={"rank": 5}, keep_prob=0.5),
+    "EqualCount": row(_equal_count),
+    "BesselI0": row(ops.bessel_i0),
+    "BesselI0e": row(ops.bessel_i0e),
+    "BesselI1": row(ops.bessel_i1),
+    "BesselI1e": row(ops.bessel_i1e),
+    "BesselJ0": row(ops.bessel_j0),
+    "BesselJ1": row(ops.bessel_j1),
+    "BesselK0": row(ops.bessel_k0),
+    "BesselK0e": row(ops.bessel_k0e),
+    "BesselK1": row(ops.bessel_k1),
+    "BesselK1e": row(ops.bessel_k1e),
+    "BesselY0": row(ops.bessel_y0),
+    "BesselY1": row(ops.bessel_y1),
+    "Igamma": row(gammas.igamma, "a x"),
+    "Igammac": row(gammas.igammac, "a x"),
+    "Zeta": row(gammas.zeta, "a x"),
+    "Polygamma": row(gammas.polygamma, "a x"),
+    "Mvlgamma": row(gammas.mvlgamma, "x", p=REQUIRED),
+    "Cdist": row(linear_algebra.cdist, p=2.0),
+    "Renorm": row(renorm, "input_x", named={"dim": "axis"}, p=REQUIRED, dim=REQUIRED, maxnorm=REQUIRED),
+    "ScatterSub": row(scatters.scatter_sub, ignored="use_locking", use_locking=False),
+    "ScatterMul": row(ops.scatter_mul, ignored="use_locking", use_locking=False),
+    "ScatterDiv": row(ops.scatter_div, ignored="use_locking", use_locking=False),
+    "ScatterNdMul": row(ops.scatter_nd_mul, ignored="use_locking", use_locking=False),
+    "ScatterNdDiv": row(ops.scatter_nd_div, ignored="use_locking", use_locking=False),
+    "ScatterNdMax": row(ops.scatter_nd_max, ignored="use_locking", use_locking=False),
+    "ScatterNdMin": row(ops.scatter_nd_min, ignored="use_locking", use_locking=False),
+    "TensorScatterMul": row(ops.tensor_scatter_mul),
+    "TensorScatterDiv": row(ops.tensor_scatter_div),
+    "TensorScatterMax": row(ops.tensor_scatter_max),
+    "TensorScatterMin": row(ops.tensor_scatter_min),
+    "Conv3DTranspose": row(windowed.convolved_up, "dout weight", in_channel=REQUIRED,
+        out_channel=REQUIRED, kernel_size=REQUIRED, **_CONV, output_padding=0, data_format="NCDHW"),
+    "MaxUnpool2D": row(windowed.max_unpool2d, "x argmax", named={"ksize": "kernel_size", "strides":
+        "stride", "pads": "padding", "output_shape": "output_size"}, ignored="data_format",
+        ksize=REQUIRED, strides=0, pads=0, output_shape=(), data_format="NCHW"),
+    "MaxUnpool3D": row(windowed.max_unpool3d, "x argmax", named={"ksize": "kernel_size", "strides":
+        "stride", "pads": "padding", "output_shape": "output_size"}, ignored="data_format",
+        ksize=REQUIRED, strides=0, pads=0, output_shape=(), data_format="NCDHW"),
+    "TraceV2": row(_trace),
+    "SparseReshape": row(sparse_places.sparse_reshape),
+    "SparseCountSparseOutput": row(sparse_places.sparse_count, binary_output=False, minlength=-1,
+        maxlength=-1),
+    "SoftplusGrad": row(_softplus_gradient),
+    "StridedSliceGrad": row(_strided_slice_gradient, begin_mask=0, end_mask=0, ellipsis_mask=0,
+        new_axis_mask=0, shrink_axis_mask=0),
+    "ROIAlignGrad": row(_roi_align_gradient, pooled_height=REQUIRED, pooled_width=REQUIRED,
+        spatial_scale=REQUIRED, sample_num=2),
+    "IgammaGradA": row(_igamma_gradient),
+    "TupleToTensor": row(_tensor_of),
+    "CTCLoss": row(sequences.sparse_ctc_loss, preprocess_collapse_repeated=False,
+        ctc_merge_repeated=True, ignore_longer_outputs_than_inputs=False),
+    "NLLLoss": row(losses.nll_loss_and_weight, reduction="mean", ignore_index=-100),
+    "BatchNorm": row(norms.batch_norm_and_moments, is_training=False, epsilon=1e-05, momentum=0.1,
+        data_format="NCHW"),
+    "ApplyMomentum": row(steps.momentum_step, use_nesterov=False, use_locking=False,
+        gradient_scale=1.0),
+    "FusedWeightScaleApplyMomentum": row(steps.decayed_momentum_step),
+    "Adam": row(steps.adam_step, use_locking=False, use_nesterov=False),
+    "AdamNoUpdateParam": row(steps.adam_change, use_locking=False, use_nesterov=False),
+    "ApplyFtrl": row(steps.ftrl_step, ignored="use_locking", use_locking=False),
+    "SparseApplyFtrl": row(steps.sparse_ftrl_step, lr=REQUIRED, l1=REQUIRED, l2=REQUIRED,
+        lr_power=REQUIRED, use_locking=False),
+    "FusedSparseFtrl": row(steps.fused_sparse_ftrl_step, lr=REQUIRED, l1=REQUIRED, l2=REQUIRED,
+        lr_power=REQUIRED, use_locking=False),
+    "FusedSparseLazyAdam": row(steps.sparse_adam_step, fixed={"lazy": True}, use_locking=False,
+        use_nesterov=False),
+    "FusedSparseAdam": row(steps.sparse_adam_step, fixed={"lazy": False}, use_locking=False,
+        use_nesterov=False),
+    "ApplyAdamWithAmsgrad": row(_amsgrad, beta1=0.9, beta2=0.999, epsilon=1e-8, use_locking=False,
+        ignored="use_locking"),
+    "ApplyAdamWithAmsgradV2": row(steps.amsgrad_step, ignored="use_locking", use_locking=False),
+    "ApplyAdadelta": row(steps.adadelta_step),
+    "AdamWeightDecay": row(steps.adam_weight_decay_step, use_locking=False),
+}  # fmt: skip
 
 #: What MindSpore too has for Ascend alone: made, but not called.
 ASCEND = """
@@ -344,29 +359,9 @@ def make(name: str) -> type[Primitive]:
     """The class of a row. Raises KeyError for a name that has none."""
     if name in ASCEND.split():
         return custom.unregistered(name)
-    function = ROWS[name]
-    attributes = [
-        p.replace(kind=p.POSITIONAL_OR_KEYWORD, annotation=p.empty)
-        for p in inspect.signature(constructors.get(function, function)).parameters.values()
-        if function in constructors or p.kind is p.KEYWORD_ONLY
-    ]
-    cls = classes.primitive_class(name, function, inspect.Signature(attributes))
-    cls.__doc__ = _text(name, function)
+    cls = primitive(name, ROWS[name])
+    cls.__doc__ = f"{name}: {cls.__doc__}"
     return cls
-
-
-def _text(name: str, function: Callable[..., Any]) -> str:
-    """What the primitive does: a text of its own, or that of the one function that its row calls."""
-    if name in TEXTS:
-        return f"{name}: {inspect.cleandoc(TEXTS[name])}"
-    places = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
-    found: Any = places["op"].cell_contents if "op" in places else None
-    for part in function.__code__.co_names:
-        if isinstance(found, ModuleType):
-            found = getattr(found, part)
-        found = globals().get(part) if found is None else found
-    text = inspect.getdoc(found) if callable(found) else None
-    return f"{name}: {text}" if text else f"{name}{inspect.signature(function)}"
 
 
 #: What MindSpore has in private modules, not among its ops.
