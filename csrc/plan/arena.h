@@ -4,51 +4,138 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <iterator>
-#include <map>
+#include <functional>
+#include <queue>
+#include <tuple>
 #include <utility>
 #include <vector>
 
+#include "base/error.h"
+
 namespace gradcell {
+
+/// The free places of a block without an end; what is free behind each other is one place. They
+/// are a treap by offset whose nodes know the largest place below them: a call takes about the
+/// logarithm of their number.
+class FreePlaces {
+ public:
+  FreePlaces() { add(0, SIZE_MAX); }
+
+  /// The first place of so many bytes, which must be more than 0.
+  size_t take(size_t bytes) {
+    int32_t at = root_;
+    for (;;)
+      if (largest(nodes_[at].left) >= bytes)
+        at = nodes_[at].left;
+      else if (nodes_[at].bytes() >= bytes)
+        break;
+      else
+        at = nodes_[at].right;
+    const size_t begin = nodes_[at].begin, end = nodes_[at].end;
+    remove(begin);
+    if (begin + bytes < end) add(begin + bytes, end);
+    return begin;
+  }
+
+  /// Makes free what has been taken.
+  void give(size_t begin, size_t end) {
+    const auto [before, after] = split(root_, begin);
+    const int32_t last = outermost(before, &Node::right), next = outermost(after, &Node::left);
+    root_ = merge(before, after);
+    if (last >= 0 && nodes_[last].end == begin) remove(begin = nodes_[last].begin);
+    if (next >= 0 && nodes_[next].begin == end) remove(std::exchange(end, nodes_[next].end));
+    add(begin, end);
+  }
+
+ private:
+  struct Node {
+    size_t begin, end;
+    size_t largest = 0;  ///< of this and those below
+    uint32_t priority;
+    int32_t left = -1, right = -1;
+    size_t bytes() const { return end - begin; }
+  };
+
+  size_t largest(int32_t at) const { return at < 0 ? 0 : nodes_[at].largest; }
+
+  int32_t outermost(int32_t at, int32_t Node::* side) const {
+    while (at >= 0 && nodes_[at].*side >= 0) at = nodes_[at].*side;
+    return at;
+  }
+
+  void look_below(int32_t at) {
+    Node& n = nodes_[at];
+    n.largest = std::max({n.bytes(), largest(n.left), largest(n.right)});
+  }
+
+  /// Those that begin before an offset, and the others.
+  std::pair<int32_t, int32_t> split(int32_t at, size_t offset) {
+    if (at < 0) return {-1, -1};
+    const bool before = nodes_[at].begin < offset;
+    const auto [a, b] = split(before ? nodes_[at].right : nodes_[at].left, offset);
+    (before ? nodes_[at].right : nodes_[at].left) = before ? a : b;
+    look_below(at);
+    return before ? std::pair(at, b) : std::pair(a, at);
+  }
+
+  int32_t merge(int32_t a, int32_t b) {
+    if (a < 0 || b < 0) return a < 0 ? b : a;
+    const bool above = nodes_[a].priority > nodes_[b].priority;
+    if (above)
+      nodes_[a].right = merge(nodes_[a].right, b);
+    else
+      nodes_[b].left = merge(a, nodes_[b].left);
+    look_below(above ? a : b);
+    return above ? a : b;
+  }
+
+  void add(size_t begin, size_t end) {
+    const auto added = static_cast<int32_t>(nodes_.size());
+    random_ = random_ * 1664525 + 1013904223;
+    nodes_.push_back({begin, end, end - begin, random_});
+    const auto [before, after] = split(root_, begin);
+    root_ = merge(merge(before, added), after);
+  }
+
+  void remove(size_t begin) {
+    const auto [before, rest] = split(root_, begin);
+    root_ = merge(before, split(rest, begin + 1).second);
+  }
+
+  std::vector<Node> nodes_;  ///< of removed ones too
+  int32_t root_ = -1;
+  uint32_t random_ = 1;
+};
 
 class Arena {
  public:
   explicit Arena(size_t alignment) : alignment_(alignment) {}
 
-  /// The first gap for a buffer that is needed from time `first` to `last`.
+  /// The first gap for a buffer that is needed from time `first` to `last`. Buffers come in the
+  /// order in which they are first needed.
   size_t place(size_t bytes, int32_t first, int32_t last) {
+    require(first >= now_, ErrorKind::Runtime, "planning: a buffer is placed too late");
+    now_ = first;
+    while (!taken_.empty() && std::get<0>(taken_.top()) < now_) {
+      const auto [until, begin, end] = taken_.top();
+      taken_.pop();
+      free_.give(begin, end);
+    }
     bytes = (bytes + alignment_ - 1) / alignment_ * alignment_;
     if (bytes == 0) return 0;
-    size_t at = 0;
-    for (const Block& b : blocks_) {  // ascending offsets
-      if (!b.taken(first, last)) continue;
-      if (at + bytes <= b.offset) break;
-      at = std::max(at, b.offset + b.bytes);
-    }
-    const auto key = [](const Block& b) { return std::pair(b.offset, b.bytes); };
-    auto block = std::ranges::lower_bound(blocks_, std::pair(at, bytes), {}, key);
-    if (block == blocks_.end() || key(*block) != std::pair(at, bytes))
-      block = blocks_.insert(block, {at, bytes, {}});
-    block->times.emplace(first, last);
+    const size_t at = free_.take(bytes);
+    taken_.emplace(last, at, at + bytes);
     size_ = std::max(size_, at + bytes);
     return at;
   }
   size_t size() const { return size_; }
 
  private:
-  /// Where buffers lie, one after the other: of a long program there are far fewer than buffers.
-  struct Block {
-    size_t offset, bytes;
-    std::map<int32_t, int32_t> times;  ///< last by first; no two overlap
-
-    bool taken(int32_t first, int32_t last) const {
-      const auto after = times.upper_bound(last);
-      return after != times.begin() && std::prev(after)->second >= first;
-    }
-  };
-  size_t alignment_;
-  std::vector<Block> blocks_;
-  size_t size_ = 0;
+  using Taken = std::tuple<int32_t, size_t, size_t>;  // until when, from where to where
+  std::priority_queue<Taken, std::vector<Taken>, std::greater<>> taken_;
+  FreePlaces free_;
+  int32_t now_ = INT32_MIN;
+  size_t alignment_, size_ = 0;
 };
 
 }  // namespace gradcell

@@ -36,11 +36,6 @@ struct Hasher {
   }
 };
 
-/// The inputs that a node's value needs: of a mark the first, the others are for differentiation.
-std::span<const NodeId> planned_inputs(const Graph& g, NodeId id) {
-  return form(g, id) == Form::Marker ? g.inputs(id).first(1) : g.inputs(id);
-}
-
 /// By node, whether it is among these.
 std::vector<uint8_t> marks(const Graph& g, std::span<const NodeId> nodes) {
   std::vector<uint8_t> marked(g.size(), 0);
@@ -234,9 +229,12 @@ class Planner {
         first[whole] = std::min(first[whole], first[id]);
         last[whole] = std::max(last[whole], last[id]);
       }
+    std::vector<NodeId> placed;
+    for (NodeId id = 0; id < g_.size(); ++id)
+      if (free[id] && parts.whole[id] == kNoNode) placed.push_back(id);
+    std::ranges::stable_sort(placed, {}, [&](NodeId id) { return first[id]; });
     Arena arena(64);
-    for (NodeId id = 0; id < g_.size(); ++id) {
-      if (!free[id] || parts.whole[id] != kNoNode) continue;
+    for (NodeId id : placed) {
       const size_t bytes = describe(g_, id).bytes();
       const size_t at = arena.place(bytes, first[id], std::max(first[id], last[id]));
       buffer_of_[id] = add_buffer(plan_, {Place::Temp, 0, at, bytes});
@@ -379,6 +377,10 @@ class Planner {
 
 }  // namespace
 
+std::span<const NodeId> planned_inputs(const Graph& g, NodeId id) {
+  return form(g, id) == Form::Marker ? g.inputs(id).first(1) : g.inputs(id);
+}
+
 TensorDesc describe(const Graph& g, NodeId id) { return {g.dtype(id), g.dims(id), g.count(id)}; }
 
 BufferId add_buffer(PlanFrame& plan, const Buffer& b) {
@@ -424,14 +426,18 @@ std::vector<int> constant_numbers(const PlanGraph& c) {
 
 PlanKey structural_hash(const Graph& g, std::span<const NodeId> live, std::span<const NodeId> roots,
                         std::span<const NodeId> cuts) {
-  std::vector<uint32_t> number(g.size(), 0);
-  const std::vector<uint8_t> known = cuts.empty() ? std::vector<uint8_t>() : marks(g, cuts);
+  // By node; it has one before it is asked for. A small part of a large graph sets few of them.
+  const auto number = std::make_unique_for_overwrite<uint32_t[]>(g.size());
+  auto next_cut = cuts.begin();
+  std::vector<Graph::Effect> effects;
   Hasher h;
   for (size_t i = 0; i < live.size(); ++i) {
     NodeId id = live[i];
     number[id] = narrow<uint32_t>(i);
     const Node& n = g[id];
-    const bool cut = !cuts.empty() && known[id];
+    const bool cut = next_cut != cuts.end() && *next_cut == id;
+    if (cut) ++next_cut;
+    if (form(g, id) == Form::Collective) effects.push_back({n.bits, id});
     uint64_t rank = g.dims(id).size();
     const Op op = cut || is_leaf(g, id) ? Op::Count : n.op;  // a known value is an input
     h.add(static_cast<uint64_t>(op) | static_cast<uint64_t>(n.dtype) << 16 | rank << 32);
@@ -443,8 +449,8 @@ PlanKey structural_hash(const Graph& g, std::span<const NodeId> live, std::span<
     for (int64_t a : g.attrs(id)) h.add(static_cast<uint64_t>(a));
   }
   h.add(live.size());
-  for (const Graph::Effect& e : g.effects()) {  // their order, and where they are, is in the plan
-    if (!std::binary_search(live.begin(), live.end(), e.id)) continue;
+  std::ranges::sort(effects, {}, &Graph::Effect::place);
+  for (const Graph::Effect& e : effects) {  // their order, and where they are, is in the plan
     h.add(number[e.id]);
     h.add(reinterpret_cast<uintptr_t>(g[e.id].location.code));
     h.add(static_cast<uint64_t>(g[e.id].location.offset));
@@ -457,17 +463,13 @@ PlanKey structural_hash(const Graph& g, std::span<const NodeId> live, std::span<
   return {h.a, h.b, &g.settings()};
 }
 
-std::vector<NodeId> live_until(const Graph& g, std::span<const NodeId> roots,
-                               std::span<const NodeId> cuts) {
+std::vector<NodeId> live_until(const Graph& g, std::span<const NodeId> roots, const NodeSet& cuts) {
   // A bit each: a small part of a large graph, as what is behind the last cut, takes next to
   // nothing.
   const size_t words = g.size() / 64 + 1;
-  std::vector<uint64_t> live(words, 0), cut(words, 0);
-  auto set = [](std::vector<uint64_t>& bits, NodeId id) {
-    bits[id / 64] |= uint64_t{1} << id % 64;
-  };
-  for (NodeId c : cuts) set(cut, c);
-  for (NodeId r : roots) set(live, r);
+  std::vector<uint64_t> live(words, 0);
+  auto set = [&](NodeId id) { live[id / 64] |= uint64_t{1} << id % 64; };
+  for (NodeId r : roots) set(r);
   std::vector<NodeId> result;
   for (size_t word = words; word-- > 0;)
     while (live[word] != 0) {
@@ -475,8 +477,8 @@ std::vector<NodeId> live_until(const Graph& g, std::span<const NodeId> roots,
       const auto id = narrow<NodeId>(64 * word + bit);
       live[word] ^= uint64_t{1} << bit;  // its inputs come before it
       result.push_back(id);
-      if (cut[word] >> bit & 1) continue;
-      for (NodeId i : planned_inputs(g, id)) set(live, i);
+      if (cuts.has(id)) continue;
+      for (NodeId i : planned_inputs(g, id)) set(i);
     }
   std::reverse(result.begin(), result.end());
   return result;

@@ -2,10 +2,40 @@
 // plan's inputs and constants; `roots` are its outputs.
 #pragma once
 
+#include <algorithm>
+#include <vector>
+
 #include "plan/plan.h"
 #include "plan/rewrite/rewrite.h"
 
 namespace gradcell {
+
+/// Nodes of a graph, a bit each.
+class NodeSet {
+ public:
+  NodeSet() = default;
+  NodeSet(std::span<const NodeId> nodes) {
+    for (NodeId id : nodes) add(id);
+  }
+  NodeSet(const std::vector<NodeId>& nodes) : NodeSet(std::span(nodes)) {}
+
+  bool has(NodeId id) const {
+    return word(id) < words_.size() && (words_[word(id)] & bit(id)) != 0;
+  }
+  void add(NodeId id) {
+    if (word(id) >= words_.size()) words_.resize(std::max(word(id) + 1, words_.size() * 2), 0);
+    words_[word(id)] |= bit(id);
+  }
+  void remove(NodeId id) {
+    if (word(id) < words_.size()) words_[word(id)] &= ~bit(id);
+  }
+  void clear() { words_.clear(); }
+
+ private:
+  static size_t word(NodeId id) { return id / 64; }
+  static uint64_t bit(NodeId id) { return uint64_t{1} << id % 64; }
+  std::vector<uint64_t> words_;
+};
 
 /// 128 bits over structure, shapes and dtypes of the live part (and not over constants' values, but
 /// for those that are part of attention as it was written), and the graph's settings.
@@ -15,13 +45,16 @@ struct PlanKey {
   bool operator==(const PlanKey&) const = default;
 };
 
+/// `cuts`: as below, ascending.
 PlanKey structural_hash(const Graph& g, std::span<const NodeId> live, std::span<const NodeId> roots,
                         std::span<const NodeId> cuts);
 
+/// The inputs that a node's value needs: of a mark the first, the others are for differentiation.
+std::span<const NodeId> planned_inputs(const Graph& g, NodeId id);
+
 /// `cuts`: nodes whose value is known; they are inputs of the plan too, and what only they need is
 /// not computed.
-std::vector<NodeId> live_until(const Graph& g, std::span<const NodeId> roots,
-                               std::span<const NodeId> cuts);
+std::vector<NodeId> live_until(const Graph& g, std::span<const NodeId> roots, const NodeSet& cuts);
 
 /// The graph that is planned: the live part without aliases and gradient stops, hash-consed again,
 /// known values as leaves, sums of products merged. apart: loops of one step are none, and samples

@@ -29,6 +29,8 @@ void Tensor::link() {
   next_ = trace_->tensors_;
   if (next_) next_->previous_ = this;
   trace_->tensors_ = this;
+  const NodeId node = std::exchange(node_, kNoNode);
+  trace_->refer(node_, node);
 }
 
 void Tensor::unlink() {
@@ -38,6 +40,7 @@ void Tensor::unlink() {
     trace_->tensors_ = next_;
   if (next_) next_->previous_ = previous_;
   previous_ = next_ = nullptr;
+  trace_->refer(node_, kNoNode);
 }
 
 DType Tensor::dtype() const {
@@ -79,7 +82,7 @@ NodeId Tensor::in(Trace& trace) const {
         "a tensor of one function being differentiated is used in another thread's, or after its "
         "function failed");
     if (window_ && window_->seen != window_->base->version()) {
-      node_ = replay(trace.graph, window_->steps, window_->base->in(trace));
+      trace.refer(node_, replay(trace.graph, window_->steps, window_->base->in(trace)));
       window_->seen = window_->base->version();
     }
     return node_;
@@ -119,7 +122,7 @@ void Tensor::become(Trace& trace, NodeId node) {
     trace_ = trace.shared_from_this();
     link();
   }
-  node_ = node;
+  trace.refer(node_, node);
   captured_ = false;
   ++version_;
 }

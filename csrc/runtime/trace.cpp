@@ -24,6 +24,12 @@ std::vector<uint64_t> constants_of(const Graph& g, std::span<const NodeId> live)
   return bits;
 }
 
+std::vector<NodeId> among(std::span<const NodeId> nodes, const NodeSet& set) {
+  std::vector<NodeId> found;
+  std::ranges::copy_if(nodes, std::back_inserter(found), [&](NodeId id) { return set.has(id); });
+  return found;
+}
+
 }  // namespace
 
 Trace* current_trace() { return t_current; }
@@ -75,7 +81,10 @@ const Trace::Given* Trace::given(NodeId id) const {
 }
 
 NodeId Trace::argument(const Array& value) {
-  return add_leaf(value.dtype, value.dims, {kNoNode, value, nullptr, arguments_++});
+  const NodeId id =
+      add_leaf(value.dtype, value.dims, {kNoNode, value, nullptr, narrow<int>(arguments_.size())});
+  arguments_.push_back(value);
+  return id;
 }
 
 NodeId Trace::lift(const Array& value) {
@@ -93,21 +102,21 @@ NodeId Trace::lift(const VariablePtr& variable) {
   if (it != state_.end()) return it->second;
   const Type* type = variable->settled();
   NodeId id = add_leaf(type->dtype, type->dims, {kNoNode, {}, variable, -1, type});
-  state_[variable.get()] = id;
+  refer(state_.emplace(variable.get(), kNoNode).first->second, id);
   state_order_.push_back(variable);
   return id;
 }
 
 void Trace::assign(const VariablePtr& variable, NodeId node) {
   lift(variable);
-  state_[variable.get()] = node;
+  refer(state_.at(variable.get()), node);
   variable->touch();
 }
 
 VariablePtr Trace::born(NodeId value) {
   auto variable = std::make_shared<Variable>(Type{graph.dtype(value), graph.dims(value)});
   born_[variable.get()] = graph.size();
-  state_[variable.get()] = stop_gradient(graph, value);
+  refer(state_.emplace(variable.get(), kNoNode).first->second, stop_gradient(graph, value));
   state_order_.push_back(variable);
   return variable;
 }
@@ -142,6 +151,7 @@ void Trace::end_examples(std::span<const NodeId> examples) {
     const auto b = born_.find(v.get());
     if (b == born_.end() || b->second <= static_cast<size_t>(first) || !depends[state_.at(v.get())])
       return false;
+    refer(state_.at(v.get()), kNoNode);
     state_.erase(v.get());
     born_.erase(b);
     return true;
@@ -151,27 +161,23 @@ void Trace::end_examples(std::span<const NodeId> examples) {
     if (!depends[node]) continue;
     assigned = true;
     for (const Given& l : leaves_)
-      if (l.variable.get() == variable) node = l.id;
+      if (l.variable.get() == variable) refer(node, l.id);
   }
   require(!assigned, ErrorKind::Value,
           "vmap: a parameter was assigned a value that differs from example to example; return the "
           "value and assign outside");
 }
 
-bool Trace::has_value(NodeId id) const {
-  return std::ranges::none_of(live_nodes(graph, std::span(&id, 1)),
-                              [&](NodeId n) { return is_leaf(graph, n) && !known(n); });
-}
-
 std::vector<Compiled::Source> Trace::sources(std::span<const NodeId> live,
                                              std::span<const NodeId> cuts) const {
   std::vector<Compiled::Source> sources;
+  auto cut = cuts.begin();
   for (NodeId n : live) {
-    if (!cuts.empty())
-      if (const auto v = values_.find(n); v != values_.end()) {
-        sources.emplace_back().captured = v->second;
-        continue;
-      }
+    if (cut != cuts.end() && *cut == n) {
+      sources.emplace_back().captured = values_.at(n).value;
+      ++cut;
+      continue;
+    }
     if (const Given* leaf = given(n)) {
       Compiled::Source& s = sources.emplace_back();
       s.argument = leaf->argument;
@@ -198,9 +204,16 @@ std::vector<Compiled::Source> Trace::sources(std::span<const NodeId> live,
   return sources;
 }
 
-Compiled Trace::planned(std::span<const NodeId> roots, std::span<const NodeId> cuts, size_t results,
+std::vector<NodeId> Trace::cuts() const {
+  std::vector<NodeId> ids;
+  for (const auto& [id, known] : values_) ids.push_back(id);
+  std::ranges::sort(ids);
+  return ids;
+}
+
+Compiled Trace::planned(std::span<const NodeId> roots, const NodeSet& known, size_t results,
                         std::vector<VariablePtr> updated) const {
-  const std::vector<NodeId> live = live_until(graph, roots, cuts);
+  const std::vector<NodeId> live = live_until(graph, roots, known), cuts = among(live, known);
   Compiled c;
   c.inputs = sources(live, cuts);
   c.executable = executable_for(graph, live, roots, cuts);
@@ -213,13 +226,6 @@ Compiled Trace::planned(std::span<const NodeId> roots, std::span<const NodeId> c
   return c;
 }
 
-std::vector<Array> Trace::arguments() const {
-  std::vector<Array> arrays(static_cast<size_t>(arguments_));
-  for (const Given& leaf : leaves_)
-    if (leaf.argument >= 0) arrays[static_cast<size_t>(leaf.argument)] = leaf.array;
-  return arrays;
-}
-
 NodeId Trace::alias(NodeId x) {
   NodeId a = gradcell::alias(graph, x);
   open_.insert(a);
@@ -228,26 +234,36 @@ NodeId Trace::alias(NodeId x) {
 
 NodeId Trace::push_alias(const VariablePtr& variable) {
   NodeId a = alias(lift(variable));
-  state_[variable.get()] = a;
+  refer(state_.at(variable.get()), a);
   variable->touch();
   return a;
 }
 
+void Trace::refer(NodeId& from, NodeId to) {
+  if (from != kNoNode) --held_[from];
+  from = to;
+  if (to == kNoNode) return;
+  if (held_.size() <= to) held_.resize(to + 1, 0);
+  ++held_[to];
+}
+
 template <class F>
 void Trace::each_reference(F f) {
-  for (Tensor* t = tensors_; t; t = t->next_) f(t->node_);
-  for (auto& [variable, node] : state_) f(node);
+  auto of = [&](NodeId& node) { refer(node, f(node)); };
+  for (Tensor* t = tensors_; t; t = t->next_) of(t->node_);
+  for (auto& [variable, node] : state_) of(node);
 }
 
 void Trace::dissolve(std::span<const NodeId> aliases) {
   if (aliases.empty()) return;
   for (NodeId a : aliases) open_.erase(a);
+  depend_.clear();
   const NodeId first = *std::min_element(aliases.begin(), aliases.end());
   std::vector<NodeId> now(graph.size() - first, kNoNode);  // what stands for first, first + 1, ...
   for (NodeId a : aliases) now[a - first] = graph.input(a, 0);
   for (const VariablePtr& v : state_order_)
-    if (NodeId& node = state_[v.get()]; node >= first && now[node - first] != kNoNode)
-      node = now[node - first], v->touch();
+    if (NodeId& node = state_.at(v.get()); node >= first && now[node - first] != kNoNode)
+      refer(node, now[node - first]), v->touch();
   if (open_.empty()) return;
   rebuild_references(first, now);
   move_references(first, now);
@@ -269,17 +285,33 @@ void Trace::insert(NodeId from, NodeId to) {
 }
 
 bool Trace::differentiated(std::span<const NodeId> ids, std::span<const NodeId> stops) const {
+  if (open_.empty()) return false;
+  struct Place {
+    NodeId id;
+    int next;  // of its inputs
+  };
+  std::vector<Place> path;
   std::unordered_set<NodeId> seen(stops.begin(), stops.end());
-  std::vector<NodeId> next(ids.begin(), ids.end());
-  while (!next.empty()) {
-    const NodeId id = next.back();
-    next.pop_back();
-    if (!seen.insert(id).second) continue;
-    if (open_.contains(id)) return true;
-    const Spec& s = spec(graph, id);
-    if (!s.differentiable()) continue;
-    for (int k = 0; k < graph[id].input_count; ++k)
-      if (s.computes_with(k)) next.push_back(graph.input(id, k));
+  auto depends = [&](NodeId id) {
+    if (independent_.has(id) || !seen.insert(id).second) return false;
+    if (open_.contains(id) || (stops.empty() && depend_.has(id))) return true;
+    if (spec(graph, id).differentiable()) path.push_back({id, 0});
+    return false;
+  };
+  for (NodeId root : ids) {
+    bool found = depends(root);
+    while (!found && !path.empty()) {
+      auto& [id, next] = path.back();
+      if (next < graph[id].input_count) {
+        const int k = next++;
+        found = spec(graph, id).computes_with(k) && depends(graph.input(id, k));
+        continue;
+      }
+      if (stops.empty()) independent_.add(id);
+      path.pop_back();
+    }
+    for (const Place& p : path) depend_.add(p.id);
+    if (found) return true;
   }
   return false;
 }
@@ -288,8 +320,9 @@ void Trace::rebuild_references(NodeId first, std::vector<NodeId>& now) {
   const auto end = narrow<NodeId>(first + now.size());
   const auto made = narrow<NodeId>(graph.size());
   std::vector<uint8_t> live(end - first, 0);
-  each_reference([&](NodeId& node) {
+  each_reference([&](NodeId node) {
     if (node >= first && node < end) live[node - first] = 1;
+    return node;
   });
   for (NodeId id = end; id-- > first;)
     if (live[id - first])
@@ -308,10 +341,8 @@ void Trace::rebuild_references(NodeId first, std::vector<NodeId>& now) {
     if (commutes(graph[id].op) && !is_constant(graph, in[1]) && in[0] > in[1])
       std::swap(in[0], in[1]);
     to = rebuild(graph, graph, id, in);
-    if (auto v = values_.find(id); v != values_.end() && !known(to) && !is_constant(graph, to)) {
-      values_.emplace(to, Array(v->second));
-      cuts_.push_back(to);
-    }
+    if (const auto v = values_.find(id); v != values_.end() && !known(to))
+      keep(to, Array(v->second.value), v->second.asked);
   }
   if constexpr (kVerify) verify(graph, "rebuild_references", made);
 }
@@ -321,10 +352,11 @@ void Trace::move_references(NodeId first, const std::vector<NodeId>& now) {
     const bool among = node >= first && node - first < now.size();
     return among && now[node - first] != kNoNode ? now[node - first] : node;
   };
-  each_reference([&](NodeId& node) { node = moved(node); });
+  each_reference(moved);
   std::unordered_set<NodeId> open;
   for (NodeId a : open_) open.insert(moved(a));
   open_ = std::move(open);
+  depend_.clear();
 }
 
 std::vector<uint64_t> Trace::lifted_variables() const {
@@ -339,7 +371,7 @@ Trace::Origin Trace::origin(NodeId leaf) const {
 }
 
 Array Trace::at_hand(NodeId id) const {
-  if (auto v = values_.find(id); v != values_.end()) return v->second;
+  if (auto v = values_.find(id); v != values_.end()) return v->second.value;
   const Given* leaf = given(id);
   return leaf->variable ? leaf->variable->value() : leaf->array;
 }
@@ -350,49 +382,121 @@ void Trace::mark_unrepeatable() {
   asked_at_ = here();
 }
 
-bool Trace::add_effects(std::vector<NodeId>& roots, const std::vector<NodeId>& live,
-                        bool all) const {
-  auto is_live = [&](NodeId id) { return std::binary_search(live.begin(), live.end(), id); };
-  size_t end = 0, begin = 0;
+bool Trace::add_effects(std::vector<NodeId>& roots, std::span<const NodeId> live, bool all) const {
+  uint64_t last = all ? UINT64_MAX : 0;
+  for (NodeId id : live)
+    if (form(graph, id) == Form::Collective) last = std::max(last, graph[id].bits);
+  const size_t before = roots.size();
   const auto effects = graph.effects();
-  while (begin < effects.size() && effects[begin].place <= done_) ++begin;
-  for (size_t i = begin; i < effects.size(); ++i)
-    if (all || is_live(effects[i].id)) end = i + 1;
-  for (size_t i = begin; i < end; ++i) roots.push_back(effects[i].id);
-  return end > begin;
+  auto next = std::ranges::upper_bound(effects, done_, {}, &Graph::Effect::place);
+  for (; next != effects.end() && next->place <= last; ++next) roots.push_back(next->id);
+  return roots.size() > before;
 }
 
 std::vector<Array> Trace::run(std::vector<NodeId> roots) {
-  const size_t count = roots.size();
-  if (!graph.effects().empty()) add_effects(roots, live_until(graph, roots, cuts_), false);
-  std::vector<Array> values = planned(roots, cuts_, roots.size(), {}).run(arguments());
-  // An effect does not take place again: its value is known from now on.
-  for (size_t i = count; i < roots.size(); ++i) {
-    values_.insert_or_assign(roots[i], values[i]);
-    cuts_.push_back(roots[i]);
-    done_ = graph[roots[i]].bits;
+  const size_t asked = roots.size();
+  std::vector<NodeId> live = live_until(graph, roots, known_);
+  if (!graph.effects().empty() && add_effects(roots, live, false))
+    live = live_until(graph, roots, known_);
+  const size_t effects = roots.size();
+  for (NodeId id : needed_again(live)) roots.push_back(id);
+  std::vector<Array> values = planned(roots, known_, roots.size(), {}).run(arguments_);
+  for (size_t i = asked; i < roots.size(); ++i) {
+    // An effect does not take place again: its value is known from now on.
+    keep(roots[i], values[i], i < effects);
+    if (i < effects) done_ = graph[roots[i]].bits;
   }
-  values.resize(count);
+  if (kept_ > most_kept_) forget();
+  values.resize(asked);
   return values;
 }
 
-bool Trace::is_fixed(NodeId id) const {
-  const NodeId roots[] = {id};
-  return std::ranges::all_of(live_until(graph, roots, {}), [&](NodeId n) {
-    if (!is_leaf(graph, n)) return spec(graph, n).form != Form::Collective;
-    const Given* leaf = given(n);
-    return leaf && leaf->argument < 0 && !leaf->variable;
+std::vector<NodeId> Trace::needed_again(std::span<const NodeId> live) {
+  // What has the elements of its input costs nothing.
+  auto is_free = [&](NodeId id) {
+    return form(graph, id) == Form::Marker || form(graph, id) == Form::Same;
+  };
+  std::vector<NodeId> found, counted;
+  bool again = false;
+  for (NodeId id : live) {
+    if (is_source(graph, id) || known_.has(id)) continue;
+    again |= !is_free(id) && computed_.has(id);
+    computed_.add(id);
+  }
+  if (!again) return found;
+  uses_.resize(graph.size(), 0);
+  for (; counted_ < graph.size(); ++counted_)
+    for (NodeId i : planned_inputs(graph, counted_)) ++uses_[i];
+  for (auto at = live.rbegin(); at != live.rend(); ++at) {  // users before what they use
+    const NodeId id = *at;
+    if (is_source(graph, id) || known_.has(id)) continue;
+    const bool used = uses_[id] > 0 || (id < held_.size() && held_[id] > 0);
+    if (used && is_free(id)) continue;  // its input is then
+    if (used) found.push_back(id);
+    counted.push_back(id);
+    for (NodeId i : planned_inputs(graph, id)) --uses_[i];
+  }
+  for (NodeId id : counted)
+    for (NodeId i : planned_inputs(graph, id)) ++uses_[i];
+  return found;
+}
+
+void Trace::keep(NodeId id, const Array& value, bool asked) {
+  if (is_constant(graph, id))
+    return;  // plans take its value among their constants, not as an input
+  const auto [at, fresh] = values_.try_emplace(id, Known{value, asked});
+  known_.add(id);
+  if (fresh && !asked) kept_ += value.bytes();
+  if (!fresh && asked && !std::exchange(at->second.asked, true)) kept_ -= value.bytes();
+}
+
+void Trace::forget() {
+  NodeSet seen;
+  std::vector<NodeId> open;
+  add_effects(open, {}, true);
+  each_reference([&](NodeId node) {
+    open.push_back(node);
+    return node;
   });
+  while (!open.empty()) {
+    const NodeId id = open.back();
+    open.pop_back();
+    if (seen.has(id)) continue;
+    seen.add(id);
+    if (known_.has(id)) continue;
+    for (NodeId i : planned_inputs(graph, id)) open.push_back(i);
+  }
+  std::erase_if(values_, [&](const auto& entry) {
+    const auto& [id, known] = entry;
+    if (known.asked || seen.has(id)) return false;
+    known_.remove(id);
+    kept_ -= known.value.bytes();
+    return true;
+  });
+  most_kept_ = std::max(kMostKept, 2 * kept_);
+}
+
+uint8_t Trace::traits(NodeId id) const {
+  for (auto n = narrow<NodeId>(traits_.size()); n <= id; ++n) {
+    uint8_t found = form(graph, n) == Form::Collective ? kVaries : 0;
+    if (is_leaf(graph, n)) {
+      const Given* leaf = given(n);
+      if (!leaf)
+        found = kVaries | kForAny;
+      else if (leaf->argument >= 0 || leaf->variable)
+        found = kVaries;
+    }
+    for (NodeId i : planned_inputs(graph, n)) found |= traits_[i];
+    traits_.push_back(found);
+  }
+  return traits_[id];
 }
 
 Array Trace::value(NodeId id) {
   if (!is_fixed(id)) mark_unrepeatable();
   if (known(id)) return at_hand(id);
   Array result = run({id})[0];
-  // Plans take a constant's value among their constants, not as an input.
-  if (is_constant(graph, id) || known(id)) return result;
-  values_[id] = result;
-  cuts_.push_back(id);
+  keep(id, result, true);
   return result;
 }
 
@@ -422,17 +526,17 @@ Trace::Work Trace::work(std::span<const NodeId> outputs) const {
   w.roots.assign(outputs.begin(), outputs.end());
   for (NodeId id : assigned()) w.roots.push_back(id);
   add_effects(w.roots, {}, true);
-  w.live = live_until(graph, w.roots, cuts_);
+  w.live = live_until(graph, w.roots, known_);
   w.constants = constants_of(graph, w.live);
   std::vector<VariablePtr> variables;
-  const std::vector<Compiled::Source> from = sources(w.live, cuts_);
+  const std::vector<Compiled::Source> from = sources(w.live, among(w.live, known_));
   for (const Compiled::Source& s : from)
     if (s.variable) variables.push_back(s.variable);
-  std::vector<Array> values = values_of(variables), given = arguments();
+  std::vector<Array> values = values_of(variables);
   auto value = values.begin();
   for (const Compiled::Source& s : from)
     w.inputs.push_back(s.variable        ? *value++
-                       : s.argument >= 0 ? given[static_cast<size_t>(s.argument)]
+                       : s.argument >= 0 ? arguments_[static_cast<size_t>(s.argument)]
                                          : s.captured);
   return w;
 }
@@ -456,7 +560,7 @@ std::vector<Array> Trace::finish(std::span<const NodeId> outputs,
     if (born_.contains(v.get())) mark_unrepeatable();
   }
   // Effects take place whether or not their values are used.
-  if (graph.effects().size() > 0) add_effects(roots, {}, true);
+  add_effects(roots, {}, true);
   // A traced tensor that outlives its function (kept in a list or an attribute) gets its value too.
   size_t kept_count = roots.size();
   std::unordered_map<NodeId, size_t> value_of;
@@ -468,19 +572,19 @@ std::vector<Array> Trace::finish(std::span<const NodeId> outputs,
   }
 
   // All is planned before anything is written.
-  Compiled now = planned(roots, cuts_, outputs.size(), updated);
+  Compiled now = planned(roots, known_, outputs.size(), updated);
   if (compiled && !asked_) {
-    const bool same = cuts_.empty() && kept_count == roots.size();
+    const bool same = values_.empty() && kept_count == roots.size();
     const std::span<const NodeId> kept(roots.data(), kept_count);
-    *compiled = std::make_shared<Compiled>(same ? now : planned(kept, {}, outputs.size(), updated));
+    *compiled =
+        std::make_shared<Compiled>(same ? now : planned(kept, NodeSet(), outputs.size(), updated));
   }
-  std::vector<Array> values = now.run_whole(arguments());
+  std::vector<Array> values = now.run_whole(arguments_);
 
   while (Tensor* t = tensors_) {  // (fewer than above, if an interrupt was answered meanwhile)
-    t->unlink();
     t->array_ = values[value_of.at(t->node_)];
+    t->unlink();
     t->trace_.reset();
-    t->node_ = kNoNode;
     if (t->window_) t->window_->seen = t->window_->base->version();
   }
   values.resize(outputs.size());
@@ -502,6 +606,7 @@ std::shared_ptr<Compiled> Trace::remainder(std::span<const NodeId> outputs,
   for (NodeId id : live_until(graph, outputs, {}))
     if (depends[id])
       for (NodeId i : graph.inputs(id)) need(i);
+  std::ranges::sort(given);
   const std::vector<Array> arrays = given.empty() ? std::vector<Array>{} : values(given);
   std::unordered_map<NodeId, Compiled::Source> sources;
   for (size_t i = 0; i < given.size(); ++i) sources[given[i]].captured = arrays[i];
@@ -526,7 +631,6 @@ void Trace::abandon() {
     if (t->window_ || !t->array_.storage) continue;
     t->unlink();
     t->trace_.reset();
-    t->node_ = kNoNode;
     ++t->version_;
   }
 }

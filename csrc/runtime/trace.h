@@ -31,7 +31,8 @@ class Trace : public std::enable_shared_from_this<Trace> {
   DType default_float;  ///< of its settings, unless the function itself sets another
   uint64_t serial = 0;  ///< its number among those that were current
 
-  std::span<const NodeId> cuts() const { return cuts_; }
+  /// The nodes whose values are known, ascending.
+  std::vector<NodeId> cuts() const;
   /// Where the user's code is now.
   Location here() const { return locate_ ? locate_() : Location{}; }
 
@@ -84,11 +85,11 @@ class Trace : public std::enable_shared_from_this<Trace> {
 
   /// Whether a node's value is the same at every call: it depends on no argument, variable, example
   /// or other process.
-  bool is_fixed(NodeId id) const;
+  bool is_fixed(NodeId id) const { return (traits(id) & kVaries) == 0; }
   /// Whether there is one value: it depends on nothing that stands for one example, or for any.
-  bool has_value(NodeId id) const;
+  bool has_value(NodeId id) const { return (traits(id) & kForAny) == 0; }
   /// Whether the value is at hand without running anything.
-  bool known(NodeId id) const { return values_.contains(id) || given(id); }
+  bool known(NodeId id) const { return known_.has(id) || given(id); }
   Array value(NodeId id);
   /// The values of several nodes, from one plan.
   std::vector<Array> values(std::span<const NodeId> ids);
@@ -123,6 +124,8 @@ class Trace : public std::enable_shared_from_this<Trace> {
 
  private:
   friend class Tensor;
+  /// Bytes of values that nobody has asked for, before it is worth looking which are of use.
+  static constexpr size_t kMostKept = 64 << 20;
   struct Given {
     NodeId id;
     Array array;
@@ -130,9 +133,14 @@ class Trace : public std::enable_shared_from_this<Trace> {
     int argument = -1;
     const Type* type = nullptr;  ///< of the variable
   };
+  /// What makes a node's value another at other calls, or leaves it open.
+  enum Trait : uint8_t { kVaries = 1, kForAny = 2 };
+  uint8_t traits(NodeId id) const;
   const Given* given(NodeId id) const;  ///< null for what is no leaf with a value
   /// The variables assigned so far, but for those made here that nobody holds any more.
   std::vector<VariablePtr> updated() const;
+  /// Makes what refers to a node from outside of the graph refer to another; kNoNode: to none.
+  void refer(NodeId& from, NodeId to);
   /// Calls f on each node that something outside of the graph refers to; f may change it.
   template <class F>
   void each_reference(F f);
@@ -142,9 +150,16 @@ class Trace : public std::enable_shared_from_this<Trace> {
   void move_references(NodeId first, const std::vector<NodeId>& now);
   /// Adds to the roots, which need the nodes `live`, the effects that have not taken place: all, or
   /// those up to the last one that is live. Returns whether there are any.
-  bool add_effects(std::vector<NodeId>& roots, const std::vector<NodeId>& live, bool all) const;
+  bool add_effects(std::vector<NodeId>& roots, std::span<const NodeId> live, bool all) const;
   /// The values of nodes, from one plan, with the effects that come before them.
   std::vector<Array> run(std::vector<NodeId> roots);
+  /// From now on a node's value is known. `asked`: as long as the trace lives.
+  void keep(NodeId id, const Array& value, bool asked);
+  /// Where nodes are to be computed of which some have been computed before: those among them whose
+  /// values something else needs, or may, so that none is computed a third time for it.
+  std::vector<NodeId> needed_again(std::span<const NodeId> live);
+  /// Forgets values that nobody has asked for, if nothing that can still be used needs them.
+  void forget();
   NodeId add_leaf(DType dtype, const Dims& dims, Given leaf);
   /// What is known, by itself.
   Array at_hand(NodeId id) const;
@@ -152,11 +167,9 @@ class Trace : public std::enable_shared_from_this<Trace> {
   /// one differs from example to example.
   std::vector<Compiled::Source> sources(std::span<const NodeId> live,
                                         std::span<const NodeId> cuts) const;
-  /// A plan of these roots for now, or without cuts for later too.
-  Compiled planned(std::span<const NodeId> roots, std::span<const NodeId> cuts, size_t results,
+  /// A plan of these roots for now, or with nothing known for later too.
+  Compiled planned(std::span<const NodeId> roots, const NodeSet& known, size_t results,
                    std::vector<VariablePtr> updated) const;
-  /// The values of arguments, in order.
-  std::vector<Array> arguments() const;
   /// Tensors that depend on what stands for any value, or for one example, have none: what still
   /// holds them says so when it uses them.
   void end_tensors(const std::vector<uint8_t>& depends, const char* why);
@@ -167,13 +180,26 @@ class Trace : public std::enable_shared_from_this<Trace> {
   std::unordered_map<const Variable*, NodeId> state_;
   std::vector<VariablePtr> state_order_;
   std::unordered_map<const Variable*, size_t> born_;  ///< made here, when there were so many nodes
-  std::unordered_map<NodeId, Array> values_;
-  std::vector<NodeId> cuts_;
-  uint64_t done_ = 0;                ///< the place of the last effect that has taken place
-  std::unordered_set<NodeId> open_;  ///< aliases not dissolved yet
+  struct Known {
+    Array value;
+    bool asked;
+  };
+  std::unordered_map<NodeId, Known> values_;
+  NodeSet known_;     ///< those in values_
+  NodeSet computed_;  ///< a run has computed it, whether or not its value is known
+  size_t kept_ = 0;   ///< bytes of values that nobody has asked for
+  size_t most_kept_ = kMostKept;
+  std::vector<uint32_t> held_;  ///< by node: how often it is referred to from outside of the graph
+  std::vector<uint32_t> uses_;  ///< by node: how often nodes need it, of those before `counted_`
+  NodeId counted_ = 0;
+  mutable std::vector<uint8_t> traits_;  ///< by node, of the first ones
+  uint64_t done_ = 0;                    ///< the place of the last effect that has taken place
+  std::unordered_set<NodeId> open_;      ///< aliases not dissolved yet
+  mutable NodeSet depend_;               ///< some of those that depend on one of open_
+  mutable NodeSet independent_;          ///< some of those that do not, and never will
   Locator locate_;
   Tensor* tensors_ = nullptr;  ///< intrusive list of the live tensors of this trace
-  int arguments_ = 0;
+  std::vector<Array> arguments_;
   bool active_ = true, asked_ = false;
   mutable bool asked_for_unknown_ = false;
   const char* ended_ = nullptr;  ///< why the tensors that belong here have no value
@@ -263,7 +289,7 @@ class Tensor {
   void become(Array array);
   void become(Trace& trace, NodeId node);
   /// Of a traced one, a view too: another node with the same value.
-  void stand_for(NodeId node) { node_ = node; }
+  void stand_for(NodeId node) { trace_->refer(node_, node); }
   /// Of what is no view, outside a trace: calls f with the elements, to which it writes, in memory
   /// of which nobody else knows.
   void overwrite(FunctionRef<void(const Array&)> f);

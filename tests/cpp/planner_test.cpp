@@ -432,8 +432,11 @@ TEST(Planner, AnArenaGivesTheFirstGap) {
   for (int32_t times : {1, 2, 7, 40}) {
     Arena arena(64);
     std::vector<Block> blocks;
+    std::vector<int32_t> begins;
+    for (int k = 0; k < 400; ++k) begins.push_back(below(static_cast<uint32_t>(times)));
+    std::ranges::sort(begins);
     for (int k = 0; k < 400; ++k) {
-      const int32_t first = below(static_cast<uint32_t>(times));
+      const int32_t first = begins[static_cast<size_t>(k)];
       const int32_t last = std::min(times - 1, first + below(k % 3 == 0 ? 40 : 4));
       const size_t bytes = static_cast<size_t>(below(9)) * 50, rounded = (bytes + 63) / 64 * 64;
       size_t at = 0;

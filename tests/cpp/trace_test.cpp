@@ -120,6 +120,69 @@ TEST(Trace, ValuesOnDemandAreComputedOnceAndRecordingGoesOn) {
   EXPECT_EQ(number(values[1]), 3);
 }
 
+/// How many nodes a read has to compute: those that are neither known nor constants.
+size_t unknown(const Trace& t, const TensorPtr& x) {
+  const NodeId root[] = {x->node()};
+  size_t count = 0;
+  for (NodeId id : live_until(t.graph, root, t.cuts()))
+    count += !t.known(id) && !is_constant(t.graph, id);
+  return count;
+}
+
+TEST(Trace, WhatReadsPassThroughIsNotComputedAgainAndAgain) {
+  Recording r;
+  TensorPtr x = r.argument(0.5);
+  double expected = 0.5;
+  size_t computed = 0;
+  for (int k = 0; k < 200; ++k) {
+    x = unary(Op::Sin, x);
+    expected = std::sin(expected);
+    const TensorPtr read = binary(Op::Mul, x, real(2));
+    computed += unknown(*r.trace, read);
+    EXPECT_NEAR(number(read->value()), 2 * expected, 1e-5);
+  }
+  EXPECT_LE(computed, 2u * 400) << "no node more than twice";
+}
+
+TEST(Trace, WhatIsReadAfterAllIsRecordedIsNotComputedAgainAndAgain) {
+  Recording r;
+  TensorPtr x = r.argument(0.5);
+  std::vector<TensorPtr> read;  // the values between are held by nobody
+  for (int k = 0; k < 200; ++k) {
+    x = unary(Op::Sin, x);
+    read.push_back(binary(Op::Mul, x, real(2)));
+  }
+  x.reset();
+  for (bool backwards : {false, true}) {
+    size_t computed = 0;
+    if (backwards) std::ranges::reverse(read);
+    for (const TensorPtr& y : read) {
+      const TensorPtr more = binary(Op::Add, y, real(backwards ? 1 : 2));
+      computed += unknown(*r.trace, more);
+      more->value();
+    }
+    EXPECT_LE(computed, 4u * read.size());
+  }
+}
+
+TEST(Trace, ValuesThatNobodyAskedForAreForgottenWhenNothingNeedsThem) {
+  Recording r;
+  const Array start = make_array(DType::Float32, {1 << 20}, std::vector<double>(1 << 20, 0.5));
+  TensorPtr x = std::make_shared<Tensor>(r.trace, r.trace->argument(start)), held;
+  double expected = 0.5, held_value = 0;
+  for (int k = 0; k < 100; ++k) {
+    x = unary(Op::Sin, x);
+    expected = std::sin(expected);
+    if (k == 3) held = x, held_value = expected;
+    EXPECT_NEAR(number(mean(x, std::nullopt, false)->value()), expected, 1e-5);
+  }
+  size_t large = 0;
+  for (NodeId id : r.trace->cuts()) large += r.trace->graph.count(id) == 1 << 20;
+  EXPECT_GT(large, 0u);
+  EXPECT_LT(large, 40u) << "of 4 MB each";
+  EXPECT_NEAR(number(mean(held, std::nullopt, false)->value()), held_value, 1e-5);
+}
+
 TEST(Trace, DifferentiatingByAVariable) {
   VariablePtr w = variable(3);
   TensorPtr tw = of(w);

@@ -40,6 +40,7 @@ BY_DEFAULT = (
     "transposes, eager",
     "writes through a view of views",
     "transforms inside, gradient",
+    "values read behind values that are not",
 )
 
 
