@@ -49,6 +49,7 @@ def exponent(name: str, times: float, repeats: int) -> float:
     return growth.measured(make, max(8, round(n * times)), repeats, 20)[1]
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("name", BY_DEFAULT)
 def test_growth(name: str) -> None:
     assert any(exponent(name, 0.25, 1) < MOST for _ in range(3))

@@ -303,6 +303,7 @@ def exactly(expression: Any, x: np.ndarray) -> np.ndarray:
     return np.array([float(value(*row)) for row in x.tolist()])
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("field", FIELDS, ids=lambda f: str(f[0]))
 def test_formula(field: Any, mode: str) -> None:
     expression, function = field

@@ -95,6 +95,7 @@ def check_hessian(program: Program) -> None:
     close(twice.asnumpy(), np.stack([expected, expected]))
 
 
+@pytest.mark.one_in(5)
 @pytest.mark.parametrize("block", range(BY_DEFAULT // 20))
 def test_batches(block: int) -> None:
     for seed in range(20 * block, 20 * block + 20):

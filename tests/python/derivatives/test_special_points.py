@@ -309,6 +309,7 @@ MODES = {
 }
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("mode", MODES)
 def test_powers(mode: str) -> None:
     a, b = Tensor(POWERS[:, 0]), Tensor(POWERS[:, 1])
@@ -368,7 +369,7 @@ def binary_functions() -> dict[str, Function]:
     return found
 
 
-@pytest.mark.one_in(4)
+@pytest.mark.one_in(12)
 @pytest.mark.parametrize("name", binary_functions())
 def test_both_orders_agree(name: str) -> None:
     """The mixed second derivative is the same whichever operand comes first."""

@@ -405,6 +405,7 @@ print([p.asnumpy().tobytes().hex() for p in net.get_parameters()], ops.rand(3))
 """
 
 
+@pytest.mark.one_in(8)
 @pytest.mark.parametrize("seed", [0, 7])
 def test_a_loop_of_ones_own_resumes_bit_for_bit(path, seed):
     """Dropout, shuffled data and a stream with a seed of its own, in another process."""

@@ -79,6 +79,7 @@ def batches(data, size=32):
     return NumpySlicesDataset(data, ["image", "label"]).batch(size)
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("level", ["O0", "O2"])
 @pytest.mark.parametrize(("network", "epochs"), [(Mlp, 40), (ConvNet, 12)])
 def test_digits(digits, network, epochs, level):

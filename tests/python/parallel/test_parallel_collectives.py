@@ -77,6 +77,7 @@ def test_values_in_all_dtypes(of_three: dict[str, list[Any]]) -> None:
         assert found[rank]["empty"] == (0, 3)
 
 
+@pytest.mark.one_in(4)
 def test_functions_messages_groups(of_three: dict[str, list[Any]]) -> None:
     x = inputs(3, np.float32)
     found = of_three["functions"]
