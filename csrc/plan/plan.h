@@ -227,9 +227,6 @@ struct PlanOutput {
   TensorDesc desc;
   int alias_input = -1;   ///< >= 0: the value of this input, unchanged
   int alias_output = -1;  ///< >= 0: shares the buffer of an earlier output
-  /// Inputs whose memory a run may give this output: every row is read before it is written, and
-  /// nothing that could still fail follows. An update in place, if the caller no longer needs them.
-  std::vector<int> may_overwrite = {};
 };
 
 /// What plans have, whatever engine they are for: what goes in and out, and the memory between.
