@@ -1,14 +1,23 @@
-// Dispatcher: a callable that runs a compiled trace without entering Python when the arguments look
-// as they did before, and calls a Python function that traces when they do not.
+// Dispatcher: the one place where it is decided how a function runs. In a trace it is a part of
+// that; outside of one a compiled form of it runs, without entering Python, when the arguments look
+// as they did before; otherwise it is traced, and a form of it may be kept. For each of these it
+// calls another Python function:
+//   inside  in a trace (a string: the method of that name of the first argument);
+//   once    traced, and nothing is kept;
+//   first   traced, and kept: always, or if there is a function `once` too, in GRAPH_MODE;
+//   again   traced, and kept, for arguments that come a second time, in a mode in which they are
+//           not kept at first: so nothing is kept of what comes once.
+// So jit has inside and first; a transform, or a cell, also once; an op has inside, once and again;
+// a layer whose calls do no more than compute has all four.
 //
-// An entry's signature is flat: each argument is a plain tensor (dtype and shape) or a number, a
-// string or None (type and value, to the bit). Everything else is left to the Python side, which
-// has signatures of its own. The entries used longest ago are forgotten.
+// An entry's signature is flat: each argument is a plain tensor (dtype and shape) or a number or
+// string, NumPy's and those of subclasses too (type and value, to the bit), or something that
+// cannot change and is known by itself: None, a member of an enum, a dtype. Everything else is left
+// to the Python side, which has signatures of its own. The entries used longest ago are forgotten.
 //
-// An op's dispatcher (one with a function `again`) also takes keywords, tuples and lists, which
-// count as their items, and dtypes; tensors that are views are for the slow function, which reads
-// them where they lie. It calls `again`, which may add an entry, for arguments that come a second
-// time, so that nothing is kept of what comes once.
+// Tuples, lists and slices count as what they hold. An op's arguments may have keywords; where
+// they are views it is traced, and so reads them where they lie. A cell's or transform's has an
+// owner, the first argument, which is no part of a signature.
 #include "bind/bind.h"
 #include "runtime/plan_cache.h"
 
@@ -97,14 +106,64 @@ py::object new_object(const std::shared_ptr<Tensor>& tensor) {
   return object;
 }
 
+/// A type of another module.
+PyTypeObject* type_of(const char* module, const char* name) {
+  py::object type = py::module_::import(module).attr(name);
+  return reinterpret_cast<PyTypeObject*>(type.release().ptr());
+}
+
+bool is_numpy_dtype(PyObject* o) {
+  static PyTypeObject* const dtype = type_of("numpy", "dtype");
+  return PyType_IsSubtype(Py_TYPE(o), dtype);
+}
+
+/// A NumPy scalar.
+bool is_scalar(PyObject* o) {
+  static PyTypeObject* const generic = type_of("numpy", "generic");
+  return PyType_IsSubtype(Py_TYPE(o), generic);
+}
+
+/// The bits of a NumPy scalar; empty where it does not show them.
+std::string bits_of(PyObject* o) {
+  Py_buffer buffer;
+  if (PyObject_GetBuffer(o, &buffer, PyBUF_SIMPLE) != 0) {
+    PyErr_Clear();
+    return {};
+  }
+  std::string bits(static_cast<const char*>(buffer.buf), static_cast<size_t>(buffer.len));
+  PyBuffer_Release(&buffer);
+  return bits;
+}
+
+bool same_bits(double a, double b) {  // -0.0 is not 0.0, NaN is NaN
+  return std::bit_cast<uint64_t>(a) == std::bit_cast<uint64_t>(b);
+}
+
+/// By value, which their types' own functions tell: a subclass may have others.
 bool same_object(PyObject* a, PyObject* b) {
   if (a == b) return true;
   if (Py_TYPE(a) != Py_TYPE(b)) return false;
-  if (PyFloat_CheckExact(a))  // -0.0 is not 0.0, NaN is NaN
-    return std::bit_cast<uint64_t>(PyFloat_AS_DOUBLE(a)) ==
-           std::bit_cast<uint64_t>(PyFloat_AS_DOUBLE(b));
-  if (!PyLong_CheckExact(a) && !PyUnicode_CheckExact(a)) return false;
-  return PyObject_RichCompareBool(a, b, Py_EQ) == 1;
+  if (PyFloat_Check(a)) return same_bits(PyFloat_AS_DOUBLE(a), PyFloat_AS_DOUBLE(b));
+  if (PyLong_Check(a))
+    return py::reinterpret_steal<py::object>(PyLong_Type.tp_richcompare(a, b, Py_EQ)).ptr() ==
+           Py_True;
+  if (PyUnicode_Check(a)) return PyUnicode_Compare(a, b) == 0;
+  if (PyComplex_Check(a)) {
+    const Py_complex x = PyComplex_AsCComplex(a), y = PyComplex_AsCComplex(b);
+    return same_bits(x.real, y.real) && same_bits(x.imag, y.imag);
+  }
+  if (is_numpy_dtype(a)) return PyObject_RichCompareBool(a, b, Py_EQ) == 1;
+  return is_scalar(a) && !bits_of(a).empty() && bits_of(a) == bits_of(b);
+}
+
+/// Whether it is a tuple or list, of a subclass too if that has nothing of its own.
+bool is_sequence(PyObject* o) {
+  if (PyTuple_CheckExact(o) || PyList_CheckExact(o)) return true;
+  const PyTypeObject* type = Py_TYPE(o);
+  if (type->tp_dictoffset != 0 || (!PyTuple_Check(o) && !PyList_Check(o))) return false;
+  const PyTypeObject& plain = PyTuple_Check(o) ? PyTuple_Type : PyList_Type;
+  return type->tp_iter == plain.tp_iter && type->tp_basicsize == plain.tp_basicsize &&
+         type->tp_as_sequence->sq_item == plain.tp_as_sequence->sq_item;
 }
 
 /// An argument of a call, or an item of one.
@@ -117,21 +176,27 @@ struct Given {
 /// The arguments of a call, in order. flat() is false where there are too many.
 class Flat {
  public:
-  /// Sequences are their items if `items`.
-  Flat(PyObject* const* args, size_t n, bool items) {
-    for (size_t i = 0; i < n; ++i) add(args[i], items);
+  /// Sequences and slices are what they hold.
+  Flat(PyObject* const* args, size_t n) {
+    for (size_t i = 0; i < n; ++i) add(args[i]);
   }
-  void add(PyObject* o, bool items) {
+  void add(PyObject* o) {
     if (size_ == kMostArguments) return void(fits_ = false);
-    const bool tuple = PyTuple_CheckExact(o);
-    if (!items || !(tuple || PyList_CheckExact(o))) {
+    const bool slice = PySlice_Check(o);
+    if (!slice && !is_sequence(o)) {
       all_[size_++] = {o, tensor_in(o), -1};
       return;
     }
-    const Py_ssize_t length = Py_SIZE(o);
+    const Py_ssize_t length = slice ? 3 : Py_SIZE(o);
     all_[size_++] = {reinterpret_cast<PyObject*>(Py_TYPE(o)), nullptr, length};
+    if (slice) {
+      const auto* s = reinterpret_cast<PySliceObject*>(o);
+      for (PyObject* part : {s->start, s->stop, s->step}) add(part);
+      return;
+    }
+    const bool tuple = PyTuple_Check(o);
     for (Py_ssize_t i = 0; i < length && fits_; ++i)
-      add(tuple ? PyTuple_GET_ITEM(o, i) : PyList_GET_ITEM(o, i), items);
+      add(tuple ? PyTuple_GET_ITEM(o, i) : PyList_GET_ITEM(o, i));
   }
   bool fits() const { return fits_; }
   size_t size() const { return size_; }
@@ -148,9 +213,15 @@ class Flat {
 /// Of its type too: 0 and 0.0 are two arguments.
 uint64_t hash_object(PyObject* o) {
   const auto type = reinterpret_cast<uintptr_t>(Py_TYPE(o));
-  if (PyFloat_CheckExact(o)) return mix(type, std::bit_cast<uint64_t>(PyFloat_AS_DOUBLE(o)));
-  if (PyLong_CheckExact(o) || PyUnicode_CheckExact(o))
-    return mix(type, static_cast<uint64_t>(PyObject_Hash(o)));
+  if (PyFloat_Check(o)) return mix(type, std::bit_cast<uint64_t>(PyFloat_AS_DOUBLE(o)));
+  if (PyLong_Check(o)) return mix(type, static_cast<uint64_t>(PyLong_Type.tp_hash(o)));
+  if (PyUnicode_Check(o)) return mix(type, static_cast<uint64_t>(PyUnicode_Type.tp_hash(o)));
+  if (PyComplex_Check(o)) {
+    const Py_complex x = PyComplex_AsCComplex(o);
+    return mix(mix(type, std::bit_cast<uint64_t>(x.real)), std::bit_cast<uint64_t>(x.imag));
+  }
+  if (is_numpy_dtype(o)) return mix(type, static_cast<uint64_t>(PyObject_Hash(o)));
+  if (is_scalar(o)) return mix(type, std::hash<std::string>()(bits_of(o)));
   return reinterpret_cast<uintptr_t>(o);
 }
 
@@ -158,7 +229,8 @@ uint64_t hash_call(const Structure& structure, const Flat& args) {
   uint64_t h = mix(structure.sum[0], args.size() | structure.settings << 8);
   for (const Given& a : args) {
     if (!a.tensor) {
-      h = a.length < 0 ? mix(h, hash_object(a.object)) : mix(h, static_cast<uint64_t>(a.length));
+      h = mix(h, a.length < 0 ? hash_object(a.object) : reinterpret_cast<uintptr_t>(a.object));
+      if (a.length >= 0) h = mix(h, static_cast<uint64_t>(a.length));
       continue;
     }
     const Dims& dims = a.tensor->dims();
@@ -171,14 +243,24 @@ uint64_t hash_call(const Structure& structure, const Flat& args) {
 /// A tensor whose elements an op may take as they are.
 bool is_own(const Tensor& t) { return !t.traced() && !t.hooked() && !t.window(); }
 
-/// Whether an op's form may be kept for such an argument: what cannot change.
-bool may_be_kept(const Given& a) {
+/// Whether it cannot change, and is known by itself or by its value.
+bool is_fixed(PyObject* o) {
+  static PyTypeObject* const members = type_of("enum", "Enum");
   static PyTypeObject* const dtypes =
       reinterpret_cast<PyTypeObject*>(py::type::of<DTypeObject>().ptr());
-  PyObject* const o = a.object;
+  PyTypeObject* const type = Py_TYPE(o);
+  if (o == Py_None || o == Py_Ellipsis || PyLong_Check(o) || PyFloat_Check(o) || PyUnicode_Check(o))
+    return true;
+  if (type == dtypes || PyComplex_Check(o) || PyType_IsSubtype(type, members)) return true;
+  if (is_numpy_dtype(o) || is_scalar(o)) return true;
+  return PyType_Check(o) &&
+         !PyType_HasFeature(reinterpret_cast<PyTypeObject*>(o), Py_TPFLAGS_HEAPTYPE);
+}
+
+/// Whether an op's form may be kept for such an argument: what cannot change.
+bool may_be_kept(const Given& a) {
   if (a.tensor) return is_own(*a.tensor);
-  return a.length >= 0 || o == Py_None || PyBool_Check(o) || PyLong_CheckExact(o) ||
-         PyFloat_CheckExact(o) || PyUnicode_CheckExact(o) || Py_TYPE(o) == dtypes;
+  return a.length >= 0 || is_fixed(a.object);
 }
 
 /// A function's entries, the latest first.
@@ -259,13 +341,18 @@ class Entries {
   bool stopped_ = false;
 };
 
+bool g_graph_mode = false;
+
 struct Dispatcher {
   PyObject_HEAD vectorcallfunc call;
   PyObject* dict;
   PyObject* weak;
-  PyObject* slow;
-  PyObject* again;  ///< null but for ops
+  PyObject *inside, *once, *first, *again;  ///< null: none
+  bool owned;
   Entries* entries;
+
+  bool is_op() const { return !first; }
+  bool keeps_at_first() const { return first && (!once || g_graph_mode); }
 };
 
 PyObject* run(const Entry& e, const Flat& args) {
@@ -308,37 +395,55 @@ PyObject* raised() {
   return nullptr;
 }
 
+PyObject* call_inside(PyObject* inside, PyObject* const* args, size_t flags, PyObject* names) {
+  if (PyUnicode_Check(inside)) return PyObject_VectorcallMethod(inside, args, flags, names);
+  return PyObject_Vectorcall(inside, args, flags, names);
+}
+
 PyObject* dispatch(PyObject* self_object, PyObject* const* args, size_t flags, PyObject* names) {
   auto* self = reinterpret_cast<Dispatcher*>(self_object);
-  PyObject* otherwise = self->slow;
-  const auto n = static_cast<size_t>(PyVectorcall_NARGS(flags));
-  if ((!names || self->again) && !current_trace()) {
-    const size_t named = names ? static_cast<size_t>(PyTuple_GET_SIZE(names)) : 0;
-    const Flat flat(args, n + named, self->again);
+  if (current_trace()) return call_inside(self->inside, args, flags, names);
+  const bool at_first = self->keeps_at_first();
+  PyObject* traced = at_first ? self->first : self->once;
+  const size_t named = names ? static_cast<size_t>(PyTuple_GET_SIZE(names)) : 0;
+  if ((at_first || self->again) && (!names || self->is_op())) {
+    const auto n = static_cast<size_t>(PyVectorcall_NARGS(flags)) + named;
+    const size_t owners = self->owned && n > 0;
+    const Flat flat(args + owners, n - owners);
     try {
-      if (!flat.fits()) return PyObject_Vectorcall(self->slow, args, flags, names);
-      if (EntryPtr e = self->entries->find(flat, named ? names : nullptr)) return run(*e, flat);
-      if (self->again && self->entries->seen(flat)) otherwise = self->again;
+      if (flat.fits()) {
+        if (EntryPtr e = self->entries->find(flat, named ? names : nullptr)) return run(*e, flat);
+        if (!at_first && self->entries->seen(flat)) traced = self->again;
+      }
     } catch (...) {
       return raised();
     }
   }
-  return PyObject_Vectorcall(otherwise, args, flags, names);
+  return PyObject_Vectorcall(traced, args, flags, names);
 }
 
-PyObject* make(PyTypeObject* type, PyObject* args, PyObject*) {
-  PyObject *slow = nullptr, *again = nullptr;
+PyObject* make(PyTypeObject* type, PyObject* args, PyObject* named) {
+  static const char* const names[] = {"most", "inside", "once", "first", "again", "owned", nullptr};
+  PyObject* functions[4] = {};
   Py_ssize_t most = 0;
-  if (!PyArg_ParseTuple(args, "On|O", &slow, &most, &again)) return nullptr;
+  int owned = 0;
+  if (!PyArg_ParseTupleAndKeywords(args, named, "nO|$OOOp", const_cast<char**>(names), &most,
+                                   &functions[0], &functions[1], &functions[2], &functions[3],
+                                   &owned))
+    return nullptr;
+  if (!functions[2] && !(functions[1] && functions[3])) {
+    PyErr_SetString(PyExc_TypeError, "Dispatcher: needs first, or once and again");
+    return nullptr;
+  }
   auto* self = reinterpret_cast<Dispatcher*>(type->tp_alloc(type, 0));
   if (!self) return nullptr;
   self->call = dispatch;
   self->dict = PyDict_New();
   self->weak = nullptr;
-  Py_INCREF(slow);
-  self->slow = slow;
-  Py_XINCREF(again);
-  self->again = again;
+  for (PyObject* f : functions) Py_XINCREF(f);
+  self->inside = functions[0], self->once = functions[1];
+  self->first = functions[2], self->again = functions[3];
+  self->owned = owned;
   self->entries = new Entries(static_cast<size_t>(most));
   return reinterpret_cast<PyObject*>(self);
 }
@@ -347,15 +452,16 @@ int traverse(PyObject* o, visitproc visit, void* arg) {
   auto* self = reinterpret_cast<Dispatcher*>(o);
   Py_VISIT(Py_TYPE(o));
   Py_VISIT(self->dict);
-  Py_VISIT(self->slow);
-  Py_VISIT(self->again);
+  for (PyObject* f : {self->inside, self->once, self->first, self->again}) Py_VISIT(f);
   return 0;
 }
 
 int clear(PyObject* o) {
   auto* self = reinterpret_cast<Dispatcher*>(o);
   Py_CLEAR(self->dict);
-  Py_CLEAR(self->slow);
+  Py_CLEAR(self->inside);
+  Py_CLEAR(self->once);
+  Py_CLEAR(self->first);
   Py_CLEAR(self->again);
   if (self->entries) self->entries->clear();
   return 0;
@@ -392,16 +498,18 @@ PyObject* add_entry(PyObject* o, PyObject* args) {
   try {
     auto e = std::make_shared<Entry>();
     e->structure = {epoch, {sum[0], sum[1]}, number};
-    e->own = self->again;
-    Flat flat(&PyTuple_GET_ITEM(arguments, 0), static_cast<size_t>(PyTuple_GET_SIZE(arguments)),
-              self->again);
+    e->own = self->is_op();
+    Flat flat(&PyTuple_GET_ITEM(arguments, 0), static_cast<size_t>(PyTuple_GET_SIZE(arguments)));
     if (named && PyDict_GET_SIZE(named) > 0) {
       e->names = py::tuple(py::reinterpret_borrow<py::dict>(named).attr("keys")());
       PyObject *key, *value;
-      for (Py_ssize_t at = 0; PyDict_Next(named, &at, &key, &value);) flat.add(value, self->again);
+      for (Py_ssize_t at = 0; PyDict_Next(named, &at, &key, &value);) flat.add(value);
     }
     if (!flat.fits()) Py_RETURN_FALSE;
     for (const Given& given : flat) {
+      const bool parameter = PyObject_TypeCheck(given.object, tensor_type());
+      if (!given.tensor && given.length < 0 && !parameter && !is_fixed(given.object))
+        Py_RETURN_FALSE;
       Argument a;
       if (const Tensor* t = given.tensor)
         a.tensor = true, a.dtype = t->dtype(), a.dims = t->dims();
@@ -432,7 +540,8 @@ PyObject* count_entries(PyObject* o, PyObject*) {
 PyMethodDef methods[] = {{"_add", add_entry, METH_VARARGS,
                           "Remembers a compiled form: (structure_version before it was traced, "
                           "arguments, compiled, fill, "
-                          "is_tuple, named arguments). False: too many arguments."},
+                          "is_tuple, named arguments). False: too many arguments, or one that may "
+                          "change."},
                          {"_stop", stop, METH_NOARGS, "No more calls of `again`."},
                          {"_count", count_entries, METH_NOARGS, "How many forms it remembers."},
                          {nullptr, nullptr, 0, nullptr}};
@@ -473,6 +582,9 @@ void bind_dispatch(py::module_& m) {
       },
       "(epoch, two numbers, that of the settings): equal where what compiled functions may depend "
       "on is the same.");
+  m.def(
+      "set_graph_mode", [](bool graph) { g_graph_mode = graph; },
+      "Whether functions are compiled when they are called first.");
   m.def("bump_structure_version", &bump_structure_version,
         "Makes compiled functions look again: something that they may depend on has changed.");
   m.def(

@@ -143,14 +143,6 @@ void bind_trace_class(py::module_& m) {
       .def("argument",
            [](Trace& t, const Tensor& value) { return wrap(t, t.argument(value.value())); })
       .def(
-          "unknown",
-          [](Trace& t, const Tensor& like) {
-            return wrap(t, t.graph.unknown(like.dtype(), like.dims()));
-          },
-          "A tensor of this one's dtype and shape that stands for any such: it has no value.")
-      .def_property_readonly("asked_for_unknown", &Trace::asked_for_unknown,
-                             "Whether a value was asked for that depends on one that is unknown.")
-      .def(
           "finish",
           [](Trace& t, const std::vector<TensorPtr>& outputs) { t.finish(nodes(t, outputs)); },
           "Gives every live tensor of the trace its value, and writes the assigned variables.")
@@ -160,14 +152,6 @@ void bind_trace_class(py::module_& m) {
              t.finish(nodes(t, outputs), &compiled);
              return compiled;
            })
-      .def(
-          "remainder",
-          [](Trace& t, const std::vector<TensorPtr>& outputs,
-             const std::vector<TensorPtr>& arguments) {
-            return t.remainder(nodes(t, outputs), nodes(t, arguments));
-          },
-          py::arg("outputs"), py::arg("arguments"),
-          "Computes the outputs for other arguments: what depends on those, and nothing else.")
       .def(
           "has_value", [](Trace& t, const TensorPtr& x) { return t.has_value(x->in(t)); },
           "Whether the tensor has one value here: not one for each example, or any.")
@@ -254,6 +238,23 @@ void bind_nodes(py::module_& m) {
         }),
         "Ends aliases: what was computed with them is from now on computed with what they stood "
         "for.");
+  m.def("unknown", in_trace(+[](Trace& t, const TensorPtr& like) {
+          return wrap(t, t.graph.unknown(like->dtype(), like->dims()));
+        }),
+        "A tensor of this one's dtype and shape that stands for any such: it has no value.");
+  m.def("asked_for_unknown", in_trace(+[](Trace& t) { return t.asked_for_unknown(); }),
+        "Whether a value was asked for that depends on one that is unknown.");
+  m.def("remainder",
+        in_trace(+[](Trace& t, const std::vector<TensorPtr>& outputs,
+                     const std::vector<TensorPtr>& arguments) {
+          Trace::Remainder found = t.remainder(nodes(t, outputs), nodes(t, arguments));
+          std::vector<TensorPtr> factors;
+          for (NodeId id : found.factors) factors.push_back(wrap(t, id));
+          return std::pair(std::move(found.rest), std::move(factors));
+        }),
+        py::arg("outputs"), py::arg("arguments"),
+        "(what computes the outputs from other arguments and, behind them, factors; the factors): "
+        "what depends on the arguments runs, and nothing else.");
   m.def("apart", in_trace(+[](Trace& t, const TensorPtr& x) { return t.apart(x->in(t)); }),
         "Whether a tensor is a node that no other computation can be, to differentiate by.");
   m.def("example", in_trace(+[](Trace& t, const TensorPtr& batch) {

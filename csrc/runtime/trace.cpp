@@ -592,8 +592,8 @@ std::vector<Array> Trace::finish(std::span<const NodeId> outputs,
   return values;
 }
 
-std::shared_ptr<Compiled> Trace::remainder(std::span<const NodeId> outputs,
-                                           std::span<const NodeId> arguments) {
+Trace::Remainder Trace::remainder(std::span<const NodeId> outputs,
+                                  std::span<const NodeId> arguments) {
   const std::vector<uint8_t> depends = ad::dependents(graph, arguments);
   std::vector<NodeId> given;
   std::vector<uint8_t> seen(graph.size(), 0);
@@ -607,10 +607,18 @@ std::shared_ptr<Compiled> Trace::remainder(std::span<const NodeId> outputs,
     if (depends[id])
       for (NodeId i : graph.inputs(id)) need(i);
   std::ranges::sort(given);
-  const std::vector<Array> arrays = given.empty() ? std::vector<Array>{} : values(given);
+  Remainder result;
   std::unordered_map<NodeId, Compiled::Source> sources;
-  for (size_t i = 0; i < given.size(); ++i) sources[given[i]].captured = arrays[i];
   for (size_t i = 0; i < arguments.size(); ++i) sources[arguments[i]].argument = narrow<int>(i);
+  for (NodeId id : given) {
+    Compiled::Source& source = sources[id];
+    if (const Given* leaf = this->given(id); leaf && leaf->argument < 0 && !leaf->variable) {
+      source.captured = leaf->array;
+      continue;
+    }
+    source.argument = narrow<int>(arguments.size() + result.factors.size());
+    result.factors.push_back(id);
+  }
 
   const std::vector<NodeId> live = live_until(graph, outputs, given);
   auto c = std::make_shared<Compiled>();
@@ -619,7 +627,8 @@ std::shared_ptr<Compiled> Trace::remainder(std::span<const NodeId> outputs,
   for (NodeId id : live)
     if (auto s = sources.find(id); s != sources.end()) c->inputs.push_back(s->second);
   c->result_count = outputs.size();
-  return c;
+  result.rest = std::move(c);
+  return result;
 }
 
 void Trace::abandon() {

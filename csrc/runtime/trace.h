@@ -102,10 +102,13 @@ class Trace : public std::enable_shared_from_this<Trace> {
   std::vector<Array> finish(std::span<const NodeId> outputs);
   /// The same, and something that does it again. Null if the trace cannot be repeated.
   std::vector<Array> finish(std::span<const NodeId> outputs, std::shared_ptr<Compiled>* compiled);
-  /// Something that computes the outputs for other values of these arguments: only what depends on
-  /// them. What that needs besides is computed here, once.
-  std::shared_ptr<Compiled> remainder(std::span<const NodeId> outputs,
-                                      std::span<const NodeId> arguments);
+  /// What computes outputs from arguments and from factors, the nodes that it needs besides.
+  struct Remainder {
+    std::shared_ptr<Compiled> rest;
+    std::vector<NodeId> factors;
+  };
+  /// Computes the outputs for other values of these arguments: only what depends on them.
+  Remainder remainder(std::span<const NodeId> outputs, std::span<const NodeId> arguments);
   /// What `finish` would run, with its inputs' values: to look at, or for another engine.
   struct Work {
     std::vector<NodeId> roots;  ///< the outputs, then the assigned variables

@@ -246,6 +246,7 @@ def set_context(**kwargs: Any) -> None:
     if after != before:
         _choose_device(*after)
     _values.update(kwargs)
+    _core.set_graph_mode(graph_mode())
 
 
 def get_context(attr_key: str) -> Any:

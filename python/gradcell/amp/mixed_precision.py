@@ -57,8 +57,8 @@ def _unstable() -> tuple[type[Cell], ...]:
 
 def _mark(cell: Cell, compute: _core.DType, output: _core.DType | None = None) -> None:
     for below in cell._walk():
-        below.__dict__["_cast_to"] = compute
-    cell.__dict__["_output_to"] = output
+        below._steer(_cast_to=compute)
+    cell._steer(_output_to=output)
 
 
 def _listed(cell: Cell, kinds: tuple[type[Cell], ...]) -> list[Cell]:
@@ -89,7 +89,7 @@ def _lower_all_but(network: Cell, black: list[type[Cell]], dtype: _core.DType) -
     for cell in _listed(network, tuple(black)):
         _mark(cell, _core.float32, dtype)
     if isinstance(network, tuple(black)):
-        network.__dict__["_output_to"] = None
+        network._steer(_output_to=None)
 
 
 def _automatic(network: Cell, dtype: _core.DType) -> None:

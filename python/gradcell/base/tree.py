@@ -144,6 +144,8 @@ def rebuilt(like: Any, items: list[Any]) -> Any:
 
 def leaves(tree: Any) -> list[Tensor]:
     """The tensors of a tree, depth first."""
+    if isinstance(tree, Tensor):
+        return [tree]
     out: list[Tensor] = []
     try:
         _collect(tree, out)
@@ -168,6 +170,8 @@ def _refuse_circle(tree: Any) -> NoReturn:
 
 def map_leaves(fn: Callable[[Tensor], Any], tree: Any) -> Any:
     """The same tree with fn(t) in the place of each tensor t; other leaves stay."""
+    if isinstance(tree, Tensor):
+        return fn(tree)
     try:
         return _map_tensors(fn, tree)
     except RecursionError:

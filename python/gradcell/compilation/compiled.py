@@ -1,7 +1,7 @@
 """What is traced is compiled and kept: forms of functions by signature, and jit.
 
-A form is a plan for arguments of one signature. An outermost call runs the form that fits, in
-GRAPH_MODE, or traces the function anew.
+A form is a plan for arguments of one signature. Whether a call is part of a trace, runs the form that
+fits or is traced anew, the core's Dispatcher decides: for jit, transforms, cells and ops alike.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any, ParamSpec, TypeVar, overload
 
 import numpy as np
 
-from gradcell import _core, context
+from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import tree
 from gradcell.base.errors import bad_type
@@ -49,16 +49,13 @@ def own(args: Any) -> Any:
     return tree.map_leaves(copied, args)
 
 
-def run_traced(
+def traced(
     fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], by_value: bool = False
 ) -> Any:
-    """fn(*args, **kwargs) in one trace: recorded, then run as one plan.
+    """fn(*args, **kwargs) in a trace of its own: recorded, then run as one plan.
 
-    Inside another trace it is a plain call. If fn raises, nothing has been assigned. by_value: the
-    results share elements with nothing.
+    If fn raises, nothing has been assigned. by_value: the results share elements with nothing.
     """
-    if _core.in_trace():
-        return settled(fn(*args, **kwargs), True) if by_value else fn(*args, **kwargs)
 
     def body(trace: _core.Trace) -> Any:
         out = settled(fn(*args, **kwargs), by_value)
@@ -68,12 +65,9 @@ def run_traced(
     return _core.with_trace(body)
 
 
-#: Stands for a result that there is none of.
-MISSED = object()
-
-
-def _missed(*args: Any, **kwargs: Any) -> Any:
-    return MISSED
+def run_traced(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """fn(*args, **kwargs) as a part of the trace around it, else in one of its own."""
+    return fn(*args, **kwargs) if _core.in_trace() else traced(fn, args, kwargs)
 
 
 #: How many compiled forms of a function are kept; the one used longest ago goes first.
@@ -107,7 +101,8 @@ def _signature(value: Any, tensors: list[Tensor], objects: list[Any]) -> Any:
         return (type(value).__name__, repr(value))
     if isinstance(value, np.ndarray):
         raise _Unhashable
-    if hasattr(value, "__array__") or hasattr(value, "__cuda_array_interface__"):
+    given_by = ("__array__", "__cuda_array_interface__")
+    if not isinstance(value, type) and any(hasattr(value, name) for name in given_by):
         raise _Unhashable
     if isinstance(value, (set, frozenset)):
         return (type(value).__name__, frozenset(_signature(v, tensors, objects) for v in value))
@@ -254,7 +249,8 @@ class _Compiled:
 class CompiledCache:
     """The compiled forms of one function, one for each signature; the latest MOST_FORMS.
 
-    Those that a dispatcher can distinguish are kept by it alone.
+    Those that a dispatcher can distinguish are kept by it alone. It has this cache, which does not
+    keep it alive.
     """
 
     def __init__(self, name: str) -> None:
@@ -262,23 +258,17 @@ class CompiledCache:
         self.entries: dict[Any, _Compiled] = {}  # the latest last
         self.epoch = -1  # of the entries
         self.warned = False
-        self.dispatcher: Any = _core.Dispatcher(_missed, MOST_FORMS)  # runs what it can itself
+        self.dispatcher: Callable[[], Any] = lambda: None
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> CompiledCache:
-        return CompiledCache(self.name)  # forms are of the function that was traced
-
-    def known(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """What the dispatcher gives, in GRAPH_MODE and outside of traces; MISSED: it has no form for
-        these arguments."""
-        if kwargs or _core.in_trace() or not context.graph_mode():
-            return MISSED
-        return self.dispatcher(*args)
+    def of(self, dispatcher: _core.Dispatcher) -> Any:
+        """The dispatcher, which has this cache from now on."""
+        self.dispatcher = weakref.ref(dispatcher)
+        dispatcher.cache = self  # type: ignore[attr-defined]
+        return dispatcher
 
     def call(self, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """fn(*args, **kwargs), from the cache where it can be."""
+        """fn(*args, **kwargs) outside of traces, from the cache where it can be."""
         fn = functools.partial(_without_iterators, self.name, fn)
-        if _core.in_trace():
-            return run_traced(fn, own(args), own(kwargs), True)
         tensors: list[Tensor] = []
         objects: list[Any] = []
         try:
@@ -299,7 +289,7 @@ class CompiledCache:
 
     def _once(self, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A call of what is not compiled."""
-        return run_traced(lambda: fn(*own(args), **own(kwargs)), (), {}, True)
+        return traced(lambda: fn(*own(args), **own(kwargs)), (), {}, True)
 
     def _trace(
         self, key: Any, objects: list[Any], fn: Callable[..., Any], args: Any, kwargs: Any
@@ -335,12 +325,10 @@ class CompiledCache:
         self, structure: Any, entry: _Compiled, out: Any, args: Any, kwargs: Any
     ) -> bool:
         """Whether the dispatcher has taken the entry."""
-        if entry.compiled is None or entry.prints.calls or kwargs or not _is_flat(args):
+        dispatcher = self.dispatcher()
+        if dispatcher is None or entry.compiled is None or entry.prints.calls or kwargs:
             return False
-        flat_tuple = type(out) is tuple and all(isinstance(t, Tensor) for t in out)
-        single = isinstance(out, Tensor)
-        fill = None if single or flat_tuple else functools.partial(tree.refill, entry.outline)
-        return self.dispatcher._add(structure, args, entry.compiled, fill, flat_tuple)  # type: ignore[no-any-return]
+        return keep(dispatcher, structure, args, {}, entry.compiled, out)
 
     def _keep(self, key: Any, entry: _Compiled) -> None:
         epoch = key[0][0]
@@ -375,10 +363,93 @@ def _read_out(name: str, out: Any) -> Any:
     return out if all(map(operator.is_, found, now)) else tree.rebuilt(out, now)
 
 
-def _is_flat(args: tuple[Any, ...]) -> bool:
-    """Whether a Dispatcher can tell these arguments from others by itself."""
-    simple = (int, float, str, bool, type(None))
-    return all(isinstance(a, Tensor) or type(a) in simple for a in args)
+def keep(
+    dispatcher: _core.Dispatcher,
+    structure: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    compiled: _core.Compiled,
+    out: Any,
+) -> bool:
+    """Has a dispatcher run a form for such arguments, with results like `out`. False: it cannot tell
+    them from others."""
+    is_tuple = type(out) is tuple and all(isinstance(t, Tensor) for t in out)
+    fill = None
+    if not (isinstance(out, Tensor) or is_tuple):
+        fill = functools.partial(tree.refill, tree.outline(out))
+    return dispatcher._add(structure, args, compiled, fill, is_tuple, kwargs)  # type: ignore[no-any-return]
+
+
+#: The largest constants of its own that a form may hold that is kept unasked.
+_MOST_CAPTURED = 1 << 18
+
+
+class _NoForm(Exception):
+    """What no form does the work of."""
+
+
+def keep_form(
+    forms: Any,
+    fn: Callable[..., Any],
+    once: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    reads: bool = False,
+) -> Any:
+    """fn(*args, **kwargs), which only computes, and a form of it for such arguments. reads: it may read and
+    assign Parameters.
+
+    Where fn has more effects, or more to depend on, than a form knows, it is what `once` gives, now and
+    from now on.
+    """
+    began: list[bool] = []
+    structure = _core.structure_version()
+    try:
+        out, compiled = _core.with_trace(
+            functools.partial(_recorded_form, fn, args, kwargs, reads, began), structure
+        )
+    except _NoForm:
+        out, compiled = once(*args, **kwargs), None
+    except Exception:  # of fn's own code: none of it is kept
+        if not began:  # what has begun to run does not run again
+            once(*args, **kwargs)  # wrong arguments are refused here, in fn's words
+        raise
+    if compiled is None:
+        forms._stop()
+    elif compiled.captured_bytes <= _MOST_CAPTURED:
+        keep(forms, structure, args, kwargs, compiled, out)
+    return out
+
+
+def _recorded_form(
+    fn: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    reads: bool,
+    began: list[bool],
+    trace: _core.Trace,
+) -> tuple[Any, _core.Compiled | None]:
+    symbols: list[Tensor] = []
+
+    def symbol(t: Tensor) -> Tensor:
+        symbols.append(trace.argument(t))
+        return symbols[-1]
+
+    own_args, own_kwargs = tree.map_leaves(symbol, args), tree.map_leaves(symbol, kwargs)
+    before = [_core.record(s) for s in symbols]
+    out = fn(*own_args, **own_kwargs)
+    results = tree.leaves(out)
+    single = isinstance(out, Tensor) and not reads
+    if (
+        (_core.lifted_variables() and not reads)
+        or not all(map(_core.same_node, before, symbols))
+        or any(_core.same_base(r, s) for r in results for s in symbols if not (single and r is s))
+    ):
+        raise _NoForm
+    del own_args, own_kwargs, before, results, symbols[:]  # what lives on is not repeatable
+    out = settled(out, True)
+    began.append(True)
+    return out, trace.finish_compiled(tree.leaves(out))
 
 
 def function_name(fn: Any) -> str:
@@ -386,12 +457,46 @@ def function_name(fn: Any) -> str:
     return getattr(fn, "__qualname__", None) or type(fn).__name__
 
 
+def dispatcher_of(name: str, inside: Any, once: Any, again: Any = None) -> Any:
+    """A dispatcher for what is compiled in GRAPH_MODE, called with the function as its first argument: so
+    nothing here keeps that alive. again: what keeps a form in PYNATIVE_MODE, if anything does."""
+    cache = CompiledCache(name)
+    known = weakref.ref(cache)
+
+    def first(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        cache = known()
+        assert cache is not None  # the dispatcher, which has it, is running
+        return cache.call(fn, args, kwargs)
+
+    more = {} if again is None else {"again": again}
+    made = cache.of(
+        _core.Dispatcher(MOST_FORMS, inside, once=once, first=first, owned=True, **more)
+    )
+    made.__deepcopy__ = lambda memo: dispatcher_of(
+        name, inside, once, again
+    )  # forms are of one object
+    return made
+
+
+def _part(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    return settled(fn(*args, **kwargs), True)
+
+
+def _by_value(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    return traced(fn, args, kwargs, True)
+
+
 #: By the owner's id while it lives: equal owners are two.
-_caches: dict[int, tuple[weakref.ref[Any], dict[Any, CompiledCache]]] = {}
+_caches: dict[int, tuple[weakref.ref[Any], dict[Any, Any]]] = {}
 
 
-def cache_for(fn: Any, key: Any) -> CompiledCache:
-    """The cache of a transform of fn; `key` says which transform. It lives as long as fn."""
+def cache_for(fn: Any, key: Any) -> Any:
+    """What runs a transform of fn: it is called with the function that records it, and the arguments. The
+    results share elements with nothing. `key` says which transform; it lives as long as fn."""
+    # One of a transform, which may be made anew for each call, is the function's. (functools.wraps of one
+    # copies what it says of itself.)
+    while (made := getattr(fn, "__dict__", {}).get("_transform")) and made[2] == id(fn):
+        fn, key = made[0], (key, made[1])
     owner = getattr(fn, "__self__", fn)
     method = None if owner is fn else getattr(fn, "__func__", getattr(fn, "__name__", None))
     number = id(owner)
@@ -399,23 +504,12 @@ def cache_for(fn: Any, key: Any) -> CompiledCache:
         try:
             gone = weakref.ref(owner, lambda _: _caches.pop(number, None))
         except TypeError:  # no weak references to it
-            return CompiledCache(function_name(fn))
+            return dispatcher_of(function_name(fn), _part, _by_value)
         _caches[number] = (gone, {})
-    return _caches[number][1].setdefault((key, method), CompiledCache(function_name(fn)))
-
-
-def run(
-    fn: Callable[..., Any],
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
-    cache: CompiledCache | None,
-    by_value: bool = False,
-) -> Any:
-    """One outermost call in the present mode; cache None: always trace."""
-    if cache is not None and not _core.in_trace() and context.graph_mode():
-        found = cache.known(args, kwargs)
-        return cache.call(fn, args, kwargs) if found is MISSED else found
-    return run_traced(fn, args, kwargs, by_value)
+    found = _caches[number][1]
+    if (key, method) not in found:
+        found[key, method] = dispatcher_of(function_name(fn), _part, _by_value)
+    return found[key, method]
 
 
 class Numbering:
@@ -510,7 +604,10 @@ def jit(function: Any = None, key: Callable[[], Any] | None = None, **options: A
         return _keyed(function, key)
     cache = CompiledCache(function_name(function))
 
-    def slow(*args: Any, **kwargs: Any) -> Any:
+    def inside(*args: Any, **kwargs: Any) -> Any:
+        return settled(_without_iterators(cache.name, function, *own(args), **own(kwargs)), True)
+
+    def first(*args: Any, **kwargs: Any) -> Any:
         return cache.call(function, args, kwargs)
 
     def copied(memo: dict[int, Any]) -> Any:
@@ -518,10 +615,9 @@ def jit(function: Any = None, key: Callable[[], Any] | None = None, **options: A
         twin = copy.deepcopy(function, memo)
         return dispatcher if twin is function else jit(twin)
 
-    dispatcher: Any = _core.Dispatcher(slow, MOST_FORMS)
+    dispatcher: Any = cache.of(_core.Dispatcher(MOST_FORMS, inside, first=first))
     functools.update_wrapper(dispatcher, function)
-    dispatcher.cache, dispatcher.__deepcopy__ = cache, copied
-    cache.dispatcher = dispatcher
+    dispatcher.__deepcopy__ = copied
     return dispatcher
 
 

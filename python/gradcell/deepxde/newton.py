@@ -20,6 +20,7 @@ from gradcell._core import Tensor
 from gradcell.base.errors import bad_value
 from gradcell.deepxde.names import random
 from gradcell.deepxde.optimizers import Optimizer
+from gradcell.derivatives.differentiating import differentiating
 from gradcell.ops.control.loops import loop
 from gradcell.solvers.iterative import dot
 from gradcell.solvers.quasi_newton import FlatLoss
@@ -179,9 +180,7 @@ class NNCG(Optimizer):
     @contextmanager
     def _derivatives(self, args: tuple[Any, ...]) -> Iterator[tuple[Tensor, Tensor, Any]]:
         """(The loss, its gradient as a vector, a function that multiplies one by H), recorded."""
-        weights: list[Tensor] = []
-        try:
-            weights += [_core.push_alias(p) for p in self.parameters]
+        with differentiating(parameters=self.parameters) as (_, weights):
             loss = self._flat.loss(*args)
             slopes = _core.adjoint([loss], [ops.ones((), loss.dtype)], weights)
 
@@ -189,8 +188,6 @@ class NNCG(Optimizer):
                 return _joined(_core.tangent(slopes, weights, self._split(vector)))
 
             yield loss, _joined(slopes), product
-        finally:
-            _core.dissolve(weights)
 
     def _split(self, vector: Tensor) -> list[Tensor]:
         ends = np.cumsum([p.size for p in self.parameters])

@@ -306,7 +306,7 @@ def operated(model: Any, operator: Any, arrays: tuple[Any, ...]) -> Any:
             out = model.net(xs)
             return operator(xs, (out, model.net) if dde.config.autodiff == "forward" else out)
 
-    return dde.utils.to_numpy(run_traced(of, tuple(map(Tensor, arrays)), {}, True))
+    return dde.utils.to_numpy(run_traced(of, tuple(map(Tensor, arrays)), {}))
 
 
 def predict(self: Any, x: Any, operator: Any = None, callbacks: Any = None) -> Any:

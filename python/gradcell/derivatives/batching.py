@@ -20,7 +20,8 @@ from gradcell.base import tree
 from gradcell.base.cells import CellBase
 from gradcell.base.errors import bad_type, fail
 from gradcell.base.signposts import explains_arguments
-from gradcell.compilation.compiled import cache_for, function_name, run
+from gradcell.compilation.compiled import cache_for, function_name
+from gradcell.derivatives.differentiating import in_places
 
 __all__ = ["vmap"]
 
@@ -186,6 +187,8 @@ def vmap(fn: Any, in_axes: Any = 0, out_axes: Any = 0) -> Callable[..., Any]:
     arguments, or a tuple or list nested as the arguments are. None gives every example the whole
     argument. out_axes: the place of that dimension in the results, one for all or nested as they
     are; None for an output that is the same for all examples. Negative numbers count from the end.
+    Arguments by name count at their places in fn's signature; those that have none are mapped over
+    in_axes if that is one number, else over their first dimension.
 
     Numbers that fn returns become tensors, and results that do not depend on the examples are
     repeated for each. vmap composes with all other transforms and with itself. Random numbers are
@@ -209,8 +212,11 @@ def vmap(fn: Any, in_axes: Any = 0, out_axes: Any = 0) -> Callable[..., Any]:
         in_axes = tuple(in_axes)
     one = cells[0] if cells else fn
 
-    def record(*args: Any) -> Any:
-        inputs = _Inputs(args, in_axes)
+    def record(named: dict[str, Any] | None, *args: Any) -> Any:
+        # Arguments that have a name alone have no place in a tuple of axes: theirs is the first.
+        by_name = in_axes if isinstance(in_axes, (int, type(None))) else 0
+        axes = in_axes if named is None else (_spread(in_axes, len(args)), by_name)
+        inputs = _Inputs(args if named is None else (args, named), axes)
         weights = _Weights(cells)
         batches = inputs.batches + weights.batches
         size = _size_of(batches)
@@ -221,7 +227,8 @@ def vmap(fn: Any, in_axes: Any = 0, out_axes: Any = 0) -> Callable[..., Any]:
             nonlocal shape
             count = len(inputs.batches)
             with weights.standing_in(examples[count:]), _one_example():
-                shape = one(*inputs.filled(examples[:count]))
+                given = inputs.filled(examples[:count])
+                shape = one(*given) if named is None else one(*given[0], **given[1])
             shape = _mapped(_as_tensor, shape, None, "out_axes")
             outputs.extend(tree.leaves(shape))
             return outputs + [x for _, x in weights.assigned]
@@ -239,14 +246,21 @@ def vmap(fn: Any, in_axes: Any = 0, out_axes: Any = 0) -> Callable[..., Any]:
         axes = out_axes[0] if single and len(out_axes) == 1 else out_axes
         return _mapped(place, shape, axes, "out_axes")
 
-    cache = cache_for(fn, ("vmap", repr(in_axes), repr(out_axes)))
+    of = ("vmap", repr(in_axes), repr(out_axes))
+    run = cache_for(fn, of)
 
     def mapped(*args: Any, **kwargs: Any) -> Any:
         if kwargs:
-            bad_type(f"vmap: arguments are given by position, but got {', '.join(kwargs)} by name")
-        return run(record, args, {}, cache)
+            args, kwargs = in_places(one, args, kwargs, len(args) + len(kwargs))
+        return run(record, kwargs, *args) if kwargs else run(record, None, *args)
 
-    return functools.update_wrapper(mapped, one, updated=())
+    functools.update_wrapper(mapped, one, updated=())
+    mapped._transform = (fn, of, id(mapped))  # type: ignore[attr-defined]
+    return mapped
+
+
+def _spread(axes: Any, count: int) -> Any:
+    return axes if tree.is_container(axes) else (axes,) * count
 
 
 def _as_tensor(x: Any, _: Any) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import tree
-from gradcell.base.errors import bad_index, bad_type, bad_value, fail
+from gradcell.base.errors import bad_type, bad_value, fail
 from gradcell.tensors.parameter import Parameter, parameter_behind
 
 
@@ -76,6 +76,8 @@ def unmarked(x: Any) -> Any:
 def as_tensors(x: Any) -> Any:
     """An argument with its numbers as tensors, since a derivative is taken by them too; those that are
     fields of a dataclass stay what they are, its settings."""
+    if isinstance(x, Tensor):
+        return x
     held = tree.parts(x)
     if held is None:
         return Tensor(x) if isinstance(x, (int, float)) and not isinstance(x, bool) else x
@@ -132,46 +134,39 @@ def check_weights(weights: Any) -> list[Parameter]:
     return found
 
 
+class PositionError(IndexError, ValueError):
+    """There is no argument at a position to differentiate by."""
+
+
 def check_argument(name: str, args: Sequence[Any], position: int, integers: bool = False) -> None:
-    """Raises unless there is such an argument and a derivative can be taken by it; integers: by tensors
-    of any dtype and by numbers too."""
+    """Raises PositionError unless there is such an argument, TypeError unless a derivative can be taken by
+    it: by floating tensors; integers: by tensors of any dtype and by numbers too."""
     if position >= len(args):
-        bad_index(
-            f"grad_position {position} is out of range: {name} was called with {len(args)} "
-            f"argument{'s' * (len(args) != 1)}"
+        raise PositionError(
+            _core.located(
+                f"grad_position {position} is out of range: the element in grad_position must belong to "
+                f"[0, {len(args)}), since {name} was called with {len(args)} "
+                f"argument{'s' * (len(args) != 1)}"
+            )
         )
     arg = args[position]
     if isinstance(arg, Tensor) and arg.dtype.is_floating:
         return
     mutable = integers or hasattr(arg, "__ms_mutable__")
-    if tree.is_container(arg) or mutable:
-        found = tree.leaves(as_tensors(arg))
-        if any(t.dtype.is_floating for t in found) or (mutable and found):
-            return
-    if integers and isinstance(arg, (Tensor, bool, int, float)):
+    if mutable and isinstance(arg, (Tensor, bool, int, float)):
         return
-    if not isinstance(arg, Tensor):
+    found = tree.leaves(as_tensors(arg) if mutable or tree.is_container(arg) else arg)
+    if not found:
         bad_type(
             f"{name}: cannot differentiate with respect to argument {position}: it is not a Tensor but "
             f"{type(arg).__name__}"
         )
-    if not arg.dtype.is_floating:
-        bad_type(
-            f"{name}: cannot differentiate with respect to argument {position} of dtype {arg.dtype}; cast it "
-            "to a floating dtype"
-        )
-
-
-def alias_of(name: str, args: Sequence[Any], position: int) -> Tensor:
-    """A node that stands for an argument, to differentiate with respect to. Raises TypeError if it is not a
-    tensor."""
-    arg = args[position]
-    if not isinstance(arg, Tensor):
-        bad_type(
-            f"{name}: argument {position} must be a Tensor to differentiate with respect to it, but got "
-            f"{type(arg).__name__}; gradcell.Tensor(x) makes one"
-        )
-    return _core.alias(arg)
+    for t in found:
+        if not (mutable or t.dtype.is_floating):
+            bad_type(
+                f"{name}: cannot differentiate with respect to argument {position} of dtype {t.dtype}; cast "
+                "it to a floating dtype"
+            )
 
 
 def tensors_of(name: str, what: str, value: Any) -> list[Tensor]:

@@ -6,28 +6,15 @@ vector, recorded for an example of them and made over all (gradcell/derivatives/
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import arguments, tree
-from gradcell.base.errors import bad_type, bad_value
 from gradcell.base.signposts import explains_arguments
-from gradcell.compilation.compiled import cache_for, function_name, run
 from gradcell.derivatives.batching import in_vmap, moved_axis, over_examples
-from gradcell.derivatives.checks import (
-    aux_of,
-    check_argument,
-    check_directions,
-    check_outputs,
-    check_positions,
-    check_real,
-    check_weights,
-    tensors_of,
-)
-from gradcell.tensors.parameter import Parameter
+from gradcell.derivatives.differentiating import By, Call, Given, transformed
 
 __all__ = ["hessian", "hvp", "jacfwd", "jacrev", "linearize"]
 
@@ -96,49 +83,19 @@ def _jacobian(
     fn: Any,
     grad_position: Any,
     has_aux: bool,
+    weights: Any,
     blocks: Callable[[list[Tensor], list[Tensor]], list[list[Tensor]]],
 ) -> Callable[..., Any]:
-    """blocks: for each output, what it gives for each input."""
+    """blocks: for each output, what it gives for each variable."""
     arguments.function(fn, name)
-    positions = check_positions(grad_position)
-    arguments.boolean(has_aux, name, "has_aux")
+    by = By(name, fn, grad_position, weights, has_aux)
 
-    def record(*args: Any) -> Any:
-        full = list(args)
-        inputs: list[Tensor] = []
-        try:
-            for p in positions:
-                full[p] = _core.alias(args[p])
-                inputs.append(_core.record(full[p]))  # fn may write into its own
-            out = fn(*full)
-            target, aux = aux_of(out) if has_aux else (out, None)
-            outputs = tree.leaves(target)
-            check_outputs(function_name(fn), outputs)
-            check_real(name, [*inputs, *outputs])
-            rows = [r[0] if len(r) == 1 else tuple(r) for r in blocks(outputs, inputs)]
-        finally:
-            _core.dissolve(inputs)
-        found = _filled(target, iter(rows))
-        return (found, aux) if has_aux else found
+    def record(*args: Any, **kwargs: Any) -> Any:
+        with Call(by, args, kwargs) as call:
+            rows = [call.arranged(row) for row in blocks(call.outputs, call.wrt)]
+        return call.with_aux(_filled(call.target, iter(rows)))
 
-    cache = cache_for(fn, (name, positions, has_aux))
-
-    def jacobian(*args: Any) -> Any:
-        for p in positions:
-            if p >= len(args):
-                bad_value(
-                    f"{name}: the element in grad_position must belong to [0, {len(args)}), the number of "
-                    f"arguments, but got {p}: grad_position {p} is too large"
-                )
-            x = arguments.tensor(args[p], name, f"argument {p}")
-            if not x.dtype.is_floating:
-                bad_type(
-                    f"{name}: cannot differentiate with respect to argument {p} of dtype {x.dtype}; cast it "
-                    "to a floating dtype"
-                )
-        return run(record, args, {}, cache)
-
-    return functools.update_wrapper(jacobian, fn, updated=())
+    return transformed(by, None, record)
 
 
 def _filled(target: Any, rows: Any) -> Any:
@@ -153,46 +110,56 @@ def _filled(target: Any, rows: Any) -> Any:
 
 
 @explains_arguments
-def jacfwd(fn: Any, grad_position: Any = 0, has_aux: bool = False) -> Callable[..., Any]:
+def jacfwd(
+    fn: Any, grad_position: Any = 0, has_aux: bool = False, weights: Any = None
+) -> Callable[..., Any]:
     """A function that gives the Jacobian of fn, column by column in forward mode: fast for few
     inputs.
 
     The result has the shape of the output followed by the shape of the input. For several positions
-    it is a tuple of Jacobians, and for several outputs a tuple of that. has_aux: only fn's first
-    output is differentiated, and the result is (Jacobian, second output), or has a tuple if there
-    are several others.
+    it is a tuple of Jacobians, and for several outputs a tuple of that; by a tree of tensors it is a
+    tree. has_aux: only fn's first output is differentiated, and the result is (Jacobian, second
+    output), or has a tuple if there are several others. weights: a Parameter, or a list or tuple of
+    them, to differentiate by too, or with grad_position None instead: their Jacobians come as the
+    gradients of grad do.
 
-    Raises TypeError for an argument that is not a floating tensor, ValueError for positions beyond
-    the arguments, or if fn has only one output with has_aux.
+    Raises TypeError for an argument that is not a floating tensor, IndexError (which is a ValueError too)
+    for positions beyond the arguments, ValueError if fn has only one output with has_aux.
     """
 
     def blocks(outputs: list[Tensor], inputs: list[Tensor]) -> list[list[Tensor]]:
         by_input = [_columns(outputs, x) for x in inputs]
         return [list(row) for row in zip(*by_input, strict=True)]
 
-    return _jacobian("jacfwd", fn, grad_position, has_aux, blocks)
+    return _jacobian("jacfwd", fn, grad_position, has_aux, weights, blocks)
 
 
 @explains_arguments
-def jacrev(fn: Any, grad_position: Any = 0, has_aux: bool = False) -> Callable[..., Any]:
+def jacrev(
+    fn: Any, grad_position: Any = 0, has_aux: bool = False, weights: Any = None
+) -> Callable[..., Any]:
     """A function that gives the Jacobian of fn, row by row in reverse mode: fast for few outputs.
 
     The result has the shape of the output followed by the shape of the input. For several positions
-    it is a tuple of Jacobians, and for several outputs a tuple of that. has_aux: only fn's first
-    output is differentiated, and the result is (Jacobian, second output), or has a tuple if there
-    are several others.
+    it is a tuple of Jacobians, and for several outputs a tuple of that; by a tree of tensors it is a
+    tree. has_aux: only fn's first output is differentiated, and the result is (Jacobian, second
+    output), or has a tuple if there are several others. weights: a Parameter, or a list or tuple of
+    them, to differentiate by too, or with grad_position None instead: their Jacobians come as the
+    gradients of grad do.
 
-    Raises TypeError for an argument that is not a floating tensor, ValueError for positions beyond
-    the arguments, or if fn has only one output with has_aux.
+    Raises TypeError for an argument that is not a floating tensor, IndexError (which is a ValueError too)
+    for positions beyond the arguments, ValueError if fn has only one output with has_aux.
     """
     return _jacobian(
-        "jacrev", fn, grad_position, has_aux,
+        "jacrev", fn, grad_position, has_aux, weights,
         lambda outputs, inputs: [_rows(y, inputs) for y in outputs],
     )  # fmt: skip
 
 
 @explains_arguments
-def hessian(fn: Any, grad_position: Any = 0, has_aux: bool = False) -> Callable[..., Any]:
+def hessian(
+    fn: Any, grad_position: Any = 0, has_aux: bool = False, weights: Any = None
+) -> Callable[..., Any]:
     """A function that gives fn's second derivatives, forward over reverse mode.
 
     The result has the shape of the output followed by twice the shape of the input. For several
@@ -200,64 +167,44 @@ def hessian(fn: Any, grad_position: Any = 0, has_aux: bool = False) -> Callable[
 
     fn: a function of tensors. grad_position: the index, or a tuple of indices, of the arguments to
     differentiate with respect to. has_aux: only fn's first output is differentiated, and the result
-    is (second derivatives, second output).
+    is (second derivatives, second output). weights: Parameters to differentiate by, as in jacrev.
 
-    Raises TypeError for an argument that is not a floating tensor, ValueError for positions beyond
-    the arguments, or if fn has only one output with has_aux.
+    Raises what jacrev does.
     """
-    return jacfwd(jacrev(fn, grad_position, has_aux), grad_position, has_aux)
+    return jacfwd(jacrev(fn, grad_position, has_aux, weights), grad_position, has_aux, weights)
 
 
 # Products -------------------------------------------------------------------------------------------
 
 
-def hvp(fn: Any, inputs: Any, v: Any, weights: Any = None) -> tuple[Any, Any]:
+def hvp(fn: Any, inputs: Any, v: Any, weights: Any = None, **kwargs: Any) -> tuple[Any, Any]:
     """The product of fn's Hessian with a vector, without making the Hessian (forward over reverse
     mode): (fn(inputs), product).
 
-    fn: a function that gives a scalar; of more elements, the sum is differentiated. inputs: a
-    tensor or a tuple of tensors. v: the vector, with the shapes and dtypes of inputs; the product
-    has them too. weights: a Parameter, or a list or tuple of them: v and the product then belong to
-    these instead of inputs.
+    fn: a function that gives a scalar; of more elements, the sum is differentiated. inputs: the
+    arguments, a tuple of tensors and trees of them, or the only one. v: the vector, with the structure,
+    shapes and dtypes of inputs; the product has them too. weights: a Parameter, or a list or tuple of
+    them: v and the product then belong to these instead of inputs. kwargs: fn's arguments by name,
+    which stay as they are.
 
-    Raises TypeError for anything that is not a tensor, ValueError where shapes or dtypes differ.
+    Raises TypeError for anything that is not a floating tensor, ValueError where shapes or dtypes differ.
     """
-    arguments.function(fn, "hvp")
-    xs, vs = tensors_of("hvp", "inputs", inputs), tensors_of("hvp", "v", v)
-    parameters = [] if weights is None else check_weights(weights)
-    check_directions("hvp", parameters if weights is not None else xs, vs)
-    if weights is None:
-        for i in range(len(xs)):
-            check_argument("hvp", xs, i)
+    by = Given("hvp", fn, inputs, weights)
+    by.directions(v)
 
-    def record(*both: Tensor) -> Any:
-        args = list(both[: len(xs)])
-        wrt: list[Tensor] = []
-        try:
-            if weights is None:
-                args = [_core.alias(x) for x in args]
-                wrt += [_core.record(x) for x in args]
-            else:
-                wrt += [_core.push_alias(p) for p in parameters]
-            out = fn(*args)
-            outputs = tree.leaves(out)
-            check_outputs(function_name(fn), outputs)
-            gradients = _core.adjoint(outputs, [None] * len(outputs), wrt)
-            found = _core.tangent(gradients, wrt, list(both[len(xs) :]))
-        finally:
-            _core.dissolve(wrt)
-        single = isinstance(v, Tensor)
-        return out, found[0] if single else tuple(found)
+    def record(xs: tuple[Any, ...], v: Any, **kwargs: Any) -> Any:
+        with Call(by, xs, kwargs) as call:
+            gradients = _core.adjoint(call.outputs, [None] * len(call.outputs), call.wrt)
+            found = iter(_core.tangent(gradients, call.wrt, tree.leaves(v)))
+        product = tree.map_leaves(lambda _: next(found), v)
+        return call.out, tuple(product) if type(product) is list else product
 
-    key = ("hvp", len(xs), isinstance(v, Tensor), _identities(weights, parameters))
-    return run(record, (*xs, *vs), {}, cache_for(fn, key))  # type: ignore[no-any-return]
+    return by.run(None, record, by.inputs, v, **kwargs)  # type: ignore[no-any-return]
 
 
-def _identities(weights: Any, parameters: Sequence[Parameter]) -> Any:
-    return None if weights is None else tuple(p._variable_id() for p in parameters)
-
-
-def linearize(fn: Any, inputs: Any) -> tuple[Any, Callable[..., Any]]:
+def linearize(
+    fn: Any, inputs: Any, weights: Any = None, **kwargs: Any
+) -> tuple[Any, Callable[..., Any]]:
     """The value of a function and its derivative at one point as a linear function: (fn(inputs),
     jvp_fn), where jvp_fn(v) is the Jacobian times v.
 
@@ -265,66 +212,41 @@ def linearize(fn: Any, inputs: Any) -> tuple[Any, Callable[..., Any]]:
     only what depends on v. If the rule of a custom_jvp asks for values of a tangent, each jvp_fn(v)
     runs fn and the rule again.
 
-    inputs: a tensor, or a tuple or list of tensors; v must have their shapes and dtypes.
+    inputs: the arguments, a tuple of tensors and trees of them, or the only one; v must have their shapes
+    and dtypes. weights: a Parameter, or a list or tuple of them, to which v belongs instead. kwargs: fn's
+    arguments by name, which stay as they are.
 
     Raises TypeError for anything that is not a tensor, ValueError where they differ.
     """
-    arguments.function(fn, "linearize")
-    xs = tensors_of("linearize", "inputs", inputs)
+    by = Given("linearize", fn, inputs, weights)
+    by.integer_inputs = True
 
-    def record(*both: Tensor) -> tuple[Any, list[Tensor], Any]:
-        given = [_core.alias(x) for x in both[: len(xs)]]
-        wrt = [_core.record(x) for x in given]
-        try:
-            out = fn(*given)
-            outputs = tree.leaves(out)
-            check_outputs(function_name(fn), outputs)
-            moved = _core.tangent(outputs, wrt, list(both[len(xs) :]))
-        finally:
-            _core.dissolve(wrt)
-        return out, moved, out
+    def record(xs: tuple[Any, ...], alone: bool, **kwargs: Any) -> Any:
+        with Call(by, xs, kwargs) as call:
+            if not alone:
+                return call.out, [], None
+            directions = list(map(_core.unknown, call.wrt))
+            try:
+                moved = _core.tangent(call.outputs, call.wrt, directions)
+            except ValueError:
+                if not _core.asked_for_unknown():
+                    raise
+                return call.out, [], None
+        rest, factors = _core.remainder(moved, directions)
+        return call.out, factors, rest
 
-    def shaped(out: Any, moved: Sequence[Tensor]) -> Any:
-        found = iter(moved)
-        return tree.map_leaves(lambda _: next(found), out)
+    def again(xs: tuple[Any, ...], v: Any, **kwargs: Any) -> Any:
+        with Call(by, xs, kwargs) as call:
+            moved = _core.tangent(call.outputs, call.wrt, tree.leaves(v))
+        return tree.refill(outline, moved)
 
-    def again(vs: list[Tensor]) -> Any:
-        same, moved, _ = record(*xs, *vs)
-        return shaped(same, moved)
-
-    if _core.in_trace():
-        out = fn(*map(_core.record, xs))  # it may write into its arguments
-
-        def inside(v: Any) -> Any:
-            vs = tensors_of("linearize", "v", v)
-            check_directions("linearize", xs, vs)
-            return again(vs)
-
-        return out, inside
-
-    def body(trace: _core.Trace) -> tuple[Any, _core.Compiled | None]:
-        directions = [trace.unknown(x) for x in xs]
-        try:
-            out, moved, _ = record(*xs, *directions)
-        except ValueError:
-            if not trace.asked_for_unknown:
-                raise
-            return None, None
-        linear = trace.remainder(moved, directions)
-        trace.finish(tree.leaves(out))
-        return out, linear
-
-    out, linear = _core.with_trace(body)
-    if linear is None:
-        out = run(fn, tuple(xs), {}, None, True)
+    out, factors, rest = by.run("value", record, by.inputs, not _core.in_trace(), **kwargs)
+    outline = tree.outline(out)
 
     def jvp_fn(v: Any) -> Any:
-        vs = tensors_of("linearize", "v", v)
-        check_directions("linearize", xs, vs)
-        if _core.in_trace():
-            return again(vs)
-        if linear is None:
-            return run(lambda *vs: again(list(vs)), tuple(vs), {}, None, True)
-        return shaped(out, linear.run(vs))
+        vs = by.directions(v)
+        if rest is None or _core.in_trace():
+            return by.run("again", again, by.inputs, v, **kwargs)
+        return tree.refill(outline, rest.run([*vs, *factors]))
 
     return out, jvp_fn

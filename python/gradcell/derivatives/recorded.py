@@ -13,6 +13,7 @@ from gradcell.base import tree
 from gradcell.base.errors import bad_type, bad_value, fail
 from gradcell.base.location import where
 from gradcell.derivatives.checks import check_outputs, check_real, refuse_in_no_grad
+from gradcell.derivatives.differentiating import differentiating
 from gradcell.derivatives.transform import _after_hooks
 from gradcell.tensors.parameter import Parameter
 
@@ -48,7 +49,11 @@ class watch:
         if not found:
             bad_type("watch: expected tensors to differentiate with respect to")
         self._given = tensors
-        self._aliases: list[Tensor] = []
+        # A Parameter is known by its variable, others by what is handed out.
+        self._scope = differentiating(
+            [t for t in found if not isinstance(t, Parameter)],
+            [t for t in found if isinstance(t, Parameter)],
+        )
         self._trace: _core.Trace | None = None
 
     def __enter__(self) -> Any:
@@ -56,24 +61,22 @@ class watch:
         try:
             if not outer:
                 self._trace = _core.begin_trace()
-            watched = tree.map_leaves(self._opened, self._given)
+            aliases, variables = self._scope.__enter__()
+            for alias, x in zip(aliases, self._scope.args, strict=True):
+                alias.__dict__["_watched"] = x
+            tensors, parameters = iter(aliases), iter(variables[len(aliases) :])
+            watched = tree.map_leaves(
+                lambda t: next(parameters if isinstance(t, Parameter) else tensors), self._given
+            )
             return watched if len(watched) > 1 else watched[0]
         except BaseException:
             self._close(not outer and _core.in_trace())
             raise
 
-    def _opened(self, x: Tensor) -> Tensor:
-        alias = _core.push_alias(x) if isinstance(x, Parameter) else _core.alias(x)
-        self._aliases.append(_core.record(alias))  # what is handed out may be written to
-        if not isinstance(x, Parameter):  # which is known by its variable
-            alias.__dict__["_watched"] = x
-        return alias
-
     def _close(self, abandon: bool) -> None:
         trace, self._trace = self._trace, None
-        aliases, self._aliases = self._aliases, []
         try:
-            _core.dissolve(aliases)
+            self._scope.__exit__()
             if abandon and trace is not None:
                 trace.abandon()
             elif trace is not None:

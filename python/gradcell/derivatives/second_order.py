@@ -3,6 +3,7 @@ gradients of single samples. No matrix is ever made."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -10,15 +11,10 @@ from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import arguments, tree
 from gradcell.base.errors import bad_type, bad_value
-from gradcell.compilation.compiled import function_name, run
+from gradcell.compilation.compiled import cache_for
 from gradcell.derivatives.batching import vmap
-from gradcell.derivatives.checks import (
-    alias_of,
-    check_argument,
-    check_outputs,
-    check_positions,
-    check_weights,
-)
+from gradcell.derivatives.checks import refuse_in_no_grad
+from gradcell.derivatives.differentiating import By, Call, differentiating
 from gradcell.derivatives.transform import grad
 
 __all__ = ["fisher_product", "gauss_newton_product", "per_sample_gradients"]
@@ -45,35 +41,23 @@ def gauss_newton_product(
     arguments.function(fn, "gauss_newton_product")
     if (grad_position is None) == (weights is None):
         bad_value("gauss_newton_product: one of grad_position and weights must be given")
-    positions = () if grad_position is None else check_positions(grad_position)
-    parameters = [] if weights is None else check_weights(weights)
-    single = isinstance(grad_position, int) or isinstance(weights, Tensor)
+    by = By("gauss_newton_product", fn, grad_position, weights)
 
-    def product(*args: Any) -> Any:
+    def record(v: Any, loss: Any, *args: Any, **kwargs: Any) -> Any:
+        vectors = tree.leaves(v)
+        with Call(by, args, kwargs) as call:
+            _check_vectors(vectors, call.wrt)
+            moved = _core.tangent(call.outputs, call.wrt, vectors)
+            if loss is not None:
+                moved = _curvature(loss, call.outputs, moved)
+            return call.arranged(_core.adjoint(call.outputs, moved, call.wrt))
+
+    def product(*args: Any, **kwargs: Any) -> Any:
+        refuse_in_no_grad()
         if not args:
             bad_type("gauss_newton_product: the last argument is the vector, but there is none")
-        for p in positions:
-            check_argument(function_name(fn), args[:-1], p)
-        return run(record, args, {}, None)
-
-    def record(*args: Any) -> Any:
-        given, vectors = list(args[:-1]), tree.leaves(args[-1])
-        wrt: list[Tensor] = []
-        try:
-            for p in positions:
-                given[p] = alias_of(function_name(fn), given, p)
-                wrt.append(_core.record(given[p]))
-            wrt += [_core.push_alias(p) for p in parameters]
-            _check_vectors(vectors, wrt)
-            outputs = tree.leaves(fn(*given))
-            check_outputs(function_name(fn), outputs)
-            moved = _core.tangent(outputs, wrt, vectors)
-            if loss is not None:
-                moved = _curvature(loss, outputs, moved)
-            found = _core.adjoint(outputs, moved, wrt)
-        finally:
-            _core.dissolve(wrt)
-        return found[0] if single else tuple(found)
+        given, kwargs = by.placed(args[:-1], kwargs)
+        return cache_for(fn, (by.name, by.key))(record, args[-1], loss, *given, **kwargs)
 
     return product
 
@@ -90,9 +74,8 @@ def _check_vectors(vectors: list[Tensor], wrt: list[Tensor]) -> None:
 
 def _curvature(loss: Callable[..., Tensor], outputs: list[Tensor], v: list[Tensor]) -> list[Tensor]:
     """The Hessian of loss at the outputs, times v."""
-    points = [_core.alias(y) for y in outputs]
-    try:
-        value = loss(*[_core.record(p) for p in points])
+    with differentiating(outputs) as (given, points):
+        value = loss(*given)
         if not isinstance(value, Tensor) or value.size != 1:
             bad_type(
                 "gauss_newton_product: loss must give one number of the outputs, got "
@@ -100,8 +83,6 @@ def _curvature(loss: Callable[..., Tensor], outputs: list[Tensor], v: list[Tenso
             )
         slope = _core.adjoint([value], [None], points)
         return _core.tangent(slope, points, v)
-    finally:
-        _core.dissolve(points)
 
 
 def fisher_product(
@@ -117,21 +98,23 @@ def fisher_product(
     log_likelihoods: a function of tensors, or a Cell.
     """
     arguments.function(log_likelihoods, "fisher_product")
+    key = ("fisher_product", By("fisher_product", log_likelihoods, grad_position, weights).key)
 
-    def record(*args: Any) -> Any:
+    def record(*args: Any, **kwargs: Any) -> Any:
         count = 1
 
-        def counted(*given: Any) -> Tensor:
+        @functools.wraps(log_likelihoods, updated=())
+        def counted(*given: Any, **named: Any) -> Tensor:
             nonlocal count
-            out = log_likelihoods(*given)
-            count = out.size
+            out = log_likelihoods(*given, **named)
+            count = out.size if isinstance(out, Tensor) else 1
             return out
 
-        summed = gauss_newton_product(counted, grad_position, weights)(*args)
+        summed = gauss_newton_product(counted, grad_position, weights)(*args, **kwargs)
         return tree.map_leaves(lambda t: t / count, summed)
 
-    def product(*args: Any) -> Any:
-        return run(record, args, {}, None)
+    def product(*args: Any, **kwargs: Any) -> Any:
+        return cache_for(log_likelihoods, key)(record, *args, **kwargs)
 
     return product
 

@@ -7,7 +7,6 @@ can be differentiated again, by parameters too, and share what the function itse
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,14 +14,7 @@ from gradcell import _core, dtype as dtypes
 from gradcell._core import Tensor
 from gradcell.base import arguments, tree
 from gradcell.base.errors import bad_index, bad_type, bad_value
-from gradcell.compilation.compiled import cache_for, function_name, run
-from gradcell.derivatives.checks import (
-    alias_of,
-    check_argument,
-    check_outputs,
-    check_positions,
-    check_real,
-)
+from gradcell.derivatives.differentiating import By, Call, Given, transformed
 
 __all__ = ["biharmonic", "derivative", "divergence", "jet", "laplacian", "partials"]
 
@@ -34,23 +26,9 @@ MOST_DIRECTIONS = 1024
 Rule = Callable[[list[Tensor], list[Tensor]], list[Any]]
 
 
-def _along(fn: Any, args: Sequence[Any], positions: Sequence[int], rule: Rule) -> Any:
-    """fn's output, and what `rule` makes of its tensors and the arguments at `positions`, a list with
-    one result for each of them."""
-    given = list(args)
-    wrt: list[Tensor] = []
-    try:
-        for p in positions:
-            given[p] = alias_of(function_name(fn), given, p)
-            wrt.append(_core.record(given[p]))  # fn may write into its own
-        out = fn(*given)
-        outputs = tree.leaves(out)
-        check_outputs(function_name(fn), outputs)
-        check_real("a Taylor series or Laplacian", [*wrt, *outputs])
-        found = rule([_core.record(t) for t in outputs], wrt)
-    finally:
-        _core.dissolve(wrt)
-    return out, found
+def _along(call: Call, rule: Rule) -> Any:
+    """What `rule` makes of the call's outputs and variables, a list with one result for each output."""
+    return rule([_core.record(t) for t in call.outputs], call.wrt)
 
 
 # Series ---------------------------------------------------------------------------------------------
@@ -93,26 +71,27 @@ def _taylor(
     series: list[Tensor] | None,
     order: int,
     wanted: list[int],
+    kwargs: dict[str, Any],
 ) -> Any:
     """fn's output and its derivatives of the orders `wanted` stacked; lists of several outputs'."""
+    by = Given(name, fn, tuple(primals))
 
-    count = len(primals)
-
-    def record(*args: Tensor) -> Any:
+    def record(xs: Any, series: Any, **kwargs: Any) -> Any:
         def rule(outputs: list[Tensor], wrt: list[Tensor]) -> list[Any]:
             if series is None:  # a line along which each argument moves by 1
                 given = [[_ops.full(list(x.shape), 1.0, x.dtype)] for x in wrt]
             else:
-                given = [_slices(s, x) for s, x in zip(args[count:], wrt, strict=True)]
+                given = [_slices(s, x) for s, x in zip(series, wrt, strict=True)]
             return _core.taylor(outputs, wrt, given, order, wanted)
 
-        out, found = _along(fn, args[:count], range(count), rule)
-        values = tree.leaves(out)
+        with Call(by, xs, kwargs) as call:
+            found = _along(call, rule)
+        values = tree.leaves(call.out)
         results = [_stacked(f, v, series is not None) for f, v in zip(found, values, strict=True)]
         return (values, results) if len(values) > 1 else (values[0], results[0])
 
-    cache = cache_for(fn, (name, len(primals), order))
-    return run(record, (*primals, *(series or ())), {}, cache)
+    by.complex = False
+    return by.run(order, record, by.inputs, series, **kwargs)
 
 
 def _slices(series: Tensor, x: Tensor) -> list[Tensor]:
@@ -133,14 +112,15 @@ def _stacked(orders: list[Tensor], like: Tensor, stacked: bool) -> Tensor:
     return _ops.concat([_ops.reshape(t, [1, *t.shape]) for t in orders], 0)
 
 
-def jet(fn: Callable[..., Any], primals: Any, series: Any) -> tuple[Any, Any]:
+def jet(fn: Callable[..., Any], primals: Any, series: Any, **kwargs: Any) -> tuple[Any, Any]:
     """The value of a function and its derivatives along a curve, given the derivatives of the
     curve.
 
     primals: a tensor, or a tuple of tensors for several arguments. series: the derivatives of orders
     1 to n of what the arguments move along, a tensor [n, *primal.shape] (or of the primal's shape: n is
-    1), or a tuple of them. With 1 for the first derivative and 0 for the others the results are fn's
-    own. Derivatives, not divided by factorials, both in and out.
+    1), or a tuple of them. kwargs: fn's arguments by name, which stay as they are. With 1 for the first
+    derivative and 0 for the others the results are fn's own. Derivatives, not divided by factorials,
+    both in and out.
 
     Returns fn's output and a tensor [n, *output.shape]; of several outputs two lists. int32 and int64
     become float32.
@@ -163,15 +143,15 @@ def jet(fn: Callable[..., Any], primals: Any, series: Any) -> tuple[Any, Any]:
         bad_value(f"jet: the series must have equally many orders, got {sorted(orders)}")
     order = orders.pop()
     xs, ss = [x for x, _ in pairs], [s for _, s in pairs]
-    return _taylor("jet", fn, xs, ss, order, list(range(1, order + 1)))  # type: ignore[no-any-return]
+    return _taylor("jet", fn, xs, ss, order, list(range(1, order + 1)), kwargs)  # type: ignore[no-any-return]
 
 
-def derivative(fn: Callable[..., Any], primals: Any, order: int) -> tuple[Any, Any]:
+def derivative(fn: Callable[..., Any], primals: Any, order: int, **kwargs: Any) -> tuple[Any, Any]:
     """(fn(primals), its derivative of that order along the direction of ones), in one pass.
 
     primals: a tensor, or a tuple of tensors for several arguments, which all move together. For an
     elementwise function it is the derivative of each element. Of several outputs two lists. int32
-    and int64 become float32.
+    and int64 become float32. kwargs: fn's arguments by name, which stay as they are.
 
     Raises TypeError for other dtypes or an order that is not an int, ValueError for an order below 1.
     """
@@ -184,7 +164,7 @@ def derivative(fn: Callable[..., Any], primals: Any, order: int) -> tuple[Any, A
     if not items:
         bad_value("For `F.derivative`, the primals must not be empty.")
     xs = [_floating("derivative", "primals", x) for x in items]
-    return _taylor("derivative", fn, xs, None, order, [order])  # type: ignore[no-any-return]
+    return _taylor("derivative", fn, xs, None, order, [order], kwargs)  # type: ignore[no-any-return]
 
 
 # Sums of derivatives --------------------------------------------------------------------------------
@@ -195,57 +175,34 @@ def _transformed(
     fn: Any,
     grad_position: Any,
     has_aux: bool,
+    weights: Any,
     key: Any,
     rule: Rule,
     many: bool = False,
 ) -> Callable[..., Any]:
     """A function that gives what `rule` makes of fn, in the structure of fn's output (of its first one
-    with has_aux, the others coming as a tuple behind). many: the rule gives a list of such results,
-    which come as a tuple."""
+    with has_aux, the others coming behind). many: the rule gives a list of such results, which come as
+    a tuple."""
     arguments.function(fn, name)
-    arguments.boolean(has_aux, name, "has_aux")
-    positions = check_positions(grad_position)
-    cache = cache_for(fn, (name, positions, has_aux, key))
-
-    @functools.wraps(fn, updated=())
-    def transformed(*args: Any, **kwargs: Any) -> Any:
-        for p in positions:
-            check_argument(function_name(fn), args, p)
-        return run(record, args, kwargs, cache)
+    by = By(name, fn, grad_position, weights, has_aux)
 
     def record(*args: Any, **kwargs: Any) -> Any:
-        aux: list[Any] = []
+        with Call(by, args, kwargs) as call:
+            found = _along(call, rule)
+            outline = tree.outline(call.target)
+        results = tuple(tree.refill(outline, f) for f in (found if many else [found]))
+        return call.with_aux(results if many else results[0])
 
-        def target(*given: Any) -> Any:
-            out = fn(*given, **kwargs)
-            if not has_aux:
-                return out
-            if not isinstance(out, (tuple, list)) or len(out) < 2:
-                bad_value(
-                    f"When has_aux is True, origin fn requires more than one outputs. {function_name(fn)} "
-                    "returned one"
-                )
-            aux[:] = out[1:]
-            return out[0]
-
-        out, found = _along(target, args, positions, rule)
-        results = tuple(_filled(out, f) for f in (found if many else [found]))
-        result = results if many else results[0]
-        return (result, tuple(aux)) if has_aux else result
-
-    return transformed
-
-
-def _filled(out: Any, tensors: list[Tensor]) -> Any:
-    following = iter(tensors)
-    return tree.map_leaves(lambda _: next(following), out)
+    return transformed(by, key, record)
 
 
 def _have_rows(wrt: list[Tensor]) -> bool:
     return all(x.ndim > 0 for x in wrt) and len({x.shape[0] for x in wrt}) == 1
 
 
-def _laplacian(name: str, fn: Any, grad_position: Any, has_aux: bool, twice: bool) -> Any:
+def _laplacian(
+    name: str, fn: Any, grad_position: Any, has_aux: bool, weights: Any, twice: bool
+) -> Any:
     def rule(outputs: list[Tensor], wrt: list[Tensor]) -> list[Any]:
         order = 4 if twice else 2
         mixing = _core.first_mixing_rows(outputs, wrt, order, False) if _have_rows(wrt) else ""
@@ -258,11 +215,11 @@ def _laplacian(name: str, fn: Any, grad_position: Any, has_aux: bool, twice: boo
             )
         return _core.laplacian(outputs, wrt, mixing is None, twice)
 
-    return _transformed(name, fn, grad_position, has_aux, None, rule)
+    return _transformed(name, fn, grad_position, has_aux, weights, None, rule)
 
 
 def laplacian(
-    fn: Callable[..., Any], grad_position: Any = 0, has_aux: bool = False
+    fn: Callable[..., Any], grad_position: Any = 0, has_aux: bool = False, weights: Any = None
 ) -> Callable[..., Any]:
     """A function that gives the Laplacian of fn, in one pass in forward mode.
 
@@ -277,23 +234,25 @@ def laplacian(
     Value, first derivatives and the sum of second derivatives go through fn together, d + 2 numbers
     in place of each, as in R. Li et al., "A computational framework for neural network-based
     variational Monte Carlo with Forward Laplacian", Nature Machine Intelligence 6 (2024) 209.
-    has_aux: only fn's first output is taken, the others are returned in a tuple after it.
+    has_aux: only fn's first output is taken, and the result is (Laplacian, second output), or has a tuple
+    if there are several others. weights: a Parameter, or a list or tuple of them, by whose elements
+    derivatives are taken too, or with grad_position None instead.
 
     Raises TypeError for an argument that is not a floating tensor, IndexError for a position beyond the
     arguments, ValueError where too many rows mix.
     """
-    return _laplacian("laplacian", fn, grad_position, has_aux, False)  # type: ignore[no-any-return]
+    return _laplacian("laplacian", fn, grad_position, has_aux, weights, False)  # type: ignore[no-any-return]
 
 
 def biharmonic(
-    fn: Callable[..., Any], grad_position: Any = 0, has_aux: bool = False
+    fn: Callable[..., Any], grad_position: Any = 0, has_aux: bool = False, weights: Any = None
 ) -> Callable[..., Any]:
     """A function that gives the Laplacian of fn's Laplacian, in one pass. Arguments and errors are
     those of `laplacian`.
 
     In d dimensions it carries 2 + 2 d + d (d + 1) / 2 numbers, where nested Laplacians carry (d + 2)^2.
     """
-    return _laplacian("biharmonic", fn, grad_position, has_aux, True)  # type: ignore[no-any-return]
+    return _laplacian("biharmonic", fn, grad_position, has_aux, weights, True)  # type: ignore[no-any-return]
 
 
 def _point_size(
@@ -328,6 +287,7 @@ def partials(
     grad_position: Any = 0,
     has_aux: bool = False,
     batched: bool | None = None,
+    weights: Any = None,
 ) -> Callable[..., Any]:
     """A function that gives partial derivatives of fn, of any orders, in one pass.
 
@@ -336,6 +296,8 @@ def partials(
     Coordinates are the elements of a point, counted through the arguments at grad_position (an
     index or a tuple of them): of u(x, t), each [N, 1], with grad_position (0, 1), x is 0 and t is
     1. batched: each row of the arguments is a point ([N, d]); None: where they have two dimensions or more.
+    has_aux: as in laplacian. weights: a Parameter, or a list or tuple of them, whose elements are
+    coordinates too, behind those of arguments; with grad_position None they are the only ones.
 
     Returns a tuple, for each index what fn returns, differentiated. The derivatives share all lower
     ones that they are made of; those that none needs are not computed.
@@ -359,7 +321,7 @@ def partials(
         return [list(next(made)) if i else outputs for i in chosen]
 
     key = (tuple(chosen), batched)
-    return _transformed("partials", fn, grad_position, has_aux, key, rule, many=True)
+    return _transformed("partials", fn, grad_position, has_aux, weights, key, rule, many=True)
 
 
 def _index(index: Any) -> tuple[int, ...]:
@@ -412,4 +374,4 @@ def divergence(
 
     if not isinstance(grad_position, int):
         bad_type(f"divergence: grad_position must be an int, got {grad_position!r}")
-    return _transformed("divergence", fn, grad_position, has_aux, batched, rule)
+    return _transformed("divergence", fn, grad_position, has_aux, None, batched, rule)

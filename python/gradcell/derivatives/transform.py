@@ -17,19 +17,9 @@ from gradcell.base import arguments, tree
 from gradcell.base.errors import bad_type, bad_value, fail
 from gradcell.base.location import where
 from gradcell.base.signposts import explains_arguments
-from gradcell.compilation.compiled import MISSED, CompiledCache, cache_for, function_name, own, run
-from gradcell.derivatives.checks import (
-    as_tensors,
-    aux_of,
-    check_argument,
-    check_directions,
-    check_outputs,
-    check_positions,
-    check_weights,
-    refuse_in_no_grad,
-    tensors_of,
-    unmarked,
-)
+from gradcell.compilation.compiled import cache_for, function_name
+from gradcell.derivatives.checks import aux_of, check_outputs, check_weights, refuse_in_no_grad
+from gradcell.derivatives.differentiating import By, Call, Given, in_places
 from gradcell.derivatives.hooks import hooked
 from gradcell.tensors.parameter import Parameter, parameter_of
 
@@ -71,73 +61,41 @@ def _warn_of_integers(
             return
 
 
-def _differentiate(
-    fn: Callable[..., Any],
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
-    positions: Sequence[int],
-    parameters: Sequence[Parameter] | None,
-    has_aux: bool,
-    sens: Any,
-    with_sens: bool,
-    chosen: bool = True,
-) -> tuple[Any, list[Any], list[Tensor], list[Parameter]]:
-    """(fn's output, gradients by position, gradients by parameter, those parameters). By a tuple, list
-    or dict of tensors the gradients have its structure.
+def _gradients(call: Call, sens: Any, with_sens: bool, every: bool, chosen: bool) -> list[Tensor]:
+    """The gradients by the call's variables; every: by each trainable Parameter that the function has read.
 
-    parameters None: every trainable one that fn reads. chosen: the positions were, so integers there have to
-    have a derivative; else (all arguments) it may be 0.
+    chosen: the positions were, so integers there have to have a derivative; else (all arguments) it may be 0.
     """
-    name = function_name(fn)
-    arguments = list(args)
-    if kwargs:
-        kwargs = own(kwargs)
-    for i, a in enumerate(args):
-        if i not in positions:
-            arguments[i] = own(a)
-    by = [as_tensors(args[p]) for p in positions]
-    inputs: list[Tensor] = []
-    weights: list[Tensor] = []
-    named: list[Tensor] = []  # the integers that were chosen by their position
+    name = function_name(call.what.fn)
+    outputs, wrt, owners = call.outputs, call.wrt, [*tree.leaves(call.by), *call.what.weights]
+    if every:
+        for leaf in outputs:
+            _core.record(leaf)  # a parameter that is returned itself has been read too
+        read = [parameter_of(v) for v in _core.lifted_variables()]
+        parameters = [p for p in read if p is not None and p.requires_grad]
+        wrt = [*wrt, *map(_core.record, parameters)]
+        owners += parameters
+    cotangents: list[Tensor | None] = [None] * len(outputs)
+    if with_sens:
+        cotangents = [*_cotangents(name, call.target, outputs, sens)]
+    floating = _core.all_floating(owners)
+    if chosen and not floating and (named := _integers(call)):
+        _core.require_rules_for_integers(outputs, named)
+    grads = _core.adjoint(outputs, cotangents, wrt)
+    if not (floating and _core.all_floating(outputs)):
+        _warn_of_integers(name, outputs, owners, grads)
+    return [_after_hooks(o, g) for o, g in zip(owners, grads, strict=True)]
 
-    def open_leaf(x: Tensor) -> Tensor:
-        a = _core.alias(x)
-        inputs.append(_core.record(a))  # fn may write into its own
-        return a
 
-    try:
-        for p, given in zip(positions, by, strict=True):
-            arguments[p] = tree.map_leaves(open_leaf, given)
-            if chosen and isinstance(given, Tensor) and not given.dtype.is_floating:
-                named.append(inputs[-1])
-        for parameter in parameters or ():
-            weights.append(_core.push_alias(parameter))
-        out = fn(*arguments, **kwargs)
-        target = aux_of(out)[0] if has_aux else out
-        found = weights
-        if parameters is None:
-            for leaf in tree.leaves(target):
-                _core.record(leaf)  # a parameter that is returned itself has been read too
-            read = [parameter_of(v) for v in _core.lifted_variables()]
-            parameters = [p for p in read if p is not None and p.requires_grad]
-            found = [_core.record(p) for p in parameters]
-        outputs = tree.leaves(target)
-        check_outputs(name, outputs, integers=True)
-        cotangents: list[Tensor | None] = [None] * len(outputs)
-        if with_sens:
-            cotangents = [*_cotangents(name, target, outputs, sens)]
-        if named:
-            _core.require_rules_for_integers(outputs, named)
-        grads = _core.adjoint(outputs, cotangents, inputs + found)
-        owners = [*tree.leaves(by), *parameters]
-        if not (_core.all_floating(owners) and _core.all_floating(outputs)):
-            _warn_of_integers(name, outputs, owners, grads)
-        grads = [_after_hooks(o, g) for o, g in zip(owners, grads, strict=True)]
-    finally:
-        _core.dissolve(inputs + weights)
-    found_by = iter(grads)
-    by_position = [tree.map_leaves(lambda _: next(found_by), unmarked(x)) for x in by]
-    return out, by_position, grads[len(inputs) :], list(parameters)
+def _integers(call: Call) -> list[Tensor]:
+    """The variables that stand for arguments that are integers."""
+    following = iter(call.wrt)
+    found = [[next(following) for _ in tree.leaves(x)] for x in call.by]
+    return [
+        variables[0]
+        for x, variables in zip(call.by, found, strict=True)
+        if isinstance(x, Tensor) and not x.dtype.is_floating
+    ]
 
 
 def _cotangents(name: str, target: Any, outputs: list[Tensor], sens: Any) -> list[Tensor]:
@@ -190,6 +148,12 @@ def _numbers_as_tensors(args: tuple[Any, ...], positions: Sequence[int]) -> tupl
     )
 
 
+class _Gradient(By):
+    """By what MindSpore's grad differentiates: by integers and numbers too."""
+
+    integers = complex = True
+
+
 class _GradFunction:
     """What grad and value_and_grad return."""
 
@@ -203,35 +167,16 @@ class _GradFunction:
         with_value: bool,
         with_sens: bool = False,
     ) -> None:
-        arguments.boolean(has_aux, "_Grad", "has_aux")
         arguments.boolean(return_ids, "_Grad", "return_ids")
         arguments.boolean(with_sens, "_Grad", "sens_param")
-        if grad_position is None and weights is None:
-            raise ValueError("`grad_position` and `weight` can not be None at the same time.")
-        self.fn = fn
-        self.positions = () if grad_position is None else check_positions(grad_position)
-        self.single_position = len(self.positions) == 1
-        self.by_position = grad_position is not None
-        self.by_weights = weights is not None
-        self.single_weight = isinstance(weights, Tensor)
-        self.weights = check_weights(weights) if weights is not None else []
-        self.has_aux, self.return_ids = has_aux, return_ids
+        self.by = _Gradient("_Grad", fn, grad_position, weights, has_aux)
+        self.fn, self.return_ids = fn, return_ids
         self.with_value, self.with_sens = with_value, with_sens
         if callable(fn):
             functools.update_wrapper(self, fn, updated=())
-            self.cache: CompiledCache | None = cache_for(
-                fn,
-                (
-                    self.positions,
-                    self.by_position,
-                    self.single_weight,
-                    tuple(p._variable_id() for p in self.weights) if self.by_weights else None,
-                    has_aux,
-                    return_ids,
-                    with_value,
-                    with_sens,
-                ),
-            )
+            key = (self.by.key, return_ids, with_value, with_sens)
+            self._transform = (fn, key, id(self))
+            self.run = cache_for(fn, key)
 
     def __iter__(self) -> NoReturn:
         name = "value_and_grad" if self.with_value else "grad"
@@ -241,38 +186,27 @@ class _GradFunction:
         if not callable(self.fn):
             bad_type(f"The fn should be callable, but got {type(self.fn).__name__}")
         refuse_in_no_grad()
-        if self.cache is not None and (found := self.cache.known(args, kwargs)) is not MISSED:
-            return found
-        others = False
-        given = args[:-1] if self.with_sens and "sens" not in kwargs else args
-        for p in self.positions:
-            check_argument(function_name(self.fn), given, p, integers=True)
-            others = others or not isinstance(args[p], Tensor)
-        if others:
-            args = _numbers_as_tensors(args, self.positions)
-        return run(self._record, args, kwargs, self.cache, True)
+        if kwargs and ("sens" in kwargs or not self.with_sens):
+            args, kwargs = self.by.placed(args, kwargs)
+        for p in self.by.positions:
+            if p < len(args) and not isinstance(args[p], Tensor):
+                args = _numbers_as_tensors(args, self.by.positions)
+                break
+        return self.run(self._record, *args, **kwargs)
 
     def _record(self, *args: Any, **kwargs: Any) -> Any:
         sens = None
         if self.with_sens:
             args, kwargs, sens = _without_sens(args, kwargs)
-        out, dx, dw, _ = _differentiate(
-            self.fn, args, kwargs, self.positions, self.weights, self.has_aux, sens, self.with_sens
-        )
-        grads = self._arrange(dx, dw)
-        if self.with_value:
-            return out, grads
-        return (grads, tuple(out[1:])) if self.has_aux else grads
-
-    def _arrange(self, dx: list[Any], dw: list[Any]) -> Any:
+        with Call(self.by, args, kwargs) as call:
+            by_input, by_weight = call.parted(_gradients(call, sens, self.with_sens, False, True))
         if self.return_ids:
-            dx = [(p, g) for p, g in zip(self.positions, dx, strict=True)]
-            dw = [(w.name, g) for w, g in zip(self.weights, dw, strict=True)]
-        by_input = dx[0] if self.single_position else tuple(dx)
-        by_weight = dw[0] if self.single_weight else tuple(dw)
-        if not self.by_weights:
-            return by_input
-        return (by_input, by_weight) if self.by_position else by_weight
+            by_input = list(zip(self.by.positions, by_input, strict=True))
+            by_weight = [(w.name, g) for w, g in zip(self.by.weights, by_weight, strict=True)]
+        grads = self.by.joined(by_input, by_weight)
+        if self.with_value:
+            return call.out, grads
+        return (grads, tuple(call.out[1:])) if self.by.has_aux else grads
 
 
 P = ParamSpec("P")
@@ -467,24 +401,20 @@ class GradOperation:
         if not callable(fn):
             bad_type(f"The fn should be callable, but got {type(fn).__name__}")
         single = isinstance(weights, Tensor)
-        parameters = check_weights(weights) if weights is not None and self.get_by_list else None
-        key = (
-            "GradOperation",
-            self.get_all,
-            self.get_by_list,
-            self.sens_param,
-            single,
-            None if parameters is None else tuple(p._variable_id() for p in parameters),
-        )
-        cache = cache_for(fn, key)
+        every = self.get_by_list and weights is None
+        of = (self.get_all, self.get_by_list, self.sens_param)
+        given = weights if self.get_by_list else None
+        run = cache_for(fn, ("GradOperation", of, _Gradient("GradOperation", fn, 0, given).key))
 
         @functools.wraps(fn, updated=())
         def gradient_function(*args: Any, **kwargs: Any) -> Any:
             refuse_in_no_grad()
-            if not self.get_all and not self.get_by_list and args:
-                check_argument(function_name(fn), args, 0, integers=True)
-                args = _numbers_as_tensors(args, (0,))
-            return run(record, args, kwargs, cache, True)
+            if not self.get_all and not self.get_by_list:
+                if kwargs and ("sens" in kwargs or not self.sens_param):
+                    args, kwargs = in_places(fn, args, kwargs, 1)
+                if args:
+                    args = _numbers_as_tensors(args, (0,))
+            return run(record, *args, **kwargs)
 
         def record(*args: Any, **kwargs: Any) -> Any:
             sens = None
@@ -496,19 +426,19 @@ class GradOperation:
                         "GradOperation: with sens_param the last argument is the sens, and none is left for "
                         f"{function_name(fn)}"
                     )
-            positions = [
-                i
-                for i, a in enumerate(args)
-                if isinstance(a, Tensor) or hasattr(a, "__ms_mutable__")
-            ]
-            if not self.get_all and not self.get_by_list and args:
-                positions = [0]
-            elif not self.get_all:
-                positions = []
-            by = parameters if self.get_by_list else []
-            _, dx, dw, _ = _differentiate(
-                fn, args, kwargs, positions, by, False, sens, self.sens_param, not self.get_all
-            )
+            by = _Gradient("GradOperation", fn, 0, given if self.get_by_list and not every else ())
+            if self.get_all:
+                by.positions = tuple(
+                    i
+                    for i, a in enumerate(args)
+                    if isinstance(a, Tensor) or hasattr(a, "__ms_mutable__")
+                )
+            elif self.get_by_list or not args:
+                by.positions = ()
+            with Call(by, args, kwargs) as call:
+                dx, dw = call.parted(
+                    _gradients(call, sens, self.sens_param, every, not self.get_all)
+                )
             by_weight = dw[0] if single and dw else tuple(dw)
             if not self.get_all:
                 if self.get_by_list:
@@ -550,53 +480,63 @@ def get_grad(gradients: Any, identifier: Any) -> Tensor:
 
 
 @explains_arguments
-def jvp(fn: Callable[..., Any], inputs: Any, v: Any, has_aux: bool = False) -> tuple[Any, ...]:
+def jvp(
+    fn: Callable[..., Any],
+    inputs: Any,
+    v: Any,
+    has_aux: bool = False,
+    weights: Any = None,
+    **kwargs: Any,
+) -> tuple[Any, ...]:
     """The value of a function and its derivative along a direction, in forward mode: (fn(inputs), J
     v) with the Jacobian J. With has_aux the value is fn's first output, and the second output, or a
     tuple of several, comes third.
 
-    inputs, v: a tensor or a tuple of tensors, both of the same shapes and dtypes.
+    inputs: the arguments, a tuple of tensors and trees of them, or the only one. v: the same, of the same
+    shapes and dtypes. weights: a Parameter, or a list or tuple of them, to which v belongs instead.
+    kwargs: fn's arguments by name, which stay as they are.
 
     Raises TypeError for anything that is not a tensor, ValueError for shapes or dtypes that differ.
     """
-    arguments.function(fn, "jvp")
-    refuse_in_no_grad()
-    xs, vs = tensors_of("jvp", "inputs", inputs), tensors_of("jvp", "v", v)
-    check_directions("jvp", xs, vs)
+    by = Given("jvp", fn, inputs, weights, has_aux)
+    by.integer_inputs = True
+    by.directions(v)
 
-    def record(*both: Tensor) -> Any:
-        arguments = [_core.alias(x) for x in both[: len(xs)]]
-        wrt = [_core.record(x) for x in arguments]  # fn may write into its own
-        try:
-            out = fn(*arguments)
-            target, aux = aux_of(out) if has_aux else (out, None)
-            outputs = tree.leaves(target)
-            check_outputs(function_name(fn), outputs)
-            tangents = iter(_core.tangent(outputs, wrt, list(both[len(xs) :])))
-        finally:
-            _core.dissolve(wrt)
-        moved = tree.map_leaves(lambda _: next(tangents), target)
-        return (target, moved, aux) if has_aux else (target, moved)
+    def record(xs: tuple[Any, ...], v: Any, **kwargs: Any) -> Any:
+        with Call(by, xs, kwargs) as call:
+            moved = _core.tangent(call.outputs, call.wrt, tree.leaves(v))
+        along = tree.refill(tree.outline(call.target), moved)
+        return (call.target, along, call.aux) if has_aux else (call.target, along)
 
-    return run(record, (*xs, *vs), {}, None, True)  # type: ignore[no-any-return]
+    return by.run(None, record, by.inputs, v, **kwargs)  # type: ignore[no-any-return]
 
 
 @explains_arguments
 def vjp(
-    fn: Callable[..., Any], *inputs: Tensor, weights: Any = None, has_aux: bool = False
+    fn: Callable[..., Any], *inputs: Any, weights: Any = None, has_aux: bool = False, **kwargs: Any
 ) -> tuple[Any, ...]:
     """The value of a function, and a function that multiplies cotangents by its Jacobian:
     (fn(*inputs), vjp_fn). With has_aux these are of fn's first output, and the second output, or a
     tuple of several, comes third.
 
-    inputs: tensors, with which fn is called. weights: Parameters, or None. vjp_fn(cotangent) gives
-    the tuple of cotangents of the inputs; with weights, (that, the tuple for the weights).
+    inputs: the arguments, tensors or trees of them, with which fn is called; or as in jvp one tuple of
+    all. weights: Parameters, or None. kwargs: fn's arguments by name, which stay as they are.
+    vjp_fn(cotangent) gives the tuple of cotangents of the inputs; with weights, (that, the tuple for the
+    weights).
+
+    Raises TypeError for anything that is not a tensor.
     """
-    arguments.function(fn, "vjp")
-    tensors_of("vjp", "inputs", inputs)
-    parameters = check_weights(weights) if weights is not None else []
-    # fn may write into its arguments, and is run again on these inputs.
-    out = run(lambda *xs: fn(*map(_core.record, xs)), inputs, {}, None, True)
+    by = Given("vjp", fn, inputs[0] if len(inputs) == 1 and type(inputs[0]) is tuple else inputs)
+    by.has_aux, by.integers = has_aux, True
+    if weights is not None:
+        by.weights = check_weights(weights)
+    key = (has_aux, [p._variable_id() for p in by.weights])
+
+    def value(*xs: Any, **kwargs: Any) -> Any:
+        # fn may write into its arguments, and is run again on these inputs.
+        return fn(*tree.map_leaves(_core.record, xs), **kwargs)
+
+    out = by.run("value", value, *by.inputs, **kwargs)
     target, aux = aux_of(out) if has_aux else (out, None)
     check_outputs(function_name(fn), tree.leaves(target))
 
@@ -621,14 +561,11 @@ def vjp(
     def pull_back(*sens: Any) -> Any:
         cotangent = sens[0] if len(sens) == 1 else sens
         check(cotangent)
+        return by.run(("pull", str(key)), record, by.inputs, cotangent, **kwargs)
 
-        def record(*args: Any) -> Any:
-            positions = range(len(inputs))
-            _, dx, dw, _ = _differentiate(
-                fn, args[: len(inputs)], {}, positions, parameters, has_aux, args[-1], True
-            )
-            return (tuple(dx), tuple(dw)) if weights is not None else tuple(dx)
-
-        return run(record, (*inputs, cotangent), {}, None, True)
+    def record(xs: tuple[Any, ...], cotangent: Any, **kwargs: Any) -> Any:
+        with Call(by, xs, kwargs) as call:
+            dx, dw = call.parted(_gradients(call, cotangent, True, False, True))
+        return (tuple(dx), tuple(dw)) if weights is not None else tuple(dx)
 
     return (target, pull_back, aux) if has_aux else (target, pull_back)

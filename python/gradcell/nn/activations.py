@@ -13,7 +13,7 @@ from gradcell.base import arguments, fields
 from gradcell.base.errors import bad_key, bad_type, bad_value
 from gradcell.base.signposts import kind_of, nearest
 from gradcell.common.initializer import initializer
-from gradcell.nn.cell import Cell
+from gradcell.nn.cell import Cell, Layer
 from gradcell.ops.elements import activations as _functions
 from gradcell.ops.primitive import Primitive
 from gradcell.ops.random.functions import uniform
@@ -55,91 +55,91 @@ __all__ = [
 _ops = _core.ops
 
 
-class ReLU(Cell):
+class ReLU(Layer):
     """max(x, 0); 0 for the derivative at 0. Any numeric dtype."""
 
     def construct(self, input: Tensor) -> Tensor:
         return _ops.relu(arguments.tensor(input, "ReLU", "x"))
 
 
-class ReLU6(Cell):
+class ReLU6(Layer):
     """$min(max(x, 0), 6)$ for each element x."""
 
     def construct(self, x: Tensor) -> Tensor:
         return _functions.relu6(x)
 
 
-class Tanh(Cell):
+class Tanh(Layer):
     """The hyperbolic tangent of each element."""
 
     def construct(self, x: Tensor) -> Tensor:
         return _ops.tanh(arguments.tensor(x, "Tanh", "x"))
 
 
-class Sigmoid(Cell):
+class Sigmoid(Layer):
     """$1 / (1 + exp(-x))$ for each element x."""
 
     def construct(self, x: Tensor) -> Tensor:
         return _ops.sigmoid(arguments.tensor(x, "Sigmoid", "x"))
 
 
-class SiLU(Cell):
+class SiLU(Layer):
     """$x sigmoid(x)$ for each element x, also called swish."""
 
     def construct(self, x: Tensor) -> Tensor:
         return _functions.silu(x)
 
 
-class Mish(Cell):
+class Mish(Layer):
     """$x tanh(log(1 + exp(x)))$ for each element x. Misra, Mish (2019), equation 1."""
 
     def construct(self, input_x: Tensor) -> Tensor:
         return _functions.mish(input_x)
 
 
-class FastGelu(Cell):
+class FastGelu(Layer):
     """x sigmoid(1.702 x) (Hendrycks & Gimpel, Gaussian error linear units (2016), section 2)."""
 
     def construct(self, x: Tensor) -> Tensor:
         return _ops.mul(x, _ops.sigmoid(_ops.mul(arguments.tensor(x, "FastGelu", "x"), 1.702)))
 
 
-class LogSigmoid(Cell):
+class LogSigmoid(Layer):
     """$log(1 / (1 + exp(-x)))$ for each element x, without overflow."""
 
     def construct(self, input_x: Tensor) -> Tensor:
         return _functions.logsigmoid(input_x)
 
 
-class HSigmoid(Cell):
+class HSigmoid(Layer):
     """$min(max(x + 3, 0), 6) / 6$ for each element x."""
 
     def construct(self, input: Tensor) -> Tensor:
         return _functions.hardsigmoid(input)
 
 
-class HSwish(Cell):
+class HSwish(Layer):
     """x min(max(x + 3, 0), 6) / 6. Howard et al., Searching for MobileNetV3 (2019), section 5.2."""
 
     def construct(self, input: Tensor) -> Tensor:
         return _functions.hardswish(input)
 
 
-class Softsign(Cell):
+class Softsign(Layer):
     """$x / (1 + |x|)$ for each element x."""
 
     def construct(self, x: Tensor) -> Tensor:
         return _functions.softsign(x)
 
 
-class Tanhshrink(Cell):
+class Tanhshrink(Layer):
     """$x - tanh(x)$ for each element x."""
 
     def construct(self, x: Tensor) -> Tensor:
         return _functions.tanhshrink(x)
 
 
-class SeLU(Cell):
+class SeLU(Layer):
     """scale * (x where x > 0, alpha * (exp(x) - 1) elsewhere).
 
     Klambauer et al., Self-normalizing neural networks (2017), equation 2.
@@ -150,7 +150,7 @@ class SeLU(Cell):
 
 
 @fields.declared
-class GELU(Cell):
+class GELU(Layer):
     """x times the distribution function of the standard normal distribution.
 
     approximate: by tanh, $0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3)))$, else by erf. Hendrycks &
@@ -164,7 +164,7 @@ class GELU(Cell):
 
 
 @fields.declared
-class LeakyReLU(Cell):
+class LeakyReLU(Layer):
     """x where x > 0, and alpha x elsewhere."""
 
     alpha: float = fields.number(default=0.2)
@@ -174,7 +174,7 @@ class LeakyReLU(Cell):
 
 
 @fields.declared
-class ELU(Cell):
+class ELU(Layer):
     """x where x > 0, and $alpha (exp(x) - 1)$ elsewhere."""
 
     alpha: float = fields.number(default=1.0)
@@ -184,7 +184,7 @@ class ELU(Cell):
 
 
 @fields.declared
-class CELU(Cell):
+class CELU(Layer):
     """x where x > 0, and $alpha (exp(x / alpha) - 1)$ elsewhere. Raises ValueError for alpha 0."""
 
     alpha: float = fields.number(default=1.0)
@@ -198,7 +198,7 @@ class CELU(Cell):
 
 
 @fields.declared
-class Softplus(Cell):
+class Softplus(Layer):
     """$log(1 + exp(beta x)) / beta$, without overflow; x itself where beta x > threshold."""
 
     beta: float = fields.number(default=1)
@@ -209,7 +209,7 @@ class Softplus(Cell):
 
 
 @fields.declared
-class Hardtanh(Cell):
+class Hardtanh(Layer):
     """Limits each element to the interval [min_val, max_val]. Raises ValueError unless min_val <
     max_val."""
 
@@ -228,7 +228,7 @@ class Hardtanh(Cell):
 
 
 @fields.declared
-class HShrink(Cell):
+class HShrink(Layer):
     """x where |x| > lambd, and 0 elsewhere."""
 
     lambd: float = fields.number(default=0.5)
@@ -238,7 +238,7 @@ class HShrink(Cell):
 
 
 @fields.declared
-class SoftShrink(Cell):
+class SoftShrink(Layer):
     """x moved towards 0 by lambd, 0 where |x| <= lambd."""
 
     lambd: float = fields.number(default=0.5)
@@ -248,7 +248,7 @@ class SoftShrink(Cell):
 
 
 @fields.declared
-class Threshold(Cell):
+class Threshold(Layer):
     """x where it exceeds the threshold, and value elsewhere."""
 
     threshold: float = fields.number()
@@ -258,7 +258,7 @@ class Threshold(Cell):
         return _functions.threshold(input_x, self.threshold, self.value)
 
 
-class PReLU(Cell):
+class PReLU(Layer):
     """x where x > 0, a x elsewhere, with a trained: one, or one for each of the channels (axis 1).
 
     channel: how many. w: what a starts from, a number, a list of a number for each channel or a tensor of
@@ -319,7 +319,7 @@ def _axis(axis: Any, owner: str, name: str) -> int:
 
 
 @fields.declared
-class Softmax(Cell):
+class Softmax(Layer):
     """$exp(x) / sum(exp(x))$ along an axis, computed without overflow. Raises ValueError for an
     axis that x does not have."""
 
@@ -330,7 +330,7 @@ class Softmax(Cell):
 
 
 @fields.declared
-class Softmin(Cell):
+class Softmin(Layer):
     """Softmax of -x: the larger an element, the smaller its share."""
 
     axis: int = fields.checked(_axis, default=-1)
@@ -339,7 +339,7 @@ class Softmin(Cell):
         return _functions.softmin(x, self.axis)
 
 
-class Softmax2d(Cell):
+class Softmax2d(Layer):
     """Softmax over the channels of (N, C, H, W) or (C, H, W)."""
 
     def construct(self, x: Tensor) -> Tensor:
@@ -347,7 +347,7 @@ class Softmax2d(Cell):
 
 
 @fields.declared
-class LogSoftmax(Cell):
+class LogSoftmax(Layer):
     """The logarithm of Softmax, computed without overflow. Raises ValueError for an axis that x
     does not have."""
 
@@ -358,7 +358,7 @@ class LogSoftmax(Cell):
 
 
 @fields.declared
-class GLU(Cell):
+class GLU(Layer):
     """The first half along an axis times the sigmoid of the second.
 
     Dauphin et al., Language modeling with gated convolutional networks (2016), equation 1. Raises

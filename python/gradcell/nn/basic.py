@@ -12,7 +12,7 @@ from gradcell.base import arguments, fields
 from gradcell.base.errors import bad_type, bad_value
 from gradcell.common.initializer import HeUniform, Uniform, initializer
 from gradcell.nn.activations import activation_of
-from gradcell.nn.cell import Cell
+from gradcell.nn.cell import Cell, Layer
 from gradcell.ops.arrays.scatters import unsorted_segment_max, unsorted_segment_sum
 from gradcell.ops.random.functions import dropout
 from gradcell.tensors.parameter import Parameter
@@ -42,7 +42,7 @@ def _as_rows(x: Tensor, features: int) -> str:
 
 
 @fields.declared
-class Dense(Cell):
+class Dense(Layer):
     """A fully connected layer: activation(x Wᵀ + b).
 
     in_channels: features of the input. out_channels: features of the output. weight_init,
@@ -453,7 +453,7 @@ class Linear(Dense):
 
 
 @fields.declared
-class BiDense(Cell):
+class BiDense(Layer):
     """A bilinear layer: out[..., o] = sum over i, j of x1[..., i] weight[o, i, j] x2[..., j] + b[o].
 
     in1_channels, in2_channels, out_channels: features of the inputs and the output. Initial values

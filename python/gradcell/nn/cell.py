@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
 
-from gradcell import _core, context
+from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import structure, tree
 from gradcell.base.convert import to_dtype
@@ -17,7 +18,7 @@ from gradcell.base.location import where
 from gradcell.base.naming import by_own_names
 from gradcell.base.signposts import SignatureOfInit, check_arguments, instead
 from gradcell.common.recompute import recompute
-from gradcell.compilation.compiled import cache_for, run
+from gradcell.compilation.compiled import dispatcher_of, keep_form, traced
 from gradcell.derivatives.hooks import HookHandle
 from gradcell.nn.bprop import construct_with_bprop
 from gradcell.nn.graph_mode import GraphMode
@@ -76,6 +77,10 @@ class Cell(GraphMode):
     _counts_its_changes = True
     #: Whether the class defines a derivative of its own: bprop(self, *inputs, output, gradient).
     has_bprop = False
+    #: Whether it is known to be a Layer, to the last cell; a class of the user's never is.
+    _only_computes = False
+    #: What runs it, from the first call on, until a setting changes how.
+    _runner: Any = None
     _cells: OrderedDict[str, Any]
     _params: OrderedDict[str, Parameter]
     _auto_prefix: bool
@@ -110,6 +115,8 @@ class Cell(GraphMode):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         cls.has_bprop = callable(getattr(cls, "bprop", None))
+        if not cls.__module__.startswith("gradcell."):
+            cls._only_computes = False
 
     # Attributes -----------------------------------------------------------------------------------
 
@@ -157,6 +164,8 @@ class Cell(GraphMode):
             self._changed(name, value)
             self._cells.pop(name, None)
             object.__setattr__(self, name, value)
+            if name == "construct":
+                self._steer()
 
     def _check_holds_no_cells(self, name: str, value: Any) -> None:
         """Warns of cells in a plain container: they are no part of this one."""
@@ -449,8 +458,7 @@ class Cell(GraphMode):
         if dst_type not in (_core.float16, _core.bfloat16, _core.float32, _core.float64):
             bad_value(f"to_float: expected float16, bfloat16, float32 or float64, got {dst_type!r}")
         for cell in self._walk():
-            object.__setattr__(cell, "_cast_to", dst_type)
-            object.__setattr__(cell, "_output_to", None)
+            cell._steer(_cast_to=dst_type, _output_to=None)
         _core.bump_structure_version()
         return self
 
@@ -486,28 +494,58 @@ class Cell(GraphMode):
     else:
 
         def __call__(self, *args: Any, **kwargs: Any) -> Any:
-            own = self.__dict__
-            if not self._called:  # (a Cell without super().__init__() says so)
-                own["_called"] = True
-                if not _core.in_trace():
-                    self.check_names_and_refresh_name()
-            if own.get("_declared") is not None:
-                self._check_inputs(args)
+            runner = self._runner or self._prepared()
             if kwargs:
                 kwargs = by_own_names(type(self).construct, kwargs)
+            return runner(self, *args, **kwargs)
+
+    def _prepared(self) -> Any:
+        """What runs the cell with its present settings."""
+        own = self.__dict__
+        if not self._called:  # (a Cell without super().__init__() says so)
+            own["_called"] = True
             if not _core.in_trace():
-                cache = cache_for(self, "construct") if context.graph_mode() else None
-                return run(self._run, args, kwargs, cache)
-            # One Python frame a cell: finding the user's line walks through them.
-            if own["_cast_to"] is None and own["_hooks"] is None and not own["_recomputes"]:
-                if not self.has_bprop:
-                    return self.construct(*args, **kwargs)
-            return self._run(*args, **kwargs)
+                self.check_names_and_refresh_name()
+        # One Python frame a cell in a trace: finding the user's line walks through them.
+        inside = "construct" if self._is_plain() else "_run"
+        again = Cell._again if self._only_computes else None
+        own["_runner"] = dispatcher_of(type(self).__name__, inside, Cell._once, again)
+        return own["_runner"]
+
+    def _is_plain(self) -> bool:
+        """Whether a call is one of construct and nothing else."""
+        own = self.__dict__
+        return not (
+            own["_cast_to"] is not None
+            or own["_hooks"] is not None
+            or own["_recomputes"]
+            or own.get("_declared") is not None
+            or "construct" in own
+            or self.has_bprop
+        )
+
+    def _steer(self, **settings: Any) -> None:
+        """Sets what decides how the cell runs."""
+        self.__dict__.update(settings, _runner=None)
+
+    def _once(self, *args: Any, **kwargs: Any) -> Any:
+        return traced(self._run, args, kwargs)
+
+    def _again(self, *args: Any, **kwargs: Any) -> Any:
+        once = functools.partial(Cell._once, self)
+        if not all(c._only_computes and c._is_plain() for c in self._walk()):
+            return once(*args, **kwargs)
+        return keep_form(self._runner, self.construct, once, args, kwargs, reads=True)
 
     def _run(self, *args: Any, **kwargs: Any) -> Any:
+        if self.__dict__.get("_declared") is not None:
+            self._check_inputs(args)
         if self._hooks is not None:
             return self._hooks.run(self, self._compute, args, kwargs)
         return self._compute(args, kwargs)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: v for name, v in self.__dict__.items() if name != "_runner"}
 
     def _constructed(self, *args: Any, **kwargs: Any) -> Any:
         if self._recomputes:
@@ -548,7 +586,7 @@ class Cell(GraphMode):
                     f"For 'recompute', keyword '{key}' is not recognized! the key kwargs must be "
                     f"{', '.join(map(repr, _RECOMPUTE_OPTIONS[-3:]))}"
                 )
-        object.__setattr__(self, "_recomputes", True)
+        self._steer(_recomputes=True)
         _core.bump_structure_version()
 
     # Hooks ----------------------------------------------------------------------------------------
@@ -598,7 +636,7 @@ class Cell(GraphMode):
 
     def _new_hooks(self) -> CellHooks:
         if self._hooks is None:
-            object.__setattr__(self, "_hooks", CellHooks())
+            self._steer(_hooks=CellHooks())
         return self._hooks  # type: ignore[no-any-return]
 
     # Text -----------------------------------------------------------------------------------------
@@ -625,3 +663,11 @@ class Cell(GraphMode):
         return "\n".join([*lines, ")"])
 
     __str__ = __repr__
+
+
+class Layer(Cell):
+    """A cell whose calls do no more than compute: results from arguments and Parameters. So the second call
+    with arguments of a kind keeps a form, as one of an op does, and later ones run it, in both modes.
+    """
+
+    _only_computes = True

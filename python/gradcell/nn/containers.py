@@ -9,7 +9,7 @@ from typing import Any
 from gradcell import _core
 from gradcell.base.errors import bad_index, bad_key, bad_type, unsupported
 from gradcell.base.signposts import kind_of
-from gradcell.nn.cell import Cell
+from gradcell.nn.cell import Cell, Layer
 
 __all__ = [
     "CellDict",
@@ -135,7 +135,7 @@ class _Numbered(Cell):
         return self
 
 
-class SequentialCell(_Numbered):
+class SequentialCell(_Numbered, Layer):
     """Several cells in a row: each gets the result of the one before.
 
     args: cells, or one list of them, or one OrderedDict of named ones. Input and output: those of

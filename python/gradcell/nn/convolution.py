@@ -13,7 +13,7 @@ from gradcell._core import Tensor, ops as _ops
 from gradcell.base import arguments
 from gradcell.base.errors import bad_value
 from gradcell.common.initializer import HeUniform, Uniform, initializer
-from gradcell.nn.cell import Cell
+from gradcell.nn.cell import Layer
 from gradcell.ops.networks import windows
 from gradcell.ops.networks.convolution import convolve, convolve_back
 from gradcell.tensors.parameter import Parameter
@@ -30,7 +30,7 @@ __all__ = [
 _FORMATS = {1: "NCL", 2: "NCHW", 3: "NCDHW"}
 
 
-class _Convolution(Cell):
+class _Convolution(Layer):
     """What all convolutions share. One dimension is kept as two, of which the first has size 1."""
 
     weight: Parameter

@@ -57,7 +57,7 @@ class GraphMode(CellBase):
                 if name not in names:
                     bad_value(f"set_inputs: construct has no argument {name!r}")
             inputs = tuple(kwargs.get(name) for name in names[: max(map(names.index, kwargs)) + 1])
-        object.__setattr__(self, "_declared", tuple(inputs))
+        self._steer(_declared=tuple(inputs))  # type: ignore[attr-defined]
 
     def get_inputs(self) -> Any:
         """What set_inputs has declared, or None."""

@@ -13,7 +13,7 @@ from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import arguments, fields
 from gradcell.base.errors import bad_type, unsupported
-from gradcell.nn.cell import Cell
+from gradcell.nn.cell import Cell, Layer
 from gradcell.ops.networks import losses as _functions
 
 __all__ = [
@@ -77,7 +77,7 @@ class LossBase(Cell):
 _Loss = LossBase  #: its name in older programs
 
 
-class MSELoss(LossBase):
+class MSELoss(LossBase, Layer):
     """$(logits - labels)^2$, reduced. Shapes broadcast; dtypes are promoted."""
 
     def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
@@ -85,7 +85,7 @@ class MSELoss(LossBase):
         return _functions.mse_loss(logits, labels, self.reduction)
 
 
-class RMSELoss(LossBase):
+class RMSELoss(LossBase, Layer):
     """The square root of the mean squared error: a scalar. Shapes broadcast."""
 
     def __init__(self) -> None:
@@ -96,7 +96,7 @@ class RMSELoss(LossBase):
         return _ops.sqrt(_functions.mse_loss(logits, labels))
 
 
-class L1Loss(LossBase):
+class L1Loss(LossBase, Layer):
     """$|logits - labels|$, reduced. Shapes broadcast; dtypes are promoted."""
 
     def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
@@ -109,7 +109,7 @@ class MAELoss(L1Loss):
 
 
 @fields.declared
-class SmoothL1Loss(LossBase):
+class SmoothL1Loss(LossBase, Layer):
     """$d^2 / (2 beta)$ where $d = |logits - labels|$ is below beta, and $d - beta / 2$ elsewhere; by
     default not reduced.
 
@@ -125,7 +125,7 @@ class SmoothL1Loss(LossBase):
 
 
 @fields.declared
-class HuberLoss(LossBase):
+class HuberLoss(LossBase, Layer):
     """$d^2 / 2$ where $d = |logits - labels|$ is at most delta, and $delta (d - delta / 2)$ elsewhere,
     reduced.
 
@@ -211,7 +211,7 @@ class SoftmaxCrossEntropyWithLogits(LossBase):
 
 
 @fields.declared
-class BCELoss(LossBase):
+class BCELoss(LossBase, Layer):
     """$-(y log(p) + (1 - y) log(1 - p))$ for probabilities p and labels y of one shape, reduced.
 
     weight: None, or multiplies each element's loss (broadcasts).
@@ -226,7 +226,7 @@ class BCELoss(LossBase):
 
 
 @fields.declared
-class BCEWithLogitsLoss(LossBase):
+class BCEWithLogitsLoss(LossBase, Layer):
     """The binary cross entropy of sigmoid(logits), computed without overflow.
 
     weight: None, or multiplies each element's loss. pos_weight: None, or multiplies the part of
@@ -244,7 +244,7 @@ class BCEWithLogitsLoss(LossBase):
         )
 
 
-class KLDivLoss(LossBase):
+class KLDivLoss(LossBase, Layer):
     """$labels (log(labels) - logits)$, 0 where labels is 0, reduced; inputs of one shape.
 
     logits: logarithms of probabilities. labels: probabilities. reduction: also 'batchmean', the sum

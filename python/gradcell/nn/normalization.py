@@ -19,7 +19,7 @@ from gradcell.communication.management import (
     get_rank,
     has_group,
 )
-from gradcell.nn.cell import Cell
+from gradcell.nn.cell import Layer
 from gradcell.ops.networks.norms import moments, scaled
 from gradcell.tensors.parameter import Parameter
 
@@ -42,7 +42,7 @@ def _widened(x: Tensor) -> Tensor:
 
 
 @fields.declared
-class _BatchNorm(Cell):
+class _BatchNorm(Layer):
     """What BatchNorm1d, 2d and 3d share: feature axis 1, statistics over all the others."""
 
     ranks: ClassVar[tuple[int, ...]] = ()
@@ -156,7 +156,7 @@ class BatchNorm2d(_BatchNorm):
     ranks = (4,)
 
 
-class BatchNorm3d(Cell):
+class BatchNorm3d(Layer):
     """Batch normalisation of volumes: (N, num_features, D, H, W). Otherwise like BatchNorm1d.
 
     The parameters are those of bn2d, a BatchNorm2d, as in MindSpore.
@@ -205,6 +205,7 @@ class SyncBatchNorm(_BatchNorm):
     """
 
     ranks = (2, 3, 4, 5)
+    _only_computes = False  # it also waits for other processes
 
     def __init__(
         self,
@@ -319,7 +320,7 @@ class InstanceNorm3d(_InstanceNorm):
     ranks = (5,)
 
 
-class LayerNorm(Cell):
+class LayerNorm(Layer):
     """$gamma (x - mean) / sqrt(variance + epsilon) + beta$, over the last dimensions of each sample.
 
     Ba, Kiros & Hinton, Layer normalization (2016), equation 3 with the layer's own statistics.
@@ -393,7 +394,7 @@ class LayerNorm(Cell):
 
 
 @fields.declared
-class GroupNorm(Cell):
+class GroupNorm(Layer):
     """Normalisation of each sample over groups of channels, then gamma and beta by channel.
 
     Wu & He, Group normalization (2018), equations 1 to 3. num_channels must be divisible by

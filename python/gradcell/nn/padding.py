@@ -10,7 +10,7 @@ import numpy as np
 from gradcell._core import Tensor, ops as _ops
 from gradcell.base import arguments, fields
 from gradcell.base.errors import bad_type, bad_value
-from gradcell.nn.cell import Cell
+from gradcell.nn.cell import Layer
 from gradcell.ops.arrays import shaping
 from gradcell.ops.networks import windows
 from gradcell.ops.networks.interpolation import interpolate
@@ -35,7 +35,7 @@ __all__ = [
 ]
 
 
-class Pad(Cell):
+class Pad(Layer):
     """Pads each dimension at both ends.
 
     paddings: (before, after) for each dimension. mode: 'CONSTANT' (zeros), 'REFLECT' (mirrored, the
@@ -81,7 +81,7 @@ class Pad(Cell):
         return x
 
 
-class _Padding(Cell):
+class _Padding(Layer):
     """What paddings of the last dimensions share."""
 
     rank: ClassVar[int]
@@ -229,7 +229,7 @@ class ReplicationPad3d(_Padding):
 
 
 @fields.declared
-class Upsample(Cell):
+class Upsample(Layer):
     """Resizes images and volumes: ops.interpolate as a layer. Arguments are those of interpolate."""
 
     size: Any = fields.anything(default=None)
@@ -256,7 +256,7 @@ def _divisible(owner: str, what: str, size: int, by: int) -> int:
 
 
 @fields.declared
-class PixelShuffle(Cell):
+class PixelShuffle(Layer):
     """(..., C r², H, W) to (..., C, H r, W r), r = upscale_factor: channels become pixels.
 
     Shi et al., Real-time single image super-resolution (2016), equation 4. Raises ValueError for
@@ -275,7 +275,7 @@ class PixelShuffle(Cell):
 
 
 @fields.declared
-class PixelUnshuffle(Cell):
+class PixelUnshuffle(Layer):
     """(..., C, H r, W r) to (..., C r², H, W), r = downscale_factor: the inverse of PixelShuffle.
 
     Raises ValueError for sizes not divisible by r.
@@ -296,7 +296,7 @@ class PixelUnshuffle(Cell):
 
 
 @fields.declared
-class ChannelShuffle(Cell):
+class ChannelShuffle(Layer):
     """The channels of `groups` groups interleaved: (N, C, ...), C divisible by groups.
 
     Zhang et al., ShuffleNet (2018), section 3.1. groups: the number of groups. Raises ValueError.
@@ -312,7 +312,7 @@ class ChannelShuffle(Cell):
         return _ops.reshape(_ops.transpose(x, [0, 2, 1, 3]), [n, channels, *rest])
 
 
-class Unfold(Cell):
+class Unfold(Layer):
     """The patches of an image, one below another in the channels.
 
     ksizes, strides, rates (of dilation): [1, rows, columns, 1]. padding: 'valid' or 'same'. Input

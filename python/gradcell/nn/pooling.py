@@ -11,7 +11,7 @@ from gradcell import _core
 from gradcell._core import Tensor, ops as _ops
 from gradcell.base import arguments
 from gradcell.base.errors import bad_value
-from gradcell.nn.cell import Cell
+from gradcell.nn.cell import Layer
 from gradcell.ops.networks import pooling, windowed, windows
 
 __all__ = [
@@ -35,7 +35,7 @@ __all__ = [
 ]
 
 
-class _Windowed(Cell):
+class _Windowed(Layer):
     """What poolings over fixed windows share."""
 
     rank: ClassVar[int]
@@ -266,7 +266,7 @@ class LPPool2d(_LPPool):
     rank = 2
 
 
-class _Adaptive(Cell):
+class _Adaptive(Layer):
     rank: ClassVar[int]
 
     def __init__(self, output_size: Any) -> None:

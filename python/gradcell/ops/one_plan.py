@@ -12,20 +12,14 @@ from typing import Any, ParamSpec, TypeVar
 
 from gradcell import _core
 from gradcell._core import Tensor
-from gradcell.base import tree
-from gradcell.compilation.compiled import run_traced, settled
+from gradcell.compilation.compiled import keep_form, traced
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
-#: How many forms of an op are kept, and the largest constants of its own that one may hold.
+#: How many forms of an op are kept.
 _MOST_FORMS = 64
-_MOST_CAPTURED = 1 << 18
-
-
-class _NoForm(Exception):
-    """An op that no form does the work of."""
 
 
 def one_plan(function: Callable[P, R]) -> Callable[P, R]:
@@ -34,26 +28,16 @@ def one_plan(function: Callable[P, R]) -> Callable[P, R]:
     Where there is nothing to do it gives a copy, not its argument.
     """
 
-    def traced(*args: P.args, **kwargs: P.kwargs) -> R:
-        out = run_traced(function, args, kwargs)
-        if any(out is a for a in (*args, *kwargs.values())) and isinstance(out, Tensor):
-            return _core.copy(out)  # type: ignore[return-value]
-        return out  # type: ignore[no-any-return]
+    def inside(*args: P.args, **kwargs: P.kwargs) -> R:
+        return _not_an_argument(function(*args, **kwargs), args, kwargs)  # type: ignore[no-any-return]
+
+    def once(*args: P.args, **kwargs: P.kwargs) -> R:
+        return _not_an_argument(traced(function, args, kwargs), args, kwargs)  # type: ignore[no-any-return]
 
     def again(*args: P.args, **kwargs: P.kwargs) -> R:
-        recorded: list[bool] = []
-        try:
-            return _with_form(forms, function, args, kwargs, recorded)  # type: ignore[no-any-return]
-        except _NoForm:
-            out = traced(*args, **kwargs)
-            forms._stop()
-            return out
-        except Exception:  # of the op's own code: none of it is kept
-            if not recorded:  # what has begun to run does not run again
-                traced(*args, **kwargs)  # wrong arguments are refused here, in the op's words
-            raise
+        return keep_form(forms, function, once, args, kwargs)  # type: ignore[no-any-return]
 
-    forms = _core.Dispatcher(traced, _MOST_FORMS, again)
+    forms = _core.Dispatcher(_MOST_FORMS, inside, once=once, again=again)
 
     @functools.wraps(function)
     def op(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -62,53 +46,9 @@ def one_plan(function: Callable[P, R]) -> Callable[P, R]:
     return op
 
 
-def _with_form(
-    forms: _core.Dispatcher,
-    function: Callable[..., Any],
-    args: Any,
-    kwargs: dict[str, Any],
-    recorded: list[bool],
-) -> Any:
-    """function(*args, **kwargs), and a form of it for such arguments. Raises _NoForm for an op with
-    more effects, or more to depend on, than a form knows. Says in `recorded` when it begins to run."""
-    structure = _core.structure_version()
-
-    def body(trace: _core.Trace) -> tuple[Any, _core.Compiled | None]:
-        symbols: list[Tensor] = []
-
-        def symbol(t: Tensor) -> Tensor:
-            symbols.append(trace.argument(t))
-            return symbols[-1]
-
-        own_args, own_kwargs = tree.map_leaves(symbol, args), tree.map_leaves(symbol, kwargs)
-        before = [_core.record(s) for s in symbols]
-        out = function(*own_args, **own_kwargs)
-        results = tree.leaves(out)
-        single = isinstance(out, Tensor)
-        if (
-            _core.lifted_variables()
-            or not all(map(_core.same_node, before, symbols))
-            or any(
-                _core.same_base(r, s) for r in results for s in symbols if not (single and r is s)
-            )
-        ):
-            raise _NoForm
-        del own_args, own_kwargs, before, results, symbols[:]  # what lives on is not repeatable
-        out = settled(out, True)
-        recorded.append(True)
-        return out, trace.finish_compiled(tree.leaves(out))
-
-    out, compiled = _core.with_trace(body, structure)
-    if compiled is None:
-        forms._stop()
-    elif compiled.captured_bytes <= _MOST_CAPTURED:
-        is_tuple = type(out) is tuple and all(isinstance(t, Tensor) for t in out)
-        single = isinstance(out, Tensor)
-        fill = None
-        if not (single or is_tuple):
-            fill = functools.partial(tree.refill, tree.outline(out))
-        forms._add(structure, args, compiled, fill, is_tuple, kwargs)
-    return out
+def _not_an_argument(out: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    given = isinstance(out, Tensor) and any(out is a for a in (*args, *kwargs.values()))
+    return _core.copy(out) if given else out
 
 
 def in_float32(function: Callable[P, R]) -> Callable[P, R]:

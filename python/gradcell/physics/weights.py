@@ -10,6 +10,7 @@ from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base.errors import bad_value
 from gradcell.compilation.compiled import jit
+from gradcell.derivatives.differentiating import differentiating
 from gradcell.solvers.dense import wide
 from gradcell.solvers.jacobian import Blocks
 
@@ -53,19 +54,15 @@ def weights_by_variance(residuals: Any, parameters: Any, *points: Any) -> list[f
     given = blocks.given(points)
 
     def spreads(points: Any) -> Tensor:
-        weights: list[Tensor] = []
-        try:
-            weights += [_core.push_alias(p) for p in blocks.parameters]
+        found = []
+        with differentiating(parameters=blocks.parameters) as (_, weights):
             losses = [_ops.reduce_sum(_ops.square(v), [0], False) for v in blocks.vectors(points)]
-            found = []
             for loss in losses:
                 parts = _core.adjoint([loss], [_ops.full([], 1, blocks.dtype)], weights)
                 g = wide(_ops.concat([_ops.reshape(p, [p.size]) for p in parts], 0))
                 mean = _ops.div(_ops.reduce_sum(g, [0], False), float(g.size))
                 square = _ops.reduce_sum(_ops.square(_ops.sub(g, mean)), [0], False)
                 found.append(_ops.reshape(_ops.sqrt(_ops.div(square, float(g.size))), [1]))
-        finally:
-            _core.dissolve(weights)
         return _ops.concat(found, 0)
 
     found = jit(spreads)(given).asnumpy().astype(np.float64)

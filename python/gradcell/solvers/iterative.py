@@ -12,6 +12,7 @@ import numpy as np
 
 from gradcell import _core
 from gradcell._core import Tensor
+from gradcell.derivatives.differentiating import differentiating
 from gradcell.ops.control.loops import loop
 from gradcell.ops.matrices import factorisations
 from gradcell.solvers.dense import damping_of, relative_rounding, wide
@@ -23,12 +24,8 @@ _ops = _core.ops
 @contextmanager
 def linearised(blocks: Blocks, points: Sequence[tuple[Any, ...]]) -> Iterator[Linear]:
     """The residuals around the parameters as they are, for as long as the context is open."""
-    weights: list[Tensor] = []
-    try:
-        weights += [_core.push_alias(p) for p in blocks.parameters]
+    with differentiating(parameters=blocks.parameters) as (_, weights):
         yield Linear(blocks, blocks.vector(points), weights)
-    finally:
-        _core.dissolve(weights)
 
 
 class Linear:

@@ -21,6 +21,7 @@ from gradcell.base.location import where
 from gradcell.compilation.compiled import function_name, jit
 from gradcell.derivatives.batching import over_examples
 from gradcell.derivatives.checks import check_weights
+from gradcell.derivatives.differentiating import differentiating
 from gradcell.derivatives.jacobians import _rows
 from gradcell.tensors.parameter import Parameter
 
@@ -182,9 +183,7 @@ class Blocks:
         count = next(x.shape[0] for x in points if _is_batch(x))
 
         def one(point: tuple[Any, ...]) -> list[Tensor]:
-            weights: list[Tensor] = []
-            try:
-                weights += [_core.push_alias(p) for p in self.parameters]
+            with differentiating(parameters=self.parameters) as (_, weights):
                 out = _flat(fn(*point))
                 scale = self._scale(block, count * out.size)
                 rows = []
@@ -192,8 +191,6 @@ class Blocks:
                     piece = _ops.reshape(_ops.slice(out, [k], [1], [1]), [])
                     sens = _ops.full([], scale, self.dtype)
                     rows.append(_joined(_core.adjoint([piece], [sens], weights)))
-            finally:
-                _core.dissolve(weights)
             return [_ops.concat([_ops.reshape(r, [1, self.size]) for r in rows], 0)]
 
         found = _over_points(one, points)[0]
@@ -201,28 +198,19 @@ class Blocks:
 
     def _of_all(self, block: int, fn: Residuals, points: tuple[Any, ...]) -> Tensor:
         """One residual after the other, back through all points."""
-        weights: list[Tensor] = []
-        try:
-            weights += [_core.push_alias(p) for p in self.parameters]
+        with differentiating(parameters=self.parameters) as (_, weights):
             out = _flat(fn(*points))
             scaled = _ops.mul(out, self._scale(block, out.size))
             rows = _rows(scaled, weights)
-        finally:
-            _core.dissolve(weights)
         count = scaled.size
         return _ops.concat([_ops.reshape(r, [count, r.size // count]) for r in rows], 1)
 
     def second(self, direction: Tensor, points: Sequence[tuple[Any, ...]]) -> Tensor:
         """The second derivative of the vector along a direction of the parameters, [N]."""
-        weights: list[Tensor] = []
-        try:
-            weights += [_core.push_alias(p) for p in self.parameters]
+        with differentiating(parameters=self.parameters) as (_, weights):
             along = self.split(direction)
             first = _core.tangent([self.vector(points)], weights, along)
-            found = _core.tangent(first, weights, along)
-        finally:
-            _core.dissolve(weights)
-        return found[0]
+            return _core.tangent(first, weights, along)[0]
 
     # Parameters -----------------------------------------------------------------------------------
 

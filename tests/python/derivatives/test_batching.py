@@ -352,7 +352,7 @@ def test_a_parameter_that_is_assigned(mode: int) -> None:
         (lambda x: gc.vmap(ops.sin)(Tensor(1.0)), RuntimeError, "no dimensions"),
         (lambda x: gc.vmap(lambda a: None)(x), RuntimeError, "returned no tensor"),
         (lambda x: gc.vmap(3), RuntimeError, "must be a function"),
-        (lambda x: gc.vmap(ops.add)(x, y=x), TypeError, "by position"),
+        (lambda x: gc.vmap(ops.add)(x, y=x), TypeError, "'y'"),
         (lambda x: gc.vmap([nn.Dense(3, 2), nn.Dense(3, 4)])(x), RuntimeError, "one structure"),
     ],
 )  # fmt: skip

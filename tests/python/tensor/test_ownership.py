@@ -430,7 +430,7 @@ def test_numbers_of_variables_do_not_return():
 
 
 def test_a_dispatcher_that_is_given_what_is_no_form_raises():
-    d = _core.Dispatcher(lambda: 0, 1)
+    d = _core.Dispatcher(1, lambda: 0, first=lambda: 0)
     with pytest.raises((RuntimeError, TypeError)):
         d._add((0, 0, 0), (), 1, None, 0)
     assert d._count() == 0
