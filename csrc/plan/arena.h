@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/narrow.h"
 
 namespace gradcell {
 
@@ -90,7 +91,7 @@ class FreePlaces {
   }
 
   void add(size_t begin, size_t end) {
-    const auto added = static_cast<int32_t>(nodes_.size());
+    const auto added = narrow<int32_t>(nodes_.size());
     random_ = random_ * 1664525 + 1013904223;
     nodes_.push_back({begin, end, end - begin, random_});
     const auto [before, after] = split(root_, begin);

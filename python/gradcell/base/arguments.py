@@ -38,7 +38,10 @@ def tensor(value: Any, owner: str, name: str = "input") -> Tensor:
     """The value. Raises TypeError if it is not a tensor."""
     if isinstance(value, Tensor):
         return value
-    _wrong_type(value, owner, name, "Tensor")
+    got = f"'{type(value).__name__}'"
+    if isinstance(value, (int, float, complex, list, tuple, np.ndarray, np.generic)):
+        got += "; gradcell.Tensor(x) makes one of it"
+    _refuse(TypeError, owner, name, "Tensor", got)
 
 
 def operand(value: Any, owner: str, name: str = "input", like: Any = None) -> Tensor:

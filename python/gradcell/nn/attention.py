@@ -398,10 +398,11 @@ class _Stack(Cell):
 
     layer: InitVar[Cell] = fields.checked(_cell)
     num_layers: int = fields.integer(1)
-    norm: Cell | None = fields.anything(default=None)
+    norm: InitVar[Cell | None] = fields.anything(default=None)
 
-    def _build(self, layer: Cell) -> None:
+    def _build(self, layer: Cell, norm: Cell | None) -> None:
         self.layers = CellList([copy.deepcopy(layer) for _ in range(self.num_layers)])
+        self.norm = norm  # after the layers, as its parameters come after theirs
 
     def _run_layers(self, x: Tensor, *args: Any) -> Tensor:
         for layer in self.layers:

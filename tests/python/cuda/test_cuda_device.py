@@ -200,7 +200,7 @@ def test_where_cublaslt_adds_no_bias_a_kernel_does(process: Process, answer: str
 def test_where_a_gpu_is_required_a_skip_is_a_failure(process: Process) -> None:
     tests = Path(__file__).with_name("test_cuda_gpu.py")
     command = [sys.executable, "-m", "pytest", "-x", "-p", "no:cacheprovider", str(tests)]
-    for required, outcome in (("", "s  "), ("1", "no NVIDIA driver was found")):
+    for required, outcome in (("", "1 skipped"), ("1", "no NVIDIA driver was found")):
         environment = {
             **process.environment,
             "GRADCELL_CUDA_DRIVER": "/nowhere.so",
@@ -208,7 +208,8 @@ def test_where_a_gpu_is_required_a_skip_is_a_failure(process: Process) -> None:
         }
         one = ["-k", "test_results_do_not_change_from_run_to_run"]
         done = subprocess.run([*command, *one], env=environment, capture_output=True, text=True)
-        assert done.returncode == bool(required), done.stdout
+        # Without a driver the file's tests are not made at all, which pytest ends with 5.
+        assert done.returncode in ((1,) if required else (0, 5)), done.stdout
         assert outcome in done.stdout
 
 

@@ -332,7 +332,7 @@ def test_functions_say_what_they_take():
     add, linear = gc.numpy.add, gc.mint.nn.Linear
     assert list(inspect.signature(add).parameters) == ["x1", "x2", "dtype"]
     assert add.__name__ == "add" and "The sum of" in add.__doc__
-    assert inspect.getsource(gc.mint.mean).startswith("def mean(input: Any, dim: Any = None")
+    assert "def mean(input: Any, dim: Any = None" in inspect.getsource(gc.mint.mean)
     assert "def roll(" in inspect.getsource(gc.mint.roll) and "def roll(" in inspect.getsource(
         gc.numpy.roll
     )

@@ -282,6 +282,7 @@ VARIABLES = {
     "cpu/program/region_run.h: block": "kept memory",
     # Python's side.
     "bind/dispatch.cpp: g_structure": "what forms depend on that Python holds: part of their keys",
+    "bind/dispatch.cpp: g_graph_mode": "the mode: which calls keep a form, none of which depends on it",
     "bind/dispatch.cpp: members": "a type of Python's, which wants it so",
     "bind/dispatch.cpp: methods": "the same",
     "bind/dispatch.cpp: properties": "the same",
@@ -290,6 +291,11 @@ VARIABLES = {
     "bind/dispatch.cpp: type_spec": "the same",
     "bind/location.cpp: dirs": "which folders are the package's: set at import",
     "bind/location.cpp: seen": "code objects",
+    "bind/spelling.cpp: members": "a type of Python's, which wants it so",
+    "bind/spelling.cpp: methods": "the same",
+    "bind/spelling.cpp: properties": "the same",
+    "bind/spelling.cpp: slots": "the same",
+    "bind/spelling.cpp: type_spec": "the same",
     "bind/tensor.cpp: fn": "the package's Python that makes arrays of other things: set once, at import",
     "bind/tensor.cpp: objects": "Python's dtypes",
 }  # fmt: skip

@@ -109,7 +109,7 @@ def test_special_values() -> None:
     np.testing.assert_array_equal(ops.isnan(z).asnumpy(), [False, False, True, False, False])
     np.testing.assert_array_equal(ops.isinf(z).asnumpy(), [False, True, False, True, False])
     np.testing.assert_array_equal(ops.isfinite(z).asnumpy(), [True, False, False, False, True])
-    np.testing.assert_array_equal(ops.sign(z).asnumpy()[[0, 4]], [0, 0.6 + 0.8j])
+    np.testing.assert_allclose(ops.sign(z).asnumpy()[[0, 4]], [0, 0.6 + 0.8j], rtol=2.3e-16)
     assert (z * 2).asnumpy()[1] == complex(inf, 2)  # by a real number: no inf * 0
     assert (z / Tensor(2.0)).asnumpy()[3] == complex(0, -inf)
     assert ops.pow(Tensor(0j), 3).asnumpy() == 0 and ops.pow(Tensor(0j), Tensor(0j)).asnumpy() == 1
