@@ -147,7 +147,7 @@ TEST(StructuralHash, ACutIsALeaf) {
   Graph g;
   NodeId x = leaf(g), s = unary(g, Op::Sin, x), e = unary(g, Op::Exp, s);
   NodeId roots[] = {e}, cuts[] = {s};
-  auto live = live_until(g, roots, cuts);
+  auto live = live_until(g, roots, NodeSet(cuts));
   EXPECT_EQ(live, (std::vector<NodeId>{s, e}));
   EXPECT_EQ(structural_hash(g, live, roots, cuts),
             key_of([](Graph& h) { return unary(h, Op::Exp, leaf(h)); }));
