@@ -52,6 +52,8 @@ auto in_trace(R (*f)(Trace&, Args...)) {
 bool is_plain(Tensor& x);
 /// Makes compiled functions look again at what they depend on.
 void bump_structure_version();
+/// What makes a callable that is a class attribute a method: for Py_tp_descr_get.
+PyObject* bind_to(PyObject* self, PyObject* instance, PyObject* owner);
 
 /// Runs the handlers of signals that came while C++ ran; throws what they raise. The next Python to
 /// run may be a weak reference's callback, in which an exception is only printed: Ctrl-C would be

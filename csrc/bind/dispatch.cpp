@@ -478,15 +478,6 @@ void destroy(PyObject* o) {
   Py_DECREF(type);
 }
 
-/// A dispatcher that is a class attribute is a method.
-PyObject* bind_to(PyObject* self, PyObject* instance, PyObject*) {
-  if (!instance || instance == Py_None) {
-    Py_INCREF(self);
-    return self;
-  }
-  return PyMethod_New(self, instance);
-}
-
 PyObject* add_entry(PyObject* o, PyObject* args) {
   auto* self = reinterpret_cast<Dispatcher*>(o);
   PyObject *arguments, *compiled, *fill, *named = nullptr;
@@ -569,6 +560,14 @@ PyType_Spec type_spec = {
     slots};
 
 }  // namespace
+
+PyObject* bind_to(PyObject* self, PyObject* instance, PyObject*) {
+  if (!instance || instance == Py_None) {
+    Py_INCREF(self);
+    return self;
+  }
+  return PyMethod_New(self, instance);
+}
 
 void bump_structure_version() { ++g_structure.epoch; }
 

@@ -223,15 +223,6 @@ void destroy(PyObject* o) {
   Py_DECREF(type);
 }
 
-/// A spelling that is a class attribute is a method.
-PyObject* bind_to(PyObject* self, PyObject* instance, PyObject*) {
-  if (!instance || instance == Py_None) {
-    Py_INCREF(self);
-    return self;
-  }
-  return PyMethod_New(self, instance);
-}
-
 /// Pickled by its name, as functions are.
 PyObject* reduce(PyObject* o, PyObject*) { return PyObject_GetAttrString(o, "__qualname__"); }
 
