@@ -632,12 +632,10 @@ def lines() -> Iterator[tuple[str, tuple[int, Make]]]:
 
 
 LINES = dict(lines())
+_launches = itertools.count(1 << 21)
 
 
 # Running --------------------------------------------------------------------------------------------
-
-
-_launches = itertools.count(1 << 21)
 
 
 def seconds(make: Make, n: int) -> float:

@@ -40,7 +40,6 @@ T = TypeVar("T")
 Check = Callable[[Any, str, str], Any]
 
 #: The default of an argument that has none.
-#: The default of an argument that has none.
 NEEDED = inspect.Parameter.empty
 
 
