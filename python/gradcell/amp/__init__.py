@@ -2,40 +2,17 @@
 
 from __future__ import annotations
 
-from gradcell.amp.loss_scale import (
-    DynamicLossScaleManager,
-    DynamicLossScaler,
-    FixedLossScaleManager,
-    LossScaleManager,
-    LossScaler,
-    StaticLossScaler,
-    all_finite,
-    init_status,
-)
-from gradcell.amp.mixed_precision import (
-    auto_mixed_precision,
-    custom_mixed_precision,
-    get_black_list,
-    get_white_list,
-)
+from gradcell.amp import loss_scale, mixed_precision
+from gradcell.amp.loss_scale import *  # noqa: F403
+from gradcell.amp.mixed_precision import *  # noqa: F403
 from gradcell.amp.train import build_train_network
 from gradcell.derivatives.overflow import Overflow, locate_overflow
 
 __all__ = [
-    "DynamicLossScaleManager",
-    "DynamicLossScaler",
-    "FixedLossScaleManager",
-    "LossScaleManager",
-    "LossScaler",
+    *loss_scale.__all__,
+    *mixed_precision.__all__,
     "Overflow",
-    "StaticLossScaler",
-    "all_finite",
-    "auto_mixed_precision",
     "build_train_network",
-    "custom_mixed_precision",
-    "get_black_list",
-    "get_white_list",
-    "init_status",
     "locate_overflow",
 ]
 

@@ -30,6 +30,11 @@ from gradcell.nn.wrap.scale_update import (
 )
 from gradcell.tensors.parameter import Parameter
 
+__all__ = [
+    "DynamicLossScaleManager", "DynamicLossScaler", "FixedLossScaleManager", "LossScaleManager",
+    "LossScaler", "StaticLossScaler", "all_finite", "init_status",
+]  # fmt: skip
+
 _ops = _core.ops
 _HALF = ("float16", "bfloat16")
 

@@ -14,6 +14,8 @@ from gradcell.base.errors import bad_type, bad_value
 from gradcell.nn.cell import Cell, cast_floating
 from gradcell.ops.primitive import Primitive
 
+__all__ = ["auto_mixed_precision", "custom_mixed_precision", "get_black_list", "get_white_list"]
+
 _LEVELS = ("O0", "O1", "O2", "O3", "auto")
 
 

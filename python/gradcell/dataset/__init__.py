@@ -5,37 +5,38 @@ from __future__ import annotations
 import typing as _typing
 from typing import Any
 
-from gradcell.dataset import config, steps, text, transforms, vision
+from gradcell.base.signposts import missing as _missing
+from gradcell.dataset import (
+    config,
+    files,
+    records,
+    samplers,
+    sources,
+    steps,
+    text,
+    transforms,
+    vision,
+)
 from gradcell.dataset.datasets import Dataset
-from gradcell.dataset.files import (
-    Cifar10Dataset,
-    Cifar100Dataset,
-    FashionMnistDataset,
-    ImageFolderDataset,
-    MindDataset,
-    MnistDataset,
-)
-from gradcell.dataset.records import Schema, TFRecordDataset
-from gradcell.dataset.samplers import (
-    BuiltinSampler,
-    DistributedSampler,
-    IterSampler,
-    PKSampler,
-    RandomSampler,
-    Sampler,
-    SequentialSampler,
-    SubsetRandomSampler,
-    SubsetSampler,
-    WeightedRandomSampler,
-)
-from gradcell.dataset.sources import (
-    DatasetCache,
-    GeneratorDataset,
-    NumpySlicesDataset,
-    PaddedDataset,
-    Shuffle,
-)
-from gradcell.dataset.steps import BatchDataset, BatchInfo, MapDataset, RepeatDataset
+from gradcell.dataset.files import *  # noqa: F403
+from gradcell.dataset.records import *  # noqa: F403
+from gradcell.dataset.samplers import *  # noqa: F403
+from gradcell.dataset.sources import *  # noqa: F403
+from gradcell.dataset.steps import *  # noqa: F403
+
+__all__ = [
+    *files.__all__,
+    *records.__all__,
+    *samplers.__all__,
+    *sources.__all__,
+    *steps.__all__,
+    "Dataset",
+    "config",
+    "text",
+    "transforms",
+    "vision",
+    "zip",
+]
 
 
 def zip(datasets: Any) -> Dataset:
@@ -46,45 +47,6 @@ def zip(datasets: Any) -> Dataset:
     first, *others = datasets
     return steps.ZipDataset(first, *others)
 
-
-__all__ = [
-    "BatchDataset",
-    "BatchInfo",
-    "BuiltinSampler",
-    "Cifar10Dataset",
-    "Cifar100Dataset",
-    "Dataset",
-    "DatasetCache",
-    "DistributedSampler",
-    "FashionMnistDataset",
-    "GeneratorDataset",
-    "ImageFolderDataset",
-    "IterSampler",
-    "MapDataset",
-    "MindDataset",
-    "MnistDataset",
-    "NumpySlicesDataset",
-    "PKSampler",
-    "PaddedDataset",
-    "RandomSampler",
-    "RepeatDataset",
-    "Sampler",
-    "Schema",
-    "SequentialSampler",
-    "Shuffle",
-    "SubsetRandomSampler",
-    "SubsetSampler",
-    "TFRecordDataset",
-    "WeightedRandomSampler",
-    "config",
-    "text",
-    "transforms",
-    "vision",
-    "zip",
-]
-
-
-from gradcell.base.signposts import missing as _missing  # noqa: E402
 
 if not _typing.TYPE_CHECKING:  # a misspelt name is an error to a type checker
 

@@ -22,6 +22,15 @@ from gradcell.dataset.rows import Row, column_names
 from gradcell.dataset.sources import IndexedDataset
 from gradcell.mindrecord import shards_of
 
+__all__ = [
+    "Cifar10Dataset",
+    "Cifar100Dataset",
+    "FashionMnistDataset",
+    "ImageFolderDataset",
+    "MindDataset",
+    "MnistDataset",
+]  # fmt: skip
+
 
 def _fail(owner: str, path: str, what: str) -> NoReturn:
     bad_value(f"{owner}: {path}: {what}")

@@ -19,6 +19,8 @@ from gradcell.dataset.transforms import numpy_dtype
 from gradcell.files.protobuf import WireError, fields, read_varint, signed
 from gradcell.files.records import intact, places
 
+__all__ = ["Schema", "TFRecordDataset"]
+
 
 class Schema:
     """The columns of a dataset: names, dtypes, shapes; from a JSON file of MindSpore's, or by

@@ -11,6 +11,12 @@ import numpy as np
 from gradcell.base import arguments
 from gradcell.base.errors import bad_index, bad_type, bad_value, fail, unsupported
 
+__all__ = [
+    "BuiltinSampler", "DistributedSampler", "IterSampler", "PKSampler", "RandomSampler",
+    "Sampler", "SequentialSampler", "SubsetRandomSampler", "SubsetSampler",
+    "WeightedRandomSampler",
+]  # fmt: skip
+
 
 class Sampler:
     """The base of samplers: define __iter__, which yields the indices of an epoch's rows.

@@ -20,6 +20,8 @@ from gradcell.dataset.rows import Row, as_array, as_value, column_names, stacked
 from gradcell.dataset.samplers import DistributedSampler, Sampler, sampler_of
 from gradcell.dataset.workers import in_order
 
+__all__ = ["DatasetCache", "GeneratorDataset", "NumpySlicesDataset", "PaddedDataset", "Shuffle"]
+
 
 class Shuffle(str, enum.Enum):
     """What a dataset of files shuffles: all rows, the files, or the rows within each file."""

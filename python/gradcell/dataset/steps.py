@@ -19,6 +19,8 @@ from gradcell.dataset.datasets import Dataset
 from gradcell.dataset.rows import Row, as_value, called, column_names, place, stacked
 from gradcell.dataset.workers import in_order
 
+__all__ = ["BatchDataset", "BatchInfo", "MapDataset", "RepeatDataset"]
+
 _Order = tuple[Sequence[np.ndarray], np.ndarray]
 
 

@@ -356,21 +356,10 @@ class BertTokenizer(TensorOperation):
 
 
 __all__ = [
-    "BasicTokenizer",
-    "BertTokenizer",
-    "Lookup",
-    "PythonTokenizer",
-    "RegexTokenizer",
-    "ToNumber",
-    "Truncate",
-    "TruncateSequencePair",
-    "UnicodeCharTokenizer",
-    "Vocab",
-    "WhitespaceTokenizer",
-    "WordpieceTokenizer",
-    "to_bytes",
-    "to_str",
-]
+    "BasicTokenizer", "BertTokenizer", "Lookup", "PythonTokenizer", "RegexTokenizer",
+    "ToNumber", "Truncate", "TruncateSequencePair", "UnicodeCharTokenizer", "Vocab",
+    "WhitespaceTokenizer", "WordpieceTokenizer", "to_bytes", "to_str",
+]  # fmt: skip
 
 
 def __dir__() -> list[str]:

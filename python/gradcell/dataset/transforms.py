@@ -258,23 +258,10 @@ class Mask(TensorOperation):
 
 
 __all__ = [
-    "Compose",
-    "Concatenate",
-    "Duplicate",
-    "Fill",
-    "Mask",
-    "OneHot",
-    "PadEnd",
-    "PyTensorOperation",
-    "RandomApply",
-    "RandomChoice",
-    "RandomOrder",
-    "Relational",
-    "Slice",
-    "TensorOperation",
-    "TypeCast",
-    "Unique",
-]
+    "Compose", "Concatenate", "Duplicate", "Fill", "Mask", "OneHot", "PadEnd",
+    "PyTensorOperation", "RandomApply", "RandomChoice", "RandomOrder", "Relational", "Slice",
+    "TensorOperation", "TypeCast", "Unique",
+]  # fmt: skip
 
 
 def __dir__() -> list[str]:

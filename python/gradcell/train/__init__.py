@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from gradcell.amp.loss_scale import (
-    DynamicLossScaleManager,
-    FixedLossScaleManager,
-    LossScaleManager,
-)
 from gradcell.amp.train import build_train_network
 from gradcell.nn import metrics
 from gradcell.nn.metrics import *  # noqa: F403
+from gradcell.train import loss_scale_manager
 from gradcell.train.callback import (
     BackupAndRestore,
     Callback,
@@ -28,6 +24,7 @@ from gradcell.train.callback import (
     TimeMonitor,
 )
 from gradcell.train.dataset_helper import DatasetHelper, connect_network_with_dataset
+from gradcell.train.loss_scale_manager import *  # noqa: F403
 from gradcell.train.model import Model
 from gradcell.train.onnx import export
 from gradcell.train.serialization import (
@@ -38,35 +35,13 @@ from gradcell.train.serialization import (
 from gradcell.train.summary import SummaryRecord
 
 __all__ = [
-    *metrics.__all__,
-    "BackupAndRestore",
-    "Callback",
-    "CheckpointConfig",
-    "DatasetHelper",
-    "DynamicLossScaleManager",
-    "EarlyStopping",
-    "FixedLossScaleManager",
-    "History",
-    "LambdaCallback",
-    "LearningRateScheduler",
-    "LossMonitor",
-    "LossScaleManager",
-    "Model",
-    "ModelCheckpoint",
-    "OnRequestExit",
-    "ProgressBar",
-    "ReduceLROnPlateau",
-    "RunContext",
-    "SummaryCollector",
-    "SummaryRecord",
-    "TimeMonitor",
-    "build_train_network",
-    "connect_network_with_dataset",
-    "export",
-    "load_checkpoint",
-    "load_param_into_net",
-    "save_checkpoint",
-]
+    *loss_scale_manager.__all__, *metrics.__all__,
+    "BackupAndRestore", "Callback", "CheckpointConfig", "DatasetHelper", "EarlyStopping", "History",
+    "LambdaCallback", "LearningRateScheduler", "LossMonitor", "Model", "ModelCheckpoint",
+    "OnRequestExit", "ProgressBar", "ReduceLROnPlateau", "RunContext", "SummaryCollector",
+    "SummaryRecord", "TimeMonitor", "build_train_network", "connect_network_with_dataset", "export",
+    "load_checkpoint", "load_param_into_net", "save_checkpoint",
+]  # fmt: skip
 
 
 def __dir__() -> list[str]:

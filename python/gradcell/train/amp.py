@@ -2,21 +2,11 @@
 
 from __future__ import annotations
 
-from gradcell.amp import (
-    auto_mixed_precision,
-    build_train_network,
-    custom_mixed_precision,
-    get_black_list,
-    get_white_list,
-)
+from gradcell.amp import mixed_precision
+from gradcell.amp.mixed_precision import *  # noqa: F403
+from gradcell.amp.train import build_train_network
 
-__all__ = [
-    "auto_mixed_precision",
-    "build_train_network",
-    "custom_mixed_precision",
-    "get_black_list",
-    "get_white_list",
-]
+__all__ = [*mixed_precision.__all__, "build_train_network"]
 
 
 def __dir__() -> list[str]:

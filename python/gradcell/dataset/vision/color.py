@@ -20,6 +20,14 @@ from gradcell.dataset.vision.image import (
 )
 from gradcell.dataset.workers import generator
 
+__all__ = [
+    "AdjustBrightness", "AdjustContrast", "AdjustGamma", "AdjustHue", "AdjustSaturation",
+    "AdjustSharpness", "AutoContrast", "Equalize", "GaussianBlur", "Grayscale", "Invert",
+    "Posterize", "RandomAdjustSharpness", "RandomAutoContrast", "RandomColor",
+    "RandomColorAdjust", "RandomEqualize", "RandomGrayscale", "RandomInvert", "RandomLighting",
+    "RandomPosterize", "RandomSharpness", "RandomSolarize", "Solarize",
+]  # fmt: skip
+
 
 def _most(image: np.ndarray) -> float:
     """White: the greatest value of an integer dtype, 1 of others."""

@@ -15,6 +15,12 @@ from gradcell.dataset.rows import as_array
 from gradcell.dataset.transforms import TensorOperation, numpy_dtype
 from gradcell.dataset.vision.image import ImageOperation, is_pil, pillow, rounded
 
+__all__ = [
+    "HWC2CHW", "ConvertColor", "ConvertMode", "Decode", "HsvToRgb", "LinearTransformation",
+    "Normalize", "NormalizePad", "Rescale", "RgbToHsv", "ToNumpy", "ToPIL", "ToTensor",
+    "ToType",
+]  # fmt: skip
+
 
 def decoded(data: np.ndarray, name: str = "", to_pil: bool = False) -> Any:
     """The picture in a file's bytes: uint8 of [height, width, 3]. Raises ValueError for bytes that

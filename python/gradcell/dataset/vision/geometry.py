@@ -26,6 +26,14 @@ from gradcell.dataset.vision.image import (
 )
 from gradcell.dataset.workers import generator
 
+__all__ = [
+    "Affine", "CenterCrop", "Crop", "CutOut", "Erase", "FiveCrop", "HorizontalFlip", "Pad",
+    "PadToSize", "RandomAffine", "RandomCrop", "RandomCropDecodeResize", "RandomErasing",
+    "RandomHorizontalFlip", "RandomResize", "RandomResizedCrop", "RandomRotation",
+    "RandomVerticalFlip", "Resize", "ResizedCrop", "Rotate", "SliceMode", "SlicePatches",
+    "VerticalFlip",
+]  # fmt: skip
+
 # Sizes --------------------------------------------------------------------------------------------
 
 

@@ -19,6 +19,8 @@ from gradcell.dataset.rows import as_array
 from gradcell.dataset.transforms import TensorOperation
 from gradcell.dataset.workers import generator
 
+__all__ = ["Border", "Inter"]
+
 
 class Inter(enum.IntEnum):
     """The methods of interpolation."""

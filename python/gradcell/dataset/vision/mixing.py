@@ -13,6 +13,10 @@ from gradcell.dataset.rows import as_array
 from gradcell.dataset.transforms import TensorOperation, _functions
 from gradcell.dataset.workers import generator
 
+__all__ = [
+    "CutMixBatch", "ImageBatchFormat", "MixUpBatch", "RandomSelectSubpolicy", "UniformAugment",
+]  # fmt: skip
+
 
 class RandomSelectSubpolicy:
     """Applies one of several policies, drawn at random. A policy is a list of (transform,

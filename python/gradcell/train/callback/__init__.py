@@ -22,23 +22,11 @@ _CallbackManager = CallbackManager
 _handle_loss = loss_of
 
 __all__ = [
-    "BackupAndRestore",
-    "Callback",
-    "CallbackParameters",
-    "CheckpointConfig",
-    "EarlyStopping",
-    "History",
-    "LambdaCallback",
-    "LearningRateScheduler",
-    "LossMonitor",
-    "ModelCheckpoint",
-    "OnRequestExit",
-    "ProgressBar",
-    "ReduceLROnPlateau",
-    "RunContext",
-    "SummaryCollector",
+    "BackupAndRestore", "Callback", "CallbackParameters", "CheckpointConfig", "EarlyStopping",
+    "History", "LambdaCallback", "LearningRateScheduler", "LossMonitor", "ModelCheckpoint",
+    "OnRequestExit", "ProgressBar", "ReduceLROnPlateau", "RunContext", "SummaryCollector",
     "TimeMonitor",
-]
+]  # fmt: skip
 
 
 def __dir__() -> list[str]:
