@@ -5,11 +5,12 @@
         alpha: float = fields.number(default=0.2)
 
 The constructor takes the fields by position, in the order of their lines (those of declared base
-classes come first), or by name. It runs the `__init__` of the base class that is not declared, without
-arguments, checks each field in the words of base/arguments and keeps it as an attribute; then `_build`
-runs, where the class has it, and makes parameters and cells. A field of type InitVar is no attribute: it
-is handed to `_build`, if that has a parameter of its name. A field whose default is None may be None.
-Type checkers and editors know the constructor by `dataclass_transform`.
+classes come first), or by name. It runs the `__init__` of the base class that is not declared, with the
+arguments that are `of_base`, checks each field in the words of base/arguments and keeps it as an
+attribute; then `_build` runs, where the class has it, and makes parameters and cells. A field of type
+InitVar is no attribute: it is handed to `_build`, if that has a parameter of its name or one for all
+others. A field whose default is None may be None. Type checkers and editors know the constructor by
+`dataclass_transform`.
 
 Subclasses that are not declared inherit the constructor, and may have one of their own that calls it.
 """
@@ -20,7 +21,7 @@ import inspect
 import sys
 from collections.abc import Callable
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar
 
 from gradcell.base import arguments
 from gradcell.base.errors import bad_type
@@ -46,7 +47,9 @@ NEEDED = inspect.Parameter.empty
 class Field:
     """What a line says of an argument."""
 
-    __slots__ = ("alias", "check", "default", "kept", "kw_only", "optional", "shown", "type")
+    __slots__ = (
+        "alias", "base", "check", "default", "fixed", "kept", "kw_only", "optional", "shown", "type",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -60,6 +63,8 @@ class Field:
         self.check, self.default, self.alias = check, default, alias
         self.kw_only, self.shown = kw_only, shown
         self.optional, self.kept, self.type = default is None, True, ""
+        self.base: str | None = None
+        self.fixed = False
 
 
 # The lines ------------------------------------------------------------------------------------------
@@ -118,13 +123,31 @@ def floating_dtype(**options: Any) -> Any:
     return field
 
 
+def of_base(name: str = "", **options: Any) -> Any:
+    """An argument of the `__init__` of the base class that is not declared; its name there, if another.
+    `_build` gets it too, if it has a parameter of its name."""
+    field = Field(None, **options)
+    field.base, field.kept = name, False
+    return field
+
+
+def fixed(value: Any, *, of_base: str | None = None, init: Literal[False] = False) -> Any:
+    """What is no argument of the class, but always this value: a field of the base class, or an argument of
+    the `__init__` of the one that is not declared, by its name there."""
+    field = Field(None, default=value)
+    field.base, field.fixed = of_base, True
+    return field
+
+
 # The classes ----------------------------------------------------------------------------------------
 
 
 @dataclass_transform(
     eq_default=False,
-    field_specifiers=(anything, checked, boolean, integer, number, one_of, tensor, floating_dtype),
-)
+    field_specifiers=(
+        anything, checked, boolean, integer, number, one_of, tensor, floating_dtype, of_base, fixed,
+    ),
+)  # fmt: skip
 def declared(cls: type[T]) -> type[T]:
     """A decorator: gives a class the constructor that its fields describe."""
     made: Any = cls
@@ -147,8 +170,9 @@ def _own_fields(cls: type) -> dict[str, Field]:
     for name, field in found.items():
         delattr(cls, name)
         text = str(types.get(name, "Any"))
-        field.kept = not text.startswith("InitVar[")
-        field.type = text if field.kept else text[len("InitVar[") : -1]
+        handed = text.startswith("InitVar[")
+        field.kept = not handed and field.base is None
+        field.type = text[len("InitVar[") : -1] if handed else text
     return found
 
 
@@ -158,15 +182,19 @@ def _constructor(cls: type, by_name: dict[str, tuple[str, Field]]) -> Any:
     Its globals are those of the class's module: errors name the class, and its types can be resolved.
     """
     needed, missing, misfit = NEEDED, _missing, _misfit
+    every = list(by_name.items())
+    by_name = {name: (attribute, f) for name, (attribute, f) in every if not f.fixed}
     inherited = (vars(c)["__init__"] for c in cls.__mro__[1:] if "__init__" in vars(c))
     begin: Any = next(init for init in inherited if not hasattr(init, "declares"))
     build: Any = getattr(cls, "_build", None)
-    takes = build.__code__.co_varnames[: build.__code__.co_argcount] if build else ()
+    takes = _taken(build, every)
     label = None if cls.__name__.startswith("_") else cls.__name__
     rows = [
         (name, attribute, f.default, f.check, f.optional, f.kept)
-        for name, (attribute, f) in by_name.items()
+        for name, (attribute, f) in every
+        if f.base is None
     ]
+    of_base = [(name, f.base or name, f.default) for name, (_, f) in every if f.base is not None]
     places = [name for name, (_, field) in by_name.items() if not field.kw_only]
 
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
@@ -179,8 +207,14 @@ def _constructor(cls: type, by_name: dict[str, tuple[str, Field]]) -> Any:
         ):
             misfit(owner, by_name, places, args, kwargs)
         given.update(kwargs)
-        begin(self)
-        passed = {}
+        passed, first = {}, {}
+        for name, base, default in of_base:
+            first[base] = given.get(name, default)
+            if first[base] is needed:
+                missing(owner, by_name, given)
+            if name in takes:
+                passed[name] = first[base]
+        begin(self, **first)
         for name, attribute, default, check, optional, kept in rows:
             value = given.get(name, default)
             if value is needed:
@@ -201,6 +235,16 @@ def _constructor(cls: type, by_name: dict[str, tuple[str, Field]]) -> Any:
     made.__signature__ = _signature(by_name)
     made.__annotations__ = {n: f.type for n, (_, f) in by_name.items()} | {"return": "None"}
     return made
+
+
+def _taken(build: Any, fields: list[tuple[str, tuple[str, Field]]]) -> set[str]:
+    """The arguments that `_build` is handed."""
+    if build is None:
+        return set()
+    code = build.__code__
+    if code.co_flags & inspect.CO_VARKEYWORDS:
+        return {name for name, (_, f) in fields if not f.kept and f.base is None}
+    return set(code.co_varnames[: code.co_argcount])
 
 
 def _signature(by_name: dict[str, tuple[str, Field]]) -> inspect.Signature:

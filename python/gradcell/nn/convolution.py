@@ -6,11 +6,12 @@ One class holds what they share; the mathematics is in gradcell.ops.networks.con
 from __future__ import annotations
 
 import math
+from dataclasses import InitVar
 from typing import Any, ClassVar
 
 from gradcell import _core
 from gradcell._core import Tensor, ops as _ops
-from gradcell.base import arguments
+from gradcell.base import arguments, fields
 from gradcell.base.errors import bad_value
 from gradcell.common.initializer import HeUniform, Uniform, initializer
 from gradcell.nn.cell import Layer
@@ -33,60 +34,34 @@ _FORMATS = {1: "NCL", 2: "NCHW", 3: "NCDHW"}
 class _Convolution(Layer):
     """What all convolutions share. One dimension is kept as two, of which the first has size 1."""
 
-    weight: Parameter
     rank: ClassVar[int]
     transposed: ClassVar[bool] = False
+    padding: Any
 
-    def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        kernel_size: Any,
-        stride: Any = 1,
-        pad_mode: str = "same",
-        padding: Any = 0,
-        dilation: Any = 1,
-        group: int = 1,
-        has_bias: bool = False,
-        weight_init: Any = None,
-        bias_init: Any = None,
-        data_format: str | None = None,
-        dtype: _core.DType | None = None,
-    ) -> None:
-        super().__init__()
+    def _build(self, dtype: _core.DType | None, data_format: str | None = None) -> None:
         owner = type(self).__name__
-        self.in_channels = arguments.integer(in_channels, owner, "in_channels", 1)
-        self.out_channels = arguments.integer(out_channels, owner, "out_channels", 1)
-        self.group = arguments.integer(group, owner, "group", 1)
-        if in_channels % group or out_channels % group:
+        if self.in_channels % self.group or self.out_channels % self.group:
             bad_value(
                 "The argument 'group' should be divisible by 'in_channels' and 'out_channels', but got "
-                f"group:{group}, in_channels:{in_channels}, out_channels:{out_channels}."
+                f"group:{self.group}, in_channels:{self.in_channels}, out_channels:{self.out_channels}."
             )
-        for name, value in (
-            ("kernel_size", kernel_size),
-            ("stride", stride),
-            ("dilation", dilation),
-        ):
-            setattr(self, name, self._sizes(name, value))
-        self.pad_mode = arguments.one_of(pad_mode, ["valid", "same", "pad"], owner, "pad_mode")
-        self._padding = self._margins(padding)
-        if pad_mode != "pad" and any(map(any, self._padding)):
+        for name in ("kernel_size", "stride", "dilation"):
+            setattr(self, name, self._sizes(name, getattr(self, name)))
+        self._padding = self._margins(self.padding)
+        if self.pad_mode != "pad" and any(map(any, self._padding)):
             bad_value(
                 f"For '{owner}', the 'padding' must be zero when 'pad_mode' is not 'pad', but got 'padding': "
-                f"{padding} and 'pad_mode': {pad_mode}."
+                f"{self.padding} and 'pad_mode': {self.pad_mode}."
             )
-        self.padding = padding
         if self.rank == 1:
             self.padding = tuple(n for pair in self._padding for n in pair)
         self.data_format = data_format or _FORMATS[self.rank]
         arguments.one_of(self.data_format, [_FORMATS[self.rank]], owner, "data_format")
-        self.has_bias = arguments.boolean(has_bias, owner, "has_bias")
-        arguments.floating_dtype(dtype, owner)
-        self._start(weight_init, bias_init, dtype)
+        self._start(dtype)
 
-    def _start(self, weight_init: Any, bias_init: Any, dtype: _core.DType | None) -> None:
+    def _start(self, dtype: _core.DType | None) -> None:
         """The parameters."""
+        weight_init, bias_init = self.weight_init, self.bias_init
         first, second = self.out_channels, self.in_channels
         if self.transposed:
             first, second = second, first
@@ -160,7 +135,20 @@ def _short(init: Any) -> str:
     return f"Tensor{list(init.shape)}" if isinstance(init, Tensor) else str(init)
 
 
-class Conv1d(_Convolution):
+@fields.declared
+class _First(_Convolution):
+    """The arguments that all begin with."""
+
+    in_channels: int = fields.integer(1)
+    out_channels: int = fields.integer(1)
+    kernel_size: Any = fields.anything()
+    stride: Any = fields.anything(default=1)
+    pad_mode: str = fields.one_of("valid", "same", "pad", default="same")
+    padding: Any = fields.anything(default=0)
+
+
+@fields.declared
+class Conv1d(_First):
     """A one-dimensional convolution (cross-correlation). Arguments are those of Conv2d.
 
     kernel_size, stride, dilation: an int. padding: an int or (before, after), for 'pad' only.
@@ -171,19 +159,28 @@ class Conv1d(_Convolution):
 
     rank = 1
 
-    def __init__(
-        self, in_channels: int, out_channels: int, kernel_size: Any, stride: Any = 1,
-        pad_mode: str = "same", padding: Any = 0, dilation: Any = 1, group: int = 1,
-        has_bias: bool = False, weight_init: Any = None, bias_init: Any = None,
-        dtype: _core.DType | None = None,
-    ) -> None:  # fmt: skip
-        super().__init__(
-            in_channels, out_channels, kernel_size, stride, pad_mode, padding, dilation, group,
-            has_bias, weight_init, bias_init, None, dtype,
-        )  # fmt: skip
+    dilation: Any = fields.anything(default=1)
+    group: int = fields.integer(1, default=1)
+    has_bias: bool = fields.boolean(default=False)
+    weight_init: Any = fields.anything(default=None)
+    bias_init: Any = fields.anything(default=None)
+    dtype: InitVar[_core.DType | None] = fields.floating_dtype(default=None)
 
 
-class Conv2d(_Convolution):
+@fields.declared
+class _Plain(_First):
+    """What Conv2d and Conv3d share."""
+
+    dilation: Any = fields.anything(default=1)
+    group: int = fields.integer(1, default=1)
+    has_bias: bool = fields.boolean(default=False)
+    weight_init: Any = fields.anything(default=None)
+    bias_init: Any = fields.anything(default=None)
+    data_format: InitVar[str | None] = fields.anything(default=None)
+    dtype: InitVar[_core.DType | None] = fields.floating_dtype(default=None)
+
+
+class Conv2d(_Plain):
     """A two-dimensional convolution (cross-correlation).
 
     out[n, o, i, j] = bias[o] + sum over c, u, v of
@@ -204,7 +201,7 @@ class Conv2d(_Convolution):
     rank = 2
 
 
-class Conv3d(_Convolution):
+class Conv3d(_Plain):
     """A three-dimensional convolution (cross-correlation). Arguments are those of Conv2d.
 
     kernel_size, stride, dilation: an int or (depth, rows, columns). padding: an int or six numbers,
@@ -218,16 +215,22 @@ class Conv3d(_Convolution):
     rank = 3
 
 
-class _Transposed(_Convolution):
+class _Transposed(_First):
     """A convolution's adjoint in its input. `output_padding` zeros stand behind the result."""
 
     transposed = True
 
     _added: tuple[int, ...] = ()
 
+    output_padding: Any
+
+    def _build(self, dtype: _core.DType | None, data_format: str | None = None) -> None:
+        super()._build(dtype, data_format)
+        if self.rank > 1:
+            self._pad_output(self.output_padding)
+
     def _pad_output(self, output_padding: Any) -> None:
         owner = type(self).__name__
-        self.output_padding = output_padding
         self._added = windows.sizes(output_padding, self.rank, owner, "output_padding", 0)
         for n, s, d in zip(self._added, self.stride, self.dilation, strict=True):
             if n >= max(s, d):
@@ -266,6 +269,7 @@ class _Transposed(_Convolution):
         return out
 
 
+@fields.declared
 class Conv2dTranspose(_Transposed):
     """The adjoint of Conv2d in its input ("deconvolution"). Arguments are those of Conv2d.
 
@@ -280,40 +284,16 @@ class Conv2dTranspose(_Transposed):
 
     rank = 2
 
-    def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        kernel_size: Any,
-        stride: Any = 1,
-        pad_mode: str = "same",
-        padding: Any = 0,
-        output_padding: Any = 0,
-        dilation: Any = 1,
-        group: int = 1,
-        has_bias: bool = False,
-        weight_init: Any = None,
-        bias_init: Any = None,
-        dtype: _core.DType | None = None,
-    ) -> None:
-        super().__init__(
-            in_channels,
-            out_channels,
-            kernel_size,
-            stride,
-            pad_mode,
-            padding,
-            dilation,
-            group,
-            has_bias,
-            weight_init,
-            bias_init,
-            None,
-            dtype,
-        )
-        self._pad_output(output_padding)
+    output_padding: Any = fields.anything(default=0)
+    dilation: Any = fields.anything(default=1)
+    group: int = fields.integer(1, default=1)
+    has_bias: bool = fields.boolean(default=False)
+    weight_init: Any = fields.anything(default=None)
+    bias_init: Any = fields.anything(default=None)
+    dtype: InitVar[_core.DType | None] = fields.floating_dtype(default=None)
 
 
+@fields.declared
 class Conv1dTranspose(_Transposed):
     """The adjoint of Conv1d in its input. Arguments are those of Conv2dTranspose.
 
@@ -325,18 +305,15 @@ class Conv1dTranspose(_Transposed):
 
     rank = 1
 
-    def __init__(
-        self, in_channels: int, out_channels: int, kernel_size: Any, stride: Any = 1,
-        pad_mode: str = "same", padding: Any = 0, dilation: Any = 1, group: int = 1,
-        has_bias: bool = False, weight_init: Any = None, bias_init: Any = None,
-        dtype: _core.DType | None = None,
-    ) -> None:  # fmt: skip
-        super().__init__(
-            in_channels, out_channels, kernel_size, stride, pad_mode, padding, dilation, group,
-            has_bias, weight_init, bias_init, None, dtype,
-        )  # fmt: skip
+    dilation: Any = fields.anything(default=1)
+    group: int = fields.integer(1, default=1)
+    has_bias: bool = fields.boolean(default=False)
+    weight_init: Any = fields.anything(default=None)
+    bias_init: Any = fields.anything(default=None)
+    dtype: InitVar[_core.DType | None] = fields.floating_dtype(default=None)
 
 
+@fields.declared
 class Conv3dTranspose(_Transposed):
     """The adjoint of Conv3d in its input. Arguments are those of Conv2dTranspose.
 
@@ -350,36 +327,11 @@ class Conv3dTranspose(_Transposed):
 
     rank = 3
 
-    def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        kernel_size: Any,
-        stride: Any = 1,
-        pad_mode: str = "same",
-        padding: Any = 0,
-        dilation: Any = 1,
-        group: int = 1,
-        output_padding: Any = 0,
-        has_bias: bool = False,
-        weight_init: Any = None,
-        bias_init: Any = None,
-        data_format: str = "NCDHW",
-        dtype: _core.DType | None = None,
-    ) -> None:
-        super().__init__(
-            in_channels,
-            out_channels,
-            kernel_size,
-            stride,
-            pad_mode,
-            padding,
-            dilation,
-            group,
-            has_bias,
-            weight_init,
-            bias_init,
-            data_format,
-            dtype,
-        )
-        self._pad_output(output_padding)
+    dilation: Any = fields.anything(default=1)
+    group: int = fields.integer(1, default=1)
+    output_padding: Any = fields.anything(default=0)
+    has_bias: bool = fields.boolean(default=False)
+    weight_init: Any = fields.anything(default=None)
+    bias_init: Any = fields.anything(default=None)
+    data_format: InitVar[str | None] = fields.anything(default="NCDHW")
+    dtype: InitVar[_core.DType | None] = fields.floating_dtype(default=None)

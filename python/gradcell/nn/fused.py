@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import InitVar
 from typing import Any
 
 from gradcell._core import Tensor
-from gradcell.base import arguments
+from gradcell.base import fields
 from gradcell.nn.activations import LeakyReLU, activation_of
 from gradcell.nn.basic import Dense
 from gradcell.nn.cell import Cell
@@ -17,15 +18,13 @@ __all__ = ["Conv2dBnAct", "DenseBnAct"]
 
 class _Chain(Cell):
     def _add_rest(
-        self, norm: Any, out: int, has_bn: bool, momentum: float, eps: float, activation: Any, alpha: float
-    ) -> None:  # fmt: skip
-        owner = type(self).__name__
-        self.has_bn = arguments.boolean(has_bn, owner, "has_bn")
+        self, norm: Any, out: int, momentum: float, eps: float, activation: Any, alpha: float
+    ) -> None:
         self.has_act = activation is not None
-        if has_bn:
+        if self.has_bn:
             self.batchnorm = norm(out, eps, momentum)
         leaky = activation == "leakyrelu"
-        self.activation = LeakyReLU(alpha) if leaky else activation_of(activation, owner)
+        self.activation = LeakyReLU(alpha) if leaky else activation_of(activation, self.cls_name)
 
     def _rest(self, x: Tensor) -> Tensor:
         if self.has_bn:
@@ -33,6 +32,7 @@ class _Chain(Cell):
         return self.activation(x) if self.has_act else x  # type: ignore[no-any-return]
 
 
+@fields.declared
 class Conv2dBnAct(_Chain):
     """Conv2d, then with has_bn BatchNorm2d, then the activation: a name, a Cell or None.
 
@@ -41,46 +41,34 @@ class Conv2dBnAct(_Chain):
     BatchNorm2d follows. activation: its name, such as 'relu', a Cell, or None.
     """
 
-    def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        kernel_size: Any,
-        stride: Any = 1,
-        pad_mode: str = "same",
-        padding: Any = 0,
-        dilation: Any = 1,
-        group: int = 1,
-        has_bias: bool = False,
-        weight_init: Any = "normal",
-        bias_init: Any = "zeros",
-        has_bn: bool = False,
-        momentum: float = 0.997,
-        eps: float = 1e-5,
-        activation: Any = None,
-        alpha: float = 0.2,
-        after_fake: bool = True,
-    ) -> None:
-        super().__init__()
-        self.conv = Conv2d(
-            in_channels,
-            out_channels,
-            kernel_size,
-            stride,
-            pad_mode,
-            padding,
-            dilation,
-            group,
-            has_bias,
-            weight_init,
-            bias_init,
-        )
-        self._add_rest(BatchNorm2d, out_channels, has_bn, momentum, eps, activation, alpha)
+    in_channels: InitVar[int] = fields.anything()
+    out_channels: InitVar[int] = fields.anything()
+    kernel_size: InitVar[Any] = fields.anything()
+    stride: InitVar[Any] = fields.anything(default=1)
+    pad_mode: InitVar[str] = fields.anything(default="same")
+    padding: InitVar[Any] = fields.anything(default=0)
+    dilation: InitVar[Any] = fields.anything(default=1)
+    group: InitVar[int] = fields.anything(default=1)
+    has_bias: InitVar[bool] = fields.anything(default=False)
+    weight_init: InitVar[Any] = fields.anything(default="normal")
+    bias_init: InitVar[Any] = fields.anything(default="zeros")
+    has_bn: bool = fields.boolean(default=False)
+    momentum: InitVar[float] = fields.anything(default=0.997)
+    eps: InitVar[float] = fields.anything(default=1e-5)
+    activation: InitVar[Any] = fields.anything(default=None)
+    alpha: InitVar[float] = fields.anything(default=0.2)
+    after_fake: InitVar[bool] = fields.anything(default=True)
+
+    def _build(self, after_fake: bool, **given: Any) -> None:
+        rest = [given.pop(name) for name in ("momentum", "eps", "activation", "alpha")]
+        self.conv = Conv2d(**given)
+        self._add_rest(BatchNorm2d, self.conv.out_channels, *rest)
 
     def construct(self, x: Tensor) -> Tensor:
         return self._rest(self.conv(x))
 
 
+@fields.declared
 class DenseBnAct(_Chain):
     """Dense, then with has_bn BatchNorm1d, then the activation: a name, a Cell or None.
 
@@ -89,23 +77,22 @@ class DenseBnAct(_Chain):
     BatchNorm1d follows. activation: its name, such as 'relu', a Cell, or None.
     """
 
-    def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        weight_init: Any = "normal",
-        bias_init: Any = "zeros",
-        has_bias: bool = True,
-        has_bn: bool = False,
-        momentum: float = 0.9,
-        eps: float = 1e-5,
-        activation: Any = None,
-        alpha: float = 0.2,
-        after_fake: bool = True,
-    ) -> None:
-        super().__init__()
-        self.dense = Dense(in_channels, out_channels, weight_init, bias_init, has_bias)
-        self._add_rest(BatchNorm1d, out_channels, has_bn, momentum, eps, activation, alpha)
+    in_channels: InitVar[int] = fields.anything()
+    out_channels: InitVar[int] = fields.anything()
+    weight_init: InitVar[Any] = fields.anything(default="normal")
+    bias_init: InitVar[Any] = fields.anything(default="zeros")
+    has_bias: InitVar[bool] = fields.anything(default=True)
+    has_bn: bool = fields.boolean(default=False)
+    momentum: InitVar[float] = fields.anything(default=0.9)
+    eps: InitVar[float] = fields.anything(default=1e-5)
+    activation: InitVar[Any] = fields.anything(default=None)
+    alpha: InitVar[float] = fields.anything(default=0.2)
+    after_fake: InitVar[bool] = fields.anything(default=True)
+
+    def _build(self, after_fake: bool, **given: Any) -> None:
+        rest = [given.pop(name) for name in ("momentum", "eps", "activation", "alpha")]
+        self.dense = Dense(**given)
+        self._add_rest(BatchNorm1d, self.dense.out_channels, *rest)
 
     def construct(self, x: Tensor) -> Tensor:
         return self._rest(self.dense(x))

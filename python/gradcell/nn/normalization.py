@@ -56,8 +56,6 @@ class _BatchNorm(Layer):
     moving_mean_init: InitVar[Any] = fields.anything(default="zeros")
     moving_var_init: InitVar[Any] = fields.anything(default="ones")
     use_batch_statistics: bool | None = fields.boolean(default=None)
-    data_format: InitVar[str] = fields.one_of("NCHW", default="NCHW")
-    dtype: InitVar[_core.DType | None] = fields.floating_dtype(default=None)
 
     def _build(
         self,
@@ -131,7 +129,15 @@ class _BatchNorm(Layer):
         )
 
 
-class BatchNorm1d(_BatchNorm):
+@fields.declared
+class _Plain(_BatchNorm):
+    """What BatchNorm1d and BatchNorm2d share."""
+
+    data_format: InitVar[str] = fields.one_of("NCHW", default="NCHW")
+    dtype: InitVar[_core.DType | None] = fields.floating_dtype(default=None)
+
+
+class BatchNorm1d(_Plain):
     """Batch normalisation: $gamma (x - mean) / sqrt(variance + eps) + beta$, by feature.
 
     Ioffe & Szegedy, Batch normalization (2015), algorithm 1. In training mean and variance are the
@@ -150,44 +156,32 @@ class BatchNorm1d(_BatchNorm):
     ranks = (2, 3)
 
 
-class BatchNorm2d(_BatchNorm):
+class BatchNorm2d(_Plain):
     """Batch normalisation of images: (N, num_features, H, W). Otherwise like BatchNorm1d."""
 
     ranks = (4,)
 
 
+@fields.declared
 class BatchNorm3d(Layer):
     """Batch normalisation of volumes: (N, num_features, D, H, W). Otherwise like BatchNorm1d.
 
     The parameters are those of bn2d, a BatchNorm2d, as in MindSpore.
     """
 
-    def __init__(
-        self,
-        num_features: int,
-        eps: float = 1e-5,
-        momentum: float = 0.9,
-        affine: bool = True,
-        gamma_init: Any = "ones",
-        beta_init: Any = "zeros",
-        moving_mean_init: Any = "zeros",
-        moving_var_init: Any = "ones",
-        use_batch_statistics: bool | None = None,
-        dtype: _core.DType | None = None,
-    ) -> None:
-        super().__init__()
-        self.bn2d = BatchNorm2d(
-            num_features,
-            eps,
-            momentum,
-            affine,
-            gamma_init,
-            beta_init,
-            moving_mean_init,
-            moving_var_init,
-            use_batch_statistics,
-            dtype=dtype,
-        )
+    num_features: InitVar[int] = fields.anything()
+    eps: InitVar[float] = fields.anything(default=1e-5)
+    momentum: InitVar[float] = fields.anything(default=0.9)
+    affine: InitVar[bool] = fields.anything(default=True)
+    gamma_init: InitVar[Any] = fields.anything(default="ones")
+    beta_init: InitVar[Any] = fields.anything(default="zeros")
+    moving_mean_init: InitVar[Any] = fields.anything(default="zeros")
+    moving_var_init: InitVar[Any] = fields.anything(default="ones")
+    use_batch_statistics: InitVar[bool | None] = fields.anything(default=None)
+    dtype: InitVar[_core.DType | None] = fields.anything(default=None)
+
+    def _build(self, **given: Any) -> None:
+        self.bn2d = BatchNorm2d(**given)
 
     def construct(self, input_x: Tensor) -> Tensor:
         arguments.of_rank(input_x, [5], "BatchNorm3d")
@@ -196,6 +190,7 @@ class BatchNorm3d(Layer):
         return _ops.reshape(flat, list(input_x.shape))
 
 
+@fields.declared
 class SyncBatchNorm(_BatchNorm):
     """Batch normalisation over the batches of all processes together, which may be of different
     sizes. Inputs as BatchNorm1d, 2d or 3d take them, by their rank; otherwise like BatchNorm1d.
@@ -207,34 +202,12 @@ class SyncBatchNorm(_BatchNorm):
     ranks = (2, 3, 4, 5)
     _only_computes = False  # it also waits for other processes
 
-    def __init__(
-        self,
-        num_features: int,
-        eps: float = 1e-5,
-        momentum: float = 0.9,
-        affine: bool = True,
-        gamma_init: Any = "ones",
-        beta_init: Any = "zeros",
-        moving_mean_init: Any = "zeros",
-        moving_var_init: Any = "ones",
-        use_batch_statistics: bool | None = None,
-        process_groups: Any = None,
-        dtype: _core.DType | None = None,
-    ) -> None:
-        super().__init__(
-            num_features,
-            eps,
-            momentum,
-            affine,
-            gamma_init,
-            beta_init,
-            moving_mean_init,
-            moving_var_init,
-            use_batch_statistics,
-            dtype=dtype,
-        )
-        self.process_groups = process_groups
-        self.group = _group_of_mine(process_groups)
+    process_groups: Any = fields.anything(default=None)
+    dtype: InitVar[_core.DType | None] = fields.floating_dtype(default=None)
+
+    def _build(self, **given: Any) -> None:  # type: ignore[override]
+        super()._build(**given)
+        self.group = _group_of_mine(self.process_groups)
 
     def _of_batch(self, x: Tensor) -> tuple[Tensor, Tensor]:
         if self.group is None or get_group_size(self.group) == 1:
@@ -275,20 +248,15 @@ def _group_of_mine(process_groups: Any) -> str | None:
     return None
 
 
+@fields.declared
 class _InstanceNorm(_BatchNorm):
     """What InstanceNorm1d, 2d and 3d share: statistics of each sample and feature."""
 
-    def __init__(
-        self,
-        num_features: int,
-        eps: float = 1e-5,
-        momentum: float = 0.1,
-        affine: bool = True,
-        gamma_init: Any = "ones",
-        beta_init: Any = "zeros",
-        dtype: _core.DType | None = None,
-    ) -> None:
-        super().__init__(num_features, eps, momentum, affine, gamma_init, beta_init, dtype=dtype)
+    momentum: float = fields.number(least=0, most=1, default=0.1)
+    moving_mean_init: InitVar[Any] = fields.fixed("zeros")
+    moving_var_init: InitVar[Any] = fields.fixed("ones")
+    use_batch_statistics: bool | None = fields.fixed(None)
+    dtype: InitVar[_core.DType | None] = fields.floating_dtype(default=None)
 
     def construct(self, x: Tensor) -> Tensor:
         self._check(x)
@@ -320,6 +288,18 @@ class InstanceNorm3d(_InstanceNorm):
     ranks = (5,)
 
 
+def _sizes(value: Any, owner: str, name: str) -> tuple[int, ...]:
+    if not isinstance(value, (tuple, list)):
+        bad_type(
+            f"For '{owner}', the type of '{name}' must be tuple[int] or list[int], but got {value} and the "
+            f"type is {type(value)}."
+        )
+    if not value:
+        bad_value(f"For '{owner}', the '{name}' must not be empty.")
+    return tuple(arguments.integer(n, owner, f"{name} item", 1) for n in value)
+
+
+@fields.declared
 class LayerNorm(Layer):
     """$gamma (x - mean) / sqrt(variance + epsilon) + beta$, over the last dimensions of each sample.
 
@@ -334,34 +314,16 @@ class LayerNorm(Layer):
     Raises TypeError for arguments of a wrong type, ValueError for incompatible shapes.
     """
 
-    def __init__(
-        self,
-        normalized_shape: tuple[int, ...] | list[int],
-        begin_norm_axis: int = -1,
-        begin_params_axis: int = -1,
-        gamma_init: Any = "ones",
-        beta_init: Any = "zeros",
-        epsilon: float = 1e-7,
-        dtype: _core.DType | None = None,
-    ) -> None:
-        super().__init__()
-        if not isinstance(normalized_shape, (tuple, list)):
-            bad_type(
-                "For 'LayerNorm', the type of 'normalized_shape' must be tuple[int] or list[int], but got "
-                f"{normalized_shape} and the type is {type(normalized_shape)}."
-            )
-        if not normalized_shape:
-            bad_value("For 'LayerNorm', the 'normalized_shape' must not be empty.")
-        for n in normalized_shape:
-            arguments.integer(n, "LayerNorm", "normalized_shape item", 1)
-        self.normalized_shape = tuple(normalized_shape)
-        self.begin_norm_axis = arguments.integer(begin_norm_axis, "LayerNorm", "begin_norm_axis")
-        self.begin_params_axis = arguments.integer(
-            begin_params_axis, "LayerNorm", "begin_params_axis"
-        )
-        self.epsilon = arguments.number(epsilon, "LayerNorm", "epsilon")
-        arguments.floating_dtype(dtype, "LayerNorm")
-        shape = self.normalized_shape
+    normalized_shape: tuple[int, ...] | list[int] = fields.checked(_sizes)
+    begin_norm_axis: int = fields.integer(default=-1)
+    begin_params_axis: int = fields.integer(default=-1)
+    gamma_init: InitVar[Any] = fields.anything(default="ones")
+    beta_init: InitVar[Any] = fields.anything(default="zeros")
+    epsilon: float = fields.number(default=1e-7)
+    dtype: InitVar[_core.DType | None] = fields.floating_dtype(default=None)
+
+    def _build(self, gamma_init: Any, beta_init: Any, dtype: _core.DType | None) -> None:
+        shape = tuple(self.normalized_shape)
         self.gamma = Parameter(initializer(gamma_init, shape, dtype), "gamma")
         self.beta = Parameter(initializer(beta_init, shape, dtype), "beta")
 

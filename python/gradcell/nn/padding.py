@@ -35,6 +35,22 @@ __all__ = [
 ]
 
 
+def _pairs(value: Any, owner: str, name: str) -> Any:
+    if not isinstance(value, tuple):
+        bad_type(
+            f"For '{owner}', the '{name}' must be a tuple of pairs, but got {type(value).__name__}."
+        )
+    for pair in value:
+        if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+            bad_value(
+                f"For '{owner}', the '{name}' must hold (before, after) for each dimension, but got {value}."
+            )
+        for n in pair:
+            arguments.integer(n, owner, name, 0)
+    return value
+
+
+@fields.declared
 class Pad(Layer):
     """Pads each dimension at both ends.
 
@@ -45,22 +61,8 @@ class Pad(Layer):
     large to mirror.
     """
 
-    def __init__(self, paddings: Any, mode: str = "CONSTANT") -> None:
-        super().__init__()
-        if not isinstance(paddings, tuple):
-            bad_type(
-                f"For 'Pad', the 'paddings' must be a tuple of pairs, but got {type(paddings).__name__}."
-            )
-        for pair in paddings:
-            if not isinstance(pair, (tuple, list)) or len(pair) != 2:
-                bad_value(
-                    "For 'Pad', the 'paddings' must hold (before, after) for each dimension, but got "
-                    f"{paddings}."
-                )
-            for n in pair:
-                arguments.integer(n, "Pad", "paddings", 0)
-        self.paddings = paddings
-        self.mode = arguments.one_of(mode, ["CONSTANT", "REFLECT", "SYMMETRIC"], "Pad", "mode")
+    paddings: Any = fields.checked(_pairs)
+    mode: str = fields.one_of("CONSTANT", "REFLECT", "SYMMETRIC", default="CONSTANT")
 
     def construct(self, x: Tensor) -> Tensor:
         arguments.of_rank(x, [len(self.paddings)], "Pad")
@@ -81,17 +83,18 @@ class Pad(Layer):
         return x
 
 
+@fields.declared
 class _Padding(Layer):
     """What paddings of the last dimensions share."""
 
     rank: ClassVar[int]
     mode: ClassVar[str] = "constant"
-    value: Any = 0
-    ranks: ClassVar[tuple[int, ...] | None] = None
+    value: ClassVar[Any] = 0
 
-    def __init__(self, padding: Any) -> None:
-        super().__init__()
-        owner = type(self).__name__
+    padding: Any = fields.anything(shown=True)
+
+    def _build(self) -> None:
+        owner, padding = type(self).__name__, self.padding
         if isinstance(padding, int) and not isinstance(padding, bool):
             padding = (padding,) * (2 * self.rank)
         if not isinstance(padding, (tuple, list)):
@@ -125,18 +128,16 @@ class _Padding(Layer):
                 )
         return shaping.pad(x, self.padding, self.mode, self.value)
 
-    def extend_repr(self) -> str:
-        return f"padding={self.padding}"
+
+def _number(value: Any, owner: str, name: str) -> Any:
+    if not isinstance(value, (int, float)) or isinstance(value, bool):
+        bad_type(f"For '{owner}', the '{name}' must be a number, but got {type(value).__name__}.")
+    return value
 
 
+@fields.declared
 class _ConstantPad(_Padding):
-    def __init__(self, padding: Any, value: Any) -> None:
-        super().__init__(padding)
-        if not isinstance(value, (int, float)) or isinstance(value, bool):
-            bad_type(
-                f"For '{type(self).__name__}', the 'value' must be a number, but got {type(value).__name__}."
-            )
-        self.value = value
+    value: Any = fields.checked(_number)  # type: ignore[misc]
 
 
 class ConstantPad1d(_ConstantPad):
@@ -312,6 +313,17 @@ class ChannelShuffle(Layer):
         return _ops.reshape(_ops.transpose(x, [0, 2, 1, 3]), [n, channels, *rest])
 
 
+def _grid(value: Any, owner: str, name: str) -> Any:
+    if not isinstance(value, (tuple, list)):
+        bad_type(
+            f"For '{owner}', the '{name}' must be a tuple or list, but got {type(value).__name__}."
+        )
+    if len(value) != 4 or value[0] != 1 or value[3] != 1:
+        bad_value(f"For '{owner}', the '{name}' must be [1, rows, columns, 1], but got {value}.")
+    return windows.sizes(value[1:3], 2, owner, name)
+
+
+@fields.declared
 class Unfold(Layer):
     """The patches of an image, one below another in the channels.
 
@@ -320,19 +332,13 @@ class Unfold(Layer):
     ValueError.
     """
 
-    def __init__(self, ksizes: Any, strides: Any, rates: Any, padding: str = "valid") -> None:
-        super().__init__()
-        for name, value in (("ksizes", ksizes), ("strides", strides), ("rates", rates)):
-            if not isinstance(value, (tuple, list)):
-                bad_type(
-                    f"For 'Unfold', the '{name}' must be a tuple or list, but got {type(value).__name__}."
-                )
-            if len(value) != 4 or value[0] != 1 or value[3] != 1:
-                bad_value(
-                    f"For 'Unfold', the '{name}' must be [1, rows, columns, 1], but got {value}."
-                )
-            setattr(self, f"_{name}", windows.sizes(value[1:3], 2, "Unfold", name))
-        lower = padding.lower() if isinstance(padding, str) else padding
+    _ksizes: Any = fields.checked(_grid, alias="ksizes")
+    _strides: Any = fields.checked(_grid, alias="strides")
+    _rates: Any = fields.checked(_grid, alias="rates")
+    padding: str = fields.anything(default="valid")
+
+    def _build(self) -> None:
+        lower = self.padding.lower() if isinstance(self.padding, str) else self.padding
         self.padding = arguments.one_of(lower, ["valid", "same"], "Unfold", "padding")
 
     def construct(self, input_x: Tensor) -> Tensor:

@@ -5,11 +5,12 @@ Each kind is one class with a rank; the mathematics is in gradcell.ops.networks.
 
 from __future__ import annotations
 
+from dataclasses import InitVar
 from typing import Any, ClassVar
 
 from gradcell import _core
 from gradcell._core import Tensor, ops as _ops
-from gradcell.base import arguments
+from gradcell.base import arguments, fields
 from gradcell.base.errors import bad_value
 from gradcell.nn.cell import Layer
 from gradcell.ops.networks import pooling, windowed, windows
@@ -40,7 +41,7 @@ class _Windowed(Layer):
 
     rank: ClassVar[int]
 
-    def _set_windows(
+    def _build(
         self,
         kernel_size: Any,
         stride: Any,
@@ -99,24 +100,16 @@ class _Windowed(Layer):
         return f"kernel_size={self.kernel_size}, stride={self.stride}, pad_mode={self.pad_mode}"
 
 
+@fields.declared
 class _MaxPool(_Windowed):
-    def __init__(
-        self,
-        kernel_size: Any = 1,
-        stride: Any = 1,
-        pad_mode: str = "valid",
-        padding: Any = 0,
-        dilation: Any = 1,
-        return_indices: bool = False,
-        ceil_mode: bool = False,
-        data_format: str = "NCHW",
-    ) -> None:
-        super().__init__()
-        self._set_windows(kernel_size, stride, pad_mode, padding, dilation, ceil_mode)
-        arguments.one_of(data_format, ["NCHW"], type(self).__name__, "data_format")
-        self.return_indices = arguments.boolean(
-            return_indices, type(self).__name__, "return_indices"
-        )
+    kernel_size: InitVar[Any] = fields.anything(default=1)
+    stride: InitVar[Any] = fields.anything(default=1)
+    pad_mode: InitVar[str] = fields.anything(default="valid")
+    padding: InitVar[Any] = fields.anything(default=0)
+    dilation: InitVar[Any] = fields.anything(default=1)
+    return_indices: bool = fields.boolean(default=False)
+    ceil_mode: InitVar[bool] = fields.anything(default=False)
+    data_format: InitVar[str] = fields.one_of("NCHW", default="NCHW")
 
     def construct(self, x: Tensor) -> Any:
         return pooling.max_pool(x, self._axes(x), self.return_indices)
@@ -162,26 +155,16 @@ class MaxPool3d(_MaxPool):
     rank = 3
 
 
+@fields.declared
 class _AvgPool(_Windowed):
-    def __init__(
-        self,
-        kernel_size: Any = 1,
-        stride: Any = 1,
-        pad_mode: str = "valid",
-        padding: Any = 0,
-        ceil_mode: bool = False,
-        count_include_pad: bool = True,
-        divisor_override: int | None = None,
-        data_format: str = "NCHW",
-    ) -> None:
-        super().__init__()
-        owner = type(self).__name__
-        self._set_windows(kernel_size, stride, pad_mode, padding, 1, ceil_mode)
-        arguments.one_of(data_format, ["NCHW"], owner, "data_format")
-        self.count_include_pad = arguments.boolean(count_include_pad, owner, "count_include_pad")
-        if divisor_override is not None:
-            arguments.integer(divisor_override, owner, "divisor_override", 1)
-        self.divisor_override = divisor_override
+    kernel_size: InitVar[Any] = fields.anything(default=1)
+    stride: InitVar[Any] = fields.anything(default=1)
+    pad_mode: InitVar[str] = fields.anything(default="valid")
+    padding: InitVar[Any] = fields.anything(default=0)
+    ceil_mode: InitVar[bool] = fields.anything(default=False)
+    count_include_pad: bool = fields.boolean(default=True)
+    divisor_override: int | None = fields.integer(1, default=None)
+    data_format: InitVar[str] = fields.one_of("NCHW", default="NCHW")
 
     def construct(self, x: Tensor) -> Tensor:
         # As in MindSpore, where in three dimensions the zeros of 'same' count too.
@@ -229,16 +212,18 @@ class AvgPool3d(_AvgPool):
     rank = 3
 
 
+@fields.declared
 class _LPPool(_Windowed):
     """(sum of x^p over the window)^(1 / p)."""
 
-    def __init__(
-        self, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
-    ) -> None:
-        super().__init__()
-        self._set_windows(kernel_size, stride, ceil_mode=ceil_mode)
-        self.norm_type = arguments.number(norm_type, type(self).__name__, "norm_type")
-        if norm_type == 0:
+    norm_type: float = fields.number()
+    kernel_size: InitVar[Any] = fields.anything()
+    stride: InitVar[Any] = fields.anything(default=None)
+    ceil_mode: InitVar[bool] = fields.anything(default=False)
+
+    def _build(self, *args: Any, **given: Any) -> None:
+        super()._build(*args, **given)
+        if self.norm_type == 0:
             bad_value(f"For '{type(self).__name__}', the 'norm_type' must not be 0")
 
     def construct(self, x: Tensor) -> Tensor:
@@ -266,13 +251,14 @@ class LPPool2d(_LPPool):
     rank = 2
 
 
+@fields.declared
 class _Adaptive(Layer):
     rank: ClassVar[int]
 
-    def __init__(self, output_size: Any) -> None:
-        super().__init__()
-        owner = type(self).__name__
-        self.output_size = output_size
+    output_size: Any = fields.anything(shown=True)
+
+    def _build(self) -> None:
+        owner, output_size = type(self).__name__, self.output_size
         numbers = output_size if isinstance(output_size, (tuple, list)) else (output_size,)
         if len(numbers) == 1:
             numbers = tuple(numbers) * self.rank
@@ -294,9 +280,6 @@ class _Adaptive(Layer):
                 f"For '{owner}', the input has no element to pool: its shape is {list(x.shape)}."
             )
         return x  # type: ignore[no-any-return]
-
-    def extend_repr(self) -> str:
-        return f"output_size={self.output_size}"
 
 
 class _AdaptiveAvgPool(_Adaptive):
@@ -330,12 +313,9 @@ class AdaptiveAvgPool3d(_AdaptiveAvgPool):
     rank = 3
 
 
+@fields.declared
 class _AdaptiveMaxPool(_Adaptive):
-    def __init__(self, output_size: Any, return_indices: bool = False) -> None:
-        super().__init__(output_size)
-        self.return_indices = arguments.boolean(
-            return_indices, type(self).__name__, "return_indices"
-        )
+    return_indices: bool = fields.boolean(default=False)
 
     def construct(self, input: Tensor) -> Any:
         value, index = pooling.adaptive_max_pool(self._input(input), self._numbers)
@@ -344,13 +324,13 @@ class _AdaptiveMaxPool(_Adaptive):
         return value, _ops.cast(index, _core.int32) if self.rank == 3 else index
 
 
+@fields.declared
 class AdaptiveMaxPool1d(_AdaptiveMaxPool):
     """The largest elements of output_size windows, as AdaptiveMaxPool2d. Input (N, C, L) or (C, L)."""
 
     rank = 1
 
-    def __init__(self, output_size: Any) -> None:
-        super().__init__(output_size)
+    return_indices: bool = fields.fixed(False)
 
 
 class AdaptiveMaxPool2d(_AdaptiveMaxPool):
@@ -370,10 +350,12 @@ class AdaptiveMaxPool3d(_AdaptiveMaxPool):
     rank = 3
 
 
+@fields.declared
 class _MaxUnpool(_Windowed):
-    def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0) -> None:
-        super().__init__()
-        self._set_windows(kernel_size, stride or None, "pad", padding)
+    kernel_size: InitVar[Any] = fields.anything()
+    stride: InitVar[Any] = fields.anything(default=None)
+    pad_mode: InitVar[str] = fields.fixed("pad")
+    padding: InitVar[Any] = fields.anything(default=0)
 
     def construct(self, x: Tensor, indices: Tensor, output_size: Any = None) -> Tensor:
         sizes = self._kernel, self._stride, self._padding

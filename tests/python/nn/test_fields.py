@@ -21,7 +21,10 @@ from gradcell.base import fields
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "constructors.txt"
 #: What arguments without a default can be, tried in this order.
-VALUES = (2, 0.5, (2, 2), 4, gc.Tensor([0.5, 0.5]), "mean", [1, 2, 2, 1], abs, "relu")
+VALUES = (
+    2, 0.5, (2, 2), 4, gc.Tensor([0.5, 0.5]), "mean", [1, 2, 2, 1], abs, "relu",
+    [gc.Parameter(gc.Tensor([0.5]), name="p")], ((1, 1), (2, 2)), gc.nn.Dense(2, 2),
+)  # fmt: skip
 
 
 def class_of(name: str) -> Any:
@@ -58,7 +61,7 @@ def test_constructors_are_those_recorded() -> None:
 
 
 def test_many_classes_declare_fields() -> None:
-    assert len(DECLARED) >= 80
+    assert len(DECLARED) >= 130
 
 
 @pytest.mark.parametrize("name", DECLARED)
@@ -69,6 +72,10 @@ def test_each_field_refuses_what_it_is_not(name: str) -> None:
     owner = cls.__name__ if owner.startswith("_") else owner
     for attribute, field in cls._declared_fields.items():
         argument = field.alias or attribute
+        if field.fixed:
+            with pytest.raises(TypeError, match=rf"\w\(\) got an unexpected .*'{argument}'"):
+                cls(**given, **{argument: field.default})
+            continue
         with pytest.raises(TypeError, match=r"multiple values|positional"):
             cls(*[None] * 40, **{argument: None})
         if argument in given:
@@ -147,6 +154,50 @@ def test_declared_fields_are_inherited_in_their_place() -> None:
     assert (cell.axis, cell.more) == (2, 2)
     assert Further(1).axis == 3
     assert cell(gc.Tensor([1.0, 2.0])).asnumpy().tolist() == [1.0, 1.0]
+
+
+class Base:
+    def __init__(self, rate: float, name: str = "base") -> None:
+        if rate < 0:
+            raise ValueError("a negative rate")
+        self.rate, self.name = rate, name
+
+
+@fields.declared
+class OfBase(Base):
+    size: int = fields.integer(1)
+    speed: InitVar[float] = fields.of_base("rate", default=0.5)
+    name: InitVar[str] = fields.fixed("own", of_base="name")
+
+    def _build(self, speed: float) -> None:
+        self.reach = self.size * speed
+
+
+@fields.declared
+class Fixed(Shift):
+    axis: int | None = fields.fixed(2)
+    start: InitVar[Any] = fields.fixed("zeros")
+
+    def _build(self, **given: Any) -> None:  # type: ignore[override]
+        assert given == {"start": "zeros"}
+        super()._build(**given)
+
+
+def test_arguments_of_the_base_class_come_first() -> None:
+    one = OfBase(3, 2.0)
+    assert (one.rate, one.name, one.size, one.reach) == (2.0, "own", 3, 6.0)
+    assert str(inspect.signature(OfBase)) == "(size: 'int', speed: 'float' = 0.5) -> 'None'"
+    with pytest.raises(ValueError, match="a negative rate"):
+        OfBase("none", -1.0)  # type: ignore[arg-type]
+
+
+def test_fixed_fields_are_no_arguments() -> None:
+    assert list(inspect.signature(Fixed).parameters) == ["by", "fast"]
+    cell = Fixed(1)
+    assert cell.axis == 2
+    assert cell(gc.Tensor([1.0, 2.0])).asnumpy().tolist() == [1.0, 1.0]
+    with pytest.raises(TypeError, match="unexpected keyword argument 'start'"):
+        Fixed(1, start="ones")  # type: ignore[call-arg]
 
 
 def test_own_constructors_call_declared_ones() -> None:

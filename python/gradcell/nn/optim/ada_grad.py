@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import InitVar
 from typing import Any
 
 from gradcell import _core
 from gradcell._core import Tensor
-from gradcell.base import arguments
+from gradcell.base import fields
 from gradcell.nn.optim.optimizer import Optimizer, assign
 
 _ops = _core.ops
 
 
+@fields.declared
 class Adagrad(Optimizer):
     """The Adagrad optimiser (Duchi et al. 2011, section 1.3).
 
@@ -22,19 +24,15 @@ class Adagrad(Optimizer):
     whether the sums of squares grow. Raises ValueError for values out of range.
     """
 
-    def __init__(
-        self,
-        params: Any,
-        accum: float = 0.1,
-        learning_rate: Any = 1e-3,
-        update_slots: bool = True,
-        loss_scale: float = 1.0,
-        weight_decay: Any = 0.0,
-    ) -> None:
-        super().__init__(learning_rate, params, weight_decay, loss_scale)
-        arguments.boolean(update_slots, self.cls_name, "update_slots")
-        self.update_slots = update_slots
-        self.accum = self.state("accum", arguments.number(accum, self.cls_name, "accum", least=0))
+    params: InitVar[Any] = fields.of_base("parameters")
+    accum: InitVar[float] = fields.number(least=0, default=0.1)
+    learning_rate: InitVar[Any] = fields.of_base(default=1e-3)
+    update_slots: bool = fields.boolean(default=True)
+    loss_scale: InitVar[float] = fields.of_base(default=1.0)
+    weight_decay: InitVar[Any] = fields.of_base(default=0.0)
+
+    def _build(self, accum: float) -> None:
+        self.accum = self.state("accum", accum)
 
     def update_parameter(self, k: int, p: Tensor, g: Tensor, lr: Tensor, scalars: Any) -> Tensor:
         a: Tensor = self.accum[k]
@@ -43,6 +41,7 @@ class Adagrad(Optimizer):
         return p - lr * g / _ops.sqrt(a)
 
 
+@fields.declared
 class ProximalAdagrad(Optimizer):
     """Adagrad with proximal steps for l1 and l2 penalties (Duchi and Singer 2009, section 3).
 
@@ -53,22 +52,17 @@ class ProximalAdagrad(Optimizer):
     use_locking has no effect. Raises ValueError for values out of range.
     """
 
-    def __init__(
-        self,
-        params: Any,
-        accum: float = 0.1,
-        learning_rate: Any = 1e-3,
-        l1: float = 0.0,
-        l2: float = 0.0,
-        use_locking: bool = False,
-        loss_scale: float = 1.0,
-        weight_decay: Any = 0.0,
-    ) -> None:
-        super().__init__(learning_rate, params, weight_decay, loss_scale)
-        arguments.boolean(use_locking, self.cls_name, "use_locking")
-        self.l1 = arguments.number(l1, self.cls_name, "l1", least=0)
-        self.l2 = arguments.number(l2, self.cls_name, "l2", least=0)
-        self.accum = self.state("accum", arguments.number(accum, self.cls_name, "accum", least=0))
+    params: InitVar[Any] = fields.of_base("parameters")
+    accum: InitVar[float] = fields.number(least=0, default=0.1)
+    learning_rate: InitVar[Any] = fields.of_base(default=1e-3)
+    l1: float = fields.number(least=0, default=0.0)
+    l2: float = fields.number(least=0, default=0.0)
+    use_locking: InitVar[bool] = fields.boolean(default=False)
+    loss_scale: InitVar[float] = fields.of_base(default=1.0)
+    weight_decay: InitVar[Any] = fields.of_base(default=0.0)
+
+    def _build(self, accum: float) -> None:
+        self.accum = self.state("accum", accum)
 
     def update_parameter(self, k: int, p: Tensor, g: Tensor, lr: Tensor, scalars: Any) -> Tensor:
         rate = lr * _ops.rsqrt(assign(self.accum[k], self.accum[k] + g * g))
@@ -78,6 +72,7 @@ class ProximalAdagrad(Optimizer):
         return v / (1.0 + rate * self.l2)
 
 
+@fields.declared
 class Adadelta(Optimizer):
     """The Adadelta optimiser (Zeiler 2012, algorithm 1).
 
@@ -88,18 +83,14 @@ class Adadelta(Optimizer):
     that a step keeps. Raises ValueError for a rho out of [0, 1] or a negative epsilon.
     """
 
-    def __init__(
-        self,
-        params: Any,
-        learning_rate: Any = 1.0,
-        rho: float = 0.9,
-        epsilon: float = 1e-6,
-        loss_scale: float = 1.0,
-        weight_decay: Any = 0.0,
-    ) -> None:
-        super().__init__(learning_rate, params, weight_decay, loss_scale)
-        self.rho = arguments.number(rho, self.cls_name, "rho", least=0, most=1)
-        self.epsilon = arguments.number(epsilon, self.cls_name, "epsilon", least=0)
+    params: InitVar[Any] = fields.of_base("parameters")
+    learning_rate: InitVar[Any] = fields.of_base(default=1.0)
+    rho: float = fields.number(least=0, most=1, default=0.9)
+    epsilon: float = fields.number(least=0, default=1e-6)
+    loss_scale: InitVar[float] = fields.of_base(default=1.0)
+    weight_decay: InitVar[Any] = fields.of_base(default=0.0)
+
+    def _build(self) -> None:
         self.accum = self.state("accum")
         self.accum_update = self.state("accum_update")
 

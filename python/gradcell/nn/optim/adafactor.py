@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import InitVar
 from typing import Any
 
 from gradcell import _core
 from gradcell._core import Tensor
-from gradcell.base import arguments
+from gradcell.base import arguments, fields
 from gradcell.base.errors import bad_type, bad_value
 from gradcell.nn.cell import Cell
 from gradcell.nn.optim.optimizer import Optimizer, assign
@@ -19,6 +20,13 @@ def _rms(x: Tensor) -> Tensor:
     return _ops.sqrt(_ops.mean(_ops.square(x)))
 
 
+def _two_numbers(value: Any, owner: str, name: str) -> tuple[float, ...]:
+    if not isinstance(value, (tuple, list)) or len(value) != 2:
+        bad_type(f"For '{owner}', the '{name}' must be two numbers, got {value!r}")
+    return tuple(arguments.number(e, owner, name, least=0) for e in value)
+
+
+@fields.declared
 class AdaFactor(Optimizer):
     """AdaFactor (Shazeer and Stern 2018, algorithms 4 and 5).
 
@@ -38,52 +46,43 @@ class AdaFactor(Optimizer):
 
     by_elements = False
 
-    def __init__(
-        self,
-        params: Any,
-        learning_rate: Any = None,
-        eps: tuple[float, float] = (1e-30, 1e-3),
-        clip_threshold: float = 1.0,
-        decay_rate: float = 0.8,
-        beta1: float | None = 0.9,
-        weight_decay: float = 0.0,
-        scale_parameter: bool = True,
-        relative_step: bool = True,
-        warmup_init: bool = False,
-        compression: bool = False,
-        loss_scale: float = 1.0,
-    ) -> None:
-        if (learning_rate is None) != bool(relative_step) or (warmup_init and not relative_step):
+    params: InitVar[Any] = fields.of_base("parameters")
+    learning_rate: InitVar[Any] = fields.of_base(default=None)
+    eps: tuple[float, float] = fields.checked(_two_numbers, default=(1e-30, 1e-3))
+    clip_threshold: float = fields.number(least=0, default=1.0)
+    decay_rate: float = fields.number(above=0, below=1, default=0.8)
+    beta1: InitVar[float | None] = fields.anything(default=0.9)
+    weight_decay: InitVar[float] = fields.of_base(default=0.0)
+    scale_parameter: bool = fields.boolean(default=True)
+    relative_step: bool = fields.boolean(default=True)
+    warmup_init: bool = fields.boolean(default=False)
+    compression: InitVar[bool] = fields.boolean(default=False)
+    loss_scale: InitVar[float] = fields.of_base(default=1.0)
+
+    def _build(self, learning_rate: Any, beta1: float | None) -> None:
+        relative = self.relative_step
+        if (learning_rate is None) != relative or (self.warmup_init and not relative):
             bad_value(
                 "AdaFactor: a learning_rate or relative_step is needed, not both, and warmup_init only with "
                 "relative_step"
             )
-        super().__init__(learning_rate or 0.0, params, weight_decay, loss_scale)
-        owner = self.cls_name
         for p in self.parameters:
             if p.dtype.is_complex:
                 bad_type(
                     f"AdaFactor: {p.name!r} has dtype {p.dtype}; complex numbers have no factors"
                 )
-        if not isinstance(eps, (tuple, list)) or len(eps) != 2:
-            bad_type(f"For 'AdaFactor', the 'eps' must be two numbers, got {eps!r}")
-        self.eps = tuple(arguments.number(e, owner, "eps", least=0) for e in eps)
-        self.clip_threshold = arguments.number(clip_threshold, owner, "clip_threshold", least=0)
-        self.decay_rate = arguments.number(decay_rate, owner, "decay_rate", above=0, below=1)
-        self.beta1 = arguments.number(beta1 or 0.0, owner, "beta1", least=0)
-        arguments.boolean(compression, owner, "compression")
-        own_lr = learning_rate is None or isinstance(learning_rate, (int, float))
-        self.scale_parameter = (
-            arguments.boolean(scale_parameter, owner, "scale_parameter") and own_lr
-        )
-        self.relative_step = arguments.boolean(relative_step, owner, "relative_step")
-        self.warmup_init = arguments.boolean(warmup_init, owner, "warmup_init")
+        if not isinstance(learning_rate, (int, float, type(None))):
+            self.scale_parameter = False
+        self.beta1 = arguments.number(beta1 or 0.0, self.cls_name, "beta1", least=0)
         if self.beta1:
             self.exp_avg = self.state("exp_avg")
         self.exp_avg_sq_row = self._statistics("row", lambda s: s[:-1])
         self.exp_avg_sq_col = self._statistics("col", lambda s: (*s[:-2], s[-1]))
         self.exp_avg_sq = self._statistics("", None)
         self.step = Parameter(Tensor([0.0], _core.float32), name="afactor_step")
+
+    def _build_rate(self, rate: Any, name: str) -> Any:
+        return super()._build_rate(0.0 if rate is None else rate, name)
 
     def _statistics(self, kind: str, of_matrix: Any) -> ParameterTuple:
         """Second moments: of matrices where of_matrix gives the shape, else of all others."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import inspect
 import math
+from dataclasses import InitVar
 from typing import Any, ClassVar
 
 from gradcell import _core
 from gradcell._core import Tensor
-from gradcell.base import arguments
+from gradcell.base import arguments, fields
 from gradcell.base.signposts import wrong_argument
 from gradcell.nn.optim.optimizer import Optimizer, assign
 from gradcell.tensors.parameter import Parameter
@@ -22,17 +23,7 @@ def _power(base: float, step: Tensor) -> tuple[Tensor, Tensor]:
     return _ops.exp(exponent), -_ops.expm1(exponent)
 
 
-class _Moments(Optimizer):
-    """What optimisers of two moments share."""
-
-    def _set_betas(self, beta1: float, beta2: float, eps: float) -> None:
-        """Keeps the decays of two moments, in (0, 1), and what is added to a root."""
-        self.beta1 = arguments.number(beta1, self.cls_name, "beta1", above=0, below=1)
-        self.beta2 = arguments.number(beta2, self.cls_name, "beta2", above=0, below=1)
-        self.eps = arguments.number(eps, self.cls_name, "eps", above=0)
-
-
-class Adam(_Moments):
+class Adam(Optimizer):
     """Adam (Kingma and Ba 2015, section 2, in the form with the corrections in the learning rate).
 
         m = beta1 * m + (1 - beta1) * g;   v = beta2 * v + (1 - beta2) * g * g
@@ -71,7 +62,9 @@ class Adam(_Moments):
         arguments.boolean(use_locking, self.cls_name, "use_locking")
         arguments.boolean(use_nesterov, self.cls_name, "use_nesterov")
         arguments.boolean(use_amsgrad, self.cls_name, "use_amsgrad")
-        self._set_betas(beta1, beta2, eps)
+        self.beta1 = arguments.number(beta1, self.cls_name, "beta1", above=0, below=1)
+        self.beta2 = arguments.number(beta2, self.cls_name, "beta2", above=0, below=1)
+        self.eps = arguments.number(eps, self.cls_name, "eps", above=0)
         self.use_nesterov, self.use_amsgrad = use_nesterov, use_amsgrad
         ones = _ops.full(list(self._power_shape), 1.0, _core.float32)
         self.beta1_power = Parameter(Tensor(ones), name="beta1_power")
@@ -99,11 +92,10 @@ class Adam(_Moments):
         return p - (lr * scalars) * m / (_ops.sqrt(v) + self.eps)
 
 
-class Decoupled(_Moments):
-    """What those of them share whose decay is part of the update."""
+class Decoupled(Optimizer):
+    """What optimisers of two moments share whose decay is part of the update."""
 
-    def _set_moments(self, beta1: float, beta2: float, eps: float, name: str) -> None:
-        self._set_betas(beta1, beta2, eps)
+    def _set_moments(self, name: str) -> None:
         self.moments1 = self.state(f"{name}_m")
         self.moments2 = self.state(f"{name}_v")
 
@@ -117,6 +109,7 @@ class Decoupled(_Moments):
         return tuple(gradients)
 
 
+@fields.declared
 class AdamWeightDecay(Decoupled):
     """Adam with decoupled weight decay (Loshchilov and Hutter 2019) and, as in MindSpore and BERT's
     training, no correction of the moments' start.
@@ -128,17 +121,15 @@ class AdamWeightDecay(Decoupled):
     and an eps that is not positive.
     """
 
-    def __init__(
-        self,
-        params: Any,
-        learning_rate: Any = 1e-3,
-        beta1: float = 0.9,
-        beta2: float = 0.999,
-        eps: float = 1e-6,
-        weight_decay: Any = 0.0,
-    ) -> None:
-        super().__init__(learning_rate, params, weight_decay)
-        self._set_moments(beta1, beta2, eps, "adam")
+    params: InitVar[Any] = fields.of_base("parameters")
+    learning_rate: InitVar[Any] = fields.of_base(default=1e-3)
+    beta1: float = fields.number(above=0, below=1, default=0.9)
+    beta2: float = fields.number(above=0, below=1, default=0.999)
+    eps: float = fields.number(above=0, default=1e-6)
+    weight_decay: InitVar[Any] = fields.of_base(default=0.0)
+
+    def _build(self) -> None:
+        self._set_moments("adam")
 
     def update_parameter(self, k: int, p: Tensor, g: Tensor, lr: Tensor, scalars: Any) -> Tensor:
         m, v = self._next_moments(k, g)
@@ -147,6 +138,7 @@ class AdamWeightDecay(Decoupled):
         return p - lr * (update if factor is None else update + factor * p)
 
 
+@fields.declared
 class LazyAdam(Adam):
     """Adam whose moments change only where a sparse gradient has rows: gradients are dense here, so
     this is Adam.
@@ -154,36 +146,23 @@ class LazyAdam(Adam):
 
     _power_shape = (1,)
 
-    def __init__(
-        self,
-        params: Any,
-        learning_rate: Any = 1e-3,
-        beta1: float = 0.9,
-        beta2: float = 0.999,
-        eps: float = 1e-8,
-        use_locking: bool = False,
-        use_nesterov: bool = False,
-        weight_decay: Any = 0.0,
-        loss_scale: float = 1.0,
-    ) -> None:
-        super().__init__(
-            params,
-            learning_rate,
-            beta1,
-            beta2,
-            eps,
-            use_locking,
-            use_nesterov,
-            weight_decay,
-            loss_scale,
-        )
+    params: InitVar[Any] = fields.of_base()
+    learning_rate: InitVar[Any] = fields.of_base(default=1e-3)
+    beta1: InitVar[float] = fields.of_base(default=0.9)
+    beta2: InitVar[float] = fields.of_base(default=0.999)
+    eps: InitVar[float] = fields.of_base(default=1e-8)
+    use_locking: InitVar[bool] = fields.of_base(default=False)
+    use_nesterov: InitVar[bool] = fields.of_base(default=False)
+    weight_decay: InitVar[Any] = fields.of_base(default=0.0)
+    loss_scale: InitVar[float] = fields.of_base(default=1.0)
 
 
 class AdamOffload(LazyAdam):
     """Adam that MindSpore runs on the host: here it runs where everything does."""
 
 
-class AdaMax(_Moments):
+@fields.declared
+class AdaMax(Optimizer):
     """The AdaMax optimiser (Kingma and Ba 2015, algorithm 2).
 
         m = beta1 * m + (1 - beta1) * g;   v = max(beta2 * v, |g|)
@@ -193,18 +172,15 @@ class AdaMax(_Moments):
     of (0, 1) and an eps that is not positive.
     """
 
-    def __init__(
-        self,
-        params: Any,
-        learning_rate: Any = 1e-3,
-        beta1: float = 0.9,
-        beta2: float = 0.999,
-        eps: float = 1e-8,
-        weight_decay: Any = 0.0,
-        loss_scale: float = 1.0,
-    ) -> None:
-        super().__init__(learning_rate, params, weight_decay, loss_scale)
-        self._set_betas(beta1, beta2, eps)
+    params: InitVar[Any] = fields.of_base("parameters")
+    learning_rate: InitVar[Any] = fields.of_base(default=1e-3)
+    beta1: float = fields.number(above=0, below=1, default=0.9)
+    beta2: float = fields.number(above=0, below=1, default=0.999)
+    eps: float = fields.number(above=0, default=1e-8)
+    weight_decay: InitVar[Any] = fields.of_base(default=0.0)
+    loss_scale: InitVar[float] = fields.of_base(default=1.0)
+
+    def _build(self) -> None:
         self.beta1_power = Parameter(Tensor([1.0], _core.float32), name="beta1_power")
         self.moment1 = self.state("moment1")
         self.moment2 = self.state("moment2")

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import InitVar
 from typing import Any
 
 from gradcell import _core
 from gradcell._core import Tensor
-from gradcell.base import arguments
+from gradcell.base import fields
 from gradcell.nn.optim.optimizer import Optimizer, assign
 from gradcell.tensors.parameter import Parameter, ParameterTuple
 
 _ops = _core.ops
 
 
+@fields.declared
 class ASGD(Optimizer):
     """Averaged stochastic gradient descent (Polyak and Juditsky 1992; Bottou 2012, section 5.3).
 
@@ -25,19 +27,14 @@ class ASGD(Optimizer):
     which means begin. Raises TypeError for anything that is not a number.
     """
 
-    def __init__(
-        self,
-        params: Any,
-        learning_rate: Any = 0.1,
-        lambd: float = 1e-4,
-        alpha: float = 0.75,
-        t0: float = 1e6,
-        weight_decay: Any = 0.0,
-    ) -> None:
-        super().__init__(learning_rate, params, weight_decay)
-        self.lambd = arguments.number(lambd, self.cls_name, "lambd")
-        self.alpha = arguments.number(alpha, self.cls_name, "alpha")
-        self.t0 = arguments.number(t0, self.cls_name, "t0")
+    params: InitVar[Any] = fields.of_base("parameters")
+    learning_rate: InitVar[Any] = fields.of_base(default=0.1)
+    lambd: float = fields.number(default=1e-4)
+    alpha: float = fields.number(default=0.75)
+    t0: float = fields.number(default=1e6)
+    weight_decay: InitVar[Any] = fields.of_base(default=0.0)
+
+    def _build(self) -> None:
         self.mu = self._scalars("mu_", 1.0)
         self.eta = self._scalars("eta_", 0.0)
         self.ax = self.state("ax_")

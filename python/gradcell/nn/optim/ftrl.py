@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import InitVar
 from typing import Any
 
 from gradcell import _core
 from gradcell._core import Tensor
-from gradcell.base import arguments
+from gradcell.base import fields
 from gradcell.base.errors import bad_value
 from gradcell.nn.optim.optimizer import Optimizer, assign
 
 _ops = _core.ops
 
 
+@fields.declared
 class FTRL(Optimizer):
     """FTRL-proximal (McMahan et al. 2013, algorithm 1, with an exponent for the learning rate).
 
@@ -25,29 +27,20 @@ class FTRL(Optimizer):
     ValueError for values out of range and learning rates that change or differ by group.
     """
 
-    def __init__(
-        self,
-        params: Any,
-        initial_accum: float = 0.1,
-        learning_rate: float = 1e-3,
-        lr_power: float = -0.5,
-        l1: float = 0.0,
-        l2: float = 0.0,
-        use_locking: bool = False,
-        loss_scale: float = 1.0,
-        weight_decay: Any = 0.0,
-    ) -> None:
-        super().__init__(learning_rate, params, weight_decay, loss_scale)
-        owner = self.cls_name
+    params: InitVar[Any] = fields.of_base("parameters")
+    initial_accum: InitVar[float] = fields.number(least=0, default=0.1)
+    learning_rate: InitVar[Any] = fields.of_base(default=1e-3)
+    lr_power: float = fields.number(most=0, default=-0.5)
+    l1: float = fields.number(least=0, default=0.0)
+    l2: float = fields.number(least=0, default=0.0)
+    use_locking: InitVar[bool] = fields.boolean(default=False)
+    loss_scale: InitVar[float] = fields.of_base(default=1.0)
+    weight_decay: InitVar[Any] = fields.of_base(default=0.0)
+
+    def _build(self, initial_accum: float) -> None:
         if self.dynamic_lr or self.is_group_lr:
             bad_value("For 'FTRL', learning rates that change or differ by group are not supported")
-        arguments.number(learning_rate, owner, "learning_rate", above=0)
-        arguments.boolean(use_locking, owner, "use_locking")
-        self.lr_power = arguments.number(lr_power, owner, "lr_power", most=0)
-        self.l1 = arguments.number(l1, owner, "l1", least=0)
-        self.l2 = arguments.number(l2, owner, "l2", least=0)
-        start = arguments.number(initial_accum, owner, "initial_accum", least=0)
-        self.moments = self.state("moments", start)
+        self.moments = self.state("moments", initial_accum)
         self.linear = self.state("linear")
         if not self.is_group:
             self.decay_flags = (True,) * len(self.parameters)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from dataclasses import InitVar
 from typing import Any
 
 from gradcell import _core
 from gradcell._core import Tensor
+from gradcell.base import fields
 from gradcell.nn.optim.adam import Decoupled
 
 _ops = _core.ops
@@ -16,6 +18,7 @@ def _norm(x: Tensor) -> Tensor:
     return _ops.sqrt(_ops.reduce_sum(x * x))
 
 
+@fields.declared
 class Lamb(Decoupled):
     """LAMB (You et al. 2020, algorithm 2), the trust ratio not clipped.
 
@@ -29,17 +32,15 @@ class Lamb(Decoupled):
 
     by_elements = False
 
-    def __init__(
-        self,
-        params: Any,
-        learning_rate: Any,
-        beta1: float = 0.9,
-        beta2: float = 0.999,
-        eps: float = 1e-6,
-        weight_decay: Any = 0.0,
-    ) -> None:
-        super().__init__(learning_rate, params, weight_decay)
-        self._set_moments(beta1, beta2, eps, "lamb")
+    params: InitVar[Any] = fields.of_base("parameters")
+    learning_rate: InitVar[Any] = fields.of_base()
+    beta1: float = fields.number(above=0, below=1, default=0.9)
+    beta2: float = fields.number(above=0, below=1, default=0.999)
+    eps: float = fields.number(above=0, default=1e-6)
+    weight_decay: InitVar[Any] = fields.of_base(default=0.0)
+
+    def _build(self) -> None:
+        self._set_moments("lamb")
 
     def step_scalars(self, step: Tensor) -> Any:
         rest1 = -_ops.expm1(step * math.log(self.beta1))

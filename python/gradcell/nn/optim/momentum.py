@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import InitVar
 from typing import Any
 
 from gradcell import _core
 from gradcell._core import Tensor
-from gradcell.base import arguments
+from gradcell.base import fields
 from gradcell.nn.optim.optimizer import Optimizer, assign
 from gradcell.tensors.parameter import Parameter
 
 _ops = _core.ops
 
 
+@fields.declared
 class Momentum(Optimizer):
     """Gradient descent with momentum (Sutskever et al. 2013).
 
@@ -23,20 +25,15 @@ class Momentum(Optimizer):
     ValueError for values out of range.
     """
 
-    def __init__(
-        self,
-        params: Any,
-        learning_rate: Any,
-        momentum: float,
-        weight_decay: Any = 0.0,
-        loss_scale: float = 1.0,
-        use_nesterov: bool = False,
-    ) -> None:
-        super().__init__(learning_rate, params, weight_decay, loss_scale)
-        arguments.boolean(use_nesterov, self.cls_name, "use_nesterov")
-        value = arguments.number(momentum, self.cls_name, "momentum", least=0)
-        self.use_nesterov = use_nesterov
-        self.momentum = Parameter(Tensor(value, _core.float32), name="momentum")
+    params: InitVar[Any] = fields.of_base("parameters")
+    learning_rate: InitVar[Any] = fields.of_base()
+    momentum: InitVar[float] = fields.number(least=0)
+    weight_decay: InitVar[Any] = fields.of_base(default=0.0)
+    loss_scale: InitVar[float] = fields.of_base(default=1.0)
+    use_nesterov: bool = fields.boolean(default=False)
+
+    def _build(self, momentum: float) -> None:
+        self.momentum = Parameter(Tensor(momentum, _core.float32), name="momentum")
         self.moments = self.state("moments")
 
     def update_parameter(self, k: int, p: Tensor, g: Tensor, lr: Tensor, scalars: Any) -> Tensor:

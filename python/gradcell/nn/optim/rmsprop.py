@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import InitVar
 from typing import Any
 
 from gradcell import _core
 from gradcell._core import Tensor
-from gradcell.base import arguments
+from gradcell.base import fields
 from gradcell.nn.optim.optimizer import Optimizer, assign
 
 _ops = _core.ops
 
 
+@fields.declared
 class RMSProp(Optimizer):
     """RMSProp (Tieleman and Hinton 2012); centered: with the variance (Graves 2013, eq. 38-45).
 
@@ -24,26 +26,18 @@ class RMSProp(Optimizer):
     ValueError for values out of range.
     """
 
-    def __init__(
-        self,
-        params: Any,
-        learning_rate: Any = 0.1,
-        decay: float = 0.9,
-        momentum: float = 0.0,
-        epsilon: float = 1e-10,
-        use_locking: bool = False,
-        centered: bool = False,
-        loss_scale: float = 1.0,
-        weight_decay: Any = 0.0,
-    ) -> None:
-        super().__init__(learning_rate, params, weight_decay, loss_scale)
-        arguments.boolean(use_locking, self.cls_name, "use_locking")
-        arguments.boolean(centered, self.cls_name, "centered")
-        self.decay = arguments.number(decay, self.cls_name, "decay", least=0)
-        self.momentum = arguments.number(momentum, self.cls_name, "momentum", least=0)
-        self.epsilon = arguments.number(epsilon, self.cls_name, "epsilon", above=0)
-        self.centered = centered
-        if centered:
+    params: InitVar[Any] = fields.of_base("parameters")
+    learning_rate: InitVar[Any] = fields.of_base(default=0.1)
+    decay: float = fields.number(least=0, default=0.9)
+    momentum: float = fields.number(least=0, default=0.0)
+    epsilon: float = fields.number(above=0, default=1e-10)
+    use_locking: InitVar[bool] = fields.boolean(default=False)
+    centered: bool = fields.boolean(default=False)
+    loss_scale: InitVar[float] = fields.of_base(default=1.0)
+    weight_decay: InitVar[Any] = fields.of_base(default=0.0)
+
+    def _build(self) -> None:
+        if self.centered:
             self.mg = self.state("mean_grad")
         self.ms = self.state("mean_square", 1.0)
         self.moment = self.state("moment")

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import InitVar
 from typing import Any
 
 from gradcell import _core
 from gradcell._core import Tensor
-from gradcell.base import arguments
+from gradcell.base import arguments, fields
 from gradcell.base.errors import bad_type, bad_value
 from gradcell.nn.optim.optimizer import Optimizer, assign
 
 _ops = _core.ops
 
 
+def _two(value: Any, owner: str, name: str) -> Any:
+    if not isinstance(value, tuple):
+        bad_type(f"For '{owner}', the '{name}' must be a tuple, but got {type(value).__name__}")
+    if len(value) != 2:
+        bad_value(f"For '{owner}', the '{name}' must be two, but got {value}")
+    return value
+
+
+@fields.declared
 class Rprop(Optimizer):
     """Resilient backpropagation (Riedmiller and Braun 1993; where the sign of a gradient changes,
     the element stays and its gradient is forgotten: Igel and Huesken 2000, iRprop-).
@@ -24,22 +34,13 @@ class Rprop(Optimizer):
     smallest and the largest step. Raises TypeError, ValueError for values out of range.
     """
 
-    def __init__(
-        self,
-        params: Any,
-        learning_rate: Any = 0.1,
-        etas: tuple[float, float] = (0.5, 1.2),
-        step_sizes: tuple[float, float] = (1e-6, 50.0),
-        weight_decay: Any = 0.0,
-    ) -> None:
-        super().__init__(learning_rate, params, weight_decay)
-        for name, value in (("etas", etas), ("step_sizes", step_sizes)):
-            if not isinstance(value, tuple):
-                bad_type(
-                    f"For 'Rprop', the '{name}' must be a tuple, but got {type(value).__name__}"
-                )
-            if len(value) != 2:
-                bad_value(f"For 'Rprop', the '{name}' must be two, but got {value}")
+    params: InitVar[Any] = fields.of_base("parameters")
+    learning_rate: InitVar[Any] = fields.of_base(default=0.1)
+    etas: InitVar[tuple[float, float]] = fields.checked(_two, default=(0.5, 1.2))
+    step_sizes: InitVar[tuple[float, float]] = fields.checked(_two, default=(1e-6, 50.0))
+    weight_decay: InitVar[Any] = fields.of_base(default=0.0)
+
+    def _build(self, etas: tuple[float, float], step_sizes: tuple[float, float]) -> None:
         self.etaminus = arguments.number(etas[0], "Rprop", "etas[0]", above=0, below=1)
         self.etaplus = arguments.number(etas[1], "Rprop", "etas[1]", above=1)
         self.step_size_min = arguments.number(step_sizes[0], "Rprop", "step_sizes[0]")

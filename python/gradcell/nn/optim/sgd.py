@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import InitVar
 from typing import Any
 
 from gradcell import _core
 from gradcell._core import Tensor
-from gradcell.base import arguments
+from gradcell.base import fields
 from gradcell.base.errors import bad_value
 from gradcell.nn.optim.optimizer import Optimizer, assign
 from gradcell.tensors.parameter import Parameter
@@ -14,6 +15,7 @@ from gradcell.tensors.parameter import Parameter
 _ops = _core.ops
 
 
+@fields.declared
 class SGD(Optimizer):
     """Stochastic gradient descent with momentum, dampening and Nesterov's variant (Sutskever et al.
     2013, in the form that multiplies by the learning rate last).
@@ -26,29 +28,24 @@ class SGD(Optimizer):
     out of range.
     """
 
-    def __init__(
-        self,
-        params: Any,
-        learning_rate: Any = 0.1,
-        momentum: float = 0.0,
-        dampening: float = 0.0,
-        weight_decay: Any = 0.0,
-        nesterov: bool = False,
-        loss_scale: float = 1.0,
-    ) -> None:
-        super().__init__(learning_rate, params, weight_decay, loss_scale)
-        arguments.boolean(nesterov, self.cls_name, "nesterov")
-        self._momentum = arguments.number(momentum, self.cls_name, "momentum", least=0)
-        self.dampening = arguments.number(dampening, self.cls_name, "dampening", least=0)
+    params: InitVar[Any] = fields.of_base("parameters")
+    learning_rate: InitVar[Any] = fields.of_base(default=0.1)
+    momentum: InitVar[float] = fields.number(least=0, default=0.0)
+    dampening: float = fields.number(least=0, default=0.0)
+    weight_decay: InitVar[Any] = fields.of_base(default=0.0)
+    nesterov: bool = fields.boolean(default=False)
+    loss_scale: InitVar[float] = fields.of_base(default=1.0)
+
+    def _build(self, momentum: float) -> None:
+        self._momentum = momentum
         if self.dampening > 1:
             bad_value("For 'SGD', the 'dampening' must be in [0, 1]")
-        if nesterov and (self._momentum <= 0 or self.dampening != 0):
+        if self.nesterov and (momentum <= 0 or self.dampening != 0):
             bad_value(
                 "For 'SGD', nesterov requires a momentum greater than 0 and a dampening of 0, but got "
-                f"{momentum} and {dampening}"
+                f"{momentum} and {self.dampening}"
             )
-        self.nesterov = nesterov
-        self.momentum = Parameter(Tensor(self._momentum, _core.float32), name="momentum")
+        self.momentum = Parameter(Tensor(momentum, _core.float32), name="momentum")
         self.accum = self.state("accum")
         self.stat = self.state("stat", 1.0)
 
