@@ -51,11 +51,11 @@ def is_tensor(obj: Any) -> bool:
 
 
 def typeof(x: Any) -> str:
-    """The type of a value as text: 'tensor[float32]' for tensors.
+    """The type of a value as text: 'Tensor[Float32]' for tensors.
 
     x: any value.
     """
-    return f"tensor[{x.dtype.name}]" if isinstance(x, Tensor) else type(x).__name__
+    return f"Tensor[{x.dtype}]" if isinstance(x, Tensor) else type(x).__name__
 
 
 @one_plan

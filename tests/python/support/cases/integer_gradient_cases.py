@@ -187,7 +187,8 @@ def write() -> None:
             except Exception as error:
                 found = ["error", type(error).__name__]
             stored.setdefault(name, {})[mode] = found
-    GOLDEN.write_text(json.dumps(stored, indent=1) + "\n")
+    lines = ",\n".join(f"{json.dumps(k)}: {json.dumps(v)}" for k, v in stored.items())
+    GOLDEN.write_text(f"{{\n{lines}\n}}\n")  # a line for each case
 
 
 if __name__ == "__main__":

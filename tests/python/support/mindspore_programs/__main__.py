@@ -77,6 +77,7 @@ if __name__ == "__main__":
     if sys.argv[1:2] == ["write"]:
         old = json.loads(GOLDEN.read_text()) if GOLDEN.exists() else {}
         written = main("".join(sys.argv[2:]), old)
-        GOLDEN.write_text(json.dumps(written, indent=0) + "\n")
+        lines = ",\n".join(f"{json.dumps(k)}: {json.dumps(v)}" for k, v in written.items())
+        GOLDEN.write_text(f"{{\n{lines}\n}}\n")  # a line for each program
     else:
         print(json.dumps(main("", {})))
