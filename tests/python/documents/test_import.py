@@ -53,11 +53,11 @@ def test_names_imported_later(name: str) -> None:
     assert getattr(gc, name) is getattr(gc, name)
 
 
-@pytest.mark.one_in(4)
-@pytest.mark.parametrize("part", range(4))
+@pytest.mark.one_in(12)
+@pytest.mark.parametrize("part", range(12))
 def test_names_imported_later_as_the_first(part: int) -> None:
     """Each in a process that has imported nothing else of the package by then, in one way or the other."""
-    names = later()[part::4]
+    names = later()[part::12]
     told = fresh(f"""
 import os
 import gradcell as gc
@@ -75,12 +75,8 @@ for number, name in enumerate({names}):
     assert told == [f"{name} {label}" for name, label in labels.items()]
 
 
-@pytest.mark.parametrize("every", [False, pytest.param(True, marks=pytest.mark.slow)])
-def test_modules_can_be_imported_first(every: bool) -> None:
-    """The packages and their modules, or those below too."""
-    names = [m.name for m in pkgutil.walk_packages(gc.__path__, "gradcell.")]
-    names = [name for name in names if not name.endswith(("__main__", "_core"))]
-    names = [name for name in names if every or name.count(".") == 1]
+def each_as_the_first(names: list[str]) -> None:
+    """Each module in a process that has imported nothing else of the package."""
     if importlib.util.find_spec("deepxde") is None:
         names = [name for name in names if not name.startswith("gradcell.deepxde")]
     fresh(f"""
@@ -92,6 +88,22 @@ for name in {names}:
         os._exit(0)
     assert os.waitpid(child, 0)[1] == 0, name
 """)
+
+
+def modules() -> list[str]:
+    names = [m.name for m in pkgutil.walk_packages(gc.__path__, "gradcell.")]
+    return [name for name in names if not name.endswith(("__main__", "_core"))]
+
+
+@pytest.mark.one_in(8)
+@pytest.mark.parametrize("part", range(8))
+def test_packages_can_be_imported_first(part: int) -> None:
+    each_as_the_first([name for name in modules() if name.count(".") == 1][part::8])
+
+
+@pytest.mark.slow
+def test_modules_can_be_imported_first() -> None:
+    each_as_the_first(modules())
 
 
 def test_everything_by_star() -> None:

@@ -1,6 +1,7 @@
 """How the source is laid out: which module may know which."""
 
 import ast
+import functools
 import importlib
 import inspect
 import pkgutil
@@ -29,9 +30,20 @@ def imported(source, module, known):
     A module stands on those it names and on the packages around them, whose `__init__` runs first;
     the packages that it is itself in have begun to run by then, and count only where they are named.
     """
+    return imported_by(nodes(source), module, known)
+
+
+@functools.cache
+def nodes(source):
+    """The imports and calls of a text, which is parsed once."""
+    kinds = (ast.Import, ast.ImportFrom, ast.Call)
+    return [node for node in ast.walk(ast.parse(source)) if isinstance(node, kinds)]
+
+
+def imported_by(nodes, module, known):
     around = {module.rsplit(".", k)[0] for k in range(1, module.count(".") + 1)}
     named = set()
-    for node in ast.walk(ast.parse(source)):
+    for node in nodes:
         if isinstance(node, ast.Import):
             named |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -76,7 +88,7 @@ def without_lazy_parts(graph, files):
         for node in tree.body:
             if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
                 node.body = [ast.Pass()]
-        graph[module] = imported(ast.unparse(tree), module, known)
+        graph[module] = imported_by(list(ast.walk(tree)), module, known)
     return graph
 
 
@@ -132,11 +144,11 @@ def asked_for(source):
     """The modules that importlib.import_module is called with, where the text says which."""
     return {
         node.args[0].value
-        for node in ast.walk(ast.parse(source))
+        for node in nodes(source)
         if isinstance(node, ast.Call)
-        and ast.unparse(node.func).endswith("import_module")
         and node.args
         and isinstance(node.args[0], ast.Constant)
+        and ast.unparse(node.func).endswith("import_module")
     }
 
 
@@ -215,8 +227,10 @@ def test_every_function_is_written_where_its_source_is_looked_for():
         f"{name}:{node.lineno}"
         for name, file in modules().items()
         if file is not None
-        for node in ast.walk(ast.parse(file.read_text()))
-        if isinstance(node, ast.Call) and ast.unparse(node.func) in ("exec", "eval")
+        for node in nodes(file.read_text())
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id in ("exec", "eval")
     ]
     assert calls == []
 

@@ -154,6 +154,18 @@ def test_no_other_function_writes_files():
 
 
 def writes(call: ast.Call) -> bool:
+    last = getattr(call.func, "attr", getattr(call.func, "id", ""))
+    if last not in (
+        "open",
+        "write_text",
+        "write_bytes",
+        "savez",
+        "tofile",
+        "dump",
+        "save",
+        "replace",
+    ):
+        return False
     name = ast.unparse(call.func)
     if name in ("open", "gzip.open", "io.open"):
         modes = [*call.args[1:2], *(k.value for k in call.keywords if k.arg == "mode")]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-
 import numpy as np
 
 
@@ -13,15 +11,17 @@ def ssim(x, y, size, sigma, largest=1.0, k1=0.01, k2=0.03):
     bell = np.exp(-(at**2) / (2 * sigma**2))
     window = np.outer(bell, bell) / np.outer(bell, bell).sum()
     c1, c2 = (k1 * largest) ** 2, (k2 * largest) ** 2
-    found = []
-    for i, j in itertools.product(range(x.shape[0] - size + 1), range(x.shape[1] - size + 1)):
-        a, b = x[i : i + size, j : j + size], y[i : i + size, j : j + size]
-        ma, mb = (window * a).sum(), (window * b).sum()
-        va, vb = (window * (a - ma) ** 2).sum(), (window * (b - mb) ** 2).sum()
-        cov = (window * (a - ma) * (b - mb)).sum()
-        cs = (2 * cov + c2) / (va + vb + c2)
-        found.append((cs * (2 * ma * mb + c1) / (ma**2 + mb**2 + c1), cs))
-    return np.mean(found, axis=0)
+    # [rows, columns, size, size]: every window at once.
+    a, b = (np.lib.stride_tricks.sliding_window_view(v, (size, size)) for v in (x, y))
+
+    def mean(values):
+        return (window * values).sum((2, 3))
+
+    ma, mb = mean(a), mean(b)
+    a, b = a - ma[..., None, None], b - mb[..., None, None]
+    cs = (2 * mean(a * b) + c2) / (mean(a**2) + mean(b**2) + c2)
+    similarity = cs * (2 * ma * mb + c1) / (ma**2 + mb**2 + c1)
+    return np.array([similarity.mean(), cs.mean()])
 
 
 def halved(x):
