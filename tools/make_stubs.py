@@ -34,6 +34,7 @@ from typing import Any
 import numpy as np
 
 from gradcell._op_rows import OpRows, TensorRows
+from gradcell.base.types import {}
 
 '''
 ROWS_HEAD = '''"""Types of the op table's rows. Written by tools/make_stubs.py in each build."""
@@ -41,6 +42,7 @@ ROWS_HEAD = '''"""Types of the op table's rows. Written by tools/make_stubs.py i
 from typing import Any
 
 from gradcell._core import Tensor
+from gradcell.base.types import TensorLike
 
 '''
 #: The kinds of rows and the operands of their functions; a method's first is the tensor.
@@ -51,6 +53,8 @@ ROW_OPERANDS = {
     "COMPARE": ("input", "other"),
     "TERNARY": ("condition", "input", "other"),
 }
+#: The operands that have to be tensors: the only one, and the condition.
+TENSORS = {"UNARY": "input", "PREDICATE": "input", "TERNARY": "condition"}
 #: Structured ops without a function of their own in Python.
 UNBOUND = {"leaf", "identity", "full", "call_output", "value_of", "after"}
 STATIC = "@staticmethod\n"
@@ -61,6 +65,12 @@ PROPERTIES = {
     **dict.fromkeys(("itemsize", "nbytes"), "builtins.int"),
     **dict.fromkeys(("T", "mT", "H", "mH", "real", "imag"), "Tensor"),
 }
+#: The results of functions that pybind11 says give an object.
+RESULTS = {
+    **dict.fromkeys(("dtype_named", "default_dtype", "promote", "promote_number"), "DType"),
+    **{"__float__": "builtins.float", "__int__": "builtins.int", "__complex__": "complex"},
+    "from_numpy": "Tensor",
+}
 #: The operators of Tensor that give a tensor, or NotImplemented, which leaves the other operand's turn.
 OPERATORS = {
     f"__{side}{name}__"
@@ -69,7 +79,8 @@ OPERATORS = {
 }
 #: What annotations of Python functions may say and be understood in the stub.
 KNOWN = re.compile(
-    r"^(Any|None|int|float|str|bool|Tensor|tuple|list|dict|Iterator|np|ndarray|dtype|\W|\.)+$"
+    r"^(Any|None|int|float|str|bool|Tensor|TensorLike|Axis|Shape|DTypeLike|tuple|list|dict|Iterator|np|"
+    r"ndarray|dtype|\W|\.)+$"
 )
 
 
@@ -109,7 +120,7 @@ def from_signature(name: str, signature: str, static: bool) -> str:
     if found is None and name == "__init__":
         return "def __init__(self, *args: Any, **kwargs: Any) -> None: ..."
     if found is None:
-        return f"def {name}(*args: Any, **kwargs: Any) -> Any: ..."
+        return f"def {name}(*args: Any, **kwargs: Any) -> {RESULTS.get(name, 'Any')}: ..."
     arguments = re.sub(r"^self: [\w.:]+", "self", found[1])
     if name in OPERATORS:
         return f"def {name}({plain(arguments)}) -> Tensor: ..."
@@ -121,7 +132,8 @@ def from_signature(name: str, signature: str, static: bool) -> str:
             if override
             else (f"def {name}(self, other: object) -> {result}: ...")
         )
-    return f"{STATIC if static else ''}def {name}({plain(arguments)}) -> {plain(found[2])}: ..."
+    result = RESULTS.get(name) or plain(found[2])
+    return f"{STATIC if static else ''}def {name}({plain(arguments)}) -> {result}: ..."
 
 
 def annotation(value: Any) -> str:
@@ -153,6 +165,7 @@ def from_python(name: str, function: FunctionType) -> str:
     parts += ["*"] * (bool(spellings) and not star)
     parts += [f"{other}: Any = ..." for other in spellings]
     returns = annotation(inspect.signature(function).return_annotation)
+    returns = RESULTS.get(name, returns) if returns == "Any" else returns
     return f"def {name}({', '.join(parts)}) -> {returns}: ..."
 
 
@@ -167,7 +180,7 @@ def member(name: str, value: Any) -> str:
         result = result if "np.dtype" in result else PROPERTIES.get(name, result)
         return f"@property\ndef {name}(self) -> {result}: ..."
     if isinstance(value, staticmethod):
-        return f"{STATIC}def {name}(*args: Any, **kwargs: Any) -> Any: ..."
+        return f"{STATIC}def {name}(*args: Any, **kwargs: Any) -> {RESULTS.get(name, 'Any')}: ..."
     wrapped = inspect.unwrap(value) if callable(value) else value
     if hasattr(value, "_callee") or isinstance(wrapped, FunctionType):
         return from_python(name, value)
@@ -187,7 +200,10 @@ def rows_stub(table: str) -> str:
     rows = re.findall(rf"^({'|'.join(ROW_OPERANDS)})\((\w+), (\w+),", table, re.M)
     functions, methods = ["class OpRows:"], ["class TensorRows:"]
     for kind, _, name in rows:
-        operands = [f"{operand}: Any" for operand in ROW_OPERANDS[kind]]
+        operands = [
+            f"{operand}: {'Tensor' if operand == TENSORS.get(kind) else 'TensorLike'}"
+            for operand in ROW_OPERANDS[kind]
+        ]
         functions += lines(f"{STATIC}def {name}({', '.join(operands)}) -> Tensor: ...", "    ")
         of_tensor = ", ".join(["self", *operands[1:]])
         methods += lines(f"def {name}({of_tensor}) -> Tensor: ...", "    ")
@@ -279,7 +295,9 @@ def stub() -> str:
             rest.append([f"{name}: DType"])
         else:
             rest.append(lines(from_docstring(name, value), ""))
-    return HEAD + "\n".join("\n".join(block) for block in classes + rest) + "\n"
+    text = "\n".join("\n".join(block) for block in classes + rest) + "\n"
+    used = re.findall(r"\b(?:Axis|DTypeLike|Shape|TensorLike)\b", text)
+    return HEAD.format(", ".join(sorted({*used}))) + text
 
 
 def names(text: str) -> set[str]:

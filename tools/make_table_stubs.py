@@ -32,11 +32,15 @@ STUBS = {
     "gradcell.ops": "ops/_tables.pyi",
 }
 #: Annotations that a stub may repeat.
-KNOWN = re.compile(r"^(Any|None|int|float|str|bool|Tensor|tuple|list|dict|\W)+$")
+KNOWN = re.compile(
+    r"^(Any|None|int|float|str|bool|Tensor|TensorLike|Axis|_Shape|DTypeLike|_DType|tuple|list|dict|Callable|"
+    r"Sequence|\W)+$"
+)
 
 
 def annotation(value: Any) -> str:
     text = value if isinstance(value, str) else getattr(value, "__name__", "Any")
+    text = re.sub(r"\bShape\b", "_Shape", text.replace("_core.DType", "_DType"))
     return text if value is not inspect.Signature.empty and KNOWN.match(text) else "Any"
 
 
@@ -60,14 +64,21 @@ def function_stub(name: str, function: Any) -> str:
 
 
 def class_stub(name: str, cls: type) -> str:
+    from gradcell.ops.primitive import signature_of
+
     base = cls.__mro__[1]
     text = f"class {name}({base.__module__}.{base.__qualname__}):"
     made = vars(cls).get("__signature__")
     if made is None and isinstance(own := vars(cls).get("__init__"), FunctionType):
-        return f"{text}\n    def __init__({parameters(inspect.signature(own))}) -> None: ..."
-    if made is None or not made.parameters:
-        return text + " ..."
-    return f"{text}\n    def __init__(self, {parameters(made)}) -> None: ..."
+        text += f"\n    def __init__({parameters(inspect.signature(own))}) -> None: ..."
+    elif made is not None and made.parameters:
+        text += f"\n    def __init__(self, {parameters(made)}) -> None: ..."
+    call = vars(cls).get("__call__")
+    if hasattr(call, "function"):
+        returns = annotation(inspect.signature(call.function).return_annotation)
+        inputs = parameters(signature_of(call))
+        text += f"\n    def __call__(self{', ' * bool(inputs)}{inputs}) -> {returns}: ..."
+    return text if "\n" in text else text + " ..."
 
 
 def defined(name: str, value: Any) -> bool:
@@ -117,9 +128,10 @@ def stub(module: ModuleType) -> str:
     head = [
         '"""Types of names made from tables. Written by tools/make_table_stubs.py; do not edit."""'
     ]
-    head += ["", "from typing import Any", ""]
+    head += ["", "from collections.abc import Callable, Sequence", "from typing import Any", ""]
     head += [f"import {base}" for base in bases]
-    head += ["from gradcell._core import DType as _DType", "from gradcell._core import Tensor", ""]
+    head += ["from gradcell._core import DType as _DType", "from gradcell._core import Tensor"]
+    head += ["from gradcell.base.types import Axis, DTypeLike, Shape as _Shape, TensorLike", ""]
     imports = [text for text in lines if text.startswith(("from ", "import "))]
     return "\n".join([*head, *imports, "", *(t for t in lines if t not in imports)]) + "\n"
 

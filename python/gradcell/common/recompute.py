@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from gradcell import _core
 from gradcell.base import tree
@@ -11,16 +11,18 @@ from gradcell.base.errors import bad_type, bad_value
 
 __all__ = ["recompute"]
 
+R = TypeVar("R")
+
 
 def recompute(
-    block: Callable[..., Any],
+    block: Callable[..., R],
     *args: Any,
     use_reentrant: bool = True,
     output_recompute: bool = False,
     early_stop: bool = True,
     context_fn: Callable[[], Any] | None = None,
     **kwargs: Any,
-) -> Any:
+) -> R:
     """Calls block(*args, **kwargs) in such a way that derivatives keep only its inputs: the
     backward pass computes the block again when it gets there. This takes less memory, and the
     time of one more forward pass.
@@ -50,4 +52,4 @@ def recompute(
         with around:
             out = block(*args, **kwargs)
     again = _core.recomputed(begin, tree.leaves(out))
-    return tree.refill(tree.outline(out), again)
+    return tree.refill(tree.outline(out), again)  # type: ignore[no-any-return]

@@ -10,7 +10,7 @@ import contextlib
 import functools
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, ParamSpec, TypeVar, overload
 
 import numpy as np
 
@@ -177,6 +177,14 @@ def _result(over: Tensor | None, one: Tensor, size: int, axis: Any) -> Tensor:
     return moved_axis(over, 0, place)
 
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+@overload
+def vmap(fn: Callable[P, R], in_axes: Any = 0, out_axes: Any = 0) -> Callable[P, R]: ...
+@overload
+def vmap(fn: Sequence[CellBase], in_axes: Any = 0, out_axes: Any = 0) -> Callable[..., Any]: ...
 @explains_arguments
 def vmap(fn: Any, in_axes: Any = 0, out_axes: Any = 0) -> Callable[..., Any]:
     """Maps a function of one example over a batch, without a loop.

@@ -41,7 +41,8 @@ class differentiating:
 
     # (Not a generator: contextlib's frames would be taken for the user's.)
     def __init__(self, args: Any = (), parameters: Sequence[Parameter] = ()) -> None:
-        self.args, self.parameters = args, parameters
+        self.args: Any = args
+        self.parameters: Sequence[Parameter] = parameters
         self.variables: list[Tensor] = []
 
     def __enter__(self) -> tuple[Any, list[Tensor]]:
@@ -71,16 +72,18 @@ class Call(differentiating):
     target: Any  #: what is differentiated: the first output with has_aux, else all
     aux: Any
     outputs: list[Tensor]  #: the tensors of the target
+    wrt: list[Tensor]  #: the variables
 
     def __init__(self, by: By, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
         name = function_name(by.fn)
         for p in by.positions:
             check_argument(name, args, p, by.integers or by.integer_inputs)
         #: What is differentiated by; its tensors come first among the variables, before the Parameters'.
-        self.by = [as_tensors(args[p]) for p in by.positions]
+        self.by: list[Any] = [as_tensors(args[p]) for p in by.positions]
         super().__init__(self.by, by.weights)
-        self.what, self.full = by, [a if i in by.positions else own(a) for i, a in enumerate(args)]
-        self.kwargs = own(kwargs) if kwargs else kwargs
+        self.what: By = by
+        self.full: list[Any] = [a if i in by.positions else own(a) for i, a in enumerate(args)]
+        self.kwargs: dict[str, Any] = own(kwargs) if kwargs else kwargs
 
     def __enter__(self) -> Call:  # type: ignore[override]
         by, full = self.what, self.full
@@ -140,13 +143,24 @@ class By:
         arguments.boolean(has_aux, name, "has_aux")
         if grad_position is None and weights is None:
             raise ValueError("`grad_position` and `weight` can not be None at the same time.")
-        self.name, self.fn, self.has_aux = name, fn, has_aux
-        self.positions = () if grad_position is None else check_positions(grad_position)
-        self.by_position, self.by_weights = grad_position is not None, weights is not None
-        self.single_weight = isinstance(weights, Tensor)
+        self.name: str = name
+        self.fn: Any = fn
+        self.has_aux: Any = has_aux
+        self.positions: tuple[int, ...] = (
+            () if grad_position is None else check_positions(grad_position)
+        )
+        self.by_position: bool = grad_position is not None
+        self.by_weights: bool = weights is not None
+        self.single_weight: bool = isinstance(weights, Tensor)
         self.weights: list[Parameter] = [] if weights is None else check_weights(weights)
         ids = tuple(p._variable_id() for p in self.weights) if self.by_weights else None
-        self.key = (self.positions, self.by_position, self.single_weight, ids, has_aux)
+        self.key: tuple[Any, ...] = (
+            self.positions,
+            self.by_position,
+            self.single_weight,
+            ids,
+            has_aux,
+        )
 
     def placed(
         self, args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -217,7 +231,9 @@ class Given(By):
     ) -> None:
         arguments.function(fn, name)
         refuse_in_no_grad()
-        self.inputs = tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
+        self.inputs: tuple[Any, ...] = (
+            tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
+        )
         if not self.inputs:
             bad_value(f"{name}: there are no inputs")
         for x in self.inputs:

@@ -36,7 +36,7 @@ class HookHandle:
     ) -> None:
         self._hooks = {} if hook_dict is None else hook_dict
         self._emptied = emptied  # called when the last hook is gone
-        self.handle_id = next(self._numbers)  # an id would come again when the handle is gone
+        self.handle_id: int = next(self._numbers)  # an id would come again when the handle is gone
         if hook is not None:
             self._hooks[self.handle_id] = hook
             _core.bump_structure_version()

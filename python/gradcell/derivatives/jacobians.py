@@ -7,7 +7,7 @@ vector, recorded for an example of them and made over all (gradcell/derivatives/
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal, ParamSpec, TypeAlias, TypeVar, overload
 
 from gradcell import _core
 from gradcell._core import Tensor
@@ -19,6 +19,11 @@ from gradcell.derivatives.differentiating import By, Call, Given, transformed
 __all__ = ["hessian", "hvp", "jacfwd", "jacrev", "linearize"]
 
 _ops = _core.ops
+
+P = ParamSpec("P")
+R = TypeVar("R")
+No: TypeAlias = Literal[False]
+Several: TypeAlias = tuple[int, ...]
 
 #: Up to how many rows (or columns) each is recorded by itself: they share most with the function, and
 #: those that nobody picks are never computed. Under vmap the examples make products large enough, and
@@ -109,6 +114,18 @@ def _filled(target: Any, rows: Any) -> Any:
     return tuple(items) if type(target) is list else tree.rebuilt(target, items)
 
 
+@overload
+def jacfwd(
+    fn: Callable[P, Tensor], grad_position: int = 0, has_aux: No = False, weights: None = None
+) -> Callable[P, Tensor]: ...
+@overload
+def jacfwd(
+    fn: Callable[P, Tensor], grad_position: Several, has_aux: No = False, weights: None = None
+) -> Callable[P, tuple[Tensor, ...]]: ...
+@overload
+def jacfwd(
+    fn: Callable[P, Any], grad_position: Any = 0, has_aux: bool = False, weights: Any = None
+) -> Callable[P, Any]: ...
 @explains_arguments
 def jacfwd(
     fn: Any, grad_position: Any = 0, has_aux: bool = False, weights: Any = None
@@ -134,6 +151,18 @@ def jacfwd(
     return _jacobian("jacfwd", fn, grad_position, has_aux, weights, blocks)
 
 
+@overload
+def jacrev(
+    fn: Callable[P, Tensor], grad_position: int = 0, has_aux: No = False, weights: None = None
+) -> Callable[P, Tensor]: ...
+@overload
+def jacrev(
+    fn: Callable[P, Tensor], grad_position: Several, has_aux: No = False, weights: None = None
+) -> Callable[P, tuple[Tensor, ...]]: ...
+@overload
+def jacrev(
+    fn: Callable[P, Any], grad_position: Any = 0, has_aux: bool = False, weights: Any = None
+) -> Callable[P, Any]: ...
 @explains_arguments
 def jacrev(
     fn: Any, grad_position: Any = 0, has_aux: bool = False, weights: Any = None
@@ -156,6 +185,18 @@ def jacrev(
     )  # fmt: skip
 
 
+@overload
+def hessian(
+    fn: Callable[P, Tensor], grad_position: int = 0, has_aux: No = False, weights: None = None
+) -> Callable[P, Tensor]: ...
+@overload
+def hessian(
+    fn: Callable[P, Tensor], grad_position: Several, has_aux: No = False, weights: None = None
+) -> Callable[P, tuple[tuple[Tensor, ...], ...]]: ...
+@overload
+def hessian(
+    fn: Callable[P, Any], grad_position: Any = 0, has_aux: bool = False, weights: Any = None
+) -> Callable[P, Any]: ...
 @explains_arguments
 def hessian(
     fn: Any, grad_position: Any = 0, has_aux: bool = False, weights: Any = None
@@ -177,6 +218,18 @@ def hessian(
 # Products -------------------------------------------------------------------------------------------
 
 
+@overload
+def hvp(
+    fn: Callable[..., R], inputs: Any, v: Tensor, weights: Any = None, **kwargs: Any
+) -> tuple[R, Tensor]: ...
+@overload
+def hvp(
+    fn: Callable[..., R], inputs: Any, v: Sequence[Tensor], weights: Any = None, **kwargs: Any
+) -> tuple[R, tuple[Tensor, ...]]: ...
+@overload
+def hvp(
+    fn: Callable[..., R], inputs: Any, v: Any, weights: Any = None, **kwargs: Any
+) -> tuple[R, Any]: ...
 def hvp(fn: Any, inputs: Any, v: Any, weights: Any = None, **kwargs: Any) -> tuple[Any, Any]:
     """The product of fn's Hessian with a vector, without making the Hessian (forward over reverse
     mode): (fn(inputs), product).
@@ -203,8 +256,8 @@ def hvp(fn: Any, inputs: Any, v: Any, weights: Any = None, **kwargs: Any) -> tup
 
 
 def linearize(
-    fn: Any, inputs: Any, weights: Any = None, **kwargs: Any
-) -> tuple[Any, Callable[..., Any]]:
+    fn: Callable[..., R], inputs: Any, weights: Any = None, **kwargs: Any
+) -> tuple[R, Callable[[Any], R]]:
     """The value of a function and its derivative at one point as a linear function: (fn(inputs),
     jvp_fn), where jvp_fn(v) is the Jacobian times v.
 

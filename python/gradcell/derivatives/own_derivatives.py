@@ -55,7 +55,7 @@ def fitted(gradient: Any, x: Tensor, who: str, number: int) -> Tensor | None:
         gradient = _ops.cast(gradient, x.dtype)
     wanted, got = list(x.shape), list(gradient.shape)
     if got == wanted:
-        return gradient
+        return gradient  # type: ignore[no-any-return]
     lead = len(got) - len(wanted)
     summed = [i for i, n in enumerate(got) if i < lead or (wanted[i - lead] == 1 and n != 1)]
     if lead < 0 or any(
@@ -75,14 +75,14 @@ class Pullback:
     not find it: it is `keep`, a tree, which comes as a further argument.
     """
 
-    tangent = None
+    tangent: None = None
 
     def __init__(self, name: str, pull: Callable[..., Tensors], keep: Any = None) -> None:
         self.name = name
         self.pull = pull
-        self.kept = tree.leaves(keep)
-        self.keeps = keep is not None
-        self.outline = tree.outline(keep)
+        self.kept: list[Tensor] = tree.leaves(keep)
+        self.keeps: bool = keep is not None
+        self.outline: Any = tree.outline(keep)
 
     def adjoint(
         self, inputs: list[Tensor], outputs: list[Tensor], cotangents: Tensors, wanted: list[bool],
@@ -98,13 +98,13 @@ class Pushforward:
     """The rule of a call whose function gives tangents: push(inputs, outputs, tangents, keep), linear in
     the tangents, None among them."""
 
-    adjoint = None
+    adjoint: None = None
 
     def __init__(self, name: str, push: Callable[..., Tensors], keep: Any) -> None:
         self.name = name
         self.push = push
-        self.kept = tree.leaves(keep)
-        self.outline = tree.outline(keep)
+        self.kept: list[Tensor] = tree.leaves(keep)
+        self.outline: Any = tree.outline(keep)
 
     def tangent(
         self, inputs: list[Tensor], outputs: list[Tensor], tangents: Tensors, kept: list[Tensor]

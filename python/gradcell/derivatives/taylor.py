@@ -8,7 +8,7 @@ can be differentiated again, by parameters too, and share what the function itse
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal, ParamSpec, TypeVar, overload
 
 from gradcell import _core, dtype as dtypes
 from gradcell._core import Tensor
@@ -23,6 +23,8 @@ _ops = _core.ops
 #: How many elements of a tensor whose rows are combined a Laplacian is taken over without asking.
 MOST_DIRECTIONS = 1024
 
+P = ParamSpec("P")
+R = TypeVar("R")
 Rule = Callable[[list[Tensor], list[Tensor]], list[Any]]
 
 
@@ -112,6 +114,14 @@ def _stacked(orders: list[Tensor], like: Tensor, stacked: bool) -> Tensor:
     return _ops.concat([_ops.reshape(t, [1, *t.shape]) for t in orders], 0)
 
 
+@overload
+def jet(
+    fn: Callable[..., Tensor], primals: Any, series: Any, **kwargs: Any
+) -> tuple[Tensor, Tensor]: ...
+@overload
+def jet(
+    fn: Callable[..., Any], primals: Any, series: Any, **kwargs: Any
+) -> tuple[list[Tensor], list[Tensor]]: ...
 def jet(fn: Callable[..., Any], primals: Any, series: Any, **kwargs: Any) -> tuple[Any, Any]:
     """The value of a function and its derivatives along a curve, given the derivatives of the
     curve.
@@ -146,6 +156,14 @@ def jet(fn: Callable[..., Any], primals: Any, series: Any, **kwargs: Any) -> tup
     return _taylor("jet", fn, xs, ss, order, list(range(1, order + 1)), kwargs)  # type: ignore[no-any-return]
 
 
+@overload
+def derivative(
+    fn: Callable[..., Tensor], primals: Any, order: int, **kwargs: Any
+) -> tuple[Tensor, Tensor]: ...
+@overload
+def derivative(
+    fn: Callable[..., Any], primals: Any, order: int, **kwargs: Any
+) -> tuple[list[Tensor], list[Tensor]]: ...
 def derivative(fn: Callable[..., Any], primals: Any, order: int, **kwargs: Any) -> tuple[Any, Any]:
     """(fn(primals), its derivative of that order along the direction of ones), in one pass.
 
@@ -218,8 +236,16 @@ def _laplacian(
     return _transformed(name, fn, grad_position, has_aux, weights, None, rule)
 
 
+@overload
 def laplacian(
-    fn: Callable[..., Any], grad_position: Any = 0, has_aux: bool = False, weights: Any = None
+    fn: Callable[P, R], grad_position: Any = 0, has_aux: Literal[False] = False, weights: Any = None
+) -> Callable[P, R]: ...
+@overload
+def laplacian(
+    fn: Callable[P, Any], grad_position: Any = 0, has_aux: bool = False, weights: Any = None
+) -> Callable[P, Any]: ...
+def laplacian(
+    fn: Any, grad_position: Any = 0, has_aux: bool = False, weights: Any = None
 ) -> Callable[..., Any]:
     """A function that gives the Laplacian of fn, in one pass in forward mode.
 
@@ -244,8 +270,16 @@ def laplacian(
     return _laplacian("laplacian", fn, grad_position, has_aux, weights, False)  # type: ignore[no-any-return]
 
 
+@overload
 def biharmonic(
-    fn: Callable[..., Any], grad_position: Any = 0, has_aux: bool = False, weights: Any = None
+    fn: Callable[P, R], grad_position: Any = 0, has_aux: Literal[False] = False, weights: Any = None
+) -> Callable[P, R]: ...
+@overload
+def biharmonic(
+    fn: Callable[P, Any], grad_position: Any = 0, has_aux: bool = False, weights: Any = None
+) -> Callable[P, Any]: ...
+def biharmonic(
+    fn: Any, grad_position: Any = 0, has_aux: bool = False, weights: Any = None
 ) -> Callable[..., Any]:
     """A function that gives the Laplacian of fn's Laplacian, in one pass. Arguments and errors are
     those of `laplacian`.
@@ -281,8 +315,26 @@ def _is_batched(wrt: list[Tensor], batched: bool | None) -> bool:
     return any(x.ndim > 1 for x in wrt) if batched is None else batched
 
 
+@overload
 def partials(
-    fn: Callable[..., Any],
+    fn: Callable[P, R],
+    indices: Sequence[Any],
+    grad_position: Any = 0,
+    has_aux: Literal[False] = False,
+    batched: bool | None = None,
+    weights: Any = None,
+) -> Callable[P, tuple[R, ...]]: ...
+@overload
+def partials(
+    fn: Callable[P, Any],
+    indices: Sequence[Any],
+    grad_position: Any = 0,
+    has_aux: bool = False,
+    batched: bool | None = None,
+    weights: Any = None,
+) -> Callable[P, Any]: ...
+def partials(
+    fn: Any,
     indices: Sequence[Any],
     grad_position: Any = 0,
     has_aux: bool = False,
@@ -332,8 +384,22 @@ def _index(index: Any) -> tuple[int, ...]:
     return tuple(sorted(items))
 
 
+@overload
 def divergence(
-    fn: Callable[..., Any],
+    fn: Callable[P, Tensor],
+    grad_position: int = 0,
+    has_aux: Literal[False] = False,
+    batched: bool | None = None,
+) -> Callable[P, Tensor]: ...
+@overload
+def divergence(
+    fn: Callable[P, Any],
+    grad_position: int = 0,
+    has_aux: bool = False,
+    batched: bool | None = None,
+) -> Callable[P, Any]: ...
+def divergence(
+    fn: Any,
     grad_position: int = 0,
     has_aux: bool = False,
     batched: bool | None = None,

@@ -394,7 +394,9 @@ class GradOperation:
         arguments.boolean(get_all, "GradOperation", "get_all")
         arguments.boolean(get_by_list, "GradOperation", "get_by_list")
         arguments.boolean(sens_param, "GradOperation", "sens_param")
-        self.get_all, self.get_by_list, self.sens_param = get_all, get_by_list, sens_param
+        self.get_all: bool = get_all
+        self.get_by_list: bool = get_by_list
+        self.sens_param: bool = sens_param
 
     def __call__(self, fn: Any, weights: Any = None) -> Callable[..., Any]:
         """The gradient function of fn."""
@@ -479,6 +481,24 @@ def get_grad(gradients: Any, identifier: Any) -> Tensor:
     return found
 
 
+@overload
+def jvp(
+    fn: Callable[..., R],
+    inputs: Any,
+    v: Any,
+    has_aux: Literal[False] = False,
+    weights: Any = None,
+    **kwargs: Any,
+) -> tuple[R, R]: ...
+@overload
+def jvp(
+    fn: Callable[..., Any],
+    inputs: Any,
+    v: Any,
+    has_aux: Literal[True],
+    weights: Any = None,
+    **kwargs: Any,
+) -> tuple[Any, Any, Any]: ...
 @explains_arguments
 def jvp(
     fn: Callable[..., Any],
@@ -511,6 +531,30 @@ def jvp(
     return by.run(None, record, by.inputs, v, **kwargs)  # type: ignore[no-any-return]
 
 
+@overload
+def vjp(
+    fn: Callable[..., R],
+    *inputs: Tensor,
+    weights: None = None,
+    has_aux: Literal[False] = False,
+    **kwargs: Any,
+) -> tuple[R, Callable[..., tuple[Tensor, ...]]]: ...
+@overload
+def vjp(
+    fn: Callable[..., R],
+    *inputs: Any,
+    weights: Any = None,
+    has_aux: Literal[False] = False,
+    **kwargs: Any,
+) -> tuple[R, Callable[..., tuple[Any, ...]]]: ...
+@overload
+def vjp(
+    fn: Callable[..., Any],
+    *inputs: Any,
+    weights: Any = None,
+    has_aux: Literal[True],
+    **kwargs: Any,
+) -> tuple[Any, Callable[..., Any], Any]: ...
 @explains_arguments
 def vjp(
     fn: Callable[..., Any], *inputs: Any, weights: Any = None, has_aux: bool = False, **kwargs: Any

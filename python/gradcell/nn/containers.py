@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import ItemsView, Iterable, Iterator, KeysView, Mapping, ValuesView
+from typing import TYPE_CHECKING, Any, overload
 
 from gradcell import _core
 from gradcell.base.errors import bad_index, bad_key, bad_type, unsupported
 from gradcell.base.signposts import kind_of
 from gradcell.nn.cell import Cell, Layer
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 __all__ = [
     "CellDict",
@@ -64,6 +67,10 @@ class _Numbered(Cell):
         if self._may_be_read():
             _core.bump_structure_version()
 
+    @overload
+    def __getitem__(self, index: int) -> Cell: ...
+    @overload
+    def __getitem__(self, index: slice) -> Self: ...
     def __getitem__(self, index: int | slice) -> Any:
         children = list(self._cells.values())
         if not isinstance(index, slice):
@@ -124,7 +131,7 @@ class _Numbered(Cell):
             )
         self._put(index % n if index < 0 else index, cell)
 
-    def extend(self, cells: Iterable[Cell]) -> Any:
+    def extend(self, cells: Iterable[Cell]) -> Self:
         """Cells at the end. Returns itself. Raises TypeError if it is not a list of cells."""
         if not isinstance(cells, (list, tuple, _Numbered)):
             bad_type(
@@ -250,15 +257,15 @@ class CellDict(Cell):
     def __contains__(self, key: Any) -> bool:
         return key in self._cells
 
-    def keys(self) -> Any:
+    def keys(self) -> KeysView[str]:
         """The names."""
         return self._cells.keys()
 
-    def values(self) -> Any:
+    def values(self) -> ValuesView[Cell]:
         """The cells."""
         return self._cells.values()
 
-    def items(self) -> Any:
+    def items(self) -> ItemsView[str, Cell]:
         """(name, cell) pairs."""
         return self._cells.items()
 

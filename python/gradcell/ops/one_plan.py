@@ -68,7 +68,7 @@ def in_float32(function: Callable[P, R]) -> Callable[P, R]:
             return function(*args, **kwargs)  # no halves, or a wider type beside them
         wide, narrow = [_in(a, kinds, _core.float32) for a in args], kinds.pop()
         named = {k: _in(a, (narrow,), _core.float32) for k, a in kwargs.items()}
-        return _in(function(*wide, **named), (_core.float32,), narrow)  # type: ignore[arg-type]
+        return _in(function(*wide, **named), (_core.float32,), narrow)  # type: ignore[no-any-return]
 
     return op
 

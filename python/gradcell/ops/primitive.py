@@ -22,7 +22,7 @@ class Primitive:
     """
 
     def __init__(self, name: str | None = None, **attributes: Any) -> None:
-        self.name = name or type(self).__name__
+        self.name: str = name or type(self).__name__
         self.attributes = attributes
         self._added: dict[str, Any] = {}
 

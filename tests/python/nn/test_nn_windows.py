@@ -9,7 +9,7 @@ import pytest
 from nn_checks import check_gradients, normal
 
 import gradcell as ms
-from gradcell import Tensor, nn
+from gradcell import Tensor, nn, ops
 
 F64 = ms.float64
 
@@ -245,3 +245,10 @@ def test_pools_refuse():
             pool(2, 2, "pad", 2)
         with pytest.raises(ValueError, match="dimensions"):
             pool(2)(Tensor([1.0]))
+
+
+def test_means_over_windows_have_no_indices() -> None:
+    image = Tensor(np.ones((1, 1, 4, 4), np.float32))
+    for pool in (ops.adaptive_avg_pool2d, ops.adaptive_avg_pool1d, ops.adaptive_avg_pool3d):
+        with pytest.raises(TypeError, match="return_indices"):
+            pool(image, 2, return_indices=True)

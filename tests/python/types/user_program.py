@@ -86,4 +86,31 @@ reveal_type(gc.grad(energy, (0, 1))(x, 1.0))  # tuple[Tensor, ...]
 reveal_type(gc.grad(step, None, parameters)(x))  # tuple[Tensor, ...]
 reveal_type(gc.value_and_grad(energy)(x))  # tuple[Tensor, Tensor]
 reveal_type(loss_and_gradients(x))  # tuple[Tensor, tuple[Tensor, ...]]
+reveal_type(gc.vmap(energy)(x, 2.0))  # Tensor
+reveal_type(gc.jacrev(energy)(x))  # Tensor
+reveal_type(gc.jacfwd(energy, (0, 1))(x, 1.0))  # tuple[Tensor, ...]
+reveal_type(gc.hessian(energy)(x))  # Tensor
+reveal_type(gc.hessian(energy, (0, 1))(x, 1.0))  # tuple[tuple[Tensor, ...], ...]
+reveal_type(gc.laplacian(energy)(x, scale=2.0))  # Tensor
+reveal_type(gc.biharmonic(net)(x))  # Tensor
+reveal_type(gc.partials(energy, [(0,), (0, 1)])(x))  # tuple[Tensor, ...]
+reveal_type(gc.jvp(energy, x, x))  # tuple[Tensor, Tensor]
+reveal_type(gc.vjp(energy, x)[0])  # Tensor
+reveal_type(gc.vjp(energy, x)[1](x))  # tuple[Tensor, ...]
+reveal_type(gc.hvp(energy, x, x))  # tuple[Tensor, Tensor]
+reveal_type(gc.hvp(energy, (x, x), (x, x)))  # tuple[Tensor, tuple[Tensor, ...]]
+reveal_type(gc.linearize(net, x)[1](x))  # Tensor
+reveal_type(ops.jet(ops.sin, x, x))  # tuple[Tensor, Tensor]
+reveal_type(gc.recompute(net, x))  # Tensor
+reveal_type(ops.Sin()(x))  # Tensor
+reveal_type(ops.Add()(x, 1))  # Tensor
+reveal_type(ops.ReduceSum(keep_dims=True)(x, 0))  # Tensor
+reveal_type(ops.Shape()(x))  # tuple[int, ...]
+reveal_type(ops.stop_gradient(x))  # Tensor
+reveal_type(ops.clip_by_value(x, 0, 1))  # Tensor
+reveal_type(ops.adaptive_avg_pool2d(x, 2))  # Tensor
+reveal_type(ops.nonzero(x))  # Tensor
+reveal_type(ops.atleast_1d(x))  # Tensor
+reveal_type(nn.CellList([net])[0])  # Cell
+reveal_type(nn.SequentialCell(net)[1:])  # SequentialCell
 reveal_type(Parameter(x, name="w").value())  # Tensor

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -47,16 +47,28 @@ def _widened(inputs: tuple[Any, ...], name: str, widen: Any) -> Any:
     return out if several else out[0]
 
 
+@overload
+def atleast_1d(input: Tensor, /) -> Tensor: ...
+@overload
+def atleast_1d(*inputs: Any) -> tuple[Tensor, ...]: ...
 def atleast_1d(*inputs: Any) -> Any:
     """Tensors with at least one dimension: a scalar becomes a vector."""
     return _widened(inputs, "atleast_1d", lambda s: s or [1])
 
 
+@overload
+def atleast_2d(input: Tensor, /) -> Tensor: ...
+@overload
+def atleast_2d(*inputs: Any) -> tuple[Tensor, ...]: ...
 def atleast_2d(*inputs: Any) -> Any:
     """Tensors with at least two dimensions: a vector becomes a row."""
     return _widened(inputs, "atleast_2d", lambda s: [1] * (2 - len(s)) + s)
 
 
+@overload
+def atleast_3d(input: Tensor, /) -> Tensor: ...
+@overload
+def atleast_3d(*inputs: Any) -> tuple[Tensor, ...]: ...
 def atleast_3d(*inputs: Any) -> Any:
     """Tensors with at least three dimensions: a vector [n] becomes [1, n, 1], a matrix [m, n, 1]."""
     return _widened(

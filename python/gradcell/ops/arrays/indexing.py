@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Literal, TypeVar, overload
 
 import numpy as np
 
@@ -23,6 +23,7 @@ __all__ = [
 ]  # fmt: skip
 
 _ops = _core.ops
+T = TypeVar("T")
 
 
 def where(condition: Any, input: Any, other: Any) -> Tensor:
@@ -263,8 +264,12 @@ def take(input: Any, index: Any, axis: Any = None, mode: str = "clip") -> Tensor
     return gather(x, index, axis)
 
 
+@overload
+def nonzero(input: Tensor, *, as_tuple: Literal[False] = False) -> Tensor: ...
+@overload
+def nonzero(input: Tensor, *, as_tuple: Literal[True]) -> tuple[Tensor, ...]: ...
 @method()
-def nonzero(input: Any, *, as_tuple: bool = False) -> Any:
+def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
     """The coordinates of the elements that are not zero, int64 [count, rank]; or a tensor for each
     dimension. Reads values, so a compiled function that calls it is retraced."""
     x = arguments.tensor(input, "nonzero")
@@ -614,7 +619,7 @@ def clip(input: Any, min: Any = None, max: Any = None) -> Tensor:
 
 
 @one_plan
-def clip_by_value(x: Any, clip_value_min: Any = None, clip_value_max: Any = None) -> Any:
+def clip_by_value(x: T, clip_value_min: Any = None, clip_value_max: Any = None) -> T:
     """No less than clip_value_min, no more than clip_value_max (tensors or numbers; None: no
     bound), which wins; also of the tensors of a tuple or list.
 
@@ -623,11 +628,11 @@ def clip_by_value(x: Any, clip_value_min: Any = None, clip_value_max: Any = None
     if clip_value_min is None and clip_value_max is None:
         bad_value("clip_by_value: at least one bound must be given")
     if isinstance(x, (tuple, list)):
-        return type(x)(clip_by_value(t, clip_value_min, clip_value_max) for t in x)
+        return type(x)(clip_by_value(t, clip_value_min, clip_value_max) for t in x)  # type: ignore[return-value]
     y = arguments.tensor(x, "clip_by_value", "x")
     if clip_value_min is not None:
         y = _ops.maximum(y, clip_value_min)
-    return y if clip_value_max is None else _ops.minimum(y, clip_value_max)
+    return y if clip_value_max is None else _ops.minimum(y, clip_value_max)  # type: ignore[return-value]
 
 
 @method(x2="other")

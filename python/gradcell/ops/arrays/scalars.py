@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -143,7 +144,7 @@ def add_flags(fn: Any = None, **flags: Any) -> Any:
     return fn
 
 
-def _of_one(function: Any, formula: str) -> Any:
+def _of_one(function: Any, formula: str) -> Callable[[Any], Any]:
     def scalar(x: Any) -> Any:
         return function(x)
 
@@ -151,7 +152,7 @@ def _of_one(function: Any, formula: str) -> Any:
     return scalar
 
 
-def _of_two(function: Any, formula: str) -> Any:
+def _of_two(function: Any, formula: str) -> Callable[[Any, Any], Any]:
     def scalar(x: Any, y: Any) -> Any:
         return function(x, y)
 
@@ -159,21 +160,23 @@ def _of_two(function: Any, formula: str) -> Any:
     return scalar
 
 
-scalar_add = _of_two(operator.add, "x + y")
-scalar_sub = _of_two(operator.sub, "x - y")
-scalar_mul = _of_two(operator.mul, "x y")
-scalar_div = _of_two(operator.truediv, "x / y, a float,")
-scalar_floordiv = _of_two(operator.floordiv, "x / y, rounded down,")
-scalar_mod = _of_two(operator.mod, "The remainder of x / y, with y's sign,")
-scalar_pow = _of_two(operator.pow, "x to the power y")
-scalar_log = _of_one(math.log, "The natural logarithm")
-scalar_eq = _of_two(operator.eq, "Whether x = y,")
-scalar_ne = _of_two(operator.ne, "Whether x differs from y,")
-scalar_lt = _of_two(operator.lt, "Whether x < y,")
-scalar_le = _of_two(operator.le, "Whether x <= y,")
-scalar_gt = _of_two(operator.gt, "Whether x > y,")
-scalar_ge = _of_two(operator.ge, "Whether x >= y,")
-scalar_uadd = _of_one(operator.pos, "The same number, +x,")
-scalar_usub = _of_one(operator.neg, "The negative, -x,")
-scalar_max = _of_two(max, "The larger")
-scalar_min = _of_two(min, "The smaller")
+scalar_add: Callable[[Any, Any], Any] = _of_two(operator.add, "x + y")
+scalar_sub: Callable[[Any, Any], Any] = _of_two(operator.sub, "x - y")
+scalar_mul: Callable[[Any, Any], Any] = _of_two(operator.mul, "x y")
+scalar_div: Callable[[Any, Any], Any] = _of_two(operator.truediv, "x / y, a float,")
+scalar_floordiv: Callable[[Any, Any], Any] = _of_two(operator.floordiv, "x / y, rounded down,")
+scalar_mod: Callable[[Any, Any], Any] = _of_two(
+    operator.mod, "The remainder of x / y, with y's sign,"
+)
+scalar_pow: Callable[[Any, Any], Any] = _of_two(operator.pow, "x to the power y")
+scalar_log: Callable[[Any], Any] = _of_one(math.log, "The natural logarithm")
+scalar_eq: Callable[[Any, Any], Any] = _of_two(operator.eq, "Whether x = y,")
+scalar_ne: Callable[[Any, Any], Any] = _of_two(operator.ne, "Whether x differs from y,")
+scalar_lt: Callable[[Any, Any], Any] = _of_two(operator.lt, "Whether x < y,")
+scalar_le: Callable[[Any, Any], Any] = _of_two(operator.le, "Whether x <= y,")
+scalar_gt: Callable[[Any, Any], Any] = _of_two(operator.gt, "Whether x > y,")
+scalar_ge: Callable[[Any, Any], Any] = _of_two(operator.ge, "Whether x >= y,")
+scalar_uadd: Callable[[Any], Any] = _of_one(operator.pos, "The same number, +x,")
+scalar_usub: Callable[[Any], Any] = _of_one(operator.neg, "The negative, -x,")
+scalar_max: Callable[[Any, Any], Any] = _of_two(max, "The larger")
+scalar_min: Callable[[Any, Any], Any] = _of_two(min, "The smaller")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -321,7 +322,7 @@ def unsorted_segment_sum(input_x: Any, segment_ids: Any, num_segments: Any) -> T
     return shaping._window(total, 0, 0, count)
 
 
-def _segment_extremum(name: str, largest: bool) -> Any:
+def _segment_extremum(name: str, largest: bool) -> Callable[..., Tensor]:
     @one_plan
     def best(t: Tensor, ids: Tensor, count: int) -> Tensor:
         dims = [count, *t.shape[ids.ndim :]]
@@ -356,5 +357,9 @@ def _segment_extremum(name: str, largest: bool) -> Any:
     return named(op, name)
 
 
-unsorted_segment_max = method()(_segment_extremum("unsorted_segment_max", True))
-unsorted_segment_min = method()(_segment_extremum("unsorted_segment_min", False))
+unsorted_segment_max: Callable[..., Tensor] = method()(
+    _segment_extremum("unsorted_segment_max", True)
+)
+unsorted_segment_min: Callable[..., Tensor] = method()(
+    _segment_extremum("unsorted_segment_min", False)
+)

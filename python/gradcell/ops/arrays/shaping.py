@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins
 import itertools
 import math
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -26,6 +26,7 @@ __all__ = [
 ]  # fmt: skip
 
 _ops = _core.ops
+T = TypeVar("T")
 #: Ops of the same names whose results are views; what is made of _ops alone is a copy.
 _views = _core.views
 
@@ -35,17 +36,17 @@ _views = _core.views
 
 def shape(input_x: Any) -> tuple[int, ...]:
     """The shape of a tensor, a tuple of integers."""
-    return arguments.tensor(input_x, "Shape").shape  # type: ignore[no-any-return]
+    return arguments.tensor(input_x, "Shape").shape
 
 
 def rank(input_x: Any) -> int:
     """The number of dimensions of a tensor."""
-    return arguments.tensor(input_x, "Rank").ndim  # type: ignore[no-any-return]
+    return arguments.tensor(input_x, "Rank").ndim
 
 
 def size(input_x: Any) -> int:
     """The number of elements."""
-    return arguments.tensor(input_x, "Size").size  # type: ignore[no-any-return]
+    return arguments.tensor(input_x, "Size").size
 
 
 def dtype(x: Any) -> _core.DType:
@@ -58,21 +59,21 @@ def cast(input: Any, dtype: Any) -> Tensor:
     return _ops.cast(input, to_dtype(dtype))
 
 
-def identity(x: Any) -> Any:
+def identity(x: T) -> T:
     """The argument itself, or a copy of a tensor."""
-    return _core.copy(x) if isinstance(x, Tensor) else x
+    return _core.copy(x) if isinstance(x, Tensor) else x  # type: ignore[return-value]
 
 
-def stop_gradient(value: Any) -> Any:
+def stop_gradient(value: T) -> T:
     """The same values as constants: no derivative goes through. Tuples and lists elementwise.
 
     value: a tensor, or a tuple or list of tensors.
     """
     if isinstance(value, (tuple, list)):
-        return type(value)(stop_gradient(v) for v in value)
+        return type(value)(stop_gradient(v) for v in value)  # type: ignore[return-value]
     if not isinstance(value, Tensor):
         return value
-    return _ops.stop_gradient(value)
+    return _ops.stop_gradient(value)  # type: ignore[return-value]
 
 
 def stop_gradient_(input: Tensor) -> Tensor:

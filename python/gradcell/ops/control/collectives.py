@@ -134,8 +134,8 @@ class AlltoAll(_Collective):
             )
         super().__init__(group, split_count=split_count, split_dim=split_dim, concat_dim=concat_dim)
         self.split_count = split_count
-        self.split_dim = arguments.integer(split_dim, "AlltoAll", "split_dim")
-        self.concat_dim = arguments.integer(concat_dim, "AlltoAll", "concat_dim")
+        self.split_dim: int = arguments.integer(split_dim, "AlltoAll", "split_dim")
+        self.concat_dim: int = arguments.integer(concat_dim, "AlltoAll", "concat_dim")
 
     def _one(self, x: Tensor) -> Tensor:
         split = arguments.axis_of(self.split_dim, x.ndim, "AlltoAll", "split_dim")

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -22,9 +22,10 @@ __all__ = [
 ]  # fmt: skip
 
 _ops = _core.ops
+T = TypeVar("T")
 
 
-def depend(value: Any, expr: Any) -> Any:
+def depend(value: T, expr: Any) -> T:
     """value. The order of updates is always the program's, so nothing needs to wait for expr.
 
     expr has no effect.

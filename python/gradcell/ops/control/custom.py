@@ -45,7 +45,8 @@ class Custom(Primitive):
                 "function in gradcell.ops, or as func_type 'pyfunc' in NumPy"
             )
         super().__init__("Custom", func_type=func_type)
-        self.func, self.bprop = func, bprop
+        self.func: Any = func
+        self.bprop: Any = bprop
 
     def __call__(self, *inputs: Any) -> Any:
         """The function's results as tensors."""

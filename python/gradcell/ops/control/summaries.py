@@ -50,7 +50,7 @@ def _summary(plugin: str, title: str) -> Callable[[Any, Any], Tensor]:
     return summary
 
 
-scalar_summary = _summary("scalar", "Scalar")
-image_summary = _summary("image", "Image")
-tensor_summary = _summary("tensor", "Tensor")
-histogram_summary = _summary("histogram", "Histogram")
+scalar_summary: Callable[[Any, Any], Tensor] = _summary("scalar", "Scalar")
+image_summary: Callable[[Any, Any], Tensor] = _summary("image", "Image")
+tensor_summary: Callable[[Any, Any], Tensor] = _summary("tensor", "Tensor")
+histogram_summary: Callable[[Any, Any], Tensor] = _summary("histogram", "Histogram")

@@ -15,6 +15,7 @@ from gradcell._core import Tensor
 from gradcell.base import arguments
 from gradcell.base.errors import bad_type
 from gradcell.base.spelling import spelling
+from gradcell.base.types import TensorLike
 from gradcell.ops.elements.row_texts import text_of
 from gradcell.ops.method import method
 from gradcell.ops.one_plan import in_float32, one_plan
@@ -30,15 +31,15 @@ def _function(row: dict[str, Any]) -> Callable[..., Tensor]:
     kind = row["kind"]
     if kind in ("unary", "predicate"):
 
-        def op(input: Any) -> Tensor:
+        def op(input: Tensor) -> Tensor:
             return function(input)  # type: ignore[no-any-return]
     elif kind == "ternary":
 
-        def op(condition: Any, input: Any, other: Any) -> Tensor:  # type: ignore[misc]
+        def op(condition: Tensor, input: TensorLike, other: TensorLike) -> Tensor:  # type: ignore[misc]
             return function(condition, input, other)  # type: ignore[no-any-return]
     else:
 
-        def op(input: Any, other: Any) -> Tensor:  # type: ignore[misc]
+        def op(input: TensorLike, other: TensorLike) -> Tensor:  # type: ignore[misc]
             return function(input, other)  # type: ignore[no-any-return]
 
     op.__name__ = op.__qualname__ = row["function"]
@@ -65,7 +66,7 @@ for _row in _core.op_table():
 # Forms with more arguments than the row -----------------------------------------------------------
 
 
-def pow(input: Any, exponent: Any) -> Tensor:
+def pow(input: TensorLike, exponent: TensorLike) -> Tensor:
     """input to the power of exponent, elementwise; tensors or numbers, which broadcast."""
     return _ops.pow(input, exponent)
 
@@ -73,7 +74,7 @@ def pow(input: Any, exponent: Any) -> Tensor:
 @method()
 @one_plan
 @in_float32
-def logit(input: Any, eps: Any = None) -> Tensor:
+def logit(input: Tensor, eps: Any = None) -> Tensor:
     """log(x / (1 - x)), x first brought within eps and 1 - eps."""
     x = arguments.floating(arguments.tensor(input, "logit"))
     if eps is not None:
@@ -82,7 +83,7 @@ def logit(input: Any, eps: Any = None) -> Tensor:
 
 
 @one_plan
-def trunc(input: Any) -> Tensor:
+def trunc(input: Tensor) -> Tensor:
     """Without the fraction, towards zero."""
     x = arguments.tensor(input, "trunc")
     if not x.dtype.is_floating:
@@ -90,14 +91,14 @@ def trunc(input: Any) -> Tensor:
     return _ops.trunc(x)
 
 
-def copysign(x: Any, other: Any) -> Tensor:
+def copysign(x: TensorLike, other: TensorLike) -> Tensor:
     """The size of x with the sign of other, that of -0 included."""
     a, sign = arguments.operands(x, other, "copysign", ("x", "other"))
     size = arguments.floating(a)
     return _ops.copysign(size, sign if sign.dtype == size.dtype else _ops.cast(sign, size.dtype))
 
 
-def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:
+def div(input: TensorLike, other: TensorLike, *, rounding_mode: str | None = None) -> Tensor:
     """The quotient input / other, elementwise. rounding_mode: None, 'floor' or 'trunc' (towards
     zero)."""
     if rounding_mode is None:
@@ -108,7 +109,7 @@ def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:
     return trunc(_ops.div(input, other))
 
 
-def round(input: Any, decimals: int = 0) -> Tensor:
+def round(input: Tensor, decimals: int = 0) -> Tensor:
     """Rounds to the nearest multiple of 10^-decimals, and halves to the even one."""
     if decimals == 0:
         return _ops.round(input)
@@ -177,7 +178,7 @@ def inv(x: Any) -> Tensor:
 
 def written(input: Any, out: Tensor, inplace: bool, owner: str) -> Tensor:
     """The result; with inplace, input with it written there. Raises TypeError unless that is a bool."""
-    return input.copy_(out) if arguments.boolean(inplace, owner, "inplace") else out  # type: ignore[no-any-return]
+    return input.copy_(out) if arguments.boolean(inplace, owner, "inplace") else out
 
 
 def relu(input: Any, inplace: bool = False) -> Tensor:

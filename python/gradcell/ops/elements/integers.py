@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ _ops = _core.ops
 def _integer_dtype(a: Tensor, b: Tensor, known_a: bool, known_b: bool) -> _core.DType:
     """The dtype that both go into: a number takes that of a tensor, unless that is bool."""
     if known_a == known_b:
-        return _core.promote(a.dtype, b.dtype)  # type: ignore[no-any-return]
+        return _core.promote(a.dtype, b.dtype)
     own, number = (a, b) if known_a else (b, a)
     return number.dtype if own.dtype == _core.bool else own.dtype
 
@@ -41,7 +42,7 @@ def _of_integers(name: str, a: Tensor, b: Tensor) -> Tensor:
     return _ops.of_integers(a, b, _FUNCTIONS.index(name))
 
 
-def _integers(name: str, text: str, logical: Any = None) -> Any:
+def _integers(name: str, text: str, logical: Any = None) -> Callable[..., Tensor]:
     """logical: the same of bools; None: there is none."""
     function = name.removeprefix("bitwise_")
 
@@ -61,13 +62,21 @@ def _integers(name: str, text: str, logical: Any = None) -> Any:
     return named(op, name)
 
 
-bitwise_and = method()(_integers("bitwise_and", "The bits that both have", _ops.logical_and))
-bitwise_or = method()(_integers("bitwise_or", "The bits that one of both has", _ops.logical_or))
-bitwise_xor = method()(
+bitwise_and: Callable[..., Tensor] = method()(
+    _integers("bitwise_and", "The bits that both have", _ops.logical_and)
+)
+bitwise_or: Callable[..., Tensor] = method()(
+    _integers("bitwise_or", "The bits that one of both has", _ops.logical_or)
+)
+bitwise_xor: Callable[..., Tensor] = method()(
     _integers("bitwise_xor", "The bits that only one of both has", _ops.logical_xor)
 )
-bitwise_left_shift = method()(_integers("bitwise_left_shift", "input times 2^other"))
-bitwise_right_shift = method()(_integers("bitwise_right_shift", "input over 2^other, down"))
+bitwise_left_shift: Callable[..., Tensor] = method()(
+    _integers("bitwise_left_shift", "input times 2^other")
+)
+bitwise_right_shift: Callable[..., Tensor] = method()(
+    _integers("bitwise_right_shift", "input over 2^other, down")
+)
 
 
 @method()
@@ -77,5 +86,5 @@ def bitwise_not(input: Any) -> Tensor:
     return _ops.logical_not(x) if x.dtype == _core.bool else _ops.sub(-1, x)
 
 
-gcd = method()(_integers("gcd", "The greatest common divisor"))
-lcm = method()(_integers("lcm", "The least common multiple"))
+gcd: Callable[..., Tensor] = method()(_integers("gcd", "The greatest common divisor"))
+lcm: Callable[..., Tensor] = method()(_integers("lcm", "The least common multiple"))

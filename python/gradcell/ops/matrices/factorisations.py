@@ -10,7 +10,7 @@ Conventions of the rules: A^H is the conjugate transpose, a bar the cotangent of
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -493,6 +493,14 @@ def qr(input: Any, mode: str = "reduced") -> tuple[Tensor, Tensor]:
     return q, r
 
 
+@overload
+def svd(
+    input: Tensor, full_matrices: bool = False, compute_uv: Literal[True] = True
+) -> tuple[Tensor, Tensor, Tensor]: ...
+@overload
+def svd(input: Tensor, full_matrices: bool = False, *, compute_uv: Literal[False]) -> Tensor: ...
+@overload
+def svd(input: Tensor, full_matrices: bool, compute_uv: Literal[False]) -> Tensor: ...
 @method()
 def svd(input: Any, full_matrices: bool = False, compute_uv: bool = True) -> Any:
     """(singular values, U, V) with U diag(s) V' = A, for [..., m, n]; the values alone without

@@ -116,7 +116,7 @@ def attend(
         blocks = -(-heads * q.shape[rows] * k.shape[rows] // 4)
         state._set_array(_ops.add(state, Tensor([0, blocks], _core.int64)))
     bits = [struct.unpack("q", struct.pack("d", x))[0] for x in (keep, 1.0, -math.inf)]
-    return _ops.attention(  # type: ignore[no-any-return]
+    return _ops.attention(
         tensors,
         masked=mask is not None,
         dropped=keep < 1.0,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, overload
 
 from gradcell import _core
 from gradcell._core import Tensor
@@ -71,6 +72,14 @@ def _length(x: Tensor, order: float) -> Tensor:
     return _ops.where(zero, 0, norm(_ops.where(zero, 1, x), order, 0))
 
 
+@overload
+def clip_by_norm(
+    x: Tensor, max_norm: Any, norm_type: float = 2.0, error_if_nonfinite: bool = False
+) -> Tensor: ...
+@overload
+def clip_by_norm(
+    x: Sequence[Tensor], max_norm: Any, norm_type: float = 2.0, error_if_nonfinite: bool = False
+) -> tuple[Tensor, ...]: ...
 @one_plan
 def clip_by_norm(
     x: Any, max_norm: Any, norm_type: float = 2.0, error_if_nonfinite: bool = False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from gradcell import _core
@@ -113,4 +113,7 @@ def _function(rank: int) -> Any:
     return function
 
 
+conv1d: Callable[..., Tensor]
+conv2d: Callable[..., Tensor]
+conv3d: Callable[..., Tensor]
 conv1d, conv2d, conv3d = (_function(rank) for rank in (1, 2, 3))

@@ -61,7 +61,7 @@ def _nearest(n: int, m: int, coordinates: str, step: float) -> np.ndarray:
         at = (2 * i + 1) * n // (2 * m) if coordinates == "half_pixel" else i * n // m
     else:
         at = np.floor((i + 0.5) * step if coordinates == "half_pixel" else i * step)
-    return np.minimum(at, n - 1).astype(np.int64)
+    return np.minimum(at, n - 1).astype(np.int64)  # type: ignore[no-any-return]
 
 
 def _along(x: Tensor, axis: int, m: int, kind: str, coordinates: str, step: float) -> Tensor:
@@ -81,7 +81,7 @@ def _along(x: Tensor, axis: int, m: int, kind: str, coordinates: str, step: floa
             continue
         part = _ops.mul(_gather(x, index, axis), Tensor(weight.reshape(shape), x.dtype))
         total = part if total is None else _ops.add(total, part)
-    return total
+    return total  # type: ignore[no-any-return]
 
 
 def _gather(x: Tensor, index: np.ndarray, axis: int) -> Tensor:

@@ -11,8 +11,8 @@ import numpy as np
 from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base.errors import bad_value
-from gradcell.ops.arrays.indexing import replaced
 from gradcell.ops.networks import windows
+from gradcell.tensors.indexing import replaced
 
 _ops = _core.ops
 

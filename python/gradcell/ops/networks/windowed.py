@@ -3,7 +3,7 @@ and paddings as they are spelled there, over ops.pooling and ops.convolution."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from gradcell import _core
@@ -168,7 +168,8 @@ def _max_pool(rank: int) -> Any:
     return function
 
 
-max_pool2d, _max_pool3d = _max_pool(2), _max_pool(3)
+max_pool2d: Callable[..., Any] = _max_pool(2)
+_max_pool3d = _max_pool(3)
 
 
 def max_pool3d(
@@ -201,6 +202,9 @@ def _avg_pool(rank: int) -> Any:
     return function
 
 
+avg_pool1d: Callable[..., Tensor]
+avg_pool2d: Callable[..., Tensor]
+avg_pool3d: Callable[..., Tensor]
 avg_pool1d, avg_pool2d, avg_pool3d = (_avg_pool(rank) for rank in (1, 2, 3))
 
 
@@ -212,14 +216,17 @@ def _adaptive(rank: int, mean: bool) -> Any:
     owner = f"adaptive_{'avg' if mean else 'max'}_pool{rank}d"
 
     @one_plan
-    def function(input: Any, output_size: Any, return_indices: bool = False) -> Any:
+    def average(input: Any, output_size: Any) -> Tensor:
         t = arguments.of_rank(input, (rank + 1, rank + 2), owner)
-        numbers = _numbers(output_size, rank)
-        if mean:
-            return pooling.adaptive_avg_pool(t, numbers)
-        out, index = pooling.adaptive_max_pool(t, numbers)
+        return pooling.adaptive_avg_pool(t, _numbers(output_size, rank))
+
+    @one_plan
+    def largest(input: Any, output_size: Any, return_indices: bool = False) -> Any:
+        t = arguments.of_rank(input, (rank + 1, rank + 2), owner)
+        out, index = pooling.adaptive_max_pool(t, _numbers(output_size, rank))
         return (out, index) if return_indices else out
 
+    function: Any = average if mean else largest
     function.__name__ = function.__qualname__ = owner
     function.__doc__ = (
         f"The {'means' if mean else 'largest elements'} of as many windows over the last "
@@ -228,9 +235,15 @@ def _adaptive(rank: int, mean: bool) -> Any:
     return function
 
 
+adaptive_avg_pool1d: Callable[..., Tensor]
+adaptive_avg_pool2d: Callable[..., Tensor]
+adaptive_avg_pool3d: Callable[..., Tensor]
 adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d = (
     _adaptive(r, True) for r in (1, 2, 3)
 )
+adaptive_max_pool1d: Callable[..., Any]
+adaptive_max_pool2d: Callable[..., Any]
+adaptive_max_pool3d: Callable[..., Any]
 adaptive_max_pool1d, adaptive_max_pool2d, adaptive_max_pool3d = (
     _adaptive(r, False) for r in (1, 2, 3)
 )
@@ -278,9 +291,9 @@ def _unpool(rank: int, images: str) -> Any:
     return function
 
 
-max_unpool1d = _unpool(1, "(N, C, L)")
-max_unpool2d = _unpool(2, "images (N, C, H, W)")
-max_unpool3d = _unpool(3, "volumes (N, C, D, H, W)")
+max_unpool1d: Callable[..., Tensor] = _unpool(1, "(N, C, L)")
+max_unpool2d: Callable[..., Tensor] = _unpool(2, "images (N, C, H, W)")
+max_unpool3d: Callable[..., Tensor] = _unpool(3, "volumes (N, C, D, H, W)")
 
 
 def convolved_up(

@@ -45,7 +45,7 @@ class Axis(NamedTuple):
         taps = starts[:, None] + np.arange(self.kernel) * self.dilation
         low, high = (-self.before, self.after) if count_padding else (0, 0)
         inside = (taps >= low) & (taps < self.size + high)
-        return inside.sum(axis=1)
+        return inside.sum(axis=1)  # type: ignore[no-any-return]
 
 
 def axis(

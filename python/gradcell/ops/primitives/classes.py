@@ -121,12 +121,12 @@ def _argmin(x: Any, *, axis: int, output_type: Any) -> Tensor:
 
 def _arg_max_with_value(x: Any, *, axis: int, keep_dims: bool) -> tuple[Tensor, Tensor]:
     """(indices, largest elements) along axis."""
-    return reductions.max(x, axis, keep_dims)[::-1]  # type: ignore[return-value]
+    return reductions.max(x, axis, keep_dims)[::-1]
 
 
 def _arg_min_with_value(x: Any, *, axis: int, keep_dims: bool) -> tuple[Tensor, Tensor]:
     """(indices, smallest elements) along axis."""
-    return reductions.min(x, axis, keep_dims)[::-1]  # type: ignore[return-value]
+    return reductions.min(x, axis, keep_dims)[::-1]
 
 
 def _cumsum(x: Any, axis: Any, *, exclusive: bool, reverse: bool) -> Tensor:

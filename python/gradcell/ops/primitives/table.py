@@ -30,13 +30,13 @@ from gradcell.ops.reductions import reductions, scans
 
 def pulled(function: Callable[[Tensor], Tensor], shape: Sequence[int], gradient: Tensor) -> Tensor:
     """The gradient by the argument, of this shape, of a function that is linear in it."""
-    return vjp(function, ops.zeros(tuple(shape), gradient.dtype))[1](gradient)[0]  # type: ignore[no-any-return]
+    return vjp(function, ops.zeros(tuple(shape), gradient.dtype))[1](gradient)[0]
 
 
 def slope(function: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
     """The derivative of an elementwise function."""
     out, back = vjp(function, x)
-    return back(ops.ones_like(out))[0]  # type: ignore[no-any-return]
+    return back(ops.ones_like(out))[0]
 
 
 def _stft(
@@ -52,7 +52,7 @@ def _stft(
 
 def _diagonal(x: Any) -> Tensor:
     """The elements on the diagonal of the first two dimensions, a copy."""
-    return ops.diagonal(x).copy()  # type: ignore[no-any-return]
+    return ops.diagonal(x).copy()
 
 
 def _einsum(x: Any, *, equation: str) -> Tensor:
@@ -92,7 +92,7 @@ def _shuffle(x: Any, *, seed: int, seed2: int) -> Tensor:
 
 def _equal_count(x: Any, y: Any) -> Tensor:
     """The number of elements that are equal in x and y, as a tensor [1] in the dtype of x."""
-    return ops.reduce_sum(ops.cast(ops.equal(x, y), x.dtype)).reshape(1)  # type: ignore[no-any-return]
+    return ops.reduce_sum(ops.cast(ops.equal(x, y), x.dtype)).reshape(1)
 
 
 def _trace(

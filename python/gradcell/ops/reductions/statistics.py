@@ -272,8 +272,8 @@ def histc(input: Any, bins: int = 100, min: float = 0.0, max: float = 0.0) -> Te
 def _narrow(dtype: _core.DType) -> _core.DType:
     """What the edges between elements of this dtype are rounded to, as NumPy does."""
     if not has_numpy_dtype(dtype):
-        return _core.float32  # type: ignore[no-any-return]
-    return dtype if dtype.is_floating else _core.float64  # type: ignore[no-any-return]
+        return _core.float32
+    return dtype if dtype.is_floating else _core.float64
 
 
 @one_plan
