@@ -253,7 +253,7 @@ if not _typing.TYPE_CHECKING:  # a misspelt name is an error to a type checker
 
 
 ms_function = jit
-is_tensor = ops.is_tensor
+is_tensor: _typing.Callable[[_typing.Any], bool] = ops.is_tensor
 
 
 def run_check() -> None:

@@ -46,8 +46,9 @@ class Plan:
         times = dict.fromkeys(("matmul", "convolution", "loop", "launch"), 0)
         for s, _, n in _every(self.steps):
             times[next((kind for kind in times if kind in s), "launch")] += n
-        self.products, self.convolutions = times["matmul"], times["convolution"]
-        self.launches = times["launch"]
+        self.products: int = times["matmul"]
+        self.convolutions: int = times["convolution"]
+        self.launches: int = times["launch"]
 
     @property
     def bytes_moved(self) -> int:

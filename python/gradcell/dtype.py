@@ -30,12 +30,15 @@ from gradcell.base.convert import has_numpy_dtype
 from gradcell.base.signposts import missing
 
 half = float16
-single = float_ = float32
+single = float32
+float_ = float32
 double = float64
 byte = int8
 short = int16
-intc = int_ = int32
-long = intp = int64
+intc = int32
+int_ = int32
+long = int64
+intp = int64
 ubyte = uint8
 ushort = uint16
 uintc = uint32
@@ -43,14 +46,16 @@ uintp = uint64
 cfloat = complex64
 cdouble = complex128
 tensor_type = DType
-type_none = type(None)
+type_none: type[None] = type(None)
 
 #: Names that Python has too: of the module, but not by name in it.
 _PYTHON_NAMES: dict[str, DType] = {"bool": bool_, "int": int32, "float": float32}
 
 
 if TYPE_CHECKING:
-    bool, int, float = bool_, int32, float32
+    bool: DType = bool_
+    int: DType = int32
+    float: DType = float32
 else:  # a misspelt name is an error to a type checker
 
     def __getattr__(name: str) -> DType:
@@ -129,11 +134,13 @@ class QuantDtype(enum.Enum):
     FLOAT16, FLOAT32 = 16, 17
 
 
-uint_type, complex_type = (uint8, uint16, uint32, uint64), (complex64, complex128)
-float_type, int_type = (float16, float32, float64), (int8, int16, int32, int64)
-number_type = (*int_type, *uint_type, *float_type, bfloat16, *complex_type)
+uint_type: tuple[DType, ...] = (uint8, uint16, uint32, uint64)
+complex_type: tuple[DType, ...] = (complex64, complex128)
+float_type: tuple[DType, ...] = (float16, float32, float64)
+int_type: tuple[DType, ...] = (int8, int16, int32, int64)
+number_type: tuple[DType, ...] = (*int_type, *uint_type, *float_type, bfloat16, *complex_type)
 _NUMPY = (bool_, *int_type, *uint_type, *float_type, *complex_type)
-all_types = (bool_, *number_type)
+all_types: tuple[DType, ...] = (bool_, *number_type)
 
 __all__ = [
     "QuantDtype",

@@ -12,7 +12,7 @@ import json
 import os
 import pstats
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,23 +53,32 @@ class Report:
     def __init__(
         self, plans: list[dict[str, Any]], seconds: float, repeat: int, peaks: tuple[float, float]
     ) -> None:
-        self.plans, self.seconds, self.repeat, self.peaks = plans, seconds, repeat, peaks
+        self.plans: list[dict[str, Any]] = plans
+        self.seconds: float = seconds
+        self.repeat: int = repeat
+        self.peaks: tuple[float, float] = peaks
 
-    def _by(self, key: Callable[[dict[str, Any]], tuple[str, str]]) -> list[Line]:
-        """The time of all ops that a line's name and location stand for, the longest first."""
-        found: dict[tuple[str, str], Line] = {}
+    def _entries(self) -> Iterator[tuple[dict[str, Any], dict[str, Any], dict[str, Any]]]:
         for plan in self.plans:
-            for op in (op for step in plan["steps"] for op in step["ops"]):
-                self._add(found.setdefault(key(op), Line(*key(op))), plan, op)
-        return sorted(found.values(), key=lambda line: -line.seconds)
+            for step in plan["steps"]:
+                for op in step["ops"]:
+                    yield plan, step, op
 
     def ops(self, by_line: bool = True) -> list[Line]:
         """The time of each op, by the user's lines or over all of them, the longest first."""
-        return self._by(lambda op: (op["name"], op["location"] if by_line else ""))
+        found: dict[tuple[str, str], Line] = {}
+        for plan, _, op in self._entries():
+            key = (op["name"], op["location"] if by_line else "")
+            line = found.setdefault(key, Line(*key))
+            self._add(line, plan, op)
+        return sorted(found.values(), key=lambda line: -line.seconds)
 
     def lines(self) -> list[Line]:
         """The time of each of the user's lines, the longest first."""
-        return self._by(lambda op: ("", op["location"]))
+        found: dict[str, Line] = {}
+        for plan, _, op in self._entries():
+            self._add(found.setdefault(op["location"], Line("", op["location"])), plan, op)
+        return sorted(found.values(), key=lambda line: -line.seconds)
 
     def steps(self) -> list[Line]:
         """The time of each region and call, in the order in which they run."""
@@ -115,6 +124,7 @@ class Report:
             f"{sum(p['runs'] for p in self.plans) / self.repeat:g} plans. The machine: "
             f"{self.peaks[0] / 1e9:.0f} GFLOPS in products, {self.peaks[1] / 1e9:.0f} GB/s."
         ]
+        name: Callable[[Any], str]
         head = f"{'time':>12} {'':>6} {'FLOPS':>7} {'bytes':>7}"
         for title, lines, name in (
             ("op, line", self.ops(), lambda line: f"{line.op}  {line.place}"),

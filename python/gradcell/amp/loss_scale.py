@@ -82,10 +82,53 @@ class LossScaler(ABC):
         """Adapts the scale to whether the gradients were finite. Returns whether it adapts at all."""
 
 
-class _Scaler(LossScaler):
-    """Scaling by what `scale_value` holds."""
+class StaticLossScaler(LossScaler):
+    """Multiplies losses by a scale that never changes.
 
-    scale_value: Tensor
+    scale_value: at least 1. Raises ValueError below that, for inf and nan, TypeError for anything that is not
+    a number.
+    """
+
+    def __init__(self, scale_value: float) -> None:
+        self._scale = check_scale("StaticLossScaler", "scale_value", scale_value, 1.0)
+        self.scale_value: Tensor = Tensor(self._scale, _core.float32)
+
+    def scale(self, inputs: Any) -> Any:
+        """A tensor, or a tree of floating tensors, times the scale, in their dtypes."""
+        return tree.map_leaves(lambda t: _times(t, self.scale_value), inputs)
+
+    def unscale(self, inputs: Any) -> Any:
+        """A tensor, or a tree of floating tensors, divided by the scale, in their dtypes."""
+        inverse = 1.0 / self.scale_value
+        return tree.map_leaves(lambda t: _times(t, inverse), inputs)
+
+    def adjust(self, grads_finite: Any) -> bool:
+        """False: the scale stays."""
+        return False
+
+
+class DynamicLossScaler(LossScaler):
+    """A scale that is divided by scale_factor when gradients overflow, and multiplied by it after
+    scale_window steps in a row without an overflow.
+
+    scale_value: the first scale, at least 1, a float32 Parameter from then on. scale_factor:
+    greater than 1. scale_window: a positive int. Raises ValueError and TypeError for other values.
+    The scale does not fall below 1; when gradients overflow even there, the next call of adjust
+    warns, once. A compiled function that needs no value does not run this code again: call check() after it.
+    """
+
+    def __init__(self, scale_value: float, scale_factor: float, scale_window: int) -> None:
+        owner = "DynamicLossScaler"
+        value = check_scale(owner, "scale_value", scale_value, 1.0)
+        self.scale_factor: float = arguments.number(scale_factor, owner, "scale_factor", above=1)
+        self.scale_window: int = arguments.integer(scale_window, owner, "scale_window", 1)
+        self.scale_value: Parameter = Parameter(
+            Tensor(value, _core.float32), name="scale_value", requires_grad=False
+        )
+        self.counter: Parameter = Parameter(
+            Tensor(0, _core.int32), name="counter", requires_grad=False
+        )
+        self._guard = FloorGuard(owner)
 
     def scale(self, inputs: Any) -> Any:
         """A tensor, or a tree of floating tensors, times the scale, in their dtypes."""
@@ -96,46 +139,6 @@ class _Scaler(LossScaler):
         """A tensor, or a tree of floating tensors, divided by the scale, in their dtypes."""
         inverse = 1.0 / self.scale_value.value()
         return tree.map_leaves(lambda t: _times(t, inverse), inputs)
-
-
-class StaticLossScaler(_Scaler):
-    """Multiplies losses by a scale that never changes.
-
-    scale_value: at least 1. Raises ValueError below that, for inf and nan, TypeError for anything that is not
-    a number.
-    """
-
-    def __init__(self, scale_value: float) -> None:
-        self._scale = check_scale("StaticLossScaler", "scale_value", scale_value, 1.0)
-        self.scale_value = Tensor(self._scale, _core.float32)
-
-    def adjust(self, grads_finite: Any) -> bool:
-        """False: the scale stays."""
-        return False
-
-
-class DynamicLossScaler(_Scaler):
-    """A scale that is divided by scale_factor when gradients overflow, and multiplied by it after
-    scale_window steps in a row without an overflow.
-
-    scale_value: the first scale, at least 1, a float32 Parameter from then on. scale_factor:
-    greater than 1. scale_window: a positive int. Raises ValueError and TypeError for other values.
-    The scale does not fall below 1; when gradients overflow even there, the next call of adjust
-    warns, once. A compiled function that needs no value does not run this code again: call check() after it.
-    """
-
-    scale_value: Parameter
-
-    def __init__(self, scale_value: float, scale_factor: float, scale_window: int) -> None:
-        owner = "DynamicLossScaler"
-        value = check_scale(owner, "scale_value", scale_value, 1.0)
-        self.scale_factor = arguments.number(scale_factor, owner, "scale_factor", above=1)
-        self.scale_window = arguments.integer(scale_window, owner, "scale_window", 1)
-        self.scale_value = Parameter(
-            Tensor(value, _core.float32), name="scale_value", requires_grad=False
-        )
-        self.counter = Parameter(Tensor(0, _core.int32), name="counter", requires_grad=False)
-        self._guard = FloorGuard(owner)
 
     def check(self) -> None:
         """Warns, once, if the last finished step overflowed at a scale of 1."""
@@ -218,11 +221,12 @@ class DynamicLossScaleManager(LossScaleManager):
         self, init_loss_scale: float = 2**24, scale_factor: float = 2, scale_window: int = 2000
     ) -> None:
         owner = "DynamicLossScaleManager"
-        self.loss_scale = check_scale(owner, "init_loss_scale", init_loss_scale, FLOOR)
+        self.loss_scale: float = check_scale(owner, "init_loss_scale", init_loss_scale, FLOOR)
         arguments.number(scale_factor, owner, "scale_factor", above=1)
-        self.scale_window = arguments.integer(scale_window, owner, "scale_window", 1)
+        self.scale_window: int = arguments.integer(scale_window, owner, "scale_window", 1)
         self.increase_ratio = scale_factor
-        self.cur_iter, self.last_overflow_iter = 1, 0
+        self.cur_iter: int = 1
+        self.last_overflow_iter: int = 0
 
     def get_loss_scale(self) -> float:
         """The scale now."""

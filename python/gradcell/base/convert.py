@@ -77,7 +77,7 @@ def gap_at_one(dtype: _core.DType) -> float:
 
 def little_endian(dtype: _core.DType) -> np.dtype:
     """NumPy's dtype of elements in a file, bit patterns where it has no such numbers."""
-    return np.dtype(dtype.numpy_code).newbyteorder("<")
+    return np.dtype(dtype.numpy_code).newbyteorder("<")  # type: ignore[no-any-return]
 
 
 @functools.cache  # NumPy puts the name of a dtype together each time
@@ -88,7 +88,7 @@ def dtype_of_numpy(dtype: np.dtype) -> _core.DType:
         raise TypeError(
             f"Tensor: the NumPy dtype {dtype} is not supported ({_core.user_location()})"
         )
-    return found
+    return found  # type: ignore[no-any-return]
 
 
 def to_dtype(dtype: Any) -> _core.DType:
@@ -203,7 +203,7 @@ def _rounded(data: Any, kinds: set[str], want: _core.DType) -> np.ndarray:
     if "complex128" in kinds:
         raise TypeError(f"Tensor: complex numbers do not go into {name} ({_core.user_location()})")
     if name == "bool":
-        return np.array(data, "?" if kinds == {"bool"} else "f8") != 0
+        return np.array(data, "?" if kinds == {"bool"} else "f8") != 0  # type: ignore[no-any-return]
     if not want.is_floating:
         return _integers(data, kinds, name)
     # NumPy rounds Python's floats once; integers that a double does not hold need more.

@@ -60,11 +60,16 @@ class Field:
         kw_only: bool = False,
         shown: bool = False,
     ) -> None:
-        self.check, self.default, self.alias = check, default, alias
-        self.kw_only, self.shown = kw_only, shown
-        self.optional, self.kept, self.type = default is None, True, ""
+        self.check: Check | None = check
+        self.default: Any = default
+        self.alias: str = alias
+        self.kw_only: bool = kw_only
+        self.shown: bool = shown
+        self.optional: bool = default is None
+        self.kept: bool = True
+        self.type: str = ""
         self.base: str | None = None
-        self.fixed = False
+        self.fixed: bool = False
 
 
 # The lines ------------------------------------------------------------------------------------------

@@ -34,9 +34,11 @@ class Parameters:
         code = function.__code__
         count = code.co_argcount
         self.placed: tuple[str, ...] = code.co_varnames[:count]
-        self.names = code.co_varnames[: count + code.co_kwonlyargcount]
+        self.names: tuple[str, ...] = code.co_varnames[: count + code.co_kwonlyargcount]
         defaults = function.__defaults__ or ()
-        self.defaults = dict(zip(self.placed[count - len(defaults) :], defaults, strict=True))
+        self.defaults: dict[str, Any] = dict(
+            zip(self.placed[count - len(defaults) :], defaults, strict=True)
+        )
         self.defaults.update(function.__kwdefaults__ or {})
 
 

@@ -10,14 +10,14 @@ from gradcell.base import arguments
 from gradcell.nn.cell import Cell
 from gradcell.nn.optim import Optimizer
 from gradcell.ops.composite import MultitypeFuncGraph
-from gradcell.tensors.parameter import Parameter
+from gradcell.tensors.parameter import Parameter, ParameterTuple
 
 __all__ = ["GradientAccumulation", "gradient_accumulation_op", "gradient_clear_op"]
 
 #: (steps, sum so far, gradient): adds gradient / steps to the sum. Returns the sum.
-gradient_accumulation_op = MultitypeFuncGraph("gradient_accumulation_op")
+gradient_accumulation_op: MultitypeFuncGraph = MultitypeFuncGraph("gradient_accumulation_op")
 #: Sets a sum to zero. Returns it.
-gradient_clear_op = MultitypeFuncGraph("gradient_clear_op")
+gradient_clear_op: MultitypeFuncGraph = MultitypeFuncGraph("gradient_clear_op")
 
 
 @gradient_accumulation_op.register("Int64", "Tensor", "Tensor")
@@ -45,7 +45,7 @@ class GradientAccumulation(Cell):
             max_accumulation_step, self.cls_name, "max_accumulation_step", 1
         )
         self.optimizer = optimizer
-        self.weights = optimizer.parameters
+        self.weights: ParameterTuple = optimizer.parameters
         self._grad_accumulation = self.weights.clone(prefix="grad_accumulation", init="zeros")
         self._accumulation_step = Parameter(Tensor(0, _core.int32), name="accumulation_step")
 

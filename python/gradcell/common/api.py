@@ -59,7 +59,7 @@ class JitConfig:
         arguments.one_of(debug_level, ("RELEASE", "DEBUG"), "JitConfig", "debug_level")
         arguments.one_of(infer_boost, ("on", "off"), "JitConfig", "infer_boost")
         given = (jit_level, exc_mode, jit_syntax_level, debug_level, infer_boost)
-        self.jit_config_dict = {**dict(zip(_OPTIONS, given, strict=True)), **kwargs}
+        self.jit_config_dict: dict[str, Any] = {**dict(zip(_OPTIONS, given, strict=True)), **kwargs}
 
 
 def jit_class(cls: type) -> type:

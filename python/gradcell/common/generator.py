@@ -54,7 +54,7 @@ class Generator:
         set_rng_state(state)
 
 
-default_generator = Generator()
+default_generator: Generator = Generator()
 
 
 def manual_seed(seed: int) -> Generator:

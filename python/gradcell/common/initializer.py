@@ -89,7 +89,7 @@ def _fans(owner: str, shape: tuple[int, ...]) -> tuple[int, int]:
 class Zero(Initializer):
     """Fills a parameter with zeros."""
 
-    names = ("zero", "zeros")
+    names: ClassVar[tuple[str, ...]] = ("zero", "zeros")
 
     def draw(self, shape: tuple[int, ...]) -> np.ndarray:
         return np.zeros(shape)
@@ -98,7 +98,7 @@ class Zero(Initializer):
 class One(Initializer):
     """Fills a parameter with ones."""
 
-    names = ("one", "ones")
+    names: ClassVar[tuple[str, ...]] = ("one", "ones")
 
     def draw(self, shape: tuple[int, ...]) -> np.ndarray:
         return np.ones(shape)
@@ -110,7 +110,7 @@ class Constant(Initializer):
     value: a number or an array that broadcasts to the shape.
     """
 
-    names = ("constant",)
+    names: ClassVar[tuple[str, ...]] = ("constant",)
 
     def __init__(self, value: Any) -> None:
         super().__init__(value=value)
@@ -127,7 +127,7 @@ class Uniform(Initializer):
     scale: a positive number.
     """
 
-    names = ("uniform",)
+    names: ClassVar[tuple[str, ...]] = ("uniform",)
 
     def __init__(self, scale: float = 0.07) -> None:
         super().__init__(scale=scale)
@@ -140,11 +140,12 @@ class Uniform(Initializer):
 class Normal(Initializer):
     """Fills a parameter with normal random numbers of the given mean and standard deviation."""
 
-    names = ("normal",)
+    names: ClassVar[tuple[str, ...]] = ("normal",)
 
     def __init__(self, sigma: float = 0.01, mean: float = 0.0) -> None:
         super().__init__(sigma=sigma, mean=mean)
-        self.sigma, self.mean = sigma, mean
+        self.sigma: float = sigma
+        self.mean: float = mean
 
     def draw(self, shape: tuple[int, ...]) -> np.ndarray:
         return generator().normal(self.mean, self.sigma, shape)
@@ -167,7 +168,7 @@ class TruncatedNormal(Initializer):
     a, b: the ends of the interval. Raises ValueError unless a < b.
     """
 
-    names = ("truncatednormal", "truncated_normal")
+    names: ClassVar[tuple[str, ...]] = ("truncatednormal", "truncated_normal")
 
     def __init__(
         self, sigma: float = 0.01, mean: float = 0.0, a: float = -2.0, b: float = 2.0
@@ -175,7 +176,10 @@ class TruncatedNormal(Initializer):
         super().__init__(sigma=sigma, mean=mean, a=a, b=b)
         if not a < b:
             bad_value(f"For 'TruncatedNormal', a must be below b, got {a} and {b}")
-        self.sigma, self.mean, self.a, self.b = sigma, mean, a, b
+        self.sigma: float = sigma
+        self.mean: float = mean
+        self.a: float = a
+        self.b: float = b
 
     def draw(self, shape: tuple[int, ...]) -> np.ndarray:
         if not self.sigma:
@@ -208,7 +212,7 @@ class XavierUniform(Initializer):
     (2010), equation 16. Raises ValueError for a shape of fewer than 2 dimensions.
     """
 
-    names = ("xavier_uniform", "xavieruniform")
+    names: ClassVar[tuple[str, ...]] = ("xavier_uniform", "xavieruniform")
 
     def __init__(self, gain: float = 1) -> None:
         super().__init__(gain=gain)
@@ -226,7 +230,7 @@ class XavierNormal(Initializer):
     Glorot & Bengio (2010), equation 12. Raises ValueError for a shape of fewer than 2 dimensions.
     """
 
-    names = ("xavier_normal", "xaviernormal")
+    names: ClassVar[tuple[str, ...]] = ("xavier_normal", "xaviernormal")
 
     def __init__(self, gain: float = 1) -> None:
         super().__init__(gain=gain)
@@ -278,7 +282,7 @@ class HeUniform(_He):
     dimensions.
     """
 
-    names = ("he_uniform", "heuniform")
+    names: ClassVar[tuple[str, ...]] = ("he_uniform", "heuniform")
 
     def draw(self, shape: tuple[int, ...]) -> np.ndarray:
         limit = math.sqrt(3) * self.deviation(shape)
@@ -288,7 +292,7 @@ class HeUniform(_He):
 class HeNormal(_He):
     """Normal about 0 with standard deviation gain / sqrt(fan). Arguments are those of HeUniform."""
 
-    names = ("he_normal", "henormal")
+    names: ClassVar[tuple[str, ...]] = ("he_normal", "henormal")
 
     def draw(self, shape: tuple[int, ...]) -> np.ndarray:
         return generator().normal(0, self.deviation(shape), shape)
@@ -302,7 +306,7 @@ class VarianceScaling(Initializer):
     'fan_out' or 'fan_avg'. Raises ValueError for an unknown mode or distribution or a scale <= 0.
     """
 
-    names = ("variancescaling", "variance_scaling")
+    names: ClassVar[tuple[str, ...]] = ("variancescaling", "variance_scaling")
 
     def __init__(
         self, scale: float = 1.0, mode: str = "fan_in", distribution: str = "truncated_normal"
@@ -314,7 +318,8 @@ class VarianceScaling(Initializer):
             bad_value(f"For 'VarianceScaling', unknown mode {mode!r}")
         if distribution not in ("uniform", "truncated_normal", "untruncated_normal"):
             bad_value(f"For 'VarianceScaling', unknown distribution {distribution!r}")
-        self.scale, self.mode, self.distribution = scale, mode, distribution
+        self.scale: float = scale
+        self.mode, self.distribution = mode, distribution
 
     def draw(self, shape: tuple[int, ...]) -> np.ndarray:
         fan_in, fan_out = _fans("VarianceScaling", shape)
@@ -334,7 +339,7 @@ class Identity(Initializer):
     """Fills a matrix with the identity: ones on the diagonal, zeros elsewhere. Raises ValueError
     unless the shape has 2 dimensions."""
 
-    names = ("identity",)
+    names: ClassVar[tuple[str, ...]] = ("identity",)
 
     def draw(self, shape: tuple[int, ...]) -> np.ndarray:
         if len(shape) != 2:
@@ -350,7 +355,7 @@ class Orthogonal(Initializer):
     fewer than 2 dimensions.
     """
 
-    names = ("orthogonal",)
+    names: ClassVar[tuple[str, ...]] = ("orthogonal",)
 
     def __init__(self, gain: float = 1.0) -> None:
         super().__init__(gain=gain)
@@ -371,11 +376,12 @@ class Sparse(Initializer):
     sparsity: a fraction, from 0 to 1.
     """
 
-    names = ("sparse",)
+    names: ClassVar[tuple[str, ...]] = ("sparse",)
 
     def __init__(self, sparsity: float, sigma: float = 0.01) -> None:
         super().__init__(sparsity=sparsity, sigma=sigma)
-        self.sparsity, self.sigma = sparsity, sigma
+        self.sparsity: float = sparsity
+        self.sigma: float = sigma
 
     def draw(self, shape: tuple[int, ...]) -> np.ndarray:
         if len(shape) != 2:
@@ -395,7 +401,7 @@ class Dirac(Initializer):
     groups: the number of groups of the convolution.
     """
 
-    names = ("dirac",)
+    names: ClassVar[tuple[str, ...]] = ("dirac",)
 
     def __init__(self, groups: int = 1) -> None:
         super().__init__(groups=groups)

@@ -20,43 +20,43 @@ class _Kind(type):
 class Type(metaclass=_Kind):
     """Any dtype."""
 
-    words = ("",)
+    words: tuple[str, ...] = ("",)
 
 
 class Number(metaclass=_Kind):
     """Any dtype of numbers, bool included."""
 
-    words = ("",)
+    words: tuple[str, ...] = ("",)
 
 
 class Float(metaclass=_Kind):
     """A floating dtype."""
 
-    words = ("float",)
+    words: tuple[str, ...] = ("float",)
 
 
 class BFloat(metaclass=_Kind):
     """bfloat16."""
 
-    words = ("bfloat",)
+    words: tuple[str, ...] = ("bfloat",)
 
 
 class Int(metaclass=_Kind):
     """An integer dtype with a sign."""
 
-    words = ("int",)
+    words: tuple[str, ...] = ("int",)
 
 
 class UInt(metaclass=_Kind):
     """An integer dtype without a sign."""
 
-    words = ("uint",)
+    words: tuple[str, ...] = ("uint",)
 
 
 class Bool(metaclass=_Kind):
     """bool."""
 
-    words = ("bool",)
+    words: tuple[str, ...] = ("bool",)
 
 
 class TensorType:

@@ -73,7 +73,7 @@ class COOTensor(_Sparse):
         if coo_tensor is not None:
             indices, values, shape = coo_tensor.indices, coo_tensor.values, coo_tensor.shape
         super().__init__(values, shape)
-        self.indices = arguments.tensor(indices, type(self).__name__, "indices")
+        self.indices: Tensor = arguments.tensor(indices, type(self).__name__, "indices")
         if self.indices.ndim != 2 or tuple(self.indices.shape) != (
             self.values.size,
             len(self.shape),
@@ -135,8 +135,8 @@ class CSRTensor(_Sparse):
             indptr, indices = csr_tensor.indptr, csr_tensor.indices
             values, shape = csr_tensor.values, csr_tensor.shape
         super().__init__(values, shape)
-        self.indptr = arguments.tensor(indptr, "CSRTensor", "indptr")
-        self.indices = arguments.tensor(indices, "CSRTensor", "indices")
+        self.indptr: Tensor = arguments.tensor(indptr, "CSRTensor", "indptr")
+        self.indices: Tensor = arguments.tensor(indices, "CSRTensor", "indices")
         if (
             len(self.shape) != 2
             or self.indptr.size != self.shape[0] + 1
@@ -185,7 +185,7 @@ class RowTensor(_Sparse):
         if row_tensor is not None:
             indices, values, shape = row_tensor.indices, row_tensor.values, row_tensor.shape
         super().__init__(values, shape)
-        self.indices = arguments.tensor(indices, "RowTensor", "indices")
+        self.indices: Tensor = arguments.tensor(indices, "RowTensor", "indices")
         if tuple(self.values.shape) != (self.indices.size, *self.shape[1:]):
             bad_value(
                 f"For RowTensor, values of shape {list(self.values.shape)} do not fit {self.indices.size} "

@@ -94,10 +94,11 @@ class StateShards:
 
     def __init__(self, parameters: Sequence[Any]) -> None:
         group = member_of(GlobalComm.WORLD_COMM_GROUP)
-        self.size, self.rank = group.size, group.rank
+        self.size: int = group.size
+        self.rank: int = group.rank
         config = get_auto_parallel_context("parallel_optimizer_config") or {}
         least = 1024 * int(config.get("parallel_optimizer_threshold", 64))
-        self.sharded = [
+        self.sharded: list[bool] = [
             bool(p.shape)
             and p.parallel_optimizer
             and p.shape[0] % self.size == 0

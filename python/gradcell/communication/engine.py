@@ -28,6 +28,7 @@ from typing import Any
 
 from gradcell import _core
 from gradcell.base.errors import fail, unsupported
+from gradcell.base.location import where
 
 _FUNCTIONS = (
     "MPI_Iallreduce MPI_Ireduce MPI_Ireduce_scatter_block MPI_Iallgather MPI_Ialltoall MPI_Ibcast "
@@ -80,13 +81,14 @@ class Processes:
     """All processes of the run: `world`, and those of them on this machine."""
 
     def __init__(self) -> None:
-        self.world = Group("the world", [0], 0)
-        self.local_rank, self.local_size = 0, 1
+        self.world: Group = Group("the world", [0], 0)
+        self.local_rank: int = 0
+        self.local_size: int = 1
         self.mpi: Any = None
         self.failure: str | None = None
 
 
-processes = Processes()
+processes: Processes = Processes()
 
 
 def announced() -> int:
@@ -111,11 +113,11 @@ def _import() -> Any:
     try:
         from mpi4py import MPI
     except ImportError as error:
-        fail(
+        raise RuntimeError(
             f"communication.init: this is one of {announced()} processes, but mpi4py cannot be "
             f"imported ({error}). {_INSTALL} brings it with an MPI; on a cluster install mpi4py for "
-            "the cluster's own"
-        )
+            f"the cluster's own{where()}"
+        ) from None
     return MPI
 
 
@@ -240,10 +242,10 @@ def _from_rank_0(mine: bytes, rank: int, size: int, place: tuple[str, int]) -> b
                 try:
                     connection, _ = server.accept()
                 except TimeoutError:
-                    fail(
+                    raise RuntimeError(
                         f"communication.init: {size - 1 - k} of {size} processes did not connect to "
-                        f"port {place[1]} within 60 s"
-                    )
+                        f"port {place[1]} within 60 s{where()}"
+                    ) from None
                 with connection:
                     connection.sendall(mine)
         return mine
@@ -253,9 +255,10 @@ def _from_rank_0(mine: bytes, rank: int, size: int, place: tuple[str, int]) -> b
                 return connection.makefile("rb").read()
         except OSError as error:
             if time.monotonic() > end:
-                fail(
-                    f"communication.init: rank 0 cannot be reached at {place[0]}:{place[1]}: {error}"
-                )
+                raise RuntimeError(
+                    f"communication.init: rank 0 cannot be reached at {place[0]}:{place[1]}: "
+                    f"{error}{where()}"
+                ) from None
             time.sleep(0.1)
 
 

@@ -193,7 +193,7 @@ def _closed_over(function: types.FunctionType) -> list[Any]:
 
 def _reduced(value: Any) -> tuple[Any, ...]:
     """What pickle would keep of an object whose type says so: a deque's elements, a generator's place."""
-    kind = type(value)
+    kind: Any = type(value)
     if kind.__reduce_ex__ is object.__reduce_ex__ and kind.__reduce__ is object.__reduce__:
         if isinstance(value, Iterator) and not _attributes(value):
             raise _Unhashable
@@ -256,8 +256,8 @@ class CompiledCache:
     def __init__(self, name: str) -> None:
         self.name = name
         self.entries: dict[Any, _Compiled] = {}  # the latest last
-        self.epoch = -1  # of the entries
-        self.warned = False
+        self.epoch: int = -1  # of the entries
+        self.warned: bool = False
         self.dispatcher: Callable[[], Any] = lambda: None
 
     def of(self, dispatcher: _core.Dispatcher) -> Any:
@@ -517,7 +517,7 @@ class Numbering:
 
     def __init__(self) -> None:
         self.numbers: dict[Any, int] = {}
-        self.count = 0
+        self.count: int = 0
 
     def __call__(self, value: Any) -> int:
         number = self.numbers.pop(value, None)

@@ -27,7 +27,7 @@ class Prints:
     def __init__(self) -> None:
         self.calls: list[tuple[list[_Part], dict[str, Any]]] = []
         self.tensors: list[Tensor] = []  # while it is traced
-        self.count = 0  # of them
+        self.count: int = 0  # of them
         self.trace: Any = None
 
     @contextlib.contextmanager

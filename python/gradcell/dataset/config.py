@@ -138,7 +138,7 @@ def __getattr__(name: str) -> Callable[..., Any]:
         made.__signature__ = inspect.Signature([first, own["unused"], own["more"]])
     made.__doc__ = f"{verb.capitalize()}s the setting {setting}, which does not matter to gradcell."
     made.__doc__ += f"\n\n{argument}: what the getter gives back." if verb == "set" else ""
-    return made
+    return made  # type: ignore[no-any-return]
 
 
 __all__ = [

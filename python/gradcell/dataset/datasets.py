@@ -34,7 +34,6 @@ class Dataset:
     """
 
     _steps: ClassVar[dict[str, Callable[..., Dataset]]] = {}
-    names: list[str]  #: the columns', where they are not those of the dataset before
 
     def __init_subclass__(cls, step: str | None = None, **more: Any) -> None:
         super().__init_subclass__(**more)
@@ -45,7 +44,7 @@ class Dataset:
         for child in children:
             if not isinstance(child, Dataset):
                 bad_type(f"{type(self).__name__}: expected a dataset, got {type(child).__name__}")
-        self.children = list(children)
+        self.children: list[Dataset] = list(children)
         self._depth: int = 1 + max((child._depth for child in children), default=-1)
         self._epoch = 0
         self._fixed = False
@@ -65,8 +64,7 @@ class Dataset:
 
     def get_col_names(self) -> list[str]:
         """The names of the columns."""
-        own = vars(self).get("names")
-        return self.children[0].get_col_names() if own is None else list(own)
+        return self.children[0].get_col_names()
 
     def get_batch_size(self) -> int:
         """Rows in a batch; 1 before batch()."""
@@ -388,8 +386,11 @@ class Passes:
     ) -> None:
         if isinstance(epochs, bool) or not isinstance(epochs, int) or epochs == 0 or epochs < -1:
             bad_value(f"'num_epochs' must be positive or -1, got {epochs}")
-        self.owner, self.source, self.left = owner, source, epochs
-        self.arrays, self.names = arrays, names
+        self.owner: Dataset = owner
+        self.source: Dataset = source
+        self.left: int = epochs
+        self.arrays: bool = arrays
+        self.names: list[str] | None = names
         self._running: Iterator[Any] | None = None
 
     def __next__(self) -> Any:

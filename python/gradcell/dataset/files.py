@@ -61,30 +61,12 @@ def _read(owner: str, folder: str, name: str) -> tuple[str, bytes]:
 
 
 class _Arrays(IndexedDataset):
-    """Images and labels of the files in a folder, in memory."""
+    """Images and labels in memory."""
 
-    def __init__(
-        self,
-        dataset_dir: str,
-        usage: str | None = None,
-        num_samples: int | None = None,
-        num_parallel_workers: int | None = None,
-        shuffle: bool | None = None,
-        sampler: Any = None,
-        num_shards: int | None = None,
-        shard_id: int | None = None,
-        cache: Any = None,
-    ) -> None:
-        owner = type(self).__name__
-        super().__init__(sampler, shuffle, num_shards, shard_id, num_samples)
-        arguments.one_of(usage, (None, "train", "test", "all"), owner, "usage")
-        found = self._load(owner, _folder(owner, dataset_dir), usage)
-        self.names, self.columns = list(found), list(found.values())
-        self._count = len(self.columns[0])
+    columns: list[np.ndarray]
 
-    def _load(self, owner: str, folder: str, usage: str | None) -> dict[str, np.ndarray]:
-        """The columns by name."""
-        raise NotImplementedError
+    def _hold(self, columns: list[np.ndarray], names: list[str]) -> None:
+        self.columns, self.names, self._count = columns, names, len(columns[0])
 
     def _order(self, epoch: int) -> tuple[Sequence[np.ndarray], np.ndarray]:
         return self.columns, self._indices(epoch)
@@ -113,7 +95,7 @@ def read_idx(owner: str, folder: str, name: str, axes: int) -> np.ndarray:
     if len(data) - head != size:
         _fail(owner, path, f"{'truncated' if len(data) - head < size else 'corrupted'}: "
               f"{len(data) - head} bytes for the shape {shape}")  # fmt: skip
-    return np.frombuffer(data, np.uint8, offset=head).reshape(shape)
+    return np.frombuffer(data, np.uint8, offset=head).reshape(shape)  # type: ignore[no-any-return]
 
 
 class MnistDataset(_Arrays):
@@ -126,7 +108,22 @@ class MnistDataset(_Arrays):
 
     _parts = (("train", "train"), ("t10k", "test"))
 
-    def _load(self, owner: str, folder: str, usage: str | None) -> dict[str, np.ndarray]:
+    def __init__(
+        self,
+        dataset_dir: str,
+        usage: str | None = None,
+        num_samples: int | None = None,
+        num_parallel_workers: int | None = None,
+        shuffle: bool | None = None,
+        sampler: Any = None,
+        num_shards: int | None = None,
+        shard_id: int | None = None,
+        cache: Any = None,
+    ) -> None:
+        owner = type(self).__name__
+        super().__init__(sampler, shuffle, num_shards, shard_id, num_samples)
+        arguments.one_of(usage, (None, "train", "test", "all"), owner, "usage")
+        folder = _folder(owner, dataset_dir)
         images, labels = [], []
         for prefix, part in self._parts:
             file = f"{prefix}-images-idx3-ubyte"
@@ -136,14 +133,18 @@ class MnistDataset(_Arrays):
             images.append(read_idx(owner, folder, file, 3))
             labels.append(read_idx(owner, folder, f"{prefix}-labels-idx1-ubyte", 1))
             if len(images[-1]) != len(labels[-1]):
-                what = f"{len(images[-1])} images, but {len(labels[-1])} labels"
-                _fail(owner, os.path.join(folder, file), what)
+                _fail(
+                    owner, os.path.join(folder, file),
+                    f"{len(images[-1])} images, but {len(labels[-1])} labels",
+                )  # fmt: skip
         if not images or sum(map(len, images)) == 0:
             _fail(owner, folder, "there are no images of MNIST in it")
         if len({image.shape[1:] for image in images}) > 1:
             _fail(owner, folder, "the files hold images of different sizes")
-        joined = np.concatenate(images)[..., None]
-        return {"image": joined, "label": np.concatenate(labels).astype(np.uint32)}
+        self._hold(
+            [np.concatenate(images)[..., None], np.concatenate(labels).astype(np.uint32)],
+            ["image", "label"],
+        )
 
 
 class FashionMnistDataset(MnistDataset):
@@ -167,7 +168,22 @@ class Cifar10Dataset(_Arrays):
     }
     _labels_of: ClassVar[tuple[tuple[str, int], ...]] = (("label", 10),)
 
-    def _load(self, owner: str, folder: str, usage: str | None) -> dict[str, np.ndarray]:
+    def __init__(
+        self,
+        dataset_dir: str,
+        usage: str | None = None,
+        num_samples: int | None = None,
+        num_parallel_workers: int | None = None,
+        shuffle: bool | None = None,
+        sampler: Any = None,
+        num_shards: int | None = None,
+        shard_id: int | None = None,
+        cache: Any = None,
+    ) -> None:
+        owner = type(self).__name__
+        super().__init__(sampler, shuffle, num_shards, shard_id, num_samples)
+        arguments.one_of(usage, (None, "train", "test", "all"), owner, "usage")
+        folder = _folder(owner, dataset_dir)
         wanted = [f for part, fs in self._files.items() if usage in (None, "all", part) for f in fs]
         if usage is None:
             wanted = [f for f in wanted if os.path.exists(os.path.join(folder, f))]
@@ -176,18 +192,20 @@ class Cifar10Dataset(_Arrays):
         rows = np.concatenate([self._rows_of(owner, folder, name) for name in wanted])
         count = len(self._labels_of)
         images = rows[:, count:].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)
-        found = {"image": np.ascontiguousarray(images)}
+        labels = [rows[:, k].astype(np.uint32) for k in range(count)]
+        names = [name for name, _ in self._labels_of]
         # CIFAR-100's file has the coarse label first, MindSpore's columns the fine one.
-        for k, (name, _) in reversed([*enumerate(self._labels_of)]):
-            found[name] = rows[:, k].astype(np.uint32)
-        return found
+        self._hold([np.ascontiguousarray(images), *labels[::-1]], ["image", *names[::-1]])
 
     def _rows_of(self, owner: str, folder: str, name: str) -> np.ndarray:
         path, data = _read(owner, folder, name)
         size = len(self._labels_of) + 3 * 32 * 32
         if len(data) == 0 or len(data) % size:
-            what = f"{len(data)} bytes, which is not a multiple of {size}"
-            _fail(owner, path, f"truncated or corrupted: {what}")
+            _fail(
+                owner,
+                path,
+                f"truncated or corrupted: {len(data)} bytes, which is not a multiple of {size}",
+            )
         rows = np.frombuffer(data, np.uint8).reshape(-1, size)
         for k, (label, classes) in enumerate(self._labels_of):
             if rows[:, k].max() >= classes:
@@ -257,7 +275,9 @@ class ImageFolderDataset(IndexedDataset):
         ]
         if not self._files:
             _fail(owner, folder, f"there are no images in its folders ({', '.join(endings)})")
-        self._count, self.names, self.decode = len(self._files), ["image", "label"], decode
+        self.names: list[str] = ["image", "label"]
+        self.decode: bool = decode
+        self._count = len(self._files)
 
     def _row(self, i: int) -> Row:
         path, label = self._files[i]
@@ -314,7 +334,9 @@ class MindDataset(IndexedDataset):
         super().__init__(sampler, shuffle, num_shards, shard_id, num_samples, num_parallel_workers)
         self._shards = shards_of(owner, dataset_files)
         schema = self._shards[0].schema
-        self.names = list(schema) if columns_list is None else column_names(owner, columns_list)
+        self.names: list[str] = (
+            list(schema) if columns_list is None else column_names(owner, columns_list)
+        )
         for name in self.names:
             if name not in schema:
                 bad_value(f"{owner}: there is no column {name!r}; the columns are {list(schema)}")

@@ -11,6 +11,7 @@ import numpy as np
 
 from gradcell.base import arguments
 from gradcell.base.errors import bad_value, unsupported
+from gradcell.base.location import where
 from gradcell.dataset.files import matching
 from gradcell.dataset.rows import Row, column_names
 from gradcell.dataset.sources import IndexedDataset, Shuffle
@@ -48,9 +49,9 @@ class Schema:
                 self.add_column(name, column["type"], column.get("shape"))
             self.num_rows = found.get("numRows")
         except OSError as error:
-            bad_value(f"Schema: cannot read {path}: {error.strerror}")
+            raise ValueError(f"Schema: cannot read {path}: {error.strerror}{where()}") from None
         except (ValueError, LookupError, TypeError, AttributeError) as error:
-            bad_value(f"Schema: {path} is not a schema: {error}")
+            raise ValueError(f"Schema: {path} is not a schema: {error}{where()}") from None
 
     def add_column(self, name: str, de_type: Any, shape: list[int] | None = None) -> None:
         """Adds a column; a shape has at most one unknown length, -1."""
@@ -90,7 +91,7 @@ class TFRecordDataset(IndexedDataset):
             unsupported(f"{owner}: packed files are not implemented")
         mixed = shuffle in (True, Shuffle.GLOBAL, Shuffle.INFILE)
         super().__init__(None, mixed, num_shards, shard_id, num_samples, num_parallel_workers)
-        self.shuffled_files = shuffle == Shuffle.FILES and num_shards is None
+        self.shuffled_files: bool = shuffle == Shuffle.FILES and num_shards is None
         self._places: list[tuple[int, int, int]] = []
         self._data: list[memoryview] = []
         self._paths = matching(owner, dataset_files)
@@ -101,7 +102,7 @@ class TFRecordDataset(IndexedDataset):
             schema = Schema(os.fspath(schema))
         self._about = {} if schema is None else {c["name"]: c for c in schema.columns}
         if columns_list is not None:
-            self.names = column_names(owner, columns_list)
+            self.names: list[str] = column_names(owner, columns_list)
         elif schema is not None:
             self.names = [column["name"] for column in schema.columns]
         else:
@@ -116,7 +117,7 @@ class TFRecordDataset(IndexedDataset):
         try:
             self._places.extend((k, a, b) for a, b in places(data))
         except ValueError as error:
-            bad_value(f"TFRecordDataset: {path}: {error}")
+            raise ValueError(f"TFRecordDataset: {path}: {error}{where()}") from None
         self._data.append(data)
 
     def _indices(self, epoch: int) -> np.ndarray:
@@ -161,10 +162,10 @@ class TFRecordDataset(IndexedDataset):
                     try:
                         values = values.reshape(about["shape"])
                     except ValueError:
-                        bad_value(
+                        raise ValueError(
                             f"TFRecordDataset: {name!r} of row {i} has {values.size} values, not "
-                            f"the shape {about['shape']}"
-                        )
+                            f"the shape {about['shape']}{where()}"
+                        ) from None
             row.append(values)
         return tuple(row)
 

@@ -25,10 +25,11 @@ class Sampler:
     """
 
     def __init__(self, num_samples: int | None = None) -> None:
-        if num_samples is not None:
-            arguments.integer(num_samples, type(self).__name__, "num_samples", 1)
-        self.num_samples = num_samples
-        self.dataset_size = 0
+        owner = type(self).__name__
+        self.num_samples: int | None = (
+            None if num_samples is None else arguments.integer(num_samples, owner, "num_samples", 1)
+        )
+        self.dataset_size: int = 0
         self.child_sampler: Sampler | None = None
 
     def __iter__(self) -> Iterator[int]:
@@ -94,7 +95,7 @@ class SequentialSampler(BuiltinSampler):
 
     def __init__(self, start_index: int | None = None, num_samples: int | None = None) -> None:
         super().__init__(num_samples)
-        self.start_index = start_index or 0
+        self.start_index: int = start_index or 0
         if self.start_index < 0:
             bad_value("SequentialSampler: 'start_index' must be at least 0")
 
@@ -145,7 +146,8 @@ class WeightedRandomSampler(BuiltinSampler):
         self, weights: Any, num_samples: int | None = None, replacement: bool = True
     ) -> None:
         super().__init__(num_samples)
-        self.weights, self.replacement = np.asarray(weights, np.float64), replacement
+        self.weights: np.ndarray = np.asarray(weights, np.float64)
+        self.replacement: bool = replacement
         if self.weights.ndim != 1 or not (self.weights >= 0).all() or not self.weights.sum() > 0:
             bad_value("WeightedRandomSampler: the weights must be at least 0, not all 0")
 
@@ -172,10 +174,11 @@ class PKSampler(BuiltinSampler):
         num_samples: int | None = None,
     ) -> None:
         super().__init__(num_samples)
-        self.num_val = arguments.integer(num_val, "PKSampler", "num_val", 1)
+        self.num_val: int = arguments.integer(num_val, "PKSampler", "num_val", 1)
         if num_class is not None:
             unsupported("PKSampler: 'num_class' is not implemented")
-        self.shuffle, self.class_column = shuffle, class_column
+        self.shuffle: bool = shuffle
+        self.class_column: str = class_column
 
     def _choose(self, size: int, random: np.random.Generator, labels: Labels) -> Any:
         values = labels(self.class_column)
@@ -201,19 +204,20 @@ class DistributedSampler(BuiltinSampler):
         offset: int = -1,
     ) -> None:
         super().__init__(num_samples)
-        self.num_shards = arguments.integer(num_shards, "DistributedSampler", "num_shards", 1)
+        self.num_shards: int = arguments.integer(num_shards, "DistributedSampler", "num_shards", 1)
         if isinstance(shard_id, bool) or not isinstance(shard_id, (int, np.integer)):
             bad_type("DistributedSampler: 'shard_id' must be an int")
         if not 0 <= shard_id < num_shards:
             bad_value(
                 f"DistributedSampler: 'shard_id' must be in [0, {num_shards}), got {shard_id}"
             )
-        self.offset = arguments.integer(offset, "DistributedSampler", "offset", -1)
+        self.offset: int = arguments.integer(offset, "DistributedSampler", "offset", -1)
         if self.offset > self.num_shards:
             fail(
                 f"DistributedSampler: 'offset' must be at most num_shards = {num_shards}, got {offset}"
             )
-        self.shard_id, self.shuffle = int(shard_id), bool(shuffle)
+        self.shard_id: int = int(shard_id)
+        self.shuffle: bool = bool(shuffle)
 
     def _choose(self, size: int, random: np.random.Generator, labels: Labels) -> Any:
         order = random.permutation(size) if self.shuffle else np.arange(size)
@@ -228,8 +232,6 @@ def sampler_of(
     owner: str, sampler: Any, shuffle: Any, num_shards: Any, shard_id: Any, num_samples: Any
 ) -> Sampler:
     """The sampler that a source's arguments say. Raises ValueError where they do not go together."""
-    if num_samples is not None:
-        arguments.integer(num_samples, owner, "num_samples", 1)
     if (num_shards is None) != (shard_id is None):
         bad_value(f"{owner}: 'num_shards' and 'shard_id' go together")
     if sampler is not None:
@@ -241,12 +243,14 @@ def sampler_of(
                     f"{owner}: 'sampler' must be a Sampler or indices, got {type(sampler).__name__}"
                 )
             sampler = IterSampler(sampler)
-        if num_samples is None:
-            return sampler
-        made = SequentialSampler(num_samples=num_samples)
-        made.add_child(sampler)
-        return made
+        if num_samples is not None:
+            made = SequentialSampler(
+                num_samples=arguments.integer(num_samples, owner, "num_samples", 1)
+            )
+            made.add_child(sampler)
+            return made
+        return sampler  # type: ignore[no-any-return]
+    limit = None if num_samples is None else arguments.integer(num_samples, owner, "num_samples", 1)
     if num_shards is not None:
-        return DistributedSampler(num_shards, shard_id, shuffle is not False, num_samples)
-    kind = SequentialSampler if shuffle is False else RandomSampler
-    return kind(num_samples=num_samples)
+        return DistributedSampler(num_shards, shard_id, shuffle is not False, limit)
+    return SequentialSampler(0, limit) if shuffle is False else RandomSampler(num_samples=limit)

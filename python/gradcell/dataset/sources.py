@@ -41,6 +41,7 @@ class IndexedDataset(Dataset):
     """
 
     _count: int
+    names: list[str]
 
     def __init__(
         self,
@@ -56,8 +57,11 @@ class IndexedDataset(Dataset):
         self.sampler: Sampler = sampler_of(
             owner, sampler, shuffle, num_shards, shard_id, num_samples
         )
-        count = 1 if num_parallel_workers is None else num_parallel_workers
-        self.workers = arguments.integer(count, owner, "num_parallel_workers", 1)
+        self.workers: int = (
+            1
+            if num_parallel_workers is None
+            else arguments.integer(num_parallel_workers, owner, "num_parallel_workers", 1)
+        )
 
     def _row(self, i: int) -> Row:
         raise NotImplementedError
@@ -92,6 +96,10 @@ class IndexedDataset(Dataset):
     def get_dataset_size(self) -> int:
         """How many rows an epoch has."""
         return len(self._indices(0))
+
+    def get_col_names(self) -> list[str]:
+        """The names of the columns."""
+        return list(self.names)
 
 
 class NumpySlicesDataset(IndexedDataset):
@@ -133,8 +141,9 @@ class NumpySlicesDataset(IndexedDataset):
         if lengths[0] == 0:
             bad_value(f"{owner}: there are no rows")
         super().__init__(sampler, shuffle, num_shards, shard_id, num_samples)
-        self.columns, self._count = columns, lengths[0]
-        self.names = _numbered(owner, column_names, len(columns))
+        self.columns: list[np.ndarray] = columns
+        self._count = lengths[0]
+        self.names: list[str] = _numbered(owner, column_names, len(columns))
 
     def _order(self, epoch: int) -> tuple[Sequence[np.ndarray], np.ndarray] | None:
         dicts = any(c.dtype == object for c in self.columns)
@@ -194,7 +203,7 @@ class GeneratorDataset(IndexedDataset):
         collate_fn: Any = None,
     ) -> None:
         owner = "GeneratorDataset"
-        self.indexable = hasattr(source, "__getitem__") and hasattr(source, "__len__")
+        self.indexable: bool = hasattr(source, "__getitem__") and hasattr(source, "__len__")
         if not self.indexable and not callable(source) and not isinstance(source, Iterable):
             bad_type(
                 f"{owner}: the source must be iterable, callable or have __getitem__ and __len__, but is "
@@ -214,12 +223,14 @@ class GeneratorDataset(IndexedDataset):
         if column_names is None:
             bad_value(f"{owner}: column_names is needed")
         super().__init__(sampler, shuffle, num_shards, shard_id, num_samples, num_parallel_workers)
-        self.source, self.names = source, _numbered(owner, column_names, len(_listed(column_names)))
-        self.types = _dtypes(owner, column_types, len(self.names))
+        self.source: Any = source
+        self.names: list[str] = _numbered(owner, column_names, len(_listed(column_names)))
+        self.types: list[np.dtype[Any]] | None = _dtypes(owner, column_types, len(self.names))
         self.limit = num_samples
         if batch_sampler is not None and not self.indexable:
             bad_value(f"{owner}: 'batch_sampler' needs a source with __getitem__")
-        self.batch_sampler, self.collate_fn = batch_sampler, collate_fn
+        self.batch_sampler: Any = batch_sampler
+        self.collate_fn: Any = collate_fn
         self._size: int | None = None
 
     @property
@@ -327,7 +338,9 @@ class DatasetCache:
     def __init__(
         self, session_id: int, size: int = 0, spilling: bool = False, **unused: Any
     ) -> None:
-        self.session_id, self.size, self.spilling = session_id, size, spilling
+        self.session_id: int = session_id
+        self.size: int = size
+        self.spilling: bool = spilling
         warnings.warn(
             f"DatasetCache: gradcell does not cache datasets; rows are read again{where()}",
             stacklevel=2,

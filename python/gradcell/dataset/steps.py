@@ -29,7 +29,7 @@ class ShuffleDataset(Dataset, step="shuffle"):
 
     def __init__(self, child: Dataset, buffer_size: int) -> None:
         super().__init__(child)
-        self.buffer_size = arguments.integer(buffer_size, "shuffle", "buffer_size", 1)
+        self.buffer_size: int = arguments.integer(buffer_size, "shuffle", "buffer_size", 1)
         if self.buffer_size < 2:
             bad_value("shuffle: 'buffer_size' must be at least 2")
 
@@ -52,28 +52,7 @@ class ShuffleDataset(Dataset, step="shuffle"):
             yield buffer[k]
 
 
-class _Replacing(Dataset):
-    """Some columns are replaced by what a function makes of them."""
-
-    def _replace(self, owner: str, inputs: list[str], outputs: Any) -> None:
-        """Says which columns, and the names of what takes their place: by default the same."""
-        names = self.children[0].get_col_names()
-        self.places = [place(owner, names, c) for c in inputs]
-        made = inputs if outputs is None else column_names(owner, outputs)
-        self.made, self.in_place = len(made), len(made) == len(inputs)
-        self.names = column_names(owner, self._put(names, made))
-
-    def _put(self, columns: Sequence[Any], new: Sequence[Any]) -> list[Any]:
-        """All columns: as many new ones as before in their places, others at the beginning."""
-        if not self.in_place:
-            return [*new, *(c for i, c in enumerate(columns) if i not in self.places)]
-        every = list(columns)
-        for i, column in zip(self.places, new, strict=True):
-            every[i] = column
-        return every
-
-
-class MapDataset(_Replacing, step="map"):
+class MapDataset(Dataset, step="map"):
     """The dataset that .map() returns: functions replace some of its columns.
 
     operations: a function or a list of them, called one after the other. inputs: names of the
@@ -91,16 +70,28 @@ class MapDataset(_Replacing, step="map"):
         processes: bool,
     ) -> None:
         super().__init__(child)
-        self.operations = (
+        self.operations: list[Any] = (
             list(operations) if isinstance(operations, (list, tuple)) else [operations]
         )
         if not self.operations or not all(callable(o) for o in self.operations):
             bad_type("map: the operations must be functions")
-        count = 1 if workers is None else workers
-        self.workers = arguments.integer(count, "map", "num_parallel_workers", 1)
-        self.processes = bool(processes) and self.workers > 1
-        first = child.get_col_names()[:1]
-        self._replace("map", first if inputs is None else column_names("map", inputs), outputs)
+        self.workers: int = (
+            1 if workers is None else arguments.integer(workers, "map", "num_parallel_workers", 1)
+        )
+        self.processes: bool = bool(processes) and self.workers > 1
+        names = child.get_col_names()
+        wanted = names[:1] if inputs is None else column_names("map", inputs)
+        self.places: list[int] = [place("map", names, c) for c in wanted]
+        made = wanted if outputs is None else column_names("map", outputs)
+        self.made: int = len(made)
+        if len(made) == len(wanted):
+            for i, name in zip(self.places, made, strict=True):
+                names[i] = name
+        else:
+            names = [n for i, n in enumerate(names) if i not in self.places]
+            names = made + names
+        self.names: list[str] = column_names("map", names)
+        self.in_place: bool = len(made) == len(wanted)
 
     def _mapped(self, row: Row) -> Row:
         values: tuple[Any, ...] = tuple(row[i] for i in self.places)
@@ -114,11 +105,20 @@ class MapDataset(_Replacing, step="map"):
                 raise
         if len(values) != self.made:
             bad_value(f"map: the operations gave {len(values)} values for {self.made} columns")
-        return tuple(self._put(row, [as_value(v) for v in values]))
+        arrays = [as_value(v) for v in values]
+        if self.in_place:
+            new = list(row)
+            for i, a in zip(self.places, arrays, strict=True):
+                new[i] = a
+            return tuple(new)
+        return (*arrays, *(r for i, r in enumerate(row) if i not in self.places))
 
     def _rows(self, epoch: int) -> Iterator[Row]:
         rows = self.children[0]._rows(epoch)
         return in_order(self._mapped, rows, self._entropy(epoch), self.workers, self.processes)
+
+    def get_col_names(self) -> list[str]:
+        return list(self.names)
 
 
 class FlatMapDataset(Dataset, step="flat_map"):
@@ -157,7 +157,7 @@ class FilterDataset(Dataset, step="filter"):
             bad_type("filter: 'predicate' must be a function")
         names = child.get_col_names()
         wanted = names if inputs is None else column_names("filter", inputs)
-        self.places = [place("filter", names, c) for c in wanted]
+        self.places: list[int] = [place("filter", names, c) for c in wanted]
         self.predicate = predicate
 
     def _rows(self, epoch: int) -> Iterator[Row]:
@@ -174,7 +174,8 @@ class ProjectDataset(Dataset, step="project"):
 
     def __init__(self, child: Dataset, places: list[int], names: list[str]) -> None:
         super().__init__(child)
-        self.places, self.names = places, list(names)
+        self.places: list[int] = places
+        self.names: list[str] = list(names)
 
     def _order(self, epoch: int) -> _Order | None:
         found = self.children[0]._order(epoch)
@@ -183,13 +184,17 @@ class ProjectDataset(Dataset, step="project"):
     def _rows(self, epoch: int) -> Iterator[Row]:
         return (tuple(row[i] for i in self.places) for row in self.children[0]._rows(epoch))
 
+    def get_col_names(self) -> list[str]:
+        return list(self.names)
+
 
 class TakeDataset(Dataset, step="take"):
     """The rows from start on, at most count of them."""
 
     def __init__(self, child: Dataset, start: int, count: int | None) -> None:
         super().__init__(child)
-        self.start, self.stop = start, None if count is None else start + count
+        self.start: int = start
+        self.stop: int | None = None if count is None else start + count
 
     def _order(self, epoch: int) -> _Order | None:
         found = self.children[0]._order(epoch)
@@ -211,7 +216,9 @@ class RepeatDataset(Dataset, step="repeat"):
 
     def __init__(self, child: Dataset, count: int | None) -> None:
         super().__init__(child)
-        self.count = None if count in (None, -1) else arguments.integer(count, "repeat", "count", 1)
+        self.count: int | None = (
+            None if count in (None, -1) else arguments.integer(count, "repeat", "count", 1)
+        )
 
     def _rows(self, epoch: int) -> Iterator[Row]:
         passes = itertools.count() if self.count is None else range(self.count)
@@ -235,7 +242,9 @@ class ZipDataset(Dataset, step="zip"):
 
     def __init__(self, *children: Dataset) -> None:
         super().__init__(*children)
-        self.names = column_names("zip", [n for child in children for n in child.get_col_names()])
+        self.names: list[str] = column_names(
+            "zip", [n for child in children for n in child.get_col_names()]
+        )
 
     def _rows(self, epoch: int) -> Iterator[Row]:
         for rows in zip(*(child._rows(epoch) for child in self.children), strict=False):
@@ -243,6 +252,9 @@ class ZipDataset(Dataset, step="zip"):
 
     def get_dataset_size(self) -> int:
         return min(child.get_dataset_size() for child in self.children)
+
+    def get_col_names(self) -> list[str]:
+        return list(self.names)
 
 
 class ConcatDataset(Dataset, step="concat"):
@@ -340,14 +352,16 @@ class BatchDataset(Dataset, step="batch"):
         pad_info: dict[str, Any] | None = None,
     ) -> None:
         super().__init__(child)
-        if not callable(batch_size):
-            batch_size = arguments.integer(batch_size, "batch", "batch_size", 1)
-        self.batch_size = batch_size
+        self.batch_size: Callable[..., int] | int = (
+            batch_size
+            if callable(batch_size)
+            else arguments.integer(batch_size, "batch", "batch_size", 1)
+        )
         if not isinstance(drop_remainder, bool):
             bad_type("batch: 'drop_remainder' must be a bool")
         self.drop_remainder = drop_remainder
         names = child.get_col_names()
-        self.pad = _Padding("batch", names, pad_info) if pad_info else None
+        self.pad: _Padding | None = _Padding("batch", names, pad_info) if pad_info else None
 
     def _sizes(self, epoch: int) -> Iterator[int]:
         for number in itertools.count():
@@ -399,16 +413,27 @@ class BatchDataset(Dataset, step="batch"):
         return next(self._sizes(0))
 
 
-class PerBatchMapDataset(_Replacing, step="per_batch_map"):
+class PerBatchMapDataset(Dataset, step="per_batch_map"):
     """A function of the rows of each batch."""
 
     def __init__(
         self, child: BatchDataset, function: Callable[..., Any], inputs: Any, outputs: Any
     ) -> None:
         super().__init__(child)
-        self.batches, self.function = child, function
+        self.batches: BatchDataset = child
+        self.function: Callable[..., Any] = function
         names = child.get_col_names()
-        self._replace("batch", names if inputs is None else column_names("batch", inputs), outputs)
+        wanted = names if inputs is None else column_names("batch", inputs)
+        self.places: list[int] = [place("batch", names, c) for c in wanted]
+        made = wanted if outputs is None else column_names("batch", outputs)
+        self.made: int = len(made)
+        self.in_place: bool = len(made) == len(wanted)
+        if self.in_place:
+            for i, name in zip(self.places, made, strict=True):
+                names[i] = name
+        else:
+            names = made + [n for i, n in enumerate(names) if i not in self.places]
+        self.names: list[str] = column_names("batch", names)
 
     def _rows(self, epoch: int) -> Iterator[Row]:
         names = self.batches.get_col_names()
@@ -421,7 +446,15 @@ class PerBatchMapDataset(_Replacing, step="per_batch_map"):
                     f"batch: 'per_batch_map' gave {len(out)} columns where {self.made} are expected"
                 )
             new = [v if isinstance(v, dict) else [as_value(row) for row in v] for v in out]
-            yield _batch(self.names, self._put(columns, new), self.batches.pad)
+            if self.in_place:
+                for i, values in zip(self.places, new, strict=True):
+                    columns[i] = values
+            else:
+                columns = new + [c for i, c in enumerate(columns) if i not in self.places]
+            yield _batch(self.names, columns, self.batches.pad)
+
+    def get_col_names(self) -> list[str]:
+        return list(self.names)
 
 
 class BucketBatchByLengthDataset(Dataset, step="bucket_batch_by_length"):
@@ -440,22 +473,28 @@ class BucketBatchByLengthDataset(Dataset, step="bucket_batch_by_length"):
     ) -> None:
         super().__init__(child)
         owner = "bucket_batch_by_length"
-        self.bounds = [arguments.integer(b, owner, "bucket_boundaries", 1) for b in boundaries]
+        self.bounds: list[int] = [
+            arguments.integer(b, owner, "bucket_boundaries", 1) for b in boundaries
+        ]
         if not self.bounds or sorted(set(self.bounds)) != self.bounds:
             bad_value(f"{owner}: 'bucket_boundaries' must be increasing")
-        self.sizes = [arguments.integer(n, owner, "bucket_batch_sizes", 1) for n in sizes]
+        self.sizes: list[int] = [
+            arguments.integer(n, owner, "bucket_batch_sizes", 1) for n in sizes
+        ]
         if len(self.sizes) != len(self.bounds) + 1:
             bad_value(
                 f"{owner}: {len(self.bounds)} boundaries need {len(self.bounds) + 1} batch sizes, got "
                 f"{len(self.sizes)}"
             )
         names = child.get_col_names()
-        self.places = [place(owner, names, c) for c in column_names(owner, columns)]
+        self.places: list[int] = [place(owner, names, c) for c in column_names(owner, columns)]
         if length is None and len(self.places) > 1:
             bad_value(f"{owner}: several columns need 'element_length_function'")
-        self.length, self.drop_remainder = length, drop_remainder
+        self.length: Callable[..., int] | None = length
+        self.drop_remainder: bool = drop_remainder
         info = dict.fromkeys(names, (None, None)) if pad_info is None else pad_info
-        self.pad, self.pad_to_boundary = _Padding(owner, names, info), pad_to_boundary
+        self.pad: _Padding = _Padding(owner, names, info)
+        self.pad_to_boundary: bool = pad_to_boundary
 
     def _bucket(self, row: Row) -> int:
         values = [row[i] for i in self.places]

@@ -12,6 +12,7 @@ import numpy as np
 
 from gradcell.base import arguments
 from gradcell.base.errors import bad_type, bad_value, unsupported
+from gradcell.base.location import where
 from gradcell.dataset.datasets import Dataset
 from gradcell.dataset.rows import as_array
 from gradcell.dataset.transforms import TensorOperation, numpy_dtype
@@ -73,7 +74,9 @@ class Vocab:
             with open(file_path, encoding="utf8") as file:
                 lines = [line.rstrip("\r\n") for line in file]
         except (OSError, UnicodeDecodeError) as error:
-            bad_value(f"Vocab.from_file: cannot read {file_path}: {error}")
+            raise ValueError(
+                f"Vocab.from_file: cannot read {file_path}: {error}{where()}"
+            ) from None
         words = [line.split(delimiter)[0] if delimiter else line for line in lines]
         return cls.from_list(words[:vocab_size], special_tokens, special_first)
 
@@ -128,8 +131,11 @@ class Lookup(TensorOperation):
     ) -> None:
         if not isinstance(vocab, Vocab):
             bad_type(f"Lookup: expected a Vocab, got {type(vocab).__name__}")
-        self.numbers, self.dtype = vocab.vocab(), numpy_dtype("Lookup", data_type)
-        self.unknown = None if unknown_token is None else self.numbers.get(unknown_token)
+        self.numbers: dict[str, int] = vocab.vocab()
+        self.dtype: np.dtype[Any] = numpy_dtype("Lookup", data_type)
+        self.unknown: int | None = (
+            None if unknown_token is None else self.numbers.get(unknown_token)
+        )
         if unknown_token is not None and self.unknown is None:
             bad_value(f"Lookup: {unknown_token!r} is not in the vocabulary")
 
@@ -146,21 +152,21 @@ class ToNumber(TensorOperation):
     """Converts texts of numbers to a dtype."""
 
     def __init__(self, data_type: Any) -> None:
-        self.dtype = numpy_dtype("ToNumber", data_type)
+        self.dtype: np.dtype[Any] = numpy_dtype("ToNumber", data_type)
 
     def _one(self, value: Any) -> np.ndarray:
         words = to_str(value)
         try:
             return words.astype(self.dtype)
         except (ValueError, OverflowError) as error:
-            bad_value(f"ToNumber: {error}")
+            raise ValueError(f"ToNumber: {error}{where()}") from None
 
 
 class TruncateSequencePair:
     """Two sequences, the longer one cut first, until both together have at most max_length."""
 
     def __init__(self, max_length: int) -> None:
-        self.length = arguments.integer(max_length, "TruncateSequencePair", "max_length", 0)
+        self.length: int = arguments.integer(max_length, "TruncateSequencePair", "max_length", 0)
 
     def __call__(self, first: Any, second: Any) -> tuple[np.ndarray, np.ndarray]:
         a, b = as_array(first), as_array(second)
@@ -174,7 +180,7 @@ class Truncate(TensorOperation):
     """Shortens each sequence to its first max_seq_len elements."""
 
     def __init__(self, max_seq_len: int) -> None:
-        self.length = arguments.integer(max_seq_len, "Truncate", "max_seq_len", 0)
+        self.length: int = arguments.integer(max_seq_len, "Truncate", "max_seq_len", 0)
 
     def _one(self, value: Any) -> np.ndarray:
         return as_array(value)[..., : self.length]
@@ -233,9 +239,10 @@ class RegexTokenizer(_Tokenizer):
 
     def __init__(self, delim_pattern: str, keep_delim_pattern: str = "") -> None:
         try:
-            self.pattern, self.keep = re.compile(delim_pattern), re.compile(keep_delim_pattern)
+            self.pattern: re.Pattern[str] = re.compile(delim_pattern)
+            self.keep: re.Pattern[str] = re.compile(keep_delim_pattern)
         except re.error as error:
-            bad_value(f"RegexTokenizer: no pattern: {error}")
+            raise ValueError(f"RegexTokenizer: no pattern: {error}{where()}") from None
 
     def _tokens(self, text: str) -> list[str]:
         found, at = [], 0
@@ -254,8 +261,8 @@ class BasicTokenizer(_Tokenizer):
     _ideographs = ((0x4E00, 0x9FFF), (0x3400, 0x4DBF), (0x20000, 0x2FA1F), (0xF900, 0xFAFF))
 
     def __init__(self, lower_case: bool = False, keep_whitespace: bool = False) -> None:
-        self.lower = arguments.boolean(lower_case, "BasicTokenizer", "lower_case")
-        self.keep = arguments.boolean(keep_whitespace, "BasicTokenizer", "keep_whitespace")
+        self.lower: bool = arguments.boolean(lower_case, "BasicTokenizer", "lower_case")
+        self.keep: bool = arguments.boolean(keep_whitespace, "BasicTokenizer", "keep_whitespace")
 
     def _alone(self, char: str) -> bool:
         code = ord(char)
@@ -284,9 +291,11 @@ class WordpieceTokenizer(TensorOperation):
         max_bytes_per_token: int = 100,
         unknown_token: str = "[UNK]",
     ) -> None:
-        self.words, self.suffix, self.unknown = vocab.vocab(), suffix_indicator, unknown_token
+        self.words: dict[str, int] = vocab.vocab()
+        self.suffix: str = suffix_indicator
+        self.unknown: str = unknown_token
         owner = type(self).__name__
-        self.limit = arguments.integer(max_bytes_per_token, owner, "max_bytes_per_token", 0)
+        self.limit: int = arguments.integer(max_bytes_per_token, owner, "max_bytes_per_token", 0)
 
     def _pieces(self, word: str) -> list[str]:
         unknown = [self.unknown or word]
@@ -330,11 +339,11 @@ class BertTokenizer(TensorOperation):
     ) -> None:
         if with_offsets:
             unsupported("BertTokenizer: 'with_offsets' is not implemented")
-        self.basic = BasicTokenizer(lower_case, keep_whitespace)
-        self.pieces = WordpieceTokenizer(
+        self.basic: BasicTokenizer = BasicTokenizer(lower_case, keep_whitespace)
+        self.pieces: WordpieceTokenizer = WordpieceTokenizer(
             vocab, suffix_indicator, max_bytes_per_token, unknown_token
         )
-        self.whole = arguments.boolean(
+        self.whole: bool = arguments.boolean(
             preserve_unused_token, "BertTokenizer", "preserve_unused_token"
         )
 

@@ -11,6 +11,7 @@ import numpy as np
 from gradcell._core import DType, Tensor
 from gradcell.base import arguments
 from gradcell.base.errors import bad_type, bad_value, unsupported
+from gradcell.base.location import where
 from gradcell.dataset.rows import as_array, called
 from gradcell.dataset.workers import generator
 
@@ -20,9 +21,9 @@ def numpy_dtype(owner: str, value: Any) -> np.dtype[Any]:
     try:
         if isinstance(value, DType):
             return np.dtype("bool" if value.name == "bool" else value.name)
-        return np.dtype(value)
+        return np.dtype(value)  # type: ignore[no-any-return]
     except TypeError:
-        bad_type(f"{owner}: {value!r} is not a dtype")
+        raise TypeError(f"{owner}: {value!r} is not a dtype{where()}") from None
 
 
 class TensorOperation:
@@ -62,7 +63,7 @@ class Compose:
     """Applies several functions one after the other."""
 
     def __init__(self, transforms: Any) -> None:
-        self.transforms = _functions("Compose", transforms)
+        self.transforms: list[Callable[..., Any]] = _functions("Compose", transforms)
 
     def __call__(self, *values: Any) -> Any:
         return _in_turn(self.transforms, values)
@@ -72,8 +73,8 @@ class RandomApply:
     """Functions, one after the other, with probability prob; else the values as they are."""
 
     def __init__(self, transforms: Any, prob: float = 0.5) -> None:
-        self.transforms = _functions("RandomApply", transforms)
-        self.prob = arguments.number(prob, "RandomApply", "prob", least=0, most=1)
+        self.transforms: list[Callable[..., Any]] = _functions("RandomApply", transforms)
+        self.prob: float = arguments.number(prob, "RandomApply", "prob", least=0, most=1)
 
     def __call__(self, *values: Any) -> Any:
         return _in_turn(self.transforms if generator().random() < self.prob else [], values)
@@ -83,7 +84,7 @@ class RandomChoice:
     """Applies one of the functions, chosen at random."""
 
     def __init__(self, transforms: Any) -> None:
-        self.transforms = _functions("RandomChoice", transforms)
+        self.transforms: list[Callable[..., Any]] = _functions("RandomChoice", transforms)
 
     def __call__(self, *values: Any) -> Any:
         return _in_turn([self.transforms[generator().integers(len(self.transforms))]], values)
@@ -93,7 +94,7 @@ class RandomOrder:
     """Applies the functions in a random order."""
 
     def __init__(self, transforms: Any) -> None:
-        self.transforms = _functions("RandomOrder", transforms)
+        self.transforms: list[Callable[..., Any]] = _functions("RandomOrder", transforms)
 
     def __call__(self, *values: Any) -> Any:
         order = generator().permutation(len(self.transforms))
@@ -104,7 +105,7 @@ class TypeCast(TensorOperation):
     """Converts a column to another dtype."""
 
     def __init__(self, data_type: Any) -> None:
-        self.dtype = numpy_dtype("TypeCast", data_type)
+        self.dtype: np.dtype[Any] = numpy_dtype("TypeCast", data_type)
 
     def _one(self, value: Any) -> np.ndarray:
         return as_array(value).astype(self.dtype)
@@ -117,8 +118,10 @@ class OneHot(TensorOperation):
     """
 
     def __init__(self, num_classes: int, smoothing_rate: float = 0.0) -> None:
-        self.count = arguments.integer(num_classes, "OneHot", "num_classes", 1)
-        self.rate = arguments.number(smoothing_rate, "OneHot", "smoothing_rate", least=0, most=1)
+        self.count: int = arguments.integer(num_classes, "OneHot", "num_classes", 1)
+        self.rate: float = arguments.number(
+            smoothing_rate, "OneHot", "smoothing_rate", least=0, most=1
+        )
 
     def _one(self, value: Any) -> np.ndarray:
         labels = as_array(value)
@@ -128,7 +131,7 @@ class OneHot(TensorOperation):
             self._fail(f"a label of {labels.max()} or {labels.min()} for {self.count} classes")
         made = (labels[..., None] == np.arange(self.count)).astype(labels.dtype)
         if self.rate == 0:
-            return made
+            return made  # type: ignore[no-any-return]
         return np.asarray((1 - self.rate) * made + self.rate / self.count)
 
 
@@ -151,7 +154,8 @@ class PadEnd(TensorOperation):
     """
 
     def __init__(self, pad_shape: Sequence[int | None], pad_value: Any = None) -> None:
-        self.shape, self.value = list(pad_shape), pad_value
+        self.shape: list[int | None] = list(pad_shape)
+        self.value: Any = pad_value
 
     def _one(self, value: Any) -> np.ndarray:
         array = as_array(value)
@@ -195,7 +199,9 @@ class Concatenate(TensorOperation):
     """
 
     def __init__(self, axis: int = 0, prepend: Any = None, append: Any = None) -> None:
-        self.axis, self.prepend, self.append = axis, prepend, append
+        self.axis: int = axis
+        self.prepend: Any = prepend
+        self.append: Any = append
 
     def __call__(self, *values: Any) -> np.ndarray:
         parts = [v for v in (self.prepend, *values, self.append) if v is not None]
@@ -249,8 +255,9 @@ class Mask(TensorOperation):
     """
 
     def __init__(self, operator: Relational, constant: Any, dtype: Any = np.bool_) -> None:
-        self.compare = _COMPARE[Relational(operator)]
-        self.constant, self.dtype = constant, numpy_dtype("Mask", dtype)
+        self.compare: Callable[..., Any] = _COMPARE[Relational(operator)]
+        self.constant: Any = constant
+        self.dtype: np.dtype[Any] = numpy_dtype("Mask", dtype)
 
     def _one(self, value: Any) -> np.ndarray:
         return np.asarray(self.compare(as_array(value), self.constant)).astype(self.dtype)

@@ -13,6 +13,8 @@ replaced (gradcell.deepxde.importing.REPLACED).
 
 from __future__ import annotations
 
+from types import ModuleType
+
 from gradcell.deepxde import importing
 from gradcell.deepxde.importing import jax, tf, torch
 
@@ -20,5 +22,5 @@ __all__ = ["dde", "jax", "jnp", "tf", "torch"]
 
 jnp = jax.numpy
 
-dde = importing.load()
+dde: ModuleType = importing.load()
 importing.replace(dde)

@@ -15,18 +15,18 @@ from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import Any
 
-from gradcell import _core
+from gradcell import _core, mint
 from gradcell.deepxde import layers, names, optimizers
 
-torch = names.Names(
+torch: names.Names = names.Names(
     "torch",
     {**names.TORCH, "nn": layers.NN, "optim": optimizers.OPTIM},
-    names.mint,
+    mint,
 )
-tf = names.Names("tensorflow", names.TF)
+tf: names.Names = names.Names("tensorflow", names.TF)
 tf.math = tf  # type: ignore[attr-defined]
-jax = names.Names("jax", {
-    "numpy": names.Names("jax.numpy", names.JNP), "nn": names.mint.nn.functional})  # fmt: skip
+jax: names.Names = names.Names("jax", {
+    "numpy": names.Names("jax.numpy", names.JNP), "nn": mint.nn.functional})  # fmt: skip
 
 #: What of DeepXDE is replaced: where it is, its parameters, and what takes its place in training.py.
 REPLACED = (

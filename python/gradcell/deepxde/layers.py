@@ -110,7 +110,9 @@ class Module:
         """Itself."""
         return self
 
-    cpu = to
+    def cpu(self) -> Module:
+        """Itself."""
+        return self
 
     def state_dict(self) -> dict[str, Any]:
         """The Parameters' values by name, as arrays."""
@@ -227,10 +229,13 @@ class Linear(Module):
         dtype: Any = None,
     ) -> None:
         super().__init__()
-        self.in_features, self.out_features = in_features, out_features
+        self.in_features: int = in_features
+        self.out_features: int = out_features
         bound, dtype = in_features**-0.5, dtype or default_float()
-        self.weight = parameter(random().uniform(-bound, bound, (out_features, in_features)), dtype)
-        self.bias = (
+        self.weight: Parameter = parameter(
+            random().uniform(-bound, bound, (out_features, in_features)), dtype
+        )
+        self.bias: Parameter | None = (
             parameter(random().uniform(-bound, bound, out_features), dtype) if bias else None
         )
 

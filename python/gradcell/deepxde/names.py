@@ -131,6 +131,13 @@ def _filled(fill: Callable[..., Tensor]) -> Callable[..., Tensor]:
     return made
 
 
+def _drawn(draw: Callable[[tuple[int, ...]], Any]) -> Callable[..., Tensor]:
+    def made(*shape: Any, dtype: Any = None, **_: Any) -> Tensor:
+        return Tensor(draw(_sizes(shape)), dtype or default_float())
+
+    return made
+
+
 # Gradients ------------------------------------------------------------------------------------------
 
 
@@ -186,8 +193,10 @@ class Sparse:
 
     def __init__(self, places: Any, values: Any, shape: Sequence[int], **_: Any) -> None:
         rows, columns = (np.asarray(p, np.int32) for p in places)
-        self.rows, self.columns = Tensor(rows), Tensor(columns)
-        self.values, self.shape = as_tensor(values), tuple(int(n) for n in shape)
+        self.rows: Tensor = Tensor(rows)
+        self.columns: Tensor = Tensor(columns)
+        self.values: Tensor = as_tensor(values)
+        self.shape: tuple[int, ...] = tuple(int(n) for n in shape)
 
     def __matmul__(self, dense: Tensor) -> Tensor:
         parts = ops.gather(dense, self.columns, 0) * ops.reshape(self.values, (-1, 1))
@@ -195,7 +204,7 @@ class Sparse:
 
 
 def _sparse_product(a: Any, b: Tensor) -> Tensor:
-    return a @ b
+    return a @ b  # type: ignore[no-any-return]
 
 
 def _tf_sparse(indices: Any, values: Any, dense_shape: Any) -> Sparse:
@@ -284,8 +293,8 @@ TORCH: dict[str, Any] = {
     "__version__": "2.9.0+gradcell",
     "as_tensor": as_tensor, "tensor": _tensor, "from_numpy": as_tensor,
     "zeros": _filled(ops.zeros), "ones": _filled(ops.ones), "empty": _filled(ops.zeros),
-    "rand": _filled(lambda shape, dtype: Tensor(random().random(shape), dtype)),
-    "randn": _filled(lambda shape, dtype: Tensor(random().standard_normal(shape), dtype)),
+    "rand": _drawn(lambda shape: random().random(shape)),
+    "randn": _drawn(lambda shape: random().standard_normal(shape)),
     "is_tensor": lambda x: isinstance(x, Tensor), "numel": lambda x: int(x.size),
     "lgamma": lambda x: ops.lgamma(x), "mm": _product(mint.matmul), "matmul": _product(mint.matmul),
     "bmm": _product(mint.bmm), "einsum": _product(mint.einsum),

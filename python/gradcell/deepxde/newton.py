@@ -23,7 +23,6 @@ from gradcell.deepxde.optimizers import Optimizer
 from gradcell.derivatives.differentiating import differentiating
 from gradcell.ops.control.loops import loop
 from gradcell.solvers.iterative import dot
-from gradcell.solvers.jacobian import joined, split
 from gradcell.solvers.quasi_newton import FlatLoss
 
 _ITERATIONS = 32
@@ -57,11 +56,15 @@ class NNCG(Optimizer):
         if line_search_fn not in (None, "armijo"):
             bad_value(f'NNCG: the line search is "armijo" or None, got {line_search_fn!r}')
         size = sum(p.size for p in self.parameters)
-        self.lr, self.mu, self.rank = lr, mu, min(rank, size)
-        self.update_freq, self.verbose = update_freq, verbose
-        self.tolerance, self.most = cg_tol, cg_max_iters
-        self.searches = line_search_fn is not None
-        self.taken = 0
+        self.lr: float = lr
+        self.mu: float = mu
+        self.rank: int = min(rank, size)
+        self.update_freq: int = update_freq
+        self.verbose: bool = verbose
+        self.tolerance: float = cg_tol
+        self.most: int = cg_max_iters
+        self.searches: bool = line_search_fn is not None
+        self.taken: int = 0
         self._direction = np.zeros(size)
         self._values, self._vectors = np.zeros(self.rank), np.zeros((self.rank, size))
 
@@ -186,9 +189,16 @@ class NNCG(Optimizer):
             slopes = _core.adjoint([loss], [ops.ones((), loss.dtype)], weights)
 
             def product(vector: Tensor) -> Tensor:
-                return joined(_core.tangent(slopes, weights, split(vector, self.parameters)))
+                return _joined(_core.tangent(slopes, weights, self._split(vector)))
 
-            yield loss, joined(slopes), product
+            yield loss, _joined(slopes), product
+
+    def _split(self, vector: Tensor) -> list[Tensor]:
+        ends = np.cumsum([p.size for p in self.parameters])
+        return [
+            ops.reshape(vector[int(end) - p.size : int(end)], p.shape)
+            for p, end in zip(self.parameters, ends, strict=True)
+        ]
 
     # The step ---------------------------------------------------------------------------------------
 
@@ -240,3 +250,7 @@ def _preconditioned(x: Tensor, vectors: Tensor, shares: Tensor) -> Tensor:
     parts = ops.matmul(vectors, ops.reshape(x, (-1, 1)))
     change = ops.matmul(ops.transpose(vectors, (1, 0)), parts * shares[:-1])
     return x * shares[-1] + ops.reshape(change, x.shape)
+
+
+def _joined(parts: list[Tensor]) -> Tensor:
+    return ops.concat(tuple(ops.reshape(p, (-1,)) for p in parts), 0)

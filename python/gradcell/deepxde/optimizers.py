@@ -26,14 +26,15 @@ class Optimizer:
     #: names of what is kept for each parameter, and PyTorch's names of the same
     slots: tuple[str, ...] = ()
     pytorchs: tuple[str, ...] = ()
-    decoupled = False  #: whether weight decay is a step of its own, not part of the gradient
 
     def __init__(self, params: Any, lr: float = 1e-3, **options: Any) -> None:
         given = list(params)
         if not given or not isinstance(given[0], dict):
             given = [{"params": given}]
-        self.param_groups = [{"lr": lr, **options, **g, "params": list(g["params"])} for g in given]
-        self.parameters = [p for g in self.param_groups for p in g["params"]]
+        self.param_groups: list[dict[str, Any]] = [
+            {"lr": lr, **options, **g, "params": list(g["params"])} for g in given
+        ]
+        self.parameters: list[Any] = [p for g in self.param_groups for p in g["params"]]
         if not self.parameters:
             bad_value(f"{type(self).__name__}: there are no parameters to train")
         if any(p.dtype.is_complex for p in self.parameters):
@@ -42,9 +43,13 @@ class Optimizer:
             )
         if any(g["lr"] != lr for g in self.param_groups):
             unsupported(f"{type(self).__name__}: groups of parameters have one learning rate here")
-        self.state = {name: [_zeros(p, name) for p in self.parameters] for name in self.slots}
-        self.rate = Parameter(Tensor(np.float64(lr)), name="learning_rate", requires_grad=False)
-        self.steps = Parameter(Tensor(np.float64(0)), name="steps", requires_grad=False)
+        self.state: dict[str, list[Parameter]] = {
+            name: [_zeros(p, name) for p in self.parameters] for name in self.slots
+        }
+        self.rate: Parameter = Parameter(
+            Tensor(np.float64(lr)), name="learning_rate", requires_grad=False
+        )
+        self.steps: Parameter = Parameter(Tensor(np.float64(0)), name="steps", requires_grad=False)
         self._base_rate = lr
 
     def set_rate(self, lr: float) -> None:
@@ -59,12 +64,7 @@ class Optimizer:
         for group in self.param_groups:
             for p in group["params"]:
                 slots = [self.state[name][number] for name in self.slots]
-                value, g, decay = p, next(found), group.get("weight_decay")
-                if decay and self.decoupled:
-                    value = p - (self.rate * decay).astype(p.dtype) * p
-                elif decay:
-                    g = g + decay * p
-                p.set_data(self.rule(value, g, slots, group))
+                p.set_data(self.rule(p, next(found), slots, group))
                 number += 1
 
     def rule(self, p: Tensor, g: Tensor, slots: list[Parameter], group: dict[str, Any]) -> Tensor:
@@ -127,11 +127,13 @@ class SGD(Optimizer):
     def __init__(
         self, params: Any, lr: float = 1e-3, momentum: float = 0, weight_decay: float = 0
     ) -> None:
-        self.slots = ("velocity",) if momentum else ()
-        self.pytorchs = ("momentum_buffer",) if momentum else ()
+        self.slots: tuple[str, ...] = ("velocity",) if momentum else ()
+        self.pytorchs: tuple[str, ...] = ("momentum_buffer",) if momentum else ()
         super().__init__(params, lr, momentum=momentum, weight_decay=weight_decay)
 
     def rule(self, p: Any, g: Any, slots: Any, group: Any) -> Any:
+        if group["weight_decay"]:
+            g = g + group["weight_decay"] * p
         if slots:
             g = group["momentum"] * slots[0] + g
             slots[0].set_data(g)
@@ -141,8 +143,8 @@ class SGD(Optimizer):
 class RMSprop(Optimizer):
     """G. Hinton's lecture 6e: steps divided by the root of the mean square gradient."""
 
-    slots = ("square",)
-    pytorchs = ("square_avg",)
+    slots: tuple[str, ...] = ("square",)
+    pytorchs: tuple[str, ...] = ("square_avg",)
 
     def __init__(
         self,
@@ -155,6 +157,8 @@ class RMSprop(Optimizer):
         super().__init__(params, lr, alpha=alpha, eps=eps, weight_decay=weight_decay)
 
     def rule(self, p: Any, g: Any, slots: Any, group: Any) -> Any:
+        if group["weight_decay"]:
+            g = g + group["weight_decay"] * p
         square = group["alpha"] * slots[0] + (1 - group["alpha"]) * ops.square(g)
         slots[0].set_data(square)
         return p - self.rate.astype(p.dtype) * g / (ops.sqrt(square) + group["eps"])
@@ -163,8 +167,9 @@ class RMSprop(Optimizer):
 class Adam(Optimizer):
     """D. Kingma, J. Ba, ICLR 2015, algorithm 1; eps is added to the root of the corrected second moment."""
 
-    slots = ("moment", "square")
-    pytorchs = ("exp_avg", "exp_avg_sq")
+    slots: tuple[str, ...] = ("moment", "square")
+    pytorchs: tuple[str, ...] = ("exp_avg", "exp_avg_sq")
+    decoupled = False
 
     def __init__(
         self,
@@ -177,7 +182,11 @@ class Adam(Optimizer):
         super().__init__(params, lr, betas=betas, eps=eps, weight_decay=weight_decay)
 
     def rule(self, p: Any, g: Any, slots: Any, group: Any) -> Any:
-        b1, b2 = group["betas"]
+        (b1, b2), decay = group["betas"], group["weight_decay"]
+        if decay and self.decoupled:
+            p = p - (self.rate * decay).astype(p.dtype) * p
+        elif decay:
+            g = g + decay * p
         moment = b1 * slots[0] + (1 - b1) * g
         square = b2 * slots[1] + (1 - b2) * ops.square(g)
         slots[0].set_data(moment)
@@ -208,7 +217,9 @@ class Schedule:
     """The learning rate by the number of steps that have been taken."""
 
     def __init__(self, optimizer: Optimizer, rate: Callable[[float, int], float]) -> None:
-        self.optimizer, self._rate, self.taken = optimizer, rate, 0
+        self.optimizer: Optimizer = optimizer
+        self.taken: int = 0
+        self._rate = rate
 
     def step(self) -> None:
         """After each step."""
@@ -216,15 +227,28 @@ class Schedule:
         self.optimizer.set_rate(self._rate(self.optimizer._base_rate, self.taken))
 
 
+def _step(optimizer: Optimizer, step_size: int, gamma: float = 0.1) -> Schedule:
+    return Schedule(optimizer, lambda lr, n: lr * gamma ** (n // step_size))
+
+
+def _cosine(optimizer: Optimizer, T_max: int, eta_min: float = 0.0) -> Schedule:
+    return Schedule(
+        optimizer, lambda lr, n: eta_min + (lr - eta_min) * (1 + math.cos(math.pi * n / T_max)) / 2
+    )
+
+
+def _exponential(optimizer: Optimizer, gamma: float) -> Schedule:
+    return Schedule(optimizer, lambda lr, n: lr * gamma**n)
+
+
+def _by_function(optimizer: Optimizer, lr_lambda: Callable[[int], float]) -> Schedule:
+    return Schedule(optimizer, lambda lr, n: lr * lr_lambda(n))
+
+
 OPTIM = Names("torch.optim", {
     "Optimizer": Optimizer, "SGD": SGD, "RMSprop": RMSprop, "Adam": Adam, "AdamW": AdamW,
     "LBFGS": LBFGS,
     "lr_scheduler": Names("torch.optim.lr_scheduler", {
-        "StepLR": lambda optimizer, step_size, gamma=0.1: Schedule(
-            optimizer, lambda lr, n: lr * gamma ** (n // step_size)),
-        "CosineAnnealingLR": lambda optimizer, T_max, eta_min=0.0: Schedule(
-            optimizer, lambda lr, n: eta_min + (lr - eta_min) * (1 + math.cos(math.pi * n / T_max)) / 2),
-        "ExponentialLR": lambda optimizer, gamma: Schedule(optimizer, lambda lr, n: lr * gamma**n),
-        "LambdaLR": lambda optimizer, lr_lambda: Schedule(optimizer, lambda lr, n: lr * lr_lambda(n)),
-    }),
+        "StepLR": _step, "CosineAnnealingLR": _cosine, "ExponentialLR": _exponential,
+        "LambdaLR": _by_function}),
 })  # fmt: skip

@@ -49,7 +49,9 @@ class Reading:
         self.model = model
         self._numbers = Numbers()
         self._values: dict[tuple[int, str], tuple[Any, Any]] = {}
-        self.globals = Globals(getattr(model.data, "pde", None), model.net, *self._conditions)
+        self.globals: Globals = Globals(
+            getattr(model.data, "pde", None), model.net, *self._conditions
+        )
 
     @property
     def _conditions(self) -> list[Any]:

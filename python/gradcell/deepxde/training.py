@@ -88,16 +88,21 @@ class Program:
     """A model's functions, compiled: outputs, losses, the training step."""
 
     def __init__(self, model: Any, lr: Any, loss_fn: Any, decay: Any) -> None:
-        self.model, self.loss_fn = model, loss_fn
-        self.tensors, self.reading, self.numbers = Tensors(), Reading(model), Numbering()
+        self.model: Any = model
+        self.loss_fn: Any = loss_fn
+        self.tensors: Tensors = Tensors()
+        self.reading: Reading = Reading(model)
+        self.numbers: Numbering = Numbering()
         self._given: tuple[Any, ...] = ()
         self._leaves: list[Tensor] = []
         self._outline: Any = None
         self._structure = ""
-        self.l1 = self._regularization("l1")
+        self.l1: float = self._regularization("l1")
         # Training in mixed precision; NNCG's steps are not. DeepXDE 1.13 does not have it.
         self.mixed = getattr(dde.config, "mixed", False) and model.opt_name != "NNCG"
-        self.outputs_of = gc.jit(self._outputs)
+        self.outputs_of: Callable[..., Any] = gc.jit(self._outputs)
+        self.optimizer: Any
+        self.schedule: Any
         self.optimizer, self.schedule = self._make_optimizer(lr, decay)
 
     def _regularization(self, kind: str) -> float:
@@ -116,7 +121,7 @@ class Program:
         given: Any = mine + other
         if other and model.opt_name not in ("L-BFGS", "L-BFGS-B", "NNCG"):
             given = [{"params": mine}, {"params": other, "weight_decay": 0}]
-        return dde.optimizers.get(
+        return dde.optimizers.get(  # type: ignore[no-any-return]
             given,
             model.opt_name,
             learning_rate=lr,
@@ -220,7 +225,9 @@ class Program:
         optimizer, schedule = self.optimizer, self.schedule
         if isinstance(optimizer, NNCG):
             return self._newton_step(optimizer)
-        value_and_grad = gc.value_and_grad(self.total, None, optimizer.parameters)
+        value_and_grad: Callable[..., Any] = gc.value_and_grad(
+            self.total, None, optimizer.parameters
+        )
 
         @gc.jit
         def step(number: int, *leaves: Tensor) -> Tensor:

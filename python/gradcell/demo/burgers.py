@@ -31,7 +31,7 @@ def exact(t: np.ndarray, x: np.ndarray) -> np.ndarray:
     shift = np.sqrt(4 * NU * t)[..., None] * node
     y = np.pi * (x[..., None] - shift)
     potential = weight * np.exp(-np.cos(y) / (2 * np.pi * NU) - 1 / (2 * np.pi * NU))
-    return -(np.sin(y) * potential).sum(-1) / potential.sum(-1)
+    return -(np.sin(y) * potential).sum(-1) / potential.sum(-1)  # type: ignore[no-any-return]
 
 
 def network(width: int, depth: int, dtype: DType = gc.float32) -> nn.SequentialCell:
@@ -50,7 +50,7 @@ def solution(net: nn.Cell) -> Callable[[gc.Tensor, gc.Tensor], gc.Tensor]:
     """u(t, x) for columns of points."""
 
     def u(t: gc.Tensor, x: gc.Tensor) -> gc.Tensor:
-        return t * (1 - x * x) * net(ops.concat((t, x), 1)) - ops.sin(np.pi * x)
+        return t * (1 - x * x) * net(ops.concat((t, x), 1)) - ops.sin(np.pi * x)  # type: ignore[no-any-return]
 
     return u
 

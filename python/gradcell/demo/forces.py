@@ -34,7 +34,7 @@ def clusters(n: int, shake: float, random: np.random.Generator) -> np.ndarray:
     corners = (
         np.array([[1, 1, 1], [1, -1, -1], [-1, 1, -1], [-1, -1, 1]]) * 2 ** (1 / 6) / np.sqrt(8)
     )
-    return corners + random.normal(0, shake, (n, 4, 3))
+    return corners + random.normal(0, shake, (n, 4, 3))  # type: ignore[no-any-return]
 
 
 class Potential(nn.Cell):
@@ -43,15 +43,17 @@ class Potential(nn.Cell):
     def __init__(self, atoms: int = 4, width: int = 32) -> None:
         super().__init__()
         pairs = [(i, j) for i in range(atoms) for j in range(i)]
+        self.first: list[int]
+        self.second: list[int]
         self.first, self.second = ([pair[k] for pair in pairs] for k in (0, 1))
-        self.pair = nn.SequentialCell(
+        self.pair: nn.SequentialCell = nn.SequentialCell(
             nn.Dense(1, width), nn.Tanh(), nn.Dense(width, width), nn.Tanh(), nn.Dense(width, 1)
         )
 
     def construct(self, positions: gc.Tensor) -> gc.Tensor:
         apart = positions[:, self.first] - positions[:, self.second]
         distance = ops.sqrt(ops.square(apart).sum(-1, keepdims=True))
-        return self.pair(10 * (distance - 1.15)).sum(1)
+        return self.pair(10 * (distance - 1.15)).sum(1)  # type: ignore[no-any-return]
 
 
 def energy_and_forces(net: nn.Cell, positions: gc.Tensor) -> tuple[gc.Tensor, gc.Tensor]:

@@ -31,12 +31,14 @@ class Inverse(nn.Cell):
 
     def __init__(self) -> None:
         super().__init__()
-        self.net = network(32, 3)
-        self.log_nu = gc.Parameter(gc.Tensor([np.log(0.5)], gc.float32), name="log_nu")
+        self.net: nn.SequentialCell = network(32, 3)
+        self.log_nu: gc.Parameter = gc.Parameter(
+            gc.Tensor([np.log(0.5)], gc.float32), name="log_nu"
+        )
 
     def u(self, t: gc.Tensor, x: gc.Tensor) -> gc.Tensor:
         """The network's solution at columns of points."""
-        return self.net(ops.concat((t, x), 1))
+        return self.net(ops.concat((t, x), 1))  # type: ignore[no-any-return]
 
     def construct(
         self, t: gc.Tensor, x: gc.Tensor, data_t: gc.Tensor, data_x: gc.Tensor, data_u: gc.Tensor

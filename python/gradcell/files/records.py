@@ -46,4 +46,4 @@ def places(data: memoryview) -> Iterator[tuple[int, int]]:
 def intact(data: memoryview, begin: int, end: int) -> bool:
     """Whether a record's bytes are those that its checksum was made of."""
     (check,) = struct.unpack("<I", data[end : end + 4])
-    return masked(data[begin:end]) == check
+    return masked(data[begin:end]) == check  # type: ignore[no-any-return]

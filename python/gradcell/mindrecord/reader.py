@@ -72,11 +72,11 @@ class RecordFile:
                     self._fail(f"truncated: {size} bytes")
                 self._data = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
         except OSError as error:
-            bad_value(f"MindRecord: cannot read {path}: {error.strerror}")
+            raise ValueError(f"MindRecord: cannot read {path}: {error.strerror}{where()}") from None
         header = self._header()
         try:
             self.schema = self._schema(header)
-            self.shard_addresses = [str(name) for name in header["shard_addresses"]]
+            self.shard_addresses: list[str] = [str(name) for name in header["shard_addresses"]]
             self._places = self._find(header)
         except DamagedFile:
             raise

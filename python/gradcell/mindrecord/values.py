@@ -37,7 +37,7 @@ def pack_integers(values: np.ndarray) -> bytes:
     heads = (codes.reshape(-1, 4) << np.array([6, 4, 2, 0], np.uint8)).sum(axis=1, dtype=np.uint8)
     bytes_of = flat.astype("<i8").view(np.uint8).reshape(-1, 8)
     kept = bytes_of[np.arange(8) < _WIDTHS[wide][:, None]]
-    return struct.pack(">I", len(flat)) + heads.tobytes() + kept.tobytes()
+    return struct.pack(">I", len(flat)) + heads.tobytes() + kept.tobytes()  # type: ignore[no-any-return]
 
 
 def unpack_integers(data: memoryview, dtype: str) -> np.ndarray:

@@ -163,7 +163,7 @@ def _size(name: str, value: Any, least: int, most: int) -> int:
     arguments.integer(value, "FileWriter", name)
     if not least <= value <= most or value % 4:
         bad_value(f"FileWriter: '{name}' must be a multiple of 4 from {least} to {most}")
-    return value
+    return value  # type: ignore[no-any-return]
 
 
 def _checked(schema: Schema, i: int, row: Any) -> dict[str, Any]:
@@ -184,9 +184,10 @@ def _checked(schema: Schema, i: int, row: Any) -> dict[str, Any]:
             try:
                 made[name] = array.reshape(field["shape"])
             except ValueError:
-                bad_value(
-                    f"{owner}: {name!r} of row {i} has the shape {array.shape}, not {field['shape']}"
-                )
+                raise ValueError(
+                    f"{owner}: {name!r} of row {i} has the shape {array.shape}, not "
+                    f"{field['shape']}{where()}"
+                ) from None
             continue
         kinds: tuple[type, ...] = _KINDS.get(kind, (int, np.integer))
         if kind.startswith("float"):

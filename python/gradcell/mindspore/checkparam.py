@@ -102,14 +102,14 @@ def _signed(kind: type, rel: int, text: str) -> Callable[..., Any]:
     return check
 
 
-check_positive_int = _signed(int, GT, "An integer above 0.")
-check_negative_int = _signed(int, LT, "An integer below 0.")
-check_non_positive_int = _signed(int, LE, "An integer not above 0.")
-check_non_negative_int = _signed(int, GE, "An integer not below 0.")
-check_positive_float = _signed(float, GT, "A float above 0.")
-check_negative_float = _signed(float, LT, "A float below 0.")
-check_non_positive_float = _signed(float, LE, "A float not above 0.")
-check_non_negative_float = _signed(float, GE, "A float not below 0.")
+check_positive_int: Callable[..., Any] = _signed(int, GT, "An integer above 0.")
+check_negative_int: Callable[..., Any] = _signed(int, LT, "An integer below 0.")
+check_non_positive_int: Callable[..., Any] = _signed(int, LE, "An integer not above 0.")
+check_non_negative_int: Callable[..., Any] = _signed(int, GE, "An integer not below 0.")
+check_positive_float: Callable[..., Any] = _signed(float, GT, "A float above 0.")
+check_negative_float: Callable[..., Any] = _signed(float, LT, "A float below 0.")
+check_non_positive_float: Callable[..., Any] = _signed(float, LE, "A float not above 0.")
+check_non_negative_float: Callable[..., Any] = _signed(float, GE, "A float not below 0.")
 
 
 def check_int_range(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib as _importlib
 import sys as _sys
+import types as _types
 import typing as _typing
 
 from gradcell.nn import (
@@ -91,7 +92,8 @@ if not _typing.TYPE_CHECKING:  # a misspelt name is an error to a type checker
 
 
 #: MindSpore's subpackages of layers and losses, whose names are all in this one.
-layer = loss = _sys.modules[__name__]
+layer: _types.ModuleType = _sys.modules[__name__]
+loss: _types.ModuleType = layer
 
 
 def __dir__() -> list[str]:

@@ -278,7 +278,7 @@ class PReLU(Layer):
             w = Tensor(w, _core.float32)
         elif not isinstance(w, Tensor):
             arguments.number(w, "PReLU", "w")
-        self.a = Parameter(initializer(w, (channel,)), name="a")
+        self.a: Parameter = Parameter(initializer(w, (channel,)), name="a")
 
     @property
     def w(self) -> Parameter:

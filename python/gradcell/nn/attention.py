@@ -85,7 +85,7 @@ class MultiheadAttention(Cell):
                 f"For 'MultiheadAttention', the 'embed_dim' {e} must be divisible by 'num_heads' "
                 f"{self.num_heads}."
             )
-        self.head_dim = e // self.num_heads
+        self.head_dim: int = e // self.num_heads
         self._one_weight = self.kdim == e and self.vdim == e
         self.in_proj_weight: Any = None
         self.in_proj_bias: Any = None
@@ -99,7 +99,9 @@ class MultiheadAttention(Cell):
             self._add("v_proj_weight", XavierUniform(), (e, self.vdim))
         if has_bias:
             self._add("in_proj_bias", "zeros", (3 * e,))
-        self.out_proj = Dense(e, e, HeUniform(math.sqrt(5)), None, has_bias, dtype=self.dtype)
+        self.out_proj: Dense = Dense(
+            e, e, HeUniform(math.sqrt(5)), None, has_bias, dtype=self.dtype
+        )
         if add_bias_kv:
             self._add("bias_k", XavierNormal(), (1, 1, e))
             self._add("bias_v", XavierNormal(), (1, 1, e))
@@ -319,7 +321,7 @@ class _Layer(Cell):
         return found[0]  # type: ignore[no-any-return]
 
     def _forward(self, x: Tensor) -> Tensor:
-        return self.dense2(self.dropout(self.activation(self.dense1(x))))  # type: ignore[no-any-return]
+        return self.dense2(self.dropout(self.activation(self.dense1(x))))
 
     def _through(self, x: Tensor, blocks: list[Any]) -> Tensor:
         """x plus what each block gives, normalised in front of it or behind."""
@@ -407,7 +409,7 @@ class _Stack(Cell):
     def _run_layers(self, x: Tensor, *args: Any) -> Tensor:
         for layer in self.layers:
             x = layer(x, *args)
-        return x if self.norm is None else self.norm(x)  # type: ignore[no-any-return]
+        return x if self.norm is None else self.norm(x)
 
 
 class TransformerEncoder(_Stack):
@@ -485,16 +487,18 @@ class Transformer(Cell):
         def norm() -> LayerNorm:
             return LayerNorm((d_model,), epsilon=layer_norm_eps, dtype=dtype)
 
-        self.encoder = custom_encoder or TransformerEncoder(
+        self.encoder: Cell | TransformerEncoder = custom_encoder or TransformerEncoder(
             TransformerEncoderLayer(*shared, *flags), num_encoder_layers, norm()
         )
-        self.decoder = custom_decoder or TransformerDecoder(
+        self.decoder: Cell | TransformerDecoder = custom_decoder or TransformerDecoder(
             TransformerDecoderLayer(*shared, *flags), num_decoder_layers, norm()
         )
         for p in self.get_parameters():
             if p.ndim > 1:
                 p.set_data(initializer(XavierUniform(), tuple(p.shape), p.dtype))
-        self.d_model, self.nhead, self.batch_first = d_model, nhead, batch_first
+        self.d_model: int = d_model
+        self.nhead: int = nhead
+        self.batch_first: bool = batch_first
 
     def construct(
         self,
@@ -515,6 +519,6 @@ class Transformer(Cell):
                     f"got shape {list(x.shape)}."
                 )
         memory = self.encoder(src, src_mask, src_key_padding_mask)
-        return self.decoder(  # type: ignore[no-any-return]
+        return self.decoder(
             tgt, memory, tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask
         )

@@ -70,13 +70,13 @@ class Dense(Layer):
         if weight_init is None:
             weight_init = HeUniform(math.sqrt(5))
         shape = (self.out_channels, self.in_channels)
-        self.weight = Parameter(initializer(weight_init, shape, dtype), name="weight")
+        self.weight: Parameter = Parameter(initializer(weight_init, shape, dtype), name="weight")
         self.bias: Any = None
         if self.has_bias:
             if bias_init is None:
                 bias_init = Uniform(1 / math.sqrt(self.in_channels))
             self.bias = Parameter(initializer(bias_init, (self.out_channels,), dtype), name="bias")
-        self.activation_flag = self.activation is not None
+        self.activation_flag: bool = self.activation is not None
 
     def _check_given(self, weight: Any, bias: Any) -> None:
         n, m = self.out_channels, self.in_channels
@@ -113,7 +113,7 @@ class Dense(Layer):
             out = _ops.add(out, self.bias)
         if x.ndim > 2:
             out = _ops.reshape(out, [*x.shape[:-1], self.out_channels])
-        return self.activation(out) if self.activation_flag else out  # type: ignore[no-any-return]
+        return self.activation(out) if self.activation_flag else out
 
     def extend_repr(self) -> str:
         text = f"input_channels={self.in_channels}, output_channels={self.out_channels}"
@@ -240,19 +240,19 @@ class _ChannelDropout(_Dropping):
 class Dropout1d(_ChannelDropout):
     """Dropout of whole channels of (N, C, L) or (C, L). p: the probability of zero, in [0, 1)."""
 
-    ranks = (2, 3)
+    ranks: ClassVar[tuple[int, ...]] = (2, 3)
 
 
 class Dropout2d(_ChannelDropout):
     """Dropout of whole channels of (N, C, H, W) or (C, H, W). p: the probability of zero."""
 
-    ranks = (3, 4)
+    ranks: ClassVar[tuple[int, ...]] = (3, 4)
 
 
 class Dropout3d(_ChannelDropout):
     """Dropout of whole channels of (N, C, D, H, W) or (C, D, H, W). p: the probability of zero."""
 
-    ranks = (4, 5)
+    ranks: ClassVar[tuple[int, ...]] = (4, 5)
 
 
 @fields.declared
@@ -335,7 +335,7 @@ class EmbeddingLookup(Cell):
         if not self.sparse and self.target == "CPU":
             bad_value("For 'EmbeddingLookup', 'sparse' must be True when 'target' is \"CPU\".")
         table = initializer(param_init, (self.vocab_size, self.embedding_size), dtype)
-        self.embedding_table = Parameter(table, name="embedding_table")
+        self.embedding_table: Parameter = Parameter(table, name="embedding_table")
 
     def construct(self, indices: Tensor) -> Tensor:
         arguments.tensor(indices, "EmbeddingLookup", "indices")
@@ -393,8 +393,8 @@ class MultiFieldEmbeddingLookup(EmbeddingLookup):
             dtype,
         )
         owner = "MultiFieldEmbeddingLookup"
-        self.field_size = arguments.integer(field_size, owner, "field_size", 1)
-        self.operator = arguments.one_of(operator, ("SUM", "MAX", "MEAN"), owner, "operator")
+        self.field_size: int = arguments.integer(field_size, owner, "field_size", 1)
+        self.operator: Any = arguments.one_of(operator, ("SUM", "MAX", "MEAN"), owner, "operator")
 
     def construct(  # type: ignore[override]
         self, input_indices: Tensor, input_values: Tensor, field_ids: Tensor
@@ -426,7 +426,7 @@ class MultiFieldEmbeddingLookup(EmbeddingLookup):
             found = unsorted_segment_sum(weighted, places, batch * size)
         if self.operator == "MEAN":
             found = _ops.where(used, _ops.div(found, _ops.where(used, total, 1)), 0)
-        return _ops.reshape(found, [batch, size, self.embedding_size])  # type: ignore[no-any-return]
+        return _ops.reshape(found, [batch, size, self.embedding_size])
 
 
 class Linear(Dense):
@@ -445,7 +445,8 @@ class Linear(Dense):
         dtype: _core.DType | None = None,
     ) -> None:
         super().__init__(in_features, out_features, weight_init, bias_init, bias, dtype=dtype)
-        self.in_features, self.out_features = in_features, out_features
+        self.in_features: int = in_features
+        self.out_features: int = out_features
 
     def extend_repr(self) -> str:
         text = f"input_features={self.in_features}, output_features={self.out_features}"
@@ -473,7 +474,7 @@ class BiDense(Layer):
         uniform = Uniform(1 / math.sqrt(self.in1_channels))
         start = uniform if weight_init is None else weight_init
         shape = (self.out_channels, self.in1_channels, self.in2_channels)
-        self.weight = Parameter(initializer(start, shape, dtype), name="weight")
+        self.weight: Parameter = Parameter(initializer(start, shape, dtype), name="weight")
         self.bias: Any = None
         if self.has_bias:
             start = uniform if bias_init is None else bias_init

@@ -76,7 +76,7 @@ class Cell(GraphMode):
     #: That compiled functions need not look for changed attributes.
     _counts_its_changes = True
     #: Whether the class defines a derivative of its own: bprop(self, *inputs, output, gradient).
-    has_bprop = False
+    has_bprop: bool = False
     #: Whether it is known to be a Layer, to the last cell; a class of the user's never is.
     _only_computes = False
     #: What runs it, from the first call on, until a setting changes how.
@@ -108,7 +108,7 @@ class Cell(GraphMode):
         self.training = False
         self.requires_grad = False
         self.param_prefix = ""
-        self.cls_name = type(self).__name__
+        self.cls_name: str = type(self).__name__
         if flags:
             self.add_flags(**flags)
 
@@ -198,7 +198,7 @@ class Cell(GraphMode):
 
     def _may_be_read(self) -> bool:
         """Whether a trace may have read attributes: one has begun or ended since the cell was made."""
-        return self._made_at != _core.trace_clock()
+        return self._made_at != _core.trace_clock()  # type: ignore[no-any-return]
 
     def _forget(self, name: str, keep: dict[str, Any] | None = None) -> None:
         """Drops an attribute; its place in `keep` stays, for what replaces it."""

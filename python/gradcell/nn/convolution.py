@@ -37,6 +37,8 @@ class _Convolution(Layer):
     rank: ClassVar[int]
     transposed: ClassVar[bool] = False
     padding: Any
+    weight_init: Any
+    bias_init: Any
 
     def _build(self, dtype: _core.DType | None, data_format: str | None = None) -> None:
         owner = type(self).__name__

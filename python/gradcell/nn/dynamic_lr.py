@@ -197,7 +197,7 @@ def polynomial_decay_lr(
     def rate(epoch: int) -> float:
         d = decay_epoch * (max(1, math.ceil(epoch / decay_epoch)) if update_decay_epoch else 1)
         rest = (1 - min(epoch, d) / d) ** power
-        return (learning_rate - end_learning_rate) * rest + end_learning_rate
+        return (learning_rate - end_learning_rate) * rest + end_learning_rate  # type: ignore[no-any-return]
 
     return _rates(owner, total_step, step_per_epoch, {"decay_epoch": decay_epoch}, rate)
 

@@ -29,7 +29,7 @@ class _Chain(Cell):
     def _rest(self, x: Tensor) -> Tensor:
         if self.has_bn:
             x = self.batchnorm(x)
-        return self.activation(x) if self.has_act else x  # type: ignore[no-any-return]
+        return self.activation(x) if self.has_act else x
 
 
 @fields.declared
@@ -61,7 +61,7 @@ class Conv2dBnAct(_Chain):
 
     def _build(self, after_fake: bool, **given: Any) -> None:
         rest = [given.pop(name) for name in ("momentum", "eps", "activation", "alpha")]
-        self.conv = Conv2d(**given)
+        self.conv: Conv2d = Conv2d(**given)
         self._add_rest(BatchNorm2d, self.conv.out_channels, *rest)
 
     def construct(self, x: Tensor) -> Tensor:
@@ -91,7 +91,7 @@ class DenseBnAct(_Chain):
 
     def _build(self, after_fake: bool, **given: Any) -> None:
         rest = [given.pop(name) for name in ("momentum", "eps", "activation", "alpha")]
-        self.dense = Dense(**given)
+        self.dense: Dense = Dense(**given)
         self._add_rest(BatchNorm1d, self.dense.out_channels, *rest)
 
     def construct(self, x: Tensor) -> Tensor:

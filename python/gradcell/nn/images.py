@@ -107,7 +107,7 @@ class SSIM(_Structure):
     k2: float = fields.number(default=0.03)
 
     def _build(self) -> None:
-        self.conv = self._window()
+        self.conv: Conv2d = self._window()
 
     def construct(self, img1: Tensor, img2: Tensor) -> Tensor:
         x, y, largest = _pair("SSIM", img1, img2, self.max_val)
@@ -139,7 +139,7 @@ class MSSSIM(_Structure):
 
     def _build(self, power_factors: Any) -> None:
         self._powers = [float(p) for p in power_factors]
-        self.multi_convs_list = CellList([self._window() for _ in self._powers])
+        self.multi_convs_list: CellList = CellList([self._window() for _ in self._powers])
 
     def construct(self, img1: Tensor, img2: Tensor) -> Tensor:
         x, y, largest = _pair("MSSSIM", img1, img2, self.max_val)

@@ -124,7 +124,7 @@ class PolynomialDecayLR(LearningRateSchedule):
                 f"For '{self.cls_name}', the 'end_learning_rate' must be less than the "
                 f"'learning_rate' ({_core.user_location()})"
             )
-        self.span = learning_rate - self.end
+        self.span: float = learning_rate - self.end
 
     def construct(self, global_step: Tensor) -> Tensor:
         p = _ops.cast(global_step, _core.float32) / float(self.decay_steps)

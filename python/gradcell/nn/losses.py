@@ -48,10 +48,10 @@ class LossBase(Cell):
         LossBase._build(self, reduction)
 
     def _build(self, reduction: str | None = "mean") -> None:
-        self.reduction = "none" if reduction is None else reduction
+        self.reduction: str = "none" if reduction is None else reduction
         arguments.one_of(self.reduction, self._reductions, type(self).__name__, "reduction")
-        self.average = self.reduction == "mean"
-        self.reduce = self.reduction != "none"
+        self.average: bool = self.reduction == "mean"
+        self.reduce: bool = self.reduction != "none"
 
     def get_axis(self, x: Tensor) -> tuple[int, ...]:
         """All axes of x."""

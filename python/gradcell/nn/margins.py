@@ -153,7 +153,7 @@ class MultiMarginLoss(LossBase):
     reduction: InitVar[str | None] = fields.anything(default="mean")
     weight: Tensor | None = fields.tensor(default=None)
 
-    def construct(self, x: Tensor, target: Tensor, weight: Tensor | None = None) -> Tensor:  # type: ignore[override]
+    def construct(self, x: Tensor, target: Tensor, weight: Tensor | None = None) -> Tensor:
         weight = weight if self.weight is None else self.weight
         return _functions.multi_margin_loss(x, target, self.p, self.margin, weight, self.reduction)
 
@@ -161,7 +161,7 @@ class MultiMarginLoss(LossBase):
 class MultilabelMarginLoss(LossBase):
     """max(0, 1 - x[j] + x[i]) for labels j and other classes i; see ops.multilabel_margin_loss."""
 
-    def construct(self, x: Tensor, target: Tensor) -> Tensor:  # type: ignore[override]
+    def construct(self, x: Tensor, target: Tensor) -> Tensor:
         return _functions.multilabel_margin_loss(x, target, self.reduction)
 
 
@@ -172,7 +172,7 @@ class MultiLabelSoftMarginLoss(LossBase):
     weight: Tensor | None = fields.tensor(default=None)
     reduction: InitVar[str | None] = fields.anything(default="mean")
 
-    def construct(self, x: Tensor, target: Tensor) -> Tensor:  # type: ignore[override]
+    def construct(self, x: Tensor, target: Tensor) -> Tensor:
         return _functions.multilabel_soft_margin_loss(x, target, self.weight, self.reduction)
 
 
@@ -204,7 +204,7 @@ class PoissonNLLLoss(LossBase):
     eps: float = fields.number(default=1e-8)
     reduction: InitVar[str | None] = fields.anything(default="mean")
 
-    def construct(self, input: Tensor, target: Tensor) -> Tensor:  # type: ignore[override]
+    def construct(self, input: Tensor, target: Tensor) -> Tensor:
         return _functions.poisson_nll_loss(
             input, target, self.log_input, self.full, self.eps, self.reduction
         )
@@ -277,14 +277,15 @@ class MultiClassDiceLoss(LossBase):
     activation: InitVar[Any] = fields.checked(activation_of, default="softmax")
 
     def _build(self, reduction: str | None = "mean", activation: Any = None) -> None:
-        self.binarydiceloss, self.activation = DiceLoss(), activation
+        self.binarydiceloss: DiceLoss = DiceLoss()
+        self.activation = activation
         if self.weights is not None and self.weights.ndim != 2:
             bad_value(
                 "For 'MultiClassDiceLoss', the dimension of 'weights' must be 2, but got "
                 f"{self.weights.ndim}."
             )
 
-    def construct(self, logits: Tensor, label: Tensor) -> Tensor:  # type: ignore[override]
+    def construct(self, logits: Tensor, label: Tensor) -> Tensor:
         self._check(logits=logits, labels=label)
         if logits.shape != label.shape or label.ndim < 2:
             bad_value(

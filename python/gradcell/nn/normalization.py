@@ -153,13 +153,13 @@ class BatchNorm1d(_Plain):
     Raises TypeError for arguments of a wrong type, ValueError for invalid values or incompatible shapes.
     """
 
-    ranks = (2, 3)
+    ranks: ClassVar[tuple[int, ...]] = (2, 3)
 
 
 class BatchNorm2d(_Plain):
     """Batch normalisation of images: (N, num_features, H, W). Otherwise like BatchNorm1d."""
 
-    ranks = (4,)
+    ranks: ClassVar[tuple[int, ...]] = (4,)
 
 
 @fields.declared
@@ -181,7 +181,7 @@ class BatchNorm3d(Layer):
     dtype: InitVar[_core.DType | None] = fields.anything(default=None)
 
     def _build(self, **given: Any) -> None:
-        self.bn2d = BatchNorm2d(**given)
+        self.bn2d: BatchNorm2d = BatchNorm2d(**given)
 
     def construct(self, input_x: Tensor) -> Tensor:
         arguments.of_rank(input_x, [5], "BatchNorm3d")
@@ -199,7 +199,7 @@ class SyncBatchNorm(_BatchNorm):
     (the others use their own); None: all. Raises ValueError for a process in two lists.
     """
 
-    ranks = (2, 3, 4, 5)
+    ranks: ClassVar[tuple[int, ...]] = (2, 3, 4, 5)
     _only_computes = False  # it also waits for other processes
 
     process_groups: Any = fields.anything(default=None)
@@ -207,7 +207,7 @@ class SyncBatchNorm(_BatchNorm):
 
     def _build(self, **given: Any) -> None:  # type: ignore[override]
         super()._build(**given)
-        self.group = _group_of_mine(self.process_groups)
+        self.group: str | None = _group_of_mine(self.process_groups)
 
     def _of_batch(self, x: Tensor) -> tuple[Tensor, Tensor]:
         if self.group is None or get_group_size(self.group) == 1:
@@ -273,19 +273,19 @@ class InstanceNorm1d(_InstanceNorm):
     with MindSpore, and not used. Input (N, num_features, L). Otherwise like BatchNorm1d.
     """
 
-    ranks = (3,)
+    ranks: ClassVar[tuple[int, ...]] = (3,)
 
 
 class InstanceNorm2d(_InstanceNorm):
     """Instance normalisation of images: (N, num_features, H, W). Otherwise like InstanceNorm1d."""
 
-    ranks = (4,)
+    ranks: ClassVar[tuple[int, ...]] = (4,)
 
 
 class InstanceNorm3d(_InstanceNorm):
     """Instance normalisation of volumes: (N, num_features, D, H, W). Otherwise like InstanceNorm1d."""
 
-    ranks = (5,)
+    ranks: ClassVar[tuple[int, ...]] = (5,)
 
 
 def _sizes(value: Any, owner: str, name: str) -> tuple[int, ...]:
@@ -324,8 +324,8 @@ class LayerNorm(Layer):
 
     def _build(self, gamma_init: Any, beta_init: Any, dtype: _core.DType | None) -> None:
         shape = tuple(self.normalized_shape)
-        self.gamma = Parameter(initializer(gamma_init, shape, dtype), "gamma")
-        self.beta = Parameter(initializer(beta_init, shape, dtype), "beta")
+        self.gamma: Parameter = Parameter(initializer(gamma_init, shape, dtype), "gamma")
+        self.beta: Parameter = Parameter(initializer(beta_init, shape, dtype), "beta")
 
     def construct(self, input_x: Tensor) -> Tensor:
         arguments.tensor(input_x, "LayerNorm", "input_x")
@@ -383,8 +383,10 @@ class GroupNorm(Layer):
                 f"'num_channels': {self.num_channels}, 'num_groups': {self.num_groups}."
             )
         size = (self.num_channels,)
-        self.gamma = Parameter(initializer(gamma_init, size, dtype), "gamma", self.affine)
-        self.beta = Parameter(initializer(beta_init, size, dtype), "beta", self.affine)
+        self.gamma: Parameter = Parameter(
+            initializer(gamma_init, size, dtype), "gamma", self.affine
+        )
+        self.beta: Parameter = Parameter(initializer(beta_init, size, dtype), "beta", self.affine)
 
     def construct(self, x: Tensor) -> Tensor:
         arguments.of_rank(x, range(2, 9), "GroupNorm")

@@ -99,7 +99,8 @@ class Moments(Cell):
 
     def __init__(self, axis: Any = None, keep_dims: bool | None = None) -> None:
         super().__init__()
-        self.axis, self.keep_dims = axis, bool(keep_dims)
+        self.axis: Any = axis
+        self.keep_dims: bool = bool(keep_dims)
 
     def construct(self, x: Tensor) -> tuple[Tensor, Tensor]:
         axes = arguments.axes_of(self.axis, arguments.tensor(x, "Moments", "x").ndim, "Moments")
@@ -163,7 +164,7 @@ class Range(Cell):
             bad_value("For 'Range', the 'delta' can not be zero.")
         values = np.arange(start, delta) if limit is None else np.arange(start, limit, delta)
         kind = np.float32 if values.dtype == np.float64 else np.int32
-        self.result_tensor = Tensor(values.astype(kind))
+        self.result_tensor: Tensor = Tensor(values.astype(kind))
 
     def construct(self) -> Tensor:
         return self.result_tensor
@@ -225,8 +226,8 @@ class Unflatten(Cell):
 
     def __init__(self, axis: int, unflattened_size: Any) -> None:
         super().__init__()
-        self.axis = arguments.integer(axis, "Unflatten", "axis")
-        self.unflattened_size = tuple(
+        self.axis: int = arguments.integer(axis, "Unflatten", "axis")
+        self.unflattened_size: tuple[int, ...] = tuple(
             arguments.integers(unflattened_size, "Unflatten", "unflattened_size")
         )
 

@@ -183,14 +183,16 @@ class ReflectionPad1d(_Padding):
     padding: an int or (left, right), less than the size. Raises TypeError, ValueError.
     """
 
-    rank, mode = 1, "reflect"
+    rank = 1
+    mode = "reflect"
 
 
 class ReflectionPad2d(_Padding):
     """(N, C, H, W) or (C, H, W) padded at all sides by mirroring. padding: an int or (left, right,
     top, bottom)."""
 
-    rank, mode = 2, "reflect"
+    rank = 2
+    mode = "reflect"
 
 
 class ReflectionPad3d(_Padding):
@@ -199,7 +201,8 @@ class ReflectionPad3d(_Padding):
     padding: an int or (left, right, top, bottom, front, back).
     """
 
-    rank, mode = 3, "reflect"
+    rank = 3
+    mode = "reflect"
 
 
 class ReplicationPad1d(_Padding):
@@ -208,7 +211,8 @@ class ReplicationPad1d(_Padding):
     padding: an int or (left, right). Raises TypeError, ValueError.
     """
 
-    rank, mode = 1, "replicate"
+    rank = 1
+    mode = "replicate"
 
 
 class ReplicationPad2d(_Padding):
@@ -217,7 +221,8 @@ class ReplicationPad2d(_Padding):
     padding: an int or (left, right, top, bottom).
     """
 
-    rank, mode = 2, "replicate"
+    rank = 2
+    mode = "replicate"
 
 
 class ReplicationPad3d(_Padding):
@@ -226,7 +231,8 @@ class ReplicationPad3d(_Padding):
     padding: an int or (left, right, top, bottom, front, back).
     """
 
-    rank, mode = 3, "replicate"
+    rank = 3
+    mode = "replicate"
 
 
 @fields.declared

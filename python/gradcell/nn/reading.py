@@ -51,7 +51,7 @@ class _Read:
         return (read(v, self.read_in) for v in super().__iter__())  # type: ignore[misc]
 
     def get(self, key: Any, default: Any = None) -> Any:
-        return self[key] if key in self else default  # type: ignore[operator]
+        return self[key] if key in self else default
 
     def values(self) -> Any:
         return [self[key] for key in self]

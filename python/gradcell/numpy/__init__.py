@@ -45,8 +45,13 @@ from gradcell.numpy.shaping import (  # isort: skip
     piecewise, ravel_multi_index, select, setdiff1d, split, unravel_index,
 )  # fmt: skip
 
-int_, uint, float_ = int32, uint32, float32
-pi, inf, nan, PINF, NINF = _math.pi, _math.inf, _math.nan, _math.inf, -_math.inf
+int_ = int32
+uint = uint32
+float_ = float32
+pi: float = _math.pi
+inf: float = _math.inf
+nan: float = _math.nan
+PINF, NINF = _math.inf, -_math.inf
 
 __all__ = [
     "NINF", "PINF", "bool_", "float16", "float32", "float64", "float_", "inf", "int8", "int16", "int32",

@@ -69,7 +69,7 @@ def tensor(x: Any) -> Tensor:
 
 def vector(x: Any) -> Tensor:
     """All elements of whatever it is, in one dimension."""
-    return tensor(x).ravel()  # type: ignore[no-any-return]
+    return tensor(x).ravel()
 
 
 def along(x: Any, axis: Any) -> tuple[Tensor, int]:
@@ -99,9 +99,9 @@ def shape_of(shape: Any) -> list[int]:
 
 def full(shape: Any, fill_value: Any, dtype: Any = None) -> Tensor:
     """A tensor of one number or of an array that broadcasts; the dtype is fill_value's by default."""
-    return typed(
+    return typed(  # type: ignore[no-any-return]
         _ops.broadcast_to(array(fill_value), arguments.addressable(shape_of(shape), "full")), dtype
-    )  # type: ignore[no-any-return]
+    )
 
 
 def like(x: Any, value: Any, dtype: Any, shape: Any) -> Tensor:

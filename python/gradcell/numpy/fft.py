@@ -39,12 +39,24 @@ def _along_many(op: Callable[..., Tensor]) -> Callable[..., Tensor]:
     return _named(function, op)  # type: ignore[no-any-return]
 
 
-fft, ifft, rfft = map(_along_one, (ops.fft, ops.ifft, ops.rfft))
-irfft, hfft, ihfft = map(_along_one, (ops.irfft, ops.hfft, ops.ihfft))
-fft2, ifft2, rfft2 = map(_along_two, (ops.fft2, ops.ifft2, ops.rfft2))
-irfft2, hfft2, ihfft2 = map(_along_two, (ops.irfft2, ops.hfft2, ops.ihfft2))
-fftn, ifftn, rfftn = map(_along_many, (ops.fftn, ops.ifftn, ops.rfftn))
-irfftn, hfftn, ihfftn = map(_along_many, (ops.irfftn, ops.hfftn, ops.ihfftn))
+fft: Callable[..., Tensor] = _along_one(ops.fft)
+ifft: Callable[..., Tensor] = _along_one(ops.ifft)
+rfft: Callable[..., Tensor] = _along_one(ops.rfft)
+irfft: Callable[..., Tensor] = _along_one(ops.irfft)
+hfft: Callable[..., Tensor] = _along_one(ops.hfft)
+ihfft: Callable[..., Tensor] = _along_one(ops.ihfft)
+fft2: Callable[..., Tensor] = _along_two(ops.fft2)
+ifft2: Callable[..., Tensor] = _along_two(ops.ifft2)
+rfft2: Callable[..., Tensor] = _along_two(ops.rfft2)
+irfft2: Callable[..., Tensor] = _along_two(ops.irfft2)
+hfft2: Callable[..., Tensor] = _along_two(ops.hfft2)
+ihfft2: Callable[..., Tensor] = _along_two(ops.ihfft2)
+fftn: Callable[..., Tensor] = _along_many(ops.fftn)
+ifftn: Callable[..., Tensor] = _along_many(ops.ifftn)
+rfftn: Callable[..., Tensor] = _along_many(ops.rfftn)
+irfftn: Callable[..., Tensor] = _along_many(ops.irfftn)
+hfftn: Callable[..., Tensor] = _along_many(ops.hfftn)
+ihfftn: Callable[..., Tensor] = _along_many(ops.ihfftn)
 
 
 @spelling(ops.fftshift)

@@ -86,7 +86,7 @@ def round(a: Any, decimals: Any = 0) -> Tensor: ...
 
 def clip(x: Any, xmin: Any, xmax: Any, dtype: Any = None) -> Tensor:
     """No less than xmin, no more than xmax, where they are not None."""
-    return typed(ops.clamp(tensor(x), operand(xmin), operand(xmax)), dtype)
+    return typed(ops.clamp(tensor(x), operand(xmin), operand(xmax)), dtype)  # type: ignore[no-any-return]
 
 
 @spelling(ops.isclose, a=tensor, b=tensor)
@@ -155,7 +155,7 @@ def sometrue(a: Any, axis: Any = None, keepdims: bool = False) -> Tensor: ...
 
 def count_nonzero(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     """The number of elements that are not zero, int32."""
-    return typed(ops.count_nonzero(tensor(x), axis, keepdims), _core.int32)
+    return typed(ops.count_nonzero(tensor(x), axis, keepdims), _core.int32)  # type: ignore[no-any-return]
 
 
 @spelling(ops.argmax, a=tensor)
@@ -498,12 +498,12 @@ def hanning(M: Any) -> Tensor:
 
 def rand(*shape: Any, dtype: Any = _core.float32) -> Tensor:
     """Uniform random numbers in [0, 1), float32 by default."""
-    return typed(ops.rand(*shape), dtype)
+    return typed(ops.rand(*shape), dtype)  # type: ignore[no-any-return]
 
 
 def randn(*shape: Any, dtype: Any = _core.float32) -> Tensor:
     """Standard normal numbers, float32 by default."""
-    return typed(ops.randn(*shape), dtype)
+    return typed(ops.randn(*shape), dtype)  # type: ignore[no-any-return]
 
 
 @spelling(ops.dot, a=tensor, b=tensor)
@@ -534,7 +534,7 @@ def bincount(x: Any, weights: Any = None, minlength: Any = 0, length: Any = None
     """How often each integer from 0 on occurs in a vector, as float32; with weights, the sums of
     the weights.
     """
-    return typed(ops.bincount(tensor(x), weights, length or minlength), _core.float32)
+    return typed(ops.bincount(tensor(x), weights, length or minlength), _core.float32)  # type: ignore[no-any-return]
 
 
 def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Any:

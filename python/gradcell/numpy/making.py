@@ -168,4 +168,5 @@ def ix_(*args: Any) -> tuple[Tensor, ...]:
     return _grids(lines, True, "ij")
 
 
-mgrid, ogrid = _Grid(False), _Grid(True)
+mgrid: _Grid = _Grid(False)
+ogrid: _Grid = _Grid(True)

@@ -73,7 +73,7 @@ def promote_types(type1: Any, type2: Any) -> _core.DType:
 
     type1, type2: dtypes.
     """
-    return _core.promote(to_dtype(type1), to_dtype(type2))  # type: ignore[no-any-return]
+    return _core.promote(to_dtype(type1), to_dtype(type2))
 
 
 def _named(kind: Any) -> _core.DType:

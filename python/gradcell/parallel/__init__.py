@@ -9,14 +9,14 @@ from gradcell.base.signposts import missing as _missing
 from gradcell.communication.mode import ParallelMode
 
 if _typing.TYPE_CHECKING:
-    from gradcell.parallel import auto_parallel, nn
+    from gradcell.parallel import auto_parallel as auto_parallel, nn as nn
     from gradcell.parallel.algorithm import (
-        Layout,
-        get_algo_parameters,
-        reset_algo_parameters,
-        set_algo_parameters,
-        shard,
-        sync_pipeline_shared_parameters,
+        Layout as Layout,
+        get_algo_parameters as get_algo_parameters,
+        reset_algo_parameters as reset_algo_parameters,
+        set_algo_parameters as set_algo_parameters,
+        shard as shard,
+        sync_pipeline_shared_parameters as sync_pipeline_shared_parameters,
     )
 
 _ALGORITHM = (

@@ -74,13 +74,15 @@ class Layout:
             bad_value(
                 f"Layout: device_matrix {device_matrix} and alias_name {alias_name} differ in length"
             )
-        self.device_matrix, self.alias_name = tuple(device_matrix), tuple(alias_name)
-        self.rank_list, self.tensor_map = rank_list, ()
+        self.device_matrix: tuple[Any, ...] = tuple(device_matrix)
+        self.alias_name: tuple[Any, ...] = tuple(alias_name)
+        self.rank_list: Any = rank_list
+        self.tensor_map: tuple[Any, ...] = ()
 
     def __call__(self, *tensor_map: Any) -> Layout:
         """This layout for a tensor whose dimensions are cut along the named axes."""
         out = Layout(self.device_matrix, self.alias_name, self.rank_list)
-        out.tensor_map = tensor_map  # type: ignore[assignment]
+        out.tensor_map = tensor_map
         return out
 
 
@@ -92,7 +94,8 @@ class AutoParallel(Cell):
 
     def __init__(self, network: Cell, parallel_mode: str = "semi_auto") -> None:
         super().__init__(auto_prefix=False)
-        self.network, self._parallel_mode = network, parallel_mode
+        self.network: Cell = network
+        self._parallel_mode = parallel_mode
 
     def construct(self, *args: Any, **kwargs: Any) -> Any:
         """What the network computes."""

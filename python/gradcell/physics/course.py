@@ -40,8 +40,12 @@ class Course:
                 "Course: every, steps, seconds and target must not be negative, and a target needs an "
                 f"error, got {every}, {steps}, {seconds} and {target}"
             )
-        self.error, self.every, self.steps, self.most = error, every, steps, seconds
-        self.target, self.progress = target, progress
+        self.error: Callable[[], float] | None = error
+        self.every: float = every
+        self.steps: int | None = steps
+        self.most: float | None = seconds
+        self.target: float | None = target
+        self.progress: bool = progress
         self.points: list[tuple[float, float, float]] = []
         self._begun = time.perf_counter()
         self._aside = self._next = 0.0

@@ -34,7 +34,7 @@ def box(
     Raises ValueError if low is not below high, ImportError without SciPy for all methods but "uniform".
     """
     a, b = _ends("box", low, high)
-    return a + _unit("box", n, a.size, random, method) * (b - a)
+    return a + _unit("box", n, a.size, random, method) * (b - a)  # type: ignore[no-any-return]
 
 
 def faces(
@@ -60,7 +60,7 @@ def faces(
     points = a + _unit("faces", n, a.size, random, method) * (b - a)
     for (axis, end), begin, stop in zip(chosen, [0, *bounds[:-1]], bounds, strict=True):
         points[begin:stop, axis] = (b if end else a)[axis]
-    return points
+    return points  # type: ignore[no-any-return]
 
 
 def ball(

@@ -72,7 +72,7 @@ def minimize(
     limit = settings.get("maxiter") or 200 * start.size
     small = settings.get("gtol") or settings.get("norm_tol") or tol or 0.0
     most = settings.get("line_search_maxiter") or 30
-    value_and_gradient = value_and_grad(func)
+    value_and_gradient: Callable[..., Any] = value_and_grad(func)
 
     @jit  # traced once: args are the same in every call
     def evaluate(point: Tensor, *given: Any) -> tuple[Tensor, Tensor]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gradcell import _core
-from gradcell._core import Tensor
+from gradcell._core import DType, Tensor
 
 _ops = _core.ops
 
@@ -39,18 +39,19 @@ class DenseSystem:
         self, residual: Tensor, parts: Sequence[Tensor], damping: Tensor, raised: Tensor
     ) -> None:
         self.residual = residual
-        self.jacobian = parts[0] if len(parts) == 1 else _ops.concat(parts, 0)
+        self.jacobian: Tensor = parts[0] if len(parts) == 1 else _ops.concat(parts, 0)
         count, size = self.jacobian.shape
-        self.dtype, self.wide = self.jacobian.dtype, count < size
-        self.n = min(count, size)
-        self.slope = self._back(residual)
+        self.dtype: DType = self.jacobian.dtype
+        self.wide: bool = count < size
+        self.n: int = min(count, size)
+        self.slope: Tensor = self._back(residual)
         matrix = wide(_ops.matmul(self.jacobian, self.jacobian, not self.wide, self.wide))
         elements = _ops.reshape(matrix, [self.n * self.n])
         diagonal = _ops.slice(elements, [0], [self.n], [self.n + 1])
         largest = _ops.reduce_max(diagonal, [0], False)
-        self.damping = damping_of(damping, raised, largest, self.dtype)
+        self.damping: Tensor = damping_of(damping, raised, largest, self.dtype)
         damped = _ops.reshape(self.damping, [1, 1])
-        self.factor = _ops.damped_cholesky_factor(matrix, damped, False)
+        self.factor: Tensor = _ops.damped_cholesky_factor(matrix, damped, False)
 
     def _back(self, x: Tensor) -> Tensor:
         """J' x, [P]."""

@@ -42,7 +42,7 @@ class AdamFirst:
         if not steps:
             return
         optimizer = nn.Adam(parameters, learning_rate=rates)
-        gradients = value_and_grad(loss, None, parameters)
+        gradients: Callable[..., Any] = value_and_grad(loss, None, parameters)
         unit = Parameter(Tensor(0.0, parameters[0].dtype), requires_grad=False)
 
         def step(*points: Any) -> Tensor:

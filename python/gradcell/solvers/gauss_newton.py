@@ -122,7 +122,7 @@ class GaussNewton:
         rank: int = 20,
         iterations: int = 30,
     ) -> None:
-        self.blocks = Blocks("GaussNewton", residuals, parameters, weights)
+        self.blocks: Blocks = Blocks("GaussNewton", residuals, parameters, weights)
         grid = [float(a) for a in steps]
         if not grid or not all(0 < a < np.inf for a in grid):
             bad_value(f"GaussNewton: steps must be positive numbers, got {steps}")
@@ -136,11 +136,13 @@ class GaussNewton:
                 'GaussNewton: method must be "dense" or "cg", rank and iterations at least 1, got '
                 f"{method!r}, {rank} and {iterations}"
             )
-        self.momentum, self._grid = momentum, grid
-        self.method, self.iterations = method, iterations
+        self.momentum: float = momentum
+        self._grid = grid
+        self.iterations: int = iterations
+        self.method = method
         self.acceleration = acceleration
         self.damping = damping
-        self.steps = 0
+        self.steps: int = 0
         self._failures = 0
         self._direction = Parameter(Tensor(np.zeros(self.blocks.size), self.blocks.dtype))
         self._sketch = _sketch(min(rank, self.blocks.size), self.blocks) if method == "cg" else None

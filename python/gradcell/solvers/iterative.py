@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 
 from gradcell import _core
-from gradcell._core import Tensor
+from gradcell._core import DType, Tensor
 from gradcell.derivatives.differentiating import differentiating
 from gradcell.ops.control.loops import loop
 from gradcell.ops.matrices import factorisations
 from gradcell.solvers.dense import damping_of, relative_rounding, wide
-from gradcell.solvers.jacobian import Blocks, joined
+from gradcell.solvers.jacobian import Blocks
 
 _ops = _core.ops
 
@@ -32,7 +32,9 @@ class Linear:
     """Products with the Jacobian of the residual vector, none of which makes it."""
 
     def __init__(self, blocks: Blocks, vector: Tensor, weights: list[Tensor]) -> None:
-        self.blocks, self.vector, self.weights = blocks, vector, weights
+        self.blocks: Blocks = blocks
+        self.vector: Tensor = vector
+        self.weights: list[Tensor] = weights
 
     def moved(self, x: Tensor) -> Tensor:
         """J x, [N]."""
@@ -40,7 +42,9 @@ class Linear:
 
     def back(self, y: Tensor) -> Tensor:
         """J' y, [P]."""
-        return joined(_core.adjoint([self.vector], [y], self.weights))
+        found = _core.adjoint([self.vector], [y], self.weights)
+        flat = [_ops.reshape(g, [g.size]) for g in found]
+        return flat[0] if len(flat) == 1 else _ops.concat(flat, 0)
 
 
 class IterativeSystem:
@@ -50,14 +54,16 @@ class IterativeSystem:
         self, linear: Linear, residual: Tensor, damping: Tensor, raised: Tensor, sketch: Tensor,
         iterations: int,
     ) -> None:  # fmt: skip
-        self.linear, self.residual, self.iterations = linear, residual, iterations
-        self.dtype = residual.dtype
-        self.slope = linear.back(residual)
+        self.linear: Linear = linear
+        self.residual: Tensor = residual
+        self.iterations: int = iterations
+        self.dtype: DType = residual.dtype
+        self.slope: Tensor = linear.back(residual)
         values, self._vectors = self._sketched(sketch)
         rank = sketch.shape[0]
         largest = _ops.reshape(_ops.slice(values, [0], [1], [1]), [])
         smallest = _ops.reshape(_ops.slice(values, [rank - 1], [1], [1]), [])
-        self.damping = damping_of(damping, raised, largest, self.dtype)
+        self.damping: Tensor = damping_of(damping, raised, largest, self.dtype)
         self._narrow = _ops.cast(self.damping, self.dtype)
         kept = _ops.div(_ops.add(smallest, self.damping), _ops.add(values, self.damping))
         self._shares = _ops.cast(_ops.sub(kept, 1.0), self.dtype)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from gradcell import _core
-from gradcell._core import Tensor
+from gradcell._core import DType, Tensor
 from gradcell.base import arguments
 from gradcell.base.errors import bad_value
 from gradcell.base.location import where
@@ -38,7 +38,7 @@ class Blocks:
 
     def __init__(self, name: str, residuals: Any, parameters: Any, weights: Any) -> None:
         self.name = name
-        self.single = callable(residuals)
+        self.single: bool = callable(residuals)
         self.functions: list[Residuals] = [residuals] if callable(residuals) else list(residuals)
         if not self.functions:
             bad_value(f"{name}: there are no residual functions")
@@ -51,9 +51,11 @@ class Blocks:
                 f"{name}: the parameters must all be float32 or all float64, but they are of "
                 f"{', '.join(sorted(dtypes)) or 'no dtype: there are none'}"
             )
-        self.dtype = self.parameters[0].dtype
-        self.size = sum(p.size for p in self.parameters)
-        self.weights = [1.0] * len(self.functions) if weights is None else _checked(self, weights)
+        self.dtype: DType = self.parameters[0].dtype
+        self.size: int = sum(p.size for p in self.parameters)
+        self.weights: list[float] = (
+            [1.0] * len(self.functions) if weights is None else _checked(self, weights)
+        )
         self._known: dict[Any, list[bool]] = {}  # whether rows are apart, by the points' shapes
 
     # Points ---------------------------------------------------------------------------------------
@@ -190,7 +192,7 @@ class Blocks:
                 for k in range(out.size):
                     piece = _ops.reshape(_ops.slice(out, [k], [1], [1]), [])
                     sens = _ops.full([], scale, self.dtype)
-                    rows.append(joined(_core.adjoint([piece], [sens], weights)))
+                    rows.append(_joined(_core.adjoint([piece], [sens], weights)))
             return [_ops.concat([_ops.reshape(r, [1, self.size]) for r in rows], 0)]
 
         found = _over_points(one, points)[0]
@@ -216,11 +218,15 @@ class Blocks:
 
     def elements(self) -> Tensor:
         """All parameters' elements, one after the other."""
-        return joined(self.parameters)
+        return _joined(self.parameters)
 
     def split(self, vector: Tensor) -> list[Tensor]:
         """A vector's parts, of the parameters' shapes."""
-        return split(vector, self.parameters)
+        parts, at = [], 0
+        for p in self.parameters:
+            parts.append(_ops.reshape(_ops.slice(vector, [at], [p.size], [1]), list(p.shape)))
+            at += p.size
+        return parts
 
     def assign(self, vector: Tensor) -> None:
         """The parameters become this vector's parts."""
@@ -246,19 +252,9 @@ def _flat(x: Tensor) -> Tensor:
     return _ops.reshape(x, [x.size])
 
 
-def joined(parts: Sequence[Tensor]) -> Tensor:
-    """The elements of tensors as a vector, one after the other."""
+def _joined(parts: Sequence[Tensor]) -> Tensor:
     flat = [_flat(p) for p in parts]
     return flat[0] if len(flat) == 1 else _ops.concat(flat, 0)
-
-
-def split(vector: Tensor, like: Sequence[Tensor]) -> list[Tensor]:
-    """What `joined` made a vector of, by tensors of the parts' shapes."""
-    parts, at = [], 0
-    for p in like:
-        parts.append(_ops.reshape(_ops.slice(vector, [at], [p.size], [1]), list(p.shape)))
-        at += p.size
-    return parts
 
 
 def _over_points(

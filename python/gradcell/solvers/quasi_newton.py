@@ -11,14 +11,13 @@ from typing import Any
 import numpy as np
 
 from gradcell import _core
-from gradcell._core import Tensor
+from gradcell._core import DType, Tensor
 from gradcell.base import arguments
 from gradcell.base.errors import bad_type, bad_value
 from gradcell.compilation.compiled import jit
 from gradcell.derivatives.checks import check_weights
 from gradcell.derivatives.transform import value_and_grad
 from gradcell.solvers.first import AdamFirst
-from gradcell.solvers.jacobian import joined, split
 from gradcell.tensors.parameter import Parameter
 
 __all__ = ["BFGS", "LBFGS", "SSBFGS", "FlatLoss", "LBFGSResult", "SSBroyden", "lbfgs"]
@@ -46,9 +45,10 @@ class FlatLoss:
                 "FlatLoss: the parameters must have one floating dtype, but they are of "
                 f"{', '.join(sorted(d.name for d in dtypes)) or 'no dtype: there are none'}"
             )
-        self.dtype = dtypes.pop()
-        self.loss, self.args = loss, args
-        value_and_gradient = value_and_grad(loss, None, self.parameters)
+        self.dtype: DType = dtypes.pop()
+        self.loss: Callable[..., Tensor] = loss
+        self.args: tuple[Any, ...] = args
+        value_and_gradient: Callable[..., Any] = value_and_grad(loss, None, self.parameters)
 
         def step(vector: Tensor, *given: Any) -> tuple[Tensor, Tensor]:
             _assign(self.parameters, vector)
@@ -58,10 +58,10 @@ class FlatLoss:
                     "FlatLoss: the loss must give one number, got "
                     f"{list(value.shape) if isinstance(value, Tensor) else type(value).__name__}"
                 )
-            return value, joined(gradients)
+            return value, _ops.concat([_ops.reshape(g, [g.size]) for g in gradients], 0)
 
         #: (value, gradient) as tensors, at a tensor of the parameters' dtype and the loss's arguments.
-        self.evaluate = jit(step)
+        self.evaluate: Callable[..., tuple[Tensor, Tensor]] = jit(step)
 
     @property
     def size(self) -> int:
@@ -93,8 +93,10 @@ class FlatLoss:
 
 
 def _assign(parameters: Sequence[Parameter], vector: Tensor) -> None:
-    for p, part in zip(parameters, split(vector, parameters), strict=True):
-        p.set_data(part)
+    at = 0
+    for p in parameters:
+        p.set_data(_ops.reshape(_ops.slice(vector, [at], [p.size], [1]), list(p.shape)))
+        at += p.size
 
 
 #: Why a run ended, by the core's word for it.

@@ -32,7 +32,7 @@ class Parameter(ParameterBase):
     Raises ValueError if the name is not a string, TypeError if requires_grad is not a bool.
     """
 
-    _requires_grad = True  # type: ignore[assignment]  # in the place of Tensor's property
+    _requires_grad = True  # in the place of Tensor's property
 
     def __init__(
         self,
@@ -155,12 +155,12 @@ class Parameter(ParameterBase):
     def __copy__(self) -> Parameter:
         twin = self.clone()
         twin.__dict__.update(self.__dict__)
-        return with_hooks(twin, dict(self.__dict__.get(HOOKS, {})))
+        return with_hooks(twin, dict(self.__dict__.get(HOOKS, {})))  # type: ignore[no-any-return]
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Parameter:
         twin = self.clone()
         memo[id(self)] = twin
-        return copied_attributes(self, twin, memo, ("shards",))
+        return copied_attributes(self, twin, memo, ("shards",))  # type: ignore[no-any-return]
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         arguments = (

@@ -166,7 +166,7 @@ def _duplicate(self: Tensor) -> Tensor:
 def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
     twin = _copy(self)
     memo[id(self)] = twin
-    return copied_attributes(self, twin, memo)
+    return copied_attributes(self, twin, memo)  # type: ignore[no-any-return]
 
 
 #: Under this name hooks on the gradient by a tensor are its attribute.
@@ -424,7 +424,7 @@ def _made(
 
 _made.__qualname__ = "Tensor"  # as errors and help name it
 Tensor.__init__ = _made  # type: ignore[method-assign]
-Tensor.const_arg = False  # type: ignore[attr-defined]
+Tensor.const_arg = False
 
 
 # Conversion -----------------------------------------------------------------------------------------
@@ -465,7 +465,7 @@ def set_const_arg(self: Tensor, const_arg: bool = True) -> Tensor:
     """Keeps whether MindSpore should take the tensor for a constant: const_arg. Returns itself."""
     if not isinstance(const_arg, bool):
         bad_type(f"Tensor: const_arg must be a bool, got {const_arg!r}")
-    self.const_arg = const_arg  # type: ignore[attr-defined]
+    self.const_arg = const_arg
     return self
 
 

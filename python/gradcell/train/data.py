@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -14,7 +13,6 @@ from gradcell.base import tree
 from gradcell.base.errors import bad_type
 from gradcell.base.location import where
 from gradcell.dataset.datasets import Dataset
-from gradcell.nn.cell import Cell
 
 
 def as_tensor(value: Any) -> Any:
@@ -46,20 +44,6 @@ def inputs_of(batch: Any) -> tuple[Any, ...]:
     return (as_tensor(batch),)
 
 
-@contextlib.contextmanager
-def evaluating(network: Cell) -> Iterator[None]:
-    """Evaluation mode of a network, while it lasts; then each cell is in its own again: a frozen one stays
-    frozen."""
-    modes = [(cell, cell.training) for cell in network._walk()]
-    network.set_train(False)
-    try:
-        yield
-    finally:
-        for cell, training in modes:
-            if cell.training is not training:
-                cell.training = training
-
-
 class Batches:
     """The batches of one dataset or iterable, epoch by epoch.
 
@@ -73,7 +57,8 @@ class Batches:
             bad_type(
                 f"{owner}: the data must be a dataset or an iterable of batches, got {type(data).__name__}"
             )
-        self.owner, self.data = owner, data
+        self.owner: str = owner
+        self.data: Any = data
         self._passes = 0
 
     def size(self) -> int | None:

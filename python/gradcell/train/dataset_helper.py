@@ -27,7 +27,8 @@ class DatasetHelper:
     ) -> None:
         arguments.boolean(dataset_sink_mode, "DatasetHelper", "dataset_sink_mode")
         arguments.integer(epoch_num, "DatasetHelper", "epoch_num", -1)
-        self.dataset, self.epoch_num = dataset, epoch_num
+        self.dataset: Any = dataset
+        self.epoch_num: int = epoch_num
         self._batches = Batches("DatasetHelper", dataset)
         self._epoch = 0
 

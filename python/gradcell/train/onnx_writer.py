@@ -23,8 +23,9 @@ class Writer:
         nodes: list[Node],
         inputs: dict[int, str],
     ) -> None:
-        self.helper, self.onnx = onnx.helper, onnx
-        self.types = {
+        self.helper: Any = onnx.helper
+        self.onnx: Any = onnx
+        self.types: dict[str, Any] = {
             name: getattr(onnx.TensorProto, kind)
             for name, kind in (
                 ("bool", "BOOL"), ("uint8", "UINT8"), ("int8", "INT8"), ("int16", "INT16"),
@@ -32,8 +33,10 @@ class Writer:
                 ("bfloat16", "BFLOAT16"), ("float32", "FLOAT"), ("float64", "DOUBLE"),
             )
         }  # fmt: skip
-        self.by_id = {node["id"]: node for node in nodes}
-        self.names, self.made, self.initializers = dict(inputs), list[Any](), list[Any]()
+        self.by_id: dict[Any, Node] = {node["id"]: node for node in nodes}
+        self.names: dict[int, str] = dict(inputs)
+        self.made: list[Any] = list[Any]()
+        self.initializers: list[Any] = list[Any]()
         self.taken: set[str] = set(inputs.values())
         self.full: dict[int, str] = {}
         self.constants: dict[tuple[Any, ...], str] = {}

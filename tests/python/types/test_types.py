@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -53,18 +54,22 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("mypy")
 
 
-def pyright(program: Path, tmp_path: Path) -> list[dict[str, object]]:
+def run_pyright(tmp_path: Path, *options: str) -> dict[str, Any]:
     found = shutil.which("pyright")
     if found is None:
         pytest.skip("no pyright")
-    shutil.copy(program, tmp_path)
     settings = {"extraPaths": [str(package())], "typeCheckingMode": "standard"}
     (tmp_path / "pyrightconfig.json").write_text(json.dumps(settings))
     done = subprocess.run(
-        [found, "--pythonpath", sys.executable, "--outputjson"],
+        [found, "--pythonpath", sys.executable, "--outputjson", *options],
         capture_output=True, text=True, cwd=tmp_path,
     )  # fmt: skip
-    return list(json.loads(done.stdout)["generalDiagnostics"])
+    return dict(json.loads(done.stdout))
+
+
+def pyright(program: Path, tmp_path: Path) -> list[dict[str, object]]:
+    shutil.copy(program, tmp_path)
+    return list(run_pyright(tmp_path)["generalDiagnostics"])
 
 
 def expected() -> dict[int, str]:
@@ -96,6 +101,14 @@ def test_pyright_knows_what_each_expression_is(tmp_path: Path) -> None:
         for d in said
     }
     assert found == expected()
+
+
+def test_nearly_all_names_have_types(tmp_path: Path) -> None:
+    found = run_pyright(tmp_path, "--ignoreexternal", "--verifytypes", "gradcell")
+    found = found["typeCompleteness"]
+    without = [s["name"] for s in found["symbols"] if s["isExported"] and not s["isTypeKnown"]]
+    assert found["exportedSymbolCounts"]["withKnownType"] > 8000
+    assert found["completenessScore"] >= 0.99, without
 
 
 def misspelt(tmp_path: Path) -> Path:

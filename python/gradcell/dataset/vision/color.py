@@ -132,7 +132,9 @@ class AdjustHue(ImageOperation):
     """Rotates the hue by a fraction, in [-0.5, 0.5], of the colour circle."""
 
     def __init__(self, hue_factor: float) -> None:
-        self.factor = arguments.number(hue_factor, "AdjustHue", "hue_factor", least=-0.5, most=0.5)
+        self.factor: float = arguments.number(
+            hue_factor, "AdjustHue", "hue_factor", least=-0.5, most=0.5
+        )
 
     def _image(self, image: np.ndarray) -> np.ndarray:
         if image.ndim < 3 or image.shape[-1] != 3:
@@ -149,8 +151,8 @@ class AdjustGamma(ImageOperation):
     """
 
     def __init__(self, gamma: float, gain: float = 1) -> None:
-        self.gamma = arguments.number(gamma, "AdjustGamma", "gamma", least=0)
-        self.gain = arguments.number(gain, "AdjustGamma", "gain")
+        self.gamma: float = arguments.number(gamma, "AdjustGamma", "gamma", least=0)
+        self.gain: float = arguments.number(gain, "AdjustGamma", "gain")
 
     def _image(self, image: np.ndarray) -> np.ndarray:
         most = _most(image)
@@ -163,7 +165,7 @@ class AdjustGamma(ImageOperation):
 def _range(owner: str, name: str, value: Any, least: float | None = 0) -> tuple[float, float]:
     """(lowest, highest) factor: of two numbers, or of one, v: 1 - v to 1 + v."""
     if isinstance(value, (list, tuple)):
-        return interval(value, owner, name, least)
+        return interval(owner, name, value, least)
     v = arguments.number(value, owner, name, least=0)
     return (max(0.0, 1 - v), 1 + v) if least == 0 else (-v, v)
 
@@ -201,7 +203,7 @@ class RandomColor(ImageOperation):
     """Applies AdjustSaturation with a random factor from a range."""
 
     def __init__(self, degrees: Any = (0.1, 1.9)) -> None:
-        self.range = interval(degrees, "RandomColor", "degrees", 0)
+        self.range: tuple[float, float] = interval("RandomColor", "degrees", degrees, 0)
 
     def _image(self, image: np.ndarray) -> np.ndarray:
         return AdjustSaturation(generator().uniform(*self.range))._image(image)
@@ -211,7 +213,7 @@ class RandomSharpness(ImageOperation):
     """Applies AdjustSharpness with a random factor from a range."""
 
     def __init__(self, degrees: Any = (0.1, 1.9)) -> None:
-        self.range = interval(degrees, "RandomSharpness", "degrees", 0)
+        self.range: tuple[float, float] = interval("RandomSharpness", "degrees", degrees, 0)
 
     def _image(self, image: np.ndarray) -> np.ndarray:
         return AdjustSharpness(generator().uniform(*self.range))._image(image)
@@ -248,7 +250,7 @@ class Posterize(ImageOperation):
     """Keeps only the highest bits of each value."""
 
     def __init__(self, bits: int) -> None:
-        self.bits = arguments.integer(bits, "Posterize", "bits", 0)
+        self.bits: int = arguments.integer(bits, "Posterize", "bits", 0)
         if self.bits > 8:
             bad_value(f"Posterize: 'bits' must be at most 8, got {bits}")
 
@@ -262,6 +264,8 @@ class RandomPosterize(ImageOperation):
 
     def __init__(self, bits: Any = (8, 8)) -> None:
         listed = bits if isinstance(bits, (list, tuple)) else (bits, bits)
+        self.low: int
+        self.high: int
         self.low, self.high = (arguments.integer(b, "RandomPosterize", "bits", 1) for b in listed)
 
     def _image(self, image: np.ndarray) -> np.ndarray:
@@ -273,7 +277,9 @@ class Solarize(ImageOperation):
 
     def __init__(self, threshold: Any) -> None:
         listed = threshold if isinstance(threshold, (list, tuple)) else (threshold, 255)
-        self.low, self.high = interval(tuple(listed), "Solarize", "threshold")
+        self.low: float
+        self.high: float
+        self.low, self.high = interval("Solarize", "threshold", tuple(listed))
         if self.low == self.high:
             self.high = 255
 
@@ -286,7 +292,9 @@ class RandomSolarize(ImageOperation):
     """Applies Solarize between two random thresholds from a range."""
 
     def __init__(self, threshold: Any = (0, 255)) -> None:
-        self.low, self.high = interval(threshold, "RandomSolarize", "threshold", 0)
+        self.low: float
+        self.high: float
+        self.low, self.high = interval("RandomSolarize", "threshold", threshold, 0)
 
     def _image(self, image: np.ndarray) -> np.ndarray:
         drawn = sorted(generator().integers(int(self.low), int(self.high) + 1, size=2).tolist())
@@ -340,8 +348,8 @@ class AutoContrast(_ByHistogram):
     """
 
     def __init__(self, cutoff: float = 0.0, ignore: Any = None) -> None:
-        self.cutoff = arguments.number(cutoff, "AutoContrast", "cutoff", least=0, below=50)
-        self.ignore = [] if ignore is None else np.ravel(ignore).tolist()
+        self.cutoff: float = arguments.number(cutoff, "AutoContrast", "cutoff", least=0, below=50)
+        self.ignore: list[Any] = [] if ignore is None else np.ravel(ignore).tolist()
 
     def _curve(self, histogram: np.ndarray) -> np.ndarray:
         counts = histogram.copy()
@@ -354,7 +362,7 @@ class AutoContrast(_ByHistogram):
         first, last = int(low[0]), int(255 - high[0])
         scale = 255.0 / (last - first)
         line = np.arange(256) * scale - first * scale
-        return np.clip(np.floor(line + 1e-9), 0, 255).astype(np.uint8)
+        return np.clip(np.floor(line + 1e-9), 0, 255).astype(np.uint8)  # type: ignore[no-any-return]
 
 
 class RandomAutoContrast(Sometimes):
@@ -371,7 +379,7 @@ class Grayscale(ImageOperation):
     """
 
     def __init__(self, num_output_channels: int = 1) -> None:
-        self.count = arguments.one_of(
+        self.count: Any = arguments.one_of(
             num_output_channels, (1, 3), "Grayscale", "num_output_channels"
         )
 
@@ -387,7 +395,7 @@ class RandomGrayscale(ImageOperation):
     """Converts the image to gray with a given probability; the number of channels does not change."""
 
     def __init__(self, prob: float = 0.1) -> None:
-        self.prob = arguments.number(prob, "RandomGrayscale", "prob", least=0, most=1)
+        self.prob: float = arguments.number(prob, "RandomGrayscale", "prob", least=0, most=1)
 
     def _image(self, image: np.ndarray) -> np.ndarray:
         if image.ndim < 3 or generator().random() >= self.prob:
@@ -408,7 +416,7 @@ class RandomLighting(ImageOperation):
     _values = np.array([55.46, 4.794, 1.148])
 
     def __init__(self, alpha: float = 0.05) -> None:
-        self.alpha = arguments.number(alpha, "RandomLighting", "alpha", least=0)
+        self.alpha: float = arguments.number(alpha, "RandomLighting", "alpha", least=0)
 
     def _image(self, image: np.ndarray) -> np.ndarray:
         noise = self._vectors @ (generator().normal(0, self.alpha, 3) * self._values)
@@ -424,12 +432,14 @@ class GaussianBlur(ImageOperation):
 
     def __init__(self, kernel_size: Any, sigma: Any = None) -> None:
         sizes = list(kernel_size) if isinstance(kernel_size, (list, tuple)) else [kernel_size] * 2
-        self.sizes = [arguments.integer(n, "GaussianBlur", "kernel_size", 1) for n in sizes]
+        self.sizes: list[int] = [
+            arguments.integer(n, "GaussianBlur", "kernel_size", 1) for n in sizes
+        ]
         if any(n % 2 == 0 for n in self.sizes):
             bad_value(f"GaussianBlur: 'kernel_size' must be odd, got {kernel_size}")
         given = list(sigma) if isinstance(sigma, (list, tuple)) else [sigma] * 2
         usual = 0.3 * ((self.sizes[0] - 1) * 0.5 - 1) + 0.8
-        self.sigmas = [
+        self.sigmas: list[float] = [
             usual if s is None else arguments.number(s, "GaussianBlur", "sigma", above=0)
             for s in given
         ]
@@ -446,5 +456,5 @@ class GaussianBlur(ImageOperation):
             wide = np.take(made, places, axis=axis)
             made = sum(
                 t * np.take(wide, range(k, k + count), axis=axis) for k, t in enumerate(taps)
-            )  # type: ignore[assignment]
+            )
         return rounded(made[..., 0] if image.ndim < 3 else made, image.dtype)

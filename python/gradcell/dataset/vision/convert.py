@@ -10,6 +10,7 @@ import numpy as np
 
 from gradcell.base import arguments
 from gradcell.base.errors import bad_type, bad_value
+from gradcell.base.location import where
 from gradcell.dataset.rows import as_array
 from gradcell.dataset.transforms import TensorOperation, numpy_dtype
 from gradcell.dataset.vision.image import ImageOperation, is_pil, pillow, rounded
@@ -30,7 +31,9 @@ def decoded(data: np.ndarray, name: str = "", to_pil: bool = False) -> Any:
             made = found.convert("RGB")
     except (OSError, SyntaxError, ValueError, image.DecompressionBombError) as error:
         what = f"{name}: " if name else ""
-        bad_value(f"Decode: {what}not a picture, or a damaged one: {error}")
+        raise ValueError(
+            f"Decode: {what}not a picture, or a damaged one: {error}{where()}"
+        ) from None
     return made if to_pil else np.asarray(made)
 
 
@@ -41,7 +44,7 @@ class Decode(TensorOperation):
     """
 
     def __init__(self, to_pil: bool = False) -> None:
-        self.to_pil = arguments.boolean(to_pil, "Decode", "to_pil")
+        self.to_pil: bool = arguments.boolean(to_pil, "Decode", "to_pil")
 
     def _one(self, value: Any) -> Any:
         data = np.frombuffer(value, np.uint8) if isinstance(value, bytes) else as_array(value)
@@ -67,7 +70,9 @@ class ToPIL(TensorOperation):
         try:
             return pillow().fromarray(image)
         except (TypeError, KeyError):
-            bad_type(f"ToPIL: {image.dtype} of shape {list(image.shape)} is not an image")
+            raise TypeError(
+                f"ToPIL: {image.dtype} of shape {list(image.shape)} is not an image{where()}"
+            ) from None
 
 
 class ToNumpy(TensorOperation):
@@ -81,21 +86,21 @@ class ToTensor(TensorOperation):
     """Converts an image to [channels, height, width] and divides it by 255."""
 
     def __init__(self, output_type: Any = np.float32) -> None:
-        self.dtype = numpy_dtype("ToTensor", output_type)
+        self.dtype: np.dtype[Any] = numpy_dtype("ToTensor", output_type)
 
     def _one(self, value: Any) -> np.ndarray:
         image = np.asarray(value)
         if image.ndim not in (2, 3):
             self._fail(f"expected [height, width, channels], got the shape {list(image.shape)}")
         planes = image[..., None] if image.ndim == 2 else image
-        return (planes.transpose(2, 0, 1) * np.float32(1 / 255)).astype(self.dtype)
+        return (planes.transpose(2, 0, 1) * np.float32(1 / 255)).astype(self.dtype)  # type: ignore[no-any-return]
 
 
 class ToType(TensorOperation):
     """Converts an image to another dtype."""
 
     def __init__(self, data_type: Any) -> None:
-        self.dtype = numpy_dtype("ToType", data_type)
+        self.dtype: np.dtype[Any] = numpy_dtype("ToType", data_type)
 
     def _one(self, value: Any) -> np.ndarray:
         return np.asarray(value).astype(self.dtype)
@@ -115,8 +120,8 @@ class Rescale(TensorOperation):
     """Computes value * rescale + shift in float32."""
 
     def __init__(self, rescale: float, shift: float) -> None:
-        self.scale = np.float32(arguments.number(rescale, "Rescale", "rescale"))
-        self.shift = np.float32(arguments.number(shift, "Rescale", "shift"))
+        self.scale: np.float32 = np.float32(arguments.number(rescale, "Rescale", "rescale"))
+        self.shift: np.float32 = np.float32(arguments.number(shift, "Rescale", "shift"))
 
     def _one(self, value: Any) -> np.ndarray:
         return np.asarray(np.asarray(value).astype(np.float32) * self.scale + self.shift)
@@ -127,9 +132,9 @@ class Normalize(TensorOperation):
 
     def __init__(self, mean: Any, std: Any, is_hwc: bool = True) -> None:
         owner = type(self).__name__
-        self.mean = np.atleast_1d(np.asarray(mean, np.float32))
-        self.std = np.atleast_1d(np.asarray(std, np.float32))
-        self.is_hwc = arguments.boolean(is_hwc, owner, "is_hwc")
+        self.mean: np.ndarray = np.atleast_1d(np.asarray(mean, np.float32))
+        self.std: np.ndarray = np.atleast_1d(np.asarray(std, np.float32))
+        self.is_hwc: bool = arguments.boolean(is_hwc, owner, "is_hwc")
         if self.mean.ndim != 1 or self.mean.shape != self.std.shape:
             bad_value(f"{owner}: 'mean' and 'std' need as many numbers")
         if not (self.std > 0).all():
@@ -153,7 +158,7 @@ class NormalizePad(Normalize):
 
     def __init__(self, mean: Any, std: Any, dtype: str = "float32", is_hwc: bool = True) -> None:
         super().__init__(mean, std, is_hwc)
-        self.dtype = arguments.one_of(dtype, ("float32", "float16"), "NormalizePad", "dtype")
+        self.dtype: Any = arguments.one_of(dtype, ("float32", "float16"), "NormalizePad", "dtype")
 
     def _one(self, value: Any) -> np.ndarray:
         image = super()._one(value)
@@ -170,7 +175,8 @@ class LinearTransformation(TensorOperation):
     """
 
     def __init__(self, transformation_matrix: Any, mean_vector: Any) -> None:
-        self.matrix, self.mean = np.asarray(transformation_matrix), np.asarray(mean_vector)
+        self.matrix: np.ndarray = np.asarray(transformation_matrix)
+        self.mean: np.ndarray = np.asarray(mean_vector)
         if self.matrix.ndim != 2 or self.matrix.shape[0] != self.matrix.shape[1]:
             self._fail(f"the matrix must be square, its shape is {list(self.matrix.shape)}")
 
@@ -186,7 +192,7 @@ class LinearTransformation(TensorOperation):
 
 def gray(image: np.ndarray) -> np.ndarray:
     """Luma of red, green and blue (ITU-R BT.601), float64 with one channel."""
-    return image[..., :3].astype(np.float64) @ np.array([[0.299], [0.587], [0.114]])
+    return image[..., :3].astype(np.float64) @ np.array([[0.299], [0.587], [0.114]])  # type: ignore[no-any-return]
 
 
 def rgb_to_hsv(image: np.ndarray) -> np.ndarray:
@@ -207,7 +213,7 @@ def hsv_to_rgb(image: np.ndarray) -> np.ndarray:
     """The inverse of rgb_to_hsv."""
     hue, saturation, value = (image[..., k : k + 1].astype(np.float64) for k in range(3))
     k = (np.array([5.0, 3.0, 1.0]) + hue * 6) % 6
-    return value - value * saturation * np.clip(np.minimum(k, 4 - k), 0, 1)
+    return value - value * saturation * np.clip(np.minimum(k, 4 - k), 0, 1)  # type: ignore[no-any-return]
 
 
 class _ColorSpace(TensorOperation):
@@ -267,7 +273,7 @@ class ConvertColor(ImageOperation):
     """
 
     def __init__(self, convert_mode: ConvertMode) -> None:
-        self.mode = ConvertMode(convert_mode)
+        self.mode: ConvertMode = ConvertMode(convert_mode)
 
     def _image(self, image: np.ndarray) -> np.ndarray:
         planes = image if image.ndim > 2 else image[..., None]

@@ -9,12 +9,11 @@ from __future__ import annotations
 import enum
 import functools
 import importlib
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from gradcell.base import arguments, fields
+from gradcell.base import arguments
 from gradcell.base.errors import bad_type, bad_value, unsupported
 from gradcell.dataset.rows import as_array
 from gradcell.dataset.transforms import TensorOperation
@@ -63,7 +62,7 @@ def rounded(image: np.ndarray, dtype: np.dtype[Any]) -> np.ndarray:
     if dtype.kind not in "iu":
         return image.astype(dtype)
     limits = np.iinfo(dtype)
-    return np.clip(np.rint(image), limits.min, limits.max).astype(dtype)
+    return np.clip(np.rint(image), limits.min, limits.max).astype(dtype)  # type: ignore[no-any-return]
 
 
 class ImageOperation(TensorOperation):
@@ -94,7 +93,7 @@ class Sometimes(ImageOperation):
     """An operation with a probability."""
 
     def __init__(self, prob: float, operation: ImageOperation) -> None:
-        self.prob = arguments.number(prob, type(self).__name__, "prob", least=0, most=1)
+        self.prob: float = arguments.number(prob, type(self).__name__, "prob", least=0, most=1)
         self.operation = operation
 
     def _image(self, image: np.ndarray) -> Any:
@@ -103,7 +102,7 @@ class Sometimes(ImageOperation):
 
 def size_of(image: np.ndarray) -> tuple[int, int]:
     """(height, width)"""
-    return image.shape[:2] if image.ndim < 3 else image.shape[-3:-1]  # type: ignore[return-value]
+    return image.shape[:2] if image.ndim < 3 else image.shape[-3:-1]
 
 
 def part(image: np.ndarray, top: int, left: int, height: int, width: int) -> np.ndarray:
@@ -112,7 +111,7 @@ def part(image: np.ndarray, top: int, left: int, height: int, width: int) -> np.
     return image[rows, columns] if image.ndim < 3 else image[..., rows, columns, :]
 
 
-def pair(value: Any, owner: str, name: str) -> tuple[int, int]:
+def pair(owner: str, name: str, value: Any) -> tuple[int, int]:
     """(height, width) of one number or two."""
     listed = list(value) if isinstance(value, (list, tuple, np.ndarray)) else [value, value]
     if len(listed) != 2:
@@ -121,7 +120,7 @@ def pair(value: Any, owner: str, name: str) -> tuple[int, int]:
     return height, width
 
 
-def interval(value: Any, owner: str, name: str, least: float | None = None) -> tuple[float, float]:
+def interval(owner: str, name: str, value: Any, least: float | None = None) -> tuple[float, float]:
     """(lowest, highest) of two numbers in order."""
     if not isinstance(value, (list, tuple)) or len(value) != 2:
         bad_type(f"{owner}: '{name}' must be two numbers, got {value!r}")
@@ -132,11 +131,6 @@ def interval(value: Any, owner: str, name: str, least: float | None = None) -> t
             f"order{'' if least is None else f', at least {least:g}'}, got {value}"
         )
     return low, high
-
-
-def made(kind: Callable[[Any], Any]) -> fields.Check:
-    """The check of a field that is what a class makes of the argument."""
-    return lambda value, owner, name: kind(value)
 
 
 # Resampling ---------------------------------------------------------------------------------------
@@ -256,7 +250,7 @@ def _resized_bytes(planes: np.ndarray, height: int, width: int, how: Inter) -> n
         blocks = planes.astype(np.int64).reshape(*planes.shape[:-3], height, high, width, wide, -1)
         sums = blocks.sum(axis=(-4, -2))
         if (high, wide) == (2, 2):
-            return ((sums + 2) >> 2).astype(np.uint8)
+            return ((sums + 2) >> 2).astype(np.uint8)  # type: ignore[no-any-return]
         return rounded(sums.astype(np.float32) * np.float32(1 / (high * wide)), planes.dtype)
     pixels, weights = _whole_weights(columns, width, how, False)
     across = (planes[..., pixels, :].astype(np.int64) * weights[..., None]).sum(-2)
@@ -266,7 +260,7 @@ def _resized_bytes(planes: np.ndarray, height: int, width: int, how: Inter) -> n
         made = ((lines * shares).sum(-3) + (1 << (2 * _BITS - 1))) >> (2 * _BITS)
     else:
         made = ((((lines >> 4) * shares) >> 16).sum(-3) + 2) >> 2
-    return np.clip(made, 0, 255).astype(np.uint8)
+    return np.clip(made, 0, 255).astype(np.uint8)  # type: ignore[no-any-return]
 
 
 def resize(image: np.ndarray, height: int, width: int, how: Inter) -> np.ndarray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,7 @@ class RandomSelectSubpolicy:
     def __init__(self, policy: Any) -> None:
         if not isinstance(policy, (list, tuple)) or not policy:
             bad_type("RandomSelectSubpolicy: expected a list of policies")
-        self.policy = []
+        self.policy: list[Any] = []
         for one in policy:
             if not all(isinstance(p, (list, tuple)) and len(p) == 2 for p in one):
                 bad_type("RandomSelectSubpolicy: a policy is a list of (transform, probability)")
@@ -53,8 +54,8 @@ class UniformAugment:
     """
 
     def __init__(self, transforms: Any, num_ops: int = 2) -> None:
-        self.transforms = _functions("UniformAugment", transforms)
-        self.count = arguments.integer(num_ops, "UniformAugment", "num_ops", 1)
+        self.transforms: list[Callable[..., Any]] = _functions("UniformAugment", transforms)
+        self.count: int = arguments.integer(num_ops, "UniformAugment", "num_ops", 1)
 
     def __call__(self, value: Any) -> Any:
         for k in generator().choice(len(self.transforms), self.count):
@@ -110,8 +111,8 @@ class CutMixBatch(_OfBatch):
         self, image_batch_format: ImageBatchFormat, alpha: float = 1.0, prob: float = 1.0
     ) -> None:
         super().__init__(alpha)
-        self.format = ImageBatchFormat(image_batch_format)
-        self.prob = arguments.number(prob, "CutMixBatch", "prob", least=0, most=1)
+        self.format: ImageBatchFormat = ImageBatchFormat(image_batch_format)
+        self.prob: float = arguments.number(prob, "CutMixBatch", "prob", least=0, most=1)
 
     def __call__(self, *values: Any) -> tuple[np.ndarray, np.ndarray]:
         images, labels = self._checked(*values)

@@ -87,31 +87,31 @@ class _BatchNorm(Cell):
 
 class BatchNorm1d(_BatchNorm):
     __doc__ = _BatchNorm.__doc__
-    ranks = (2, 3)
+    ranks: ClassVar[tuple[int, ...]] = (2, 3)
 
 
 class BatchNorm2d(_BatchNorm):
     __doc__ = _BatchNorm.__doc__
-    ranks = (4,)
+    ranks: ClassVar[tuple[int, ...]] = (4,)
 
 
 class BatchNorm3d(_BatchNorm):
     __doc__ = _BatchNorm.__doc__
-    ranks = (5,)
+    ranks: ClassVar[tuple[int, ...]] = (5,)
 
 
 class SyncBatchNorm(_BatchNorm):
     __doc__ = f"""{_BatchNorm.__doc__}
     Of one process, that is. Raises NotImplementedError where several train together: nn.SyncBatchNorm has
     their common statistics."""
-    ranks = (2, 3, 4, 5)
+    ranks: ClassVar[tuple[int, ...]] = (2, 3, 4, 5)
 
     def __init__(
         self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = True,
         track_running_stats: bool = True, process_group: str | None = None, dtype: Any = None,
     ) -> None:  # fmt: skip
         super().__init__(num_features, eps, momentum, affine, track_running_stats, dtype)
-        self.process_group = process_group or GlobalComm.WORLD_COMM_GROUP
+        self.process_group: str = process_group or GlobalComm.WORLD_COMM_GROUP
 
     def construct(self, input: Tensor) -> Tensor:
         if self.training and get_group_size(self.process_group) > 1:
@@ -142,7 +142,7 @@ class GroupNorm(Cell):
         _weights(self, (self.num_channels,), affine, True, dtype)
 
     def construct(self, input: Tensor) -> Tensor:
-        return functional.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
+        return functional.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)  # type: ignore[no-any-return]
 
 
 class LayerNorm(Cell):
@@ -154,11 +154,12 @@ class LayerNorm(Cell):
         bias: bool = True, dtype: Any = None,
     ) -> None:  # fmt: skip
         super().__init__()
-        self.normalized_shape = tuple(
+        self.normalized_shape: tuple[int, ...] = tuple(
             arguments.integers(normalized_shape, "LayerNorm", "normalized_shape")
         )
-        self.eps = arguments.number(eps, "LayerNorm", "eps")
-        self.weight = self.bias = None
+        self.eps: float = arguments.number(eps, "LayerNorm", "eps")
+        self.weight: Parameter | None = None
+        self.bias: Parameter | None = None
         if arguments.boolean(elementwise_affine, "LayerNorm", "elementwise_affine"):
             _weights(self, self.normalized_shape, True, bias, dtype)
 
@@ -191,10 +192,10 @@ class Embedding(Cell):
                 )
             table.asnumpy()[padding_idx] = 0
         self.padding_idx = padding_idx
-        self.weight = Parameter(table, "weight")
+        self.weight: Parameter = Parameter(table, "weight")
 
     def construct(self, input: Tensor) -> Tensor:
-        return functional.embedding(input, self.weight, self.padding_idx)
+        return functional.embedding(input, self.weight, self.padding_idx)  # type: ignore[no-any-return]
 
 
 class Conv1d(Cell):
@@ -214,15 +215,17 @@ class Conv1d(Cell):
             if arguments.integer(size, "Conv1d", name, 1) % groups:
                 bad_value(f"For 'Conv1d', {name} {size} do not fall into {groups} groups")
         reach = arguments.integers(kernel_size, "Conv1d", "kernel_size")
-        self.given = (stride, padding, dilation, groups)
+        self.given: tuple[Any, Any, Any, int] = (stride, padding, dilation, groups)
         kind = _core.default_dtype() if dtype is None else dtype
         shape = (out_channels, in_channels // groups, *reach)
         near = 1 / math.sqrt(math.prod(shape[1:]))
-        self.weight = Parameter(_uniform(near, shape, kind), "weight")
-        self.bias = Parameter(_uniform(near, shape[:1], kind), "bias") if bias else None
+        self.weight: Parameter = Parameter(_uniform(near, shape, kind), "weight")
+        self.bias: Parameter | None = (
+            Parameter(_uniform(near, shape[:1], kind), "bias") if bias else None
+        )
 
     def construct(self, input: Tensor) -> Tensor:
-        return functional.conv1d(input, self.weight, self.bias, *self.given)
+        return functional.conv1d(input, self.weight, self.bias, *self.given)  # type: ignore[no-any-return]
 
 
 class ConvTranspose2d(Cell):
@@ -248,14 +251,21 @@ class ConvTranspose2d(Cell):
         for size, name in ((in_channels, "in_channels"), (out_channels, "out_channels")):
             if arguments.integer(size, "ConvTranspose2d", name, 1) % groups:
                 bad_value(f"For 'ConvTranspose2d', {name} {size} do not fall into {groups} groups")
-        self.reach = windows.sizes(kernel_size, 2, "ConvTranspose2d", "kernel_size")
-        self.stride, self.padding, self.dilation = stride, padding, dilation
-        self.output_padding, self.groups = output_padding, groups
+        self.reach: tuple[int, ...] = windows.sizes(
+            kernel_size, 2, "ConvTranspose2d", "kernel_size"
+        )
+        self.stride: Any = stride
+        self.padding: Any = padding
+        self.dilation: Any = dilation
+        self.output_padding: Any = output_padding
+        self.groups: int = groups
         kind = _core.default_dtype() if dtype is None else dtype
         shape = (in_channels, out_channels // groups, *self.reach)
         near = 1 / math.sqrt(math.prod(shape[1:]))
-        self.weight = Parameter(_uniform(near, shape, kind), "weight")
-        self.bias = Parameter(_uniform(near, (out_channels,), kind), "bias") if bias else None
+        self.weight: Parameter = Parameter(_uniform(near, shape, kind), "weight")
+        self.bias: Parameter | None = (
+            Parameter(_uniform(near, (out_channels,), kind), "bias") if bias else None
+        )
 
     def construct(self, input: Tensor, output_size: Any = None) -> Tensor:
         added = self.output_padding
@@ -272,7 +282,7 @@ class ConvTranspose2d(Cell):
                     f"ConvTranspose2d: an output of size {wanted} is not within a stride, {list(steps)}, of "
                     f"the least, {least}"
                 )
-        return functional.conv_transpose2d(
+        return functional.conv_transpose2d(  # type: ignore[no-any-return]
             input,
             self.weight,
             self.bias,
@@ -293,7 +303,7 @@ class PReLU(Cell):
         arguments.integer(num_parameters, "PReLU", "num_parameters", 1)
         kind = _core.default_dtype() if dtype is None else dtype
         start = initializer(arguments.number(init, "PReLU", "init"), (num_parameters,), kind)
-        self.weight = Parameter(start, "weight")
+        self.weight: Parameter = Parameter(start, "weight")
 
     def construct(self, input: Tensor) -> Tensor:
         return functional.prelu(input, self.weight)

@@ -74,7 +74,7 @@ class Accuracy(Mean):
     """
 
     def __init__(self, eval_type: str = "classification") -> None:
-        self.eval_type = _eval_type(eval_type)
+        self.eval_type: str = _eval_type(eval_type)
         super().__init__()
 
     @rearrange_inputs
@@ -94,7 +94,7 @@ class TopKCategoricalAccuracy(Mean):
     """The fraction of samples whose label is among the k largest predictions: [N, C] and [N]."""
 
     def __init__(self, k: int) -> None:
-        self.k = arguments.integer(k, "TopKCategoricalAccuracy", "k", 1)
+        self.k: int = arguments.integer(k, "TopKCategoricalAccuracy", "k", 1)
         super().__init__()
 
     @rearrange_inputs
@@ -221,7 +221,7 @@ class Fbeta(_PerClass):
     """
 
     def __init__(self, beta: float) -> None:
-        self.beta = arguments.number(beta, type(self).__name__, "beta", above=0)
+        self.beta: float = arguments.number(beta, type(self).__name__, "beta", above=0)
         super().__init__()
 
     def eval(self, average: bool = False) -> Any:

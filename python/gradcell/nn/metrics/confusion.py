@@ -32,7 +32,7 @@ class ConfusionMatrix(Metric):
 
     def clear(self) -> None:
         """Forgets all batches."""
-        self.confusion_matrix = np.zeros((self.num_classes, self.num_classes))
+        self.confusion_matrix: np.ndarray = np.zeros((self.num_classes, self.num_classes))
         self._is_update = False
 
     @rearrange_inputs
@@ -61,7 +61,7 @@ class ConfusionMatrix(Metric):
             raise none_seen("ConfusionMatrix")
         matrix = self.confusion_matrix
         if self.normalize == "no_norm":
-            return matrix.copy()
+            return matrix.copy()  # type: ignore[no-any-return]
         axis = {"target": 1, "prediction": 0}.get(self.normalize)
         total = matrix.sum(axis=axis, keepdims=True)
         return np.where(total > 0, matrix / np.where(total > 0, total, 1), 0.0)

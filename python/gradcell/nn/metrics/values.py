@@ -129,7 +129,7 @@ class CosineSimilarity(Metric):
             np.fill_diagonal(found, 0)
         if self.reduction == "none":
             return found
-        return found.mean(axis=-1) if self.reduction == "mean" else found.sum(axis=-1)
+        return found.mean(axis=-1) if self.reduction == "mean" else found.sum(axis=-1)  # type: ignore[no-any-return]
 
 
 @fields.declared

@@ -9,6 +9,7 @@ from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import fields
 from gradcell.nn.optim.optimizer import Optimizer, assign
+from gradcell.tensors.parameter import ParameterTuple
 
 _ops = _core.ops
 
@@ -91,8 +92,8 @@ class Adadelta(Optimizer):
     weight_decay: InitVar[Any] = fields.of_base(default=0.0)
 
     def _build(self) -> None:
-        self.accum = self.state("accum")
-        self.accum_update = self.state("accum_update")
+        self.accum: ParameterTuple = self.state("accum")
+        self.accum_update: ParameterTuple = self.state("accum_update")
 
     def update_parameter(self, k: int, p: Tensor, g: Tensor, lr: Tensor, scalars: Any) -> Tensor:
         rho, eps, old = self.rho, self.epsilon, self.accum_update[k]

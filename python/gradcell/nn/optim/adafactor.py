@@ -75,11 +75,11 @@ class AdaFactor(Optimizer):
             self.scale_parameter = False
         self.beta1 = arguments.number(beta1 or 0.0, self.cls_name, "beta1", least=0)
         if self.beta1:
-            self.exp_avg = self.state("exp_avg")
-        self.exp_avg_sq_row = self._statistics("row", lambda s: s[:-1])
-        self.exp_avg_sq_col = self._statistics("col", lambda s: (*s[:-2], s[-1]))
-        self.exp_avg_sq = self._statistics("", None)
-        self.step = Parameter(Tensor([0.0], _core.float32), name="afactor_step")
+            self.exp_avg: ParameterTuple = self.state("exp_avg")
+        self.exp_avg_sq_row: ParameterTuple = self._statistics("row", lambda s: s[:-1])
+        self.exp_avg_sq_col: ParameterTuple = self._statistics("col", lambda s: (*s[:-2], s[-1]))
+        self.exp_avg_sq: ParameterTuple = self._statistics("", None)
+        self.step: Parameter = Parameter(Tensor([0.0], _core.float32), name="afactor_step")
 
     def _build_rate(self, rate: Any, name: str) -> Any:
         return super()._build_rate(0.0 if rate is None else rate, name)

@@ -12,7 +12,7 @@ from gradcell._core import Tensor
 from gradcell.base import arguments, fields
 from gradcell.base.signposts import wrong_argument
 from gradcell.nn.optim.optimizer import Optimizer, assign
-from gradcell.tensors.parameter import Parameter
+from gradcell.tensors.parameter import Parameter, ParameterTuple
 
 _ops = _core.ops
 
@@ -62,17 +62,18 @@ class Adam(Optimizer):
         arguments.boolean(use_locking, self.cls_name, "use_locking")
         arguments.boolean(use_nesterov, self.cls_name, "use_nesterov")
         arguments.boolean(use_amsgrad, self.cls_name, "use_amsgrad")
-        self.beta1 = arguments.number(beta1, self.cls_name, "beta1", above=0, below=1)
-        self.beta2 = arguments.number(beta2, self.cls_name, "beta2", above=0, below=1)
-        self.eps = arguments.number(eps, self.cls_name, "eps", above=0)
-        self.use_nesterov, self.use_amsgrad = use_nesterov, use_amsgrad
+        self.beta1: float = arguments.number(beta1, self.cls_name, "beta1", above=0, below=1)
+        self.beta2: float = arguments.number(beta2, self.cls_name, "beta2", above=0, below=1)
+        self.eps: float = arguments.number(eps, self.cls_name, "eps", above=0)
+        self.use_nesterov: bool = use_nesterov
+        self.use_amsgrad: bool = use_amsgrad
         ones = _ops.full(list(self._power_shape), 1.0, _core.float32)
-        self.beta1_power = Parameter(Tensor(ones), name="beta1_power")
-        self.beta2_power = Parameter(Tensor(ones), name="beta2_power")
-        self.moment1 = self.state("moment1")
-        self.moment2 = self.state("moment2")
+        self.beta1_power: Parameter = Parameter(Tensor(ones), name="beta1_power")
+        self.beta2_power: Parameter = Parameter(Tensor(ones), name="beta2_power")
+        self.moment1: ParameterTuple = self.state("moment1")
+        self.moment2: ParameterTuple = self.state("moment2")
         if use_amsgrad:
-            self.vhat = self.state("vhat")
+            self.vhat: ParameterTuple = self.state("vhat")
 
     def step_scalars(self, step: Tensor) -> Any:
         power1, rest1 = _power(self.beta1, step)
@@ -89,15 +90,15 @@ class Adam(Optimizer):
             v = assign(self.vhat[k], _ops.maximum(self.vhat[k], v))
         if self.use_nesterov:
             m = b1 * m + (1.0 - b1) * g
-        return p - (lr * scalars) * m / (_ops.sqrt(v) + self.eps)
+        return p - (lr * scalars) * m / (_ops.sqrt(v) + self.eps)  # type: ignore[no-any-return]
 
 
 class Decoupled(Optimizer):
     """What optimisers of two moments share whose decay is part of the update."""
 
     def _set_moments(self, name: str) -> None:
-        self.moments1 = self.state(f"{name}_m")
-        self.moments2 = self.state(f"{name}_v")
+        self.moments1: ParameterTuple = self.state(f"{name}_m")
+        self.moments2: ParameterTuple = self.state(f"{name}_v")
 
     def _next_moments(self, k: int, g: Tensor) -> tuple[Tensor, Tensor]:
         b1, b2 = self.beta1, self.beta2
@@ -181,9 +182,9 @@ class AdaMax(Optimizer):
     loss_scale: InitVar[float] = fields.of_base(default=1.0)
 
     def _build(self) -> None:
-        self.beta1_power = Parameter(Tensor([1.0], _core.float32), name="beta1_power")
-        self.moment1 = self.state("moment1")
-        self.moment2 = self.state("moment2")
+        self.beta1_power: Parameter = Parameter(Tensor([1.0], _core.float32), name="beta1_power")
+        self.moment1: ParameterTuple = self.state("moment1")
+        self.moment2: ParameterTuple = self.state("moment2")
 
     def step_scalars(self, step: Tensor) -> Any:
         power, rest = _power(self.beta1, step)
@@ -194,4 +195,4 @@ class AdaMax(Optimizer):
         b1, b2 = self.beta1, self.beta2
         m = assign(self.moment1[k], b1 * self.moment1[k] + (1.0 - b1) * g)
         v = assign(self.moment2[k], _ops.maximum(b2 * self.moment2[k], _ops.abs(g)))
-        return p - (lr * scalars) * m / (v + self.eps)
+        return p - (lr * scalars) * m / (v + self.eps)  # type: ignore[no-any-return]

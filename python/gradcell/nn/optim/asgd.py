@@ -35,9 +35,9 @@ class ASGD(Optimizer):
     weight_decay: InitVar[Any] = fields.of_base(default=0.0)
 
     def _build(self) -> None:
-        self.mu = self._scalars("mu_", 1.0)
-        self.eta = self._scalars("eta_", 0.0)
-        self.ax = self.state("ax_")
+        self.mu: ParameterTuple = self._scalars("mu_", 1.0)
+        self.eta: ParameterTuple = self._scalars("eta_", 0.0)
+        self.ax: ParameterTuple = self.state("ax_")
 
     def _scalars(self, prefix: str, value: float) -> ParameterTuple:
         return ParameterTuple(

@@ -10,6 +10,7 @@ from gradcell._core import Tensor
 from gradcell.base import fields
 from gradcell.base.errors import bad_value
 from gradcell.nn.optim.optimizer import Optimizer, assign
+from gradcell.tensors.parameter import ParameterTuple
 
 _ops = _core.ops
 
@@ -40,10 +41,10 @@ class FTRL(Optimizer):
     def _build(self, initial_accum: float) -> None:
         if self.dynamic_lr or self.is_group_lr:
             bad_value("For 'FTRL', learning rates that change or differ by group are not supported")
-        self.moments = self.state("moments", initial_accum)
-        self.linear = self.state("linear")
+        self.moments: ParameterTuple = self.state("moments", initial_accum)
+        self.linear: ParameterTuple = self.state("linear")
         if not self.is_group:
-            self.decay_flags = (True,) * len(self.parameters)
+            self.decay_flags: tuple[bool, ...] = (True,) * len(self.parameters)
 
     def update_parameter(self, k: int, p: Tensor, g: Tensor, lr: Tensor, scalars: Any) -> Tensor:
         before = _ops.pow(self.moments[k], -self.lr_power)

@@ -56,4 +56,4 @@ class Lamb(Decoupled):
         norm_p, norm_r = _norm(p), _norm(r)
         usable = _ops.logical_and(norm_p > 0.0, norm_r > 0.0)
         ratio = _ops.where(usable, norm_p / _ops.where(usable, norm_r, 1.0), 1.0)
-        return p - (lr * ratio) * r
+        return p - (lr * ratio) * r  # type: ignore[no-any-return]

@@ -10,7 +10,7 @@ from gradcell._core import Tensor
 from gradcell.base import arguments
 from gradcell.base.errors import bad_type
 from gradcell.nn.optim.optimizer import Optimizer, half_to_float, real_numbers
-from gradcell.tensors.parameter import Parameter
+from gradcell.tensors.parameter import Parameter, ParameterTuple
 
 _ops = _core.ops
 
@@ -51,16 +51,20 @@ class LARS(Optimizer):
         super(Optimizer, self).__init__(auto_prefix=False)
         arguments.boolean(use_clip, self.cls_name, "use_clip")
         self.opt = optimizer
-        self.epsilon = arguments.number(epsilon, self.cls_name, "epsilon", above=0)
-        self.coefficient = arguments.number(coefficient, self.cls_name, "coefficient", above=0)
+        self.epsilon: float = arguments.number(epsilon, self.cls_name, "epsilon", above=0)
+        self.coefficient: float = arguments.number(
+            coefficient, self.cls_name, "coefficient", above=0
+        )
         self.use_clip = use_clip
-        self.parameters = self._parameters = optimizer.parameters
-        self.lars_flag = tuple(bool(lars_filter(p)) for p in optimizer.parameters)
+        self.parameters: ParameterTuple = optimizer.parameters
+        self._parameters = self.parameters
+        self.lars_flag: tuple[bool, ...] = tuple(bool(lars_filter(p)) for p in optimizer.parameters)
         self._factors = optimizer._decay_factor
-        self.loss_scale, self.need_scale = optimizer.loss_scale, optimizer.need_scale
+        self.loss_scale: float = optimizer.loss_scale
+        self.need_scale: bool = optimizer.need_scale
         optimizer.need_scale = False
         # The rule does the decaying, on the parameters that the filter leaves in.
-        self.decay_flags = optimizer.decay_flags
+        self.decay_flags: tuple[bool, ...] = optimizer.decay_flags
         optimizer.exec_weight_decay = False
 
     @property
@@ -90,4 +94,4 @@ class LARS(Optimizer):
             if self.use_clip:
                 ratio = _ops.minimum(ratio / rates[k], 1.0)
             made.append(ratio * (g if factor is None else g + factor * p))
-        return self.opt(tuple(made))  # type: ignore[no-any-return]
+        return self.opt(tuple(made))

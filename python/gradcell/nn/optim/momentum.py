@@ -9,7 +9,7 @@ from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import fields
 from gradcell.nn.optim.optimizer import Optimizer, assign
-from gradcell.tensors.parameter import Parameter
+from gradcell.tensors.parameter import Parameter, ParameterTuple
 
 _ops = _core.ops
 
@@ -34,7 +34,7 @@ class Momentum(Optimizer):
 
     def _build(self, momentum: float) -> None:
         self.momentum = Parameter(Tensor(momentum, _core.float32), name="momentum")
-        self.moments = self.state("moments")
+        self.moments: ParameterTuple = self.state("moments")
 
     def update_parameter(self, k: int, p: Tensor, g: Tensor, lr: Tensor, scalars: Any) -> Tensor:
         v = assign(self.moments[k], self.momentum * self.moments[k] + g)

@@ -117,17 +117,19 @@ class Optimizer(Cell):
         loss_scale: float = 1.0,
     ) -> None:
         super().__init__(auto_prefix=False)
-        self.loss_scale = arguments.number(loss_scale, self.cls_name, "loss_scale", above=0)
+        self.loss_scale: float = arguments.number(loss_scale, self.cls_name, "loss_scale", above=0)
         items = self._listed(parameters)
-        self.is_group = isinstance(items[0], dict)
-        self.is_group_params_ordered = self.is_group and any("order_params" in g for g in items)
+        self.is_group: bool = isinstance(items[0], dict)
+        self.is_group_params_ordered: bool = self.is_group and any(
+            "order_params" in g for g in items
+        )
         groups = self._parse(items, learning_rate, weight_decay)
         ordered = self._order(items, [p for g in groups for p in g["params"]])
         group_of = {id(p): k for k, g in enumerate(groups) for p in g["params"]}
         self._group = [group_of[id(p)] for p in ordered]
 
-        self.global_step = Parameter(Tensor([0], _core.int32), name="global_step")
-        self.is_group_lr = any(g["own_lr"] for g in groups)
+        self.global_step: Parameter = Parameter(Tensor([0], _core.int32), name="global_step")
+        self.is_group_lr: bool = any(g["own_lr"] for g in groups)
         default_lr = self._build_rate(learning_rate, "learning_rate")
         own = [
             self._build_rate(g["lr"], f"learning_rate_group_{k}") if g["own_lr"] else default_lr
@@ -143,19 +145,19 @@ class Optimizer(Cell):
         else:
             self.learning_rate = default_lr
         object.__setattr__(self, "_rates", every)
-        self.dynamic_lr = any(isinstance(r, Cell) for r in own)
+        self.dynamic_lr: bool = any(isinstance(r, Cell) for r in own)
         decays = [self._decay(g["weight_decay"]) for g in groups]
         object.__setattr__(self, "_decays", [decays[k] for k in self._group])
-        self.dynamic_weight_decay = any(isinstance(d, Cell) for d in decays)
-        self.weight_decay = decays[0] if not self.is_group else tuple(self._decays)
-        self.exec_weight_decay = any(isinstance(d, Cell) or d > 0 for d in decays)
+        self.dynamic_weight_decay: bool = any(isinstance(d, Cell) for d in decays)
+        self.weight_decay: Any = decays[0] if not self.is_group else tuple(self._decays)
+        self.exec_weight_decay: bool = any(isinstance(d, Cell) or d > 0 for d in decays)
         self._centralised = [groups[k]["grad_centralization"] for k in self._group]
-        self.parameters = self._named(ordered)
+        self.parameters: ParameterTuple = self._named(ordered)
         object.__setattr__(self, "shards", self._shared_out())
         self._parameters = self.parameters
-        self.param_length = len(self.parameters)
-        self.need_scale = self.loss_scale != 1.0
-        self.decay_flags = tuple(
+        self.param_length: int = len(self.parameters)
+        self.need_scale: bool = self.loss_scale != 1.0
+        self.decay_flags: tuple[bool, ...] = tuple(
             (isinstance(d, Cell) or d > 0)
             and (self.is_group or not any(s in p.name for s in ("beta", "gamma")))
             for d, p in zip(self._decays, self.parameters, strict=True)
@@ -447,7 +449,7 @@ class Optimizer(Cell):
         """Whether g has the shape of this process's part of parameter k, which is shared out."""
         if self.shards is None or not self.shards.sharded[k]:
             return False
-        return list(g.shape) == self.shards.shape(k, self.parameters[k].shape)
+        return list(g.shape) == self.shards.shape(k, self.parameters[k].shape)  # type: ignore[no-any-return]
 
     def _own(self, k: int) -> Tensor:
         """What this process updates of parameter k: all of it, or its part."""

@@ -9,6 +9,7 @@ from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import fields
 from gradcell.nn.optim.optimizer import Optimizer, assign
+from gradcell.tensors.parameter import ParameterTuple
 
 _ops = _core.ops
 
@@ -38,9 +39,9 @@ class RMSProp(Optimizer):
 
     def _build(self) -> None:
         if self.centered:
-            self.mg = self.state("mean_grad")
-        self.ms = self.state("mean_square", 1.0)
-        self.moment = self.state("moment")
+            self.mg: ParameterTuple = self.state("mean_grad")
+        self.ms: ParameterTuple = self.state("mean_square", 1.0)
+        self.moment: ParameterTuple = self.state("moment")
 
     def update_parameter(self, k: int, p: Tensor, g: Tensor, lr: Tensor, scalars: Any) -> Tensor:
         d = self.decay

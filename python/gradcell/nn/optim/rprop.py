@@ -10,6 +10,7 @@ from gradcell._core import Tensor
 from gradcell.base import arguments, fields
 from gradcell.base.errors import bad_type, bad_value
 from gradcell.nn.optim.optimizer import Optimizer, assign
+from gradcell.tensors.parameter import ParameterTuple
 
 _ops = _core.ops
 
@@ -41,14 +42,14 @@ class Rprop(Optimizer):
     weight_decay: InitVar[Any] = fields.of_base(default=0.0)
 
     def _build(self, etas: tuple[float, float], step_sizes: tuple[float, float]) -> None:
-        self.etaminus = arguments.number(etas[0], "Rprop", "etas[0]", above=0, below=1)
-        self.etaplus = arguments.number(etas[1], "Rprop", "etas[1]", above=1)
-        self.step_size_min = arguments.number(step_sizes[0], "Rprop", "step_sizes[0]")
-        self.step_size_max = arguments.number(step_sizes[1], "Rprop", "step_sizes[1]")
+        self.etaminus: float = arguments.number(etas[0], "Rprop", "etas[0]", above=0, below=1)
+        self.etaplus: float = arguments.number(etas[1], "Rprop", "etas[1]", above=1)
+        self.step_size_min: float = arguments.number(step_sizes[0], "Rprop", "step_sizes[0]")
+        self.step_size_max: float = arguments.number(step_sizes[1], "Rprop", "step_sizes[1]")
         if step_sizes[0] > step_sizes[1]:
             bad_value(f"For 'Rprop', the 'step_sizes' must increase, but got {step_sizes}")
-        self.prev = self.state("prev")
-        self.step_size = self.state("step_size")
+        self.prev: ParameterTuple = self.state("prev")
+        self.step_size: ParameterTuple = self.state("step_size")
 
     def step_scalars(self, step: Tensor) -> Any:
         return _ops.equal(step, 1.0)

@@ -10,7 +10,7 @@ from gradcell._core import Tensor
 from gradcell.base import fields
 from gradcell.base.errors import bad_value
 from gradcell.nn.optim.optimizer import Optimizer, assign
-from gradcell.tensors.parameter import Parameter
+from gradcell.tensors.parameter import Parameter, ParameterTuple
 
 _ops = _core.ops
 
@@ -46,8 +46,8 @@ class SGD(Optimizer):
                 f"{momentum} and {self.dampening}"
             )
         self.momentum = Parameter(Tensor(momentum, _core.float32), name="momentum")
-        self.accum = self.state("accum")
-        self.stat = self.state("stat", 1.0)
+        self.accum: ParameterTuple = self.state("accum")
+        self.stat: ParameterTuple = self.state("stat", 1.0)
 
     def step_scalars(self, step: Tensor) -> Any:
         if not self._momentum:

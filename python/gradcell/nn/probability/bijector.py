@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gradcell import _core
-from gradcell._core import Tensor
+from gradcell._core import DType, Tensor
 from gradcell.base import arguments, errors
 from gradcell.nn.cell import Cell
 from gradcell.nn.probability.distribution.distribution import Distribution
@@ -107,8 +107,8 @@ class Bijector(Cell):
                 f"For '{type(self).__name__}', the dtype of {name} must be "
                 f"{wanted if wanted.is_floating else 'floating'}, but got {tensor.dtype}."
             )
-        self.common_dtype = tensor.dtype
-        return tensor  # type: ignore[no-any-return]
+        self.common_dtype: DType = tensor.dtype
+        return tensor
 
     def _check_value_dtype(self, value: Any) -> Tensor:
         x = arguments.tensor(value, type(self).__name__, "value")
@@ -117,11 +117,11 @@ class Bijector(Cell):
                 f"For '{type(self).__name__}', the input value of bijector must be "
                 f"{self._dtype or 'floating'}, but got {x.dtype}."
             )
-        return x  # type: ignore[no-any-return]
+        return x
 
     def cast_param_by_value(self, value: Tensor, para: Tensor) -> Tensor:
         """A parameter in the dtype of a value."""
-        return _ops.cast(para, value.dtype)  # type: ignore[no-any-return]
+        return _ops.cast(para, value.dtype)
 
     def _rises(self) -> Any:
         """Whether larger values become larger ones."""
@@ -212,7 +212,7 @@ class PowerTransform(_WithParameters):
         return self._over_power(_ops.log1p, x, [(-1) ** k / (k + 1) for k in range(1, 18)])
 
     def _forward(self, x: Tensor) -> Tensor:
-        return _ops.exp(self._logarithm(x)[0])  # type: ignore[no-any-return]
+        return _ops.exp(self._logarithm(x)[0])
 
     def _inverse(self, y: Tensor) -> Tensor:
         terms = [1 / math.factorial(k + 1) for k in range(1, 14)]
@@ -255,7 +255,7 @@ class GumbelCDF(_WithParameters):
 
     def _forward(self, x: Tensor) -> Tensor:
         loc, scale = self._of(x)
-        return _ops.exp(-_ops.exp((loc - x) / scale))  # type: ignore[no-any-return]
+        return _ops.exp(-_ops.exp((loc - x) / scale))
 
     def _inverse(self, y: Tensor) -> Tensor:
         loc, scale = self._of(y)
@@ -268,7 +268,7 @@ class GumbelCDF(_WithParameters):
 
     def _inverse_log_jacobian(self, y: Tensor) -> Tensor:
         log = _ops.log(y)
-        return _ops.log(self._of(y)[1]) - log - _ops.log(-log)  # type: ignore[no-any-return]
+        return _ops.log(self._of(y)[1]) - log - _ops.log(-log)
 
 
 class ScalarAffine(_WithParameters):
@@ -299,7 +299,7 @@ class ScalarAffine(_WithParameters):
         return (y - shift) / scale
 
     def _forward_log_jacobian(self, x: Tensor) -> Tensor:
-        return _ops.log(_ops.abs(self._of(x)[0]))  # type: ignore[no-any-return]
+        return _ops.log(_ops.abs(self._of(x)[0]))
 
     def _inverse_log_jacobian(self, y: Tensor) -> Tensor:
         return -self._forward_log_jacobian(y)
@@ -331,7 +331,7 @@ class Softplus(_WithParameters):
         return -_softplus(-self._of(x)[0] * x)
 
     def _inverse_log_jacobian(self, y: Tensor) -> Tensor:
-        return -_ops.log(-_ops.expm1(-self._of(y)[0] * y))  # type: ignore[no-any-return]
+        return -_ops.log(-_ops.expm1(-self._of(y)[0] * y))
 
 
 class Invert(Bijector):

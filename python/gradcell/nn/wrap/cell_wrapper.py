@@ -94,7 +94,7 @@ class WithEvalCell(Cell):
         super().__init__(auto_prefix=False)
         self._network = network
         self._loss_fn = loss_fn
-        self.add_cast_fp32 = arguments.boolean(add_cast_fp32, "WithEvalCell", "add_cast_fp32")
+        self.add_cast_fp32: bool = arguments.boolean(add_cast_fp32, "WithEvalCell", "add_cast_fp32")
 
     def construct(self, data: Any, label: Any) -> Any:
         """(loss, output, label)."""
@@ -120,9 +120,11 @@ class WithGradCell(Cell):
         super().__init__(auto_prefix=False)
         self.network = network
         self.loss_fn = loss_fn
-        self.weights = ParameterTuple(network.trainable_params())
+        self.weights: ParameterTuple = ParameterTuple(network.trainable_params())
         self.sens = sens
-        self.network_with_loss = network if loss_fn is None else WithLossCell(network, loss_fn)
+        self.network_with_loss: Cell | WithLossCell = (
+            network if loss_fn is None else WithLossCell(network, loss_fn)
+        )
         self.network_with_loss.set_train()
 
     def construct(self, *inputs: Any) -> Any:
@@ -160,8 +162,10 @@ class ForwardValueAndGrad(Cell):
             network.set_grad()
         self.network = network
         self.weights = weights
-        self.get_all, self.get_by_list, self.sens_param = get_all, get_by_list, sens_param
-        self.grad = GradOperation(get_all, get_by_list, sens_param)
+        self.get_all: bool = get_all
+        self.get_by_list: bool = get_by_list
+        self.sens_param: bool = sens_param
+        self.grad: GradOperation = GradOperation(get_all, get_by_list, sens_param)
 
     def construct(self, *inputs: Any) -> Any:
         """(output, gradients); the gradients as ops.GradOperation gives them."""
@@ -227,16 +231,17 @@ class TrainOneStepCell(Cell):
         self.network = network
         self.network.set_grad()
         self.optimizer = optimizer
-        self.weights = optimizer.parameters
-        self.grad = GradOperation(get_by_list=True, sens_param=True)
-        self.grad_no_sens = GradOperation(get_by_list=True)
+        self.weights: ParameterTuple = optimizer.parameters
+        self.grad: GradOperation = GradOperation(get_by_list=True, sens_param=True)
+        self.grad_no_sens: GradOperation = GradOperation(get_by_list=True)
         self.sens = sens
         if sens is not None and not isinstance(sens, Tensor):
             check_scale(self.cls_name, "sens", sens)
-        self.return_grad = arguments.boolean(return_grad, self.cls_name, "return_grad")
-        self.parallel_mode = _get_parallel_mode()
-        self.reducer_flag = _shares_data()
-        self.mean, self.degree = _get_gradients_mean(), _get_device_num()
+        self.return_grad: bool = arguments.boolean(return_grad, self.cls_name, "return_grad")
+        self.parallel_mode: str = _get_parallel_mode()
+        self.reducer_flag: bool = _shares_data()
+        self.mean: bool = _get_gradients_mean()
+        self.degree: int = _get_device_num()
         self.grad_reducer: Any = lambda grads: grads
         if self.reducer_flag:
             self.grad_reducer = DistributedGradReducer(self.weights, self.mean, self.degree)

@@ -49,10 +49,10 @@ class DistributedGradReducer(Cell):
         super().__init__(auto_prefix=False)
         if degree is not None:
             arguments.integer(degree, "DistributedGradReducer", "degree", 1)
-        self.mean = _get_gradients_mean() if mean is None else bool(mean)
-        self.degree = _get_device_num() if degree is None else degree
+        self.mean: bool = _get_gradients_mean() if mean is None else bool(mean)
+        self.degree: int = _get_device_num() if degree is None else degree
         self.group = group
-        self.size = member_of(group).size
+        self.size: int = member_of(group).size
         unsure = self.size > 1 and all(isinstance(p, Parameter) for p in parameters)
         object.__setattr__(self, "_unsure", tuple(parameters) if unsure else ())
 

@@ -70,7 +70,7 @@ class TrainOneStepWithLossScaleCell(TrainOneStepCell):
                 f"For '{self.cls_name}', the 'scale_sense' must be Cell or Tensor, but got 'scale_sense' "
                 f"type: {type(scale_sense)}."
             )
-        self.scale_sense = Parameter(value, name="scale_sense", requires_grad=False)
+        self.scale_sense: Parameter = Parameter(value, name="scale_sense", requires_grad=False)
 
     def _checked(self, scale: Tensor) -> Tensor:
         if tuple(scale.shape) not in ((), (1,)):

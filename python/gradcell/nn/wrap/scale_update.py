@@ -60,8 +60,8 @@ class FloorGuard:
 
     def __init__(self, owner: str) -> None:
         self.owner = owner
-        self.warned = False
-        self.stuck = Parameter(
+        self.warned: bool = False
+        self.stuck: Parameter = Parameter(
             Tensor(0, _core.int32), name="overflows_at_floor", requires_grad=False
         )
 
@@ -127,10 +127,12 @@ class DynamicLossScaleUpdateCell(Cell):
         super().__init__()
         check_scale(self.cls_name, "loss_scale_value", loss_scale_value, FLOOR)
         self.loss_scale_value = loss_scale_value
-        self.scale_factor = arguments.number(scale_factor, self.cls_name, "scale_factor", above=1)
-        self.scale_window = arguments.integer(scale_window, self.cls_name, "scale_window", 1)
-        self.cur_iter = Parameter(Tensor(1, _core.int32), name="current_iterator_step")
-        self.last_overflow_iter = Parameter(
+        self.scale_factor: float = arguments.number(
+            scale_factor, self.cls_name, "scale_factor", above=1
+        )
+        self.scale_window: int = arguments.integer(scale_window, self.cls_name, "scale_window", 1)
+        self.cur_iter: Parameter = Parameter(Tensor(1, _core.int32), name="current_iterator_step")
+        self.last_overflow_iter: Parameter = Parameter(
             Tensor(0, _core.int32), name="last_overflow_iterator_step"
         )
         object.__setattr__(self, "_guard", FloorGuard(self.cls_name))

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gradcell._core import Tensor
-from gradcell.base import fields
+from gradcell.base import arguments
 from gradcell.base.errors import bad_type, bad_value
 from gradcell.tensors.parameter import Parameter
 from gradcell.train.callback.base import Callback, CallbackParameters, RunContext, loss_of
@@ -47,55 +47,30 @@ class LearningRateScheduler(Callback):
                 rate.set_data(Tensor(float(new), rate.dtype))
 
 
-def _monitor(value: Any, owner: str, name: str) -> str:
-    if not isinstance(value, str):
-        bad_type(f"{owner}: '{name}' must be a string")
-    return value
-
-
 class _Watch(Callback):
-    """Compares a monitored value, once an epoch, with the best so far; `_improved` and `_stuck` say what
-    follows. Its fields are those of its subclasses, in MindSpore's order."""
+    """Compares a monitored value, once an epoch, with the best so far."""
 
-    monitor: str
-    min_delta: float
-    patience: int
-    mode: str
-
-    def _build(self) -> None:
-        rising = any(word in self.monitor.lower() for word in ("acc", "precision", "recall", "f1"))
-        self.rising = self.mode == "max" or (self.mode == "auto" and rising)
+    def __init__(
+        self, owner: str, monitor: str, min_delta: float, patience: int, mode: str
+    ) -> None:
+        if not isinstance(monitor, str):
+            bad_type(f"{owner}: 'monitor' must be a string")
+        arguments.one_of(mode, ("auto", "min", "max"), owner, "mode")
+        self.monitor = monitor
+        self.min_delta = arguments.number(min_delta, owner, "min_delta", least=0)
+        self.patience = arguments.integer(patience, owner, "patience", 0)
+        rising = any(word in monitor.lower() for word in ("acc", "precision", "recall", "f1"))
+        self.rising = mode == "max" or (mode == "auto" and rising)
+        self.owner = owner
         self.reset()
 
     def reset(self) -> None:
         """Forgets the epochs so far."""
-        self.best = -math.inf if self.rising else math.inf
-        self.wait = self.cooling = 0
+        self.best: float = -math.inf if self.rising else math.inf
+        self.wait: int = 0
 
     def on_train_begin(self, run_context: RunContext) -> None:
         self.reset()
-
-    def on_train_epoch_end(self, run_context: RunContext) -> None:
-        p = run_context.original_args()
-        value = self.value(p)
-        if value is None:
-            return
-        if self.cooling > 0:
-            self.cooling -= 1
-            self.wait = 0
-        if self.better(value):
-            self.best, self.wait = value, 0
-            self._improved(p)
-        elif self.cooling == 0:
-            self.wait += 1
-            if self.wait >= self.patience:
-                self._stuck(run_context, p)
-
-    def _improved(self, p: CallbackParameters) -> None:
-        """After an epoch with a new best value."""
-
-    def _stuck(self, run_context: RunContext, p: CallbackParameters) -> None:
-        """After `patience` epochs without one."""
 
     def value(self, p: CallbackParameters) -> float | None:
         """The monitored value of this epoch, None if there was no evaluation in it."""
@@ -104,11 +79,13 @@ class _Watch(Callback):
         results = p.eval_results or {}
         if not results:
             return None
-        for name in (self.monitor, self.monitor.removeprefix("eval_")):
-            if name in results:
-                return float(results[name])
+        if self.monitor in results:
+            return float(results[self.monitor])
+        short = self.monitor.removeprefix("eval_")
+        if short in results:
+            return float(results[short])
         bad_value(
-            f"{type(self).__name__}: there is no {self.monitor!r} among the results of the evaluation: "
+            f"{self.owner}: there is no {self.monitor!r} among the results of the evaluation: "
             f"{', '.join(results)}"
         )
 
@@ -118,7 +95,6 @@ class _Watch(Callback):
         return value < self.best - self.min_delta
 
 
-@fields.declared
 class EarlyStopping(_Watch):
     """Ends training when the monitored value has not improved for `patience` epochs.
 
@@ -127,29 +103,44 @@ class EarlyStopping(_Watch):
     start. restore_best_weights: put the parameters of the best epoch back.
     """
 
-    monitor: str = fields.checked(_monitor, default="eval_loss")
-    min_delta: float = fields.number(least=0, default=0)
-    patience: int = fields.integer(0, default=0)
-    verbose: bool = fields.anything(default=False)
-    mode: str = fields.one_of("auto", "min", "max", default="auto")
-    baseline: float | None = fields.anything(default=None)
-    restore_best_weights: bool = fields.anything(default=False)
-
-    def _build(self) -> None:
-        super()._build()
-        self.stopped_epoch = 0
-        self._best_weights = list[tuple[Parameter, Tensor]]()
+    def __init__(
+        self,
+        monitor: str = "eval_loss",
+        min_delta: float = 0,
+        patience: int = 0,
+        verbose: bool = False,
+        mode: str = "auto",
+        baseline: float | None = None,
+        restore_best_weights: bool = False,
+    ) -> None:
+        self.baseline = baseline
+        super().__init__("EarlyStopping", monitor, min_delta, patience, mode)
+        self.verbose: bool = verbose
+        self.restore_best_weights: bool = restore_best_weights
+        self.stopped_epoch: int = 0
+        self._best_weights: list[tuple[Parameter, Tensor]] = []
 
     def reset(self) -> None:
         super().reset()
         if self.baseline is not None:
-            self.best = self.baseline
+            self.best: float = self.baseline
 
-    def _improved(self, p: CallbackParameters) -> None:
-        if self.restore_best_weights:
-            self._best_weights = [(q, q.value().copy()) for q in p.train_network.get_parameters()]
-
-    def _stuck(self, run_context: RunContext, p: CallbackParameters) -> None:
+    def on_train_epoch_end(self, run_context: RunContext) -> None:
+        p = run_context.original_args()
+        value = self.value(p)
+        if value is None:
+            return
+        if self.better(value):
+            self.wait: int = 0
+            self.best = value
+            if self.restore_best_weights:
+                self._best_weights = [
+                    (q, q.value().copy()) for q in p.train_network.get_parameters()
+                ]
+            return
+        self.wait += 1
+        if self.wait < self.patience:
+            return
         self.stopped_epoch = p.cur_epoch_num
         run_context.request_stop()
         if self.verbose:
@@ -158,21 +149,49 @@ class EarlyStopping(_Watch):
             q.set_data(best)
 
 
-@fields.declared
 class ReduceLROnPlateau(_Watch):
     """Multiplies the learning rate by `factor` when the monitored value has not improved for
     `patience` epochs; then waits for `cooldown` epochs; never below min_lr."""
 
-    monitor: str = fields.checked(_monitor, default="eval_loss")
-    factor: float = fields.number(above=0, below=1, default=0.1)
-    patience: int = fields.integer(0, default=10)
-    verbose: bool = fields.anything(default=False)
-    mode: str = fields.one_of("auto", "min", "max", default="auto")
-    min_delta: float = fields.number(least=0, default=1e-4)
-    cooldown: int = fields.integer(0, default=0)
-    min_lr: float = fields.anything(default=0)
+    def __init__(
+        self,
+        monitor: str = "eval_loss",
+        factor: float = 0.1,
+        patience: int = 10,
+        verbose: bool = False,
+        mode: str = "auto",
+        min_delta: float = 1e-4,
+        cooldown: int = 0,
+        min_lr: float = 0,
+    ) -> None:
+        arguments.number(factor, "ReduceLROnPlateau", "factor", above=0, below=1)
+        self.cooldown: int = arguments.integer(cooldown, "ReduceLROnPlateau", "cooldown", 0)
+        super().__init__("ReduceLROnPlateau", monitor, min_delta, patience, mode)
+        self.factor: float = factor
+        self.verbose: bool = verbose
+        self.min_lr: float = min_lr
 
-    def _stuck(self, run_context: RunContext, p: CallbackParameters) -> None:
+    def reset(self) -> None:
+        super().reset()
+        self.cooling: int = 0
+
+    def on_train_epoch_end(self, run_context: RunContext) -> None:
+        p = run_context.original_args()
+        value = self.value(p)
+        if value is None:
+            return
+        if self.cooling > 0:
+            self.cooling -= 1
+            self.wait: int = 0
+        if self.better(value):
+            self.best: float = value
+            self.wait = 0
+            return
+        if self.cooling > 0:
+            return
+        self.wait += 1
+        if self.wait < self.patience:
+            return
         for rate in _rates(p.optimizer):
             now = float(rate.asnumpy())
             new = max(now * self.factor, self.min_lr)

@@ -35,10 +35,14 @@ class BackupAndRestore(Callback):
         self, backup_dir: str, save_freq: str | int = "epoch", delete_checkpoint: bool = True
     ) -> None:
         owner = "BackupAndRestore"
-        self.backup_file = os.path.join(_make_directory(backup_dir, "backup_dir"), "backup.ckpt")
+        self.backup_file: str = os.path.join(
+            _make_directory(backup_dir, "backup_dir"), "backup.ckpt"
+        )
         every = 1 if save_freq == "epoch" else save_freq
-        self.save_freq = arguments.integer(every, owner, "save_freq", 1)
-        self.delete_checkpoint = arguments.boolean(delete_checkpoint, owner, "delete_checkpoint")
+        self.save_freq: int = arguments.integer(every, owner, "save_freq", 1)
+        self.delete_checkpoint: bool = arguments.boolean(
+            delete_checkpoint, owner, "delete_checkpoint"
+        )
 
     def on_train_begin(self, run_context: RunContext) -> None:
         if os.path.exists(self.backup_file):
@@ -75,18 +79,20 @@ class OnRequestExit(Callback):
         sig: int = signal.SIGTERM,
     ) -> None:
         owner = "OnRequestExit"
-        self.save_ckpt = arguments.boolean(save_ckpt, owner, "save_ckpt")
+        self.save_ckpt: bool = arguments.boolean(save_ckpt, owner, "save_ckpt")
         if arguments.boolean(save_mindir, owner, "save_mindir"):
             notice.once("OnRequestExit's save_mindir", "MindIR is not written; export writes ONNX")
-        self.sig = arguments.integer(sig, owner, "sig")
+        self.sig: int = arguments.integer(sig, owner, "sig")
         if self.sig == getattr(signal, "SIGKILL", None):
             bad_value("Not support send exit request by signal SIGKILL.")
-        self.exit = False
+        self.exit: bool = False
         self.remote_config_file = config_file
         self._handled_before: Any = None
         self._trains = False
         if save_ckpt:
             place = _make_directory(os.path.join(directory or ".", f"rank_{get_rank()}"))
+            self.train_name: str
+            self.eval_name: str
             self.train_name, self.eval_name = (
                 os.path.join(place, f"{file_name}_{part}") for part in ("train", "eval")
             )

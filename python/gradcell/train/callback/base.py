@@ -148,7 +148,7 @@ class CallbackManager(Callback):
 
     def __init__(self, callbacks: Any) -> None:
         listed = [] if callbacks is None else callbacks
-        self.callbacks = [listed] if isinstance(listed, Callback) else list(listed)
+        self.callbacks: list[Callback] = [listed] if isinstance(listed, Callback) else list(listed)
         for callback in self.callbacks:
             if not isinstance(callback, Callback):
                 bad_type(f"{type(callback).__name__} is not a Callback")
@@ -204,4 +204,4 @@ def step_in_epoch(p: CallbackParameters) -> int:
     """The step's number in its epoch, from 1."""
     if p.cur_step_in_epoch is not None:
         return int(p.cur_step_in_epoch)
-    return (p.cur_step_num - 1) % (p.batch_num or 1) + 1
+    return (p.cur_step_num - 1) % (p.batch_num or 1) + 1  # type: ignore[no-any-return]

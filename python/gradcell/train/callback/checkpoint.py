@@ -47,13 +47,13 @@ class CheckpointConfig:
         **unused: Any,
     ) -> None:
         owner = "CheckpointConfig"
-        self.save_checkpoint_steps = arguments.integer(
+        self.save_checkpoint_steps: int = arguments.integer(
             save_checkpoint_steps, owner, "save_checkpoint_steps", 0
         )
-        self.save_checkpoint_seconds = arguments.integer(
+        self.save_checkpoint_seconds: int = arguments.integer(
             save_checkpoint_seconds, owner, "save_checkpoint_seconds", 0
         )
-        self.keep_checkpoint_max = arguments.integer(
+        self.keep_checkpoint_max: int = arguments.integer(
             keep_checkpoint_max, owner, "keep_checkpoint_max", 0
         )
         if not self.save_checkpoint_steps and not self.save_checkpoint_seconds:
@@ -61,7 +61,7 @@ class CheckpointConfig:
         if saved_network is not None and not isinstance(saved_network, Cell):
             bad_type(f"{owner}: 'saved_network' must be a Cell")
         self.saved_network = saved_network
-        self.append_info = list(append_info or ())
+        self.append_info: list[Any] = list(append_info or ())
 
 
 class ModelCheckpoint(Callback):

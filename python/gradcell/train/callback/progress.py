@@ -29,7 +29,7 @@ class ProgressBar(Callback):
     """
 
     def __init__(self, every: int = 10, file: TextIO | None = None) -> None:
-        self.every = arguments.integer(every, "ProgressBar", "every", 1)
+        self.every: int = arguments.integer(every, "ProgressBar", "every", 1)
         self.file = file
         self._bar: Any = None
         self._losses: list[float] = []

@@ -72,7 +72,9 @@ class SummaryCollector(Callback):
         try:
             self._pattern = re.compile(pattern) if pattern else None
         except re.error as error:
-            bad_value(f"{owner}: 'histogram_regular' is not a pattern: {error}")
+            raise ValueError(
+                f"{owner}: 'histogram_regular' is not a pattern: {error}{where()}"
+            ) from None
         self._first = pattern is None
         self._record: SummaryRecord | None = None
         self._alone = False

@@ -106,8 +106,8 @@ class LogNormal(Normal):
     ) -> None:
         Distribution.__init__(self, seed, dtype, name, {"loc": loc, "scale": scale})
 
-    loc = own("loc", "The mean of the logarithm.")
-    scale = own("scale", "The standard deviation of the logarithm.")
+    loc: Any = own("loc", "The mean of the logarithm.")
+    scale: Any = own("scale", "The standard deviation of the logarithm.")
 
     def _log_prob(self, x: Tensor, *parameters: Tensor) -> Tensor:
         log = _ops.log(_ops.where(_ops.greater(x, 0.0), x, 1.0))
@@ -369,8 +369,8 @@ class Uniform(Distribution):
                 f"For 'Uniform', the 'low' must be below the 'high', but got {low} and {high}"
             )
 
-    low = own("low", "The lower end.")
-    high = own("high", "The upper end.")
+    low: Any = own("low", "The lower end.")
+    high: Any = own("high", "The upper end.")
 
     def _log_prob(self, x: Tensor, *parameters: Tensor) -> Tensor:
         low, high = parameters
@@ -414,7 +414,7 @@ class Exponential(Distribution):
     ) -> None:
         super().__init__(seed, dtype, name, {"rate": rate})
 
-    rate = own("rate", "The rate.")
+    rate: Any = own("rate", "The rate.")
 
     def _log_prob(self, x: Tensor, *parameters: Tensor) -> Tensor:
         value = _ops.log(parameters[0]) - parameters[0] * x

@@ -24,7 +24,7 @@ _ops = _core.ops
 def within(x: Tensor, condition: Tensor, value: Tensor, elsewhere: Any = -math.inf) -> Tensor:
     """value where the condition on x holds, `elsewhere` (log 0) where it does not, NaN where x is NaN."""
     found = _ops.where(condition, value, elsewhere)
-    return _ops.where(_ops.isnan(x), math.nan, found)  # type: ignore[no-any-return]
+    return _ops.where(_ops.isnan(x), math.nan, found)
 
 
 def own(name: str, text: str) -> Any:
@@ -183,7 +183,7 @@ class Distribution(Cell):
     def survival_function(self, value: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         """1 - cdf, without cancellation where the kind has such a formula."""
         if self._has("_survival"):
-            return self._survival(self._value(value), *self._parameters_of(args, kwargs))
+            return self._survival(self._value(value), *self._parameters_of(args, kwargs))  # type: ignore[no-any-return]
         return _ops.sub(1.0, self.cdf(value, *args, **kwargs))
 
     def log_survival(self, value: Tensor, *args: Any, **kwargs: Any) -> Tensor:
@@ -265,7 +265,7 @@ class Distribution(Cell):
         raise self._absent("log_prob")
 
     def _prob(self, x: Tensor, *parameters: Tensor) -> Tensor:
-        return _ops.exp(self._log_prob(x, *parameters))  # type: ignore[no-any-return]
+        return _ops.exp(self._log_prob(x, *parameters))
 
     def _cdf(self, x: Tensor, *parameters: Tensor) -> Tensor:
         raise self._absent("cdf")

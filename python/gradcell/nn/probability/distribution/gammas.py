@@ -24,14 +24,14 @@ def _in_float64(formula: Callable[..., Tensor]) -> Callable[..., Tensor]:
     @functools.wraps(formula)
     def run(self: Distribution, *tensors: Tensor) -> Tensor:
         found = formula(self, *(_ops.cast(t, _core.float64) for t in tensors))
-        return _ops.cast(found, self.parameter_type)  # type: ignore[no-any-return]
+        return _ops.cast(found, self.parameter_type)
 
     return run
 
 
 def _from_zero(x: Tensor) -> Tensor:
     """Whether x is finite and not below 0."""
-    return _ops.logical_and(_ops.greater_equal(x, 0.0), _ops.less(x, math.inf))  # type: ignore[no-any-return]
+    return _ops.logical_and(_ops.greater_equal(x, 0.0), _ops.less(x, math.inf))
 
 
 def _log_beta(a: Tensor, b: Tensor) -> Tensor:
@@ -54,8 +54,8 @@ class Gamma(Distribution):
     ) -> None:
         super().__init__(seed, dtype, name, {"concentration": concentration, "rate": rate})
 
-    concentration = own("concentration", "The concentration.")
-    rate = own("rate", "The rate.")
+    concentration: Any = own("concentration", "The concentration.")
+    rate: Any = own("rate", "The rate.")
 
     @_in_float64
     def _log_prob(self, x: Tensor, *parameters: Tensor) -> Tensor:
@@ -73,7 +73,7 @@ class Gamma(Distribution):
         # By powers, whose derivatives are right at 0, where those of the logarithm are infinite.
         least = _ops.where(edge, x, 1.0)
         at_edge = _ops.pow(least, a - 1.0) * _ops.exp(a * _ops.log(b) - lgamma(a) - b * least)
-        return _ops.where(edge, at_edge, smooth)  # type: ignore[no-any-return]
+        return _ops.where(edge, at_edge, smooth)
 
     @_in_float64
     def _cdf(self, x: Tensor, *parameters: Tensor) -> Tensor:
@@ -88,7 +88,7 @@ class Gamma(Distribution):
 
     def _mode(self, *parameters: Tensor) -> Tensor:
         a, b = parameters
-        return _ops.where(_ops.greater(a, 1.0), (a - 1.0) / b, math.nan)  # type: ignore[no-any-return]
+        return _ops.where(_ops.greater(a, 1.0), (a - 1.0) / b, math.nan)
 
     def _var(self, *parameters: Tensor) -> Tensor:
         return parameters[0] / _ops.square(parameters[1])
@@ -106,7 +106,7 @@ class Gamma(Distribution):
 
     def _sample(self, shape: list[int], *parameters: Tensor) -> Tensor:
         drawn = sampling.gamma(shape, parameters[0], self._seed)
-        return _ops.cast(drawn / _ops.cast(parameters[1], _core.float64), self.parameter_type)  # type: ignore[no-any-return]
+        return _ops.cast(drawn / _ops.cast(parameters[1], _core.float64), self.parameter_type)
 
 
 class Beta(Distribution):
@@ -128,8 +128,8 @@ class Beta(Distribution):
         given = {"concentration1": concentration1, "concentration0": concentration0}
         super().__init__(seed, dtype, name, given)
 
-    concentration1 = own("concentration1", "The power of x, plus 1.")
-    concentration0 = own("concentration0", "The power of 1 - x, plus 1.")
+    concentration1: Any = own("concentration1", "The power of x, plus 1.")
+    concentration0: Any = own("concentration0", "The power of 1 - x, plus 1.")
 
     @_in_float64
     def _log_prob(self, x: Tensor, *parameters: Tensor) -> Tensor:
@@ -148,7 +148,7 @@ class Beta(Distribution):
         end = _ops.where(edge, x, 0.5)
         powers = _ops.pow(end, a - 1.0) * _ops.pow(1.0 - end, b - 1.0)
         at_edge = powers * _ops.exp(-_log_beta(a, b))
-        return _ops.where(edge, at_edge, smooth)  # type: ignore[no-any-return]
+        return _ops.where(edge, at_edge, smooth)
 
     def _mean(self, *parameters: Tensor) -> Tensor:
         return parameters[0] / (parameters[0] + parameters[1])
@@ -157,7 +157,7 @@ class Beta(Distribution):
         a, b = parameters
         inner = _ops.logical_and(_ops.greater(a, 1.0), _ops.greater(b, 1.0))
         total = _ops.where(inner, a + b - 2.0, 1.0)
-        return _ops.where(inner, (a - 1.0) / total, math.nan)  # type: ignore[no-any-return]
+        return _ops.where(inner, (a - 1.0) / total, math.nan)
 
     def _var(self, *parameters: Tensor) -> Tensor:
         total = parameters[0] + parameters[1]
@@ -178,7 +178,7 @@ class Beta(Distribution):
 
     def _sample(self, shape: list[int], *parameters: Tensor) -> Tensor:
         first, second = (sampling.gamma(shape, p, self._seed) for p in parameters)
-        return _ops.cast(first / (first + second), self.parameter_type)  # type: ignore[no-any-return]
+        return _ops.cast(first / (first + second), self.parameter_type)
 
 
 class Poisson(Distribution):
@@ -201,7 +201,7 @@ class Poisson(Distribution):
     ) -> None:
         super().__init__(seed, dtype, name, {"rate": rate})
 
-    rate = own("rate", "The rate.")
+    rate: Any = own("rate", "The rate.")
 
     @_in_float64
     def _log_prob(self, x: Tensor, *parameters: Tensor) -> Tensor:
@@ -228,7 +228,7 @@ class Poisson(Distribution):
         return parameters[0]
 
     def _mode(self, *parameters: Tensor) -> Tensor:
-        return _ops.floor(parameters[0])  # type: ignore[no-any-return]
+        return _ops.floor(parameters[0])
 
     def _var(self, *parameters: Tensor) -> Tensor:
         return parameters[0]

@@ -22,12 +22,12 @@ _ops = _core.ops
 
 def _fixed(parameter: Tensor, shape: list[int]) -> Tensor:
     wide = _ops.broadcast_to(_ops.cast(parameter, _core.float64), shape)
-    return _ops.stop_gradient(wide)  # type: ignore[no-any-return]
+    return _ops.stop_gradient(wide)
 
 
 def _uniform(shape: list[int], seed: Any) -> Tensor:
     """float64 numbers in (0, 1]."""
-    return _ops.sub(1.0, _ops.cast(_draw(shape, seed), _core.float64))  # type: ignore[no-any-return]
+    return _ops.sub(1.0, _ops.cast(_draw(shape, seed), _core.float64))
 
 
 def _first(values: Tensor, accepted: Tensor) -> Tensor:
@@ -45,7 +45,7 @@ def _moved() -> Any:
 
     @custom_vjp
     def moved(a: Tensor, x: Tensor) -> Tensor:
-        return _ops.mul(x, 1.0)  # type: ignore[no-any-return]
+        return _ops.mul(x, 1.0)
 
     def back(a: Tensor, x: Tensor, out: Tensor, dout: Tensor) -> tuple[Tensor, Tensor]:
         inside = _ops.greater(out, 0.0)
@@ -97,4 +97,4 @@ def poisson(shape: list[int], rate: Tensor, seed: Any) -> Tensor:
     n = _ops.where(there, k, 0.0)
     hat = _ops.log(v * (1.1239 + 1.1328 / (b - 3.4)) / (a / (apart * apart) + b))
     below = _ops.less_equal(hat, n * _ops.log(rate) - rate - lgamma(n + 1.0))
-    return _ops.where(few, counted, _first(n, _ops.logical_and(there, below)))  # type: ignore[no-any-return]
+    return _ops.where(few, counted, _first(n, _ops.logical_and(there, below)))

@@ -42,7 +42,7 @@ class TransformedDistribution(Distribution):
                     f"{type(value).__name__}."
                 )
         super().__init__(seed, distribution.dtype, name)
-        self.parameter_type = distribution.parameter_type
+        self.parameter_type: Any = distribution.parameter_type
         if self._seed is not None:
             distribution = copy.copy(distribution)
             distribution._seed = self._seed
@@ -70,7 +70,7 @@ class TransformedDistribution(Distribution):
         return self._distribution.batch_shape
 
     @property
-    def broadcast_shape(self) -> Any:  # type: ignore[override]
+    def broadcast_shape(self) -> Any:
         """What the shapes of the distribution and the bijector broadcast to; None if one is not known."""
         shapes = self.batch_shape, self._bijector.batch_shape
         return None if None in shapes else np.broadcast_shapes(*shapes)
@@ -80,7 +80,7 @@ class TransformedDistribution(Distribution):
         x, rises = self._bijector.inverse(value), self._bijector._rises()
         up_to = self._distribution.cdf(x, *args, **kwargs)
         beyond = self._distribution.survival_function(x, *args, **kwargs)
-        return _ops.where(_ops.equal(rises, below), up_to, beyond)  # type: ignore[no-any-return]
+        return _ops.where(_ops.equal(rises, below), up_to, beyond)
 
     def cdf(self, value: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         """The probability of values up to this one."""
@@ -94,7 +94,7 @@ class TransformedDistribution(Distribution):
         """The logarithm of the density."""
         before = self._distribution.log_prob(self._bijector.inverse(value), *args, **kwargs)
         found = before + _ops.cast(self._bijector.inverse_log_jacobian(value), before.dtype)
-        return _ops.where(_ops.equal(before, -math.inf), -math.inf, found)  # type: ignore[no-any-return]
+        return _ops.where(_ops.equal(before, -math.inf), -math.inf, found)
 
     def prob(self, value: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         """The density."""
