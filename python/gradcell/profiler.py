@@ -12,7 +12,7 @@ import json
 import os
 import pstats
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,27 +58,21 @@ class Report:
         self.repeat: int = repeat
         self.peaks: tuple[float, float] = peaks
 
-    def _entries(self) -> Iterator[tuple[dict[str, Any], dict[str, Any], dict[str, Any]]]:
+    def _by(self, key: Callable[[dict[str, Any]], tuple[str, str]]) -> list[Line]:
+        """The time of all ops that a line's name and location stand for, the longest first."""
+        found: dict[tuple[str, str], Line] = {}
         for plan in self.plans:
-            for step in plan["steps"]:
-                for op in step["ops"]:
-                    yield plan, step, op
+            for op in (op for step in plan["steps"] for op in step["ops"]):
+                self._add(found.setdefault(key(op), Line(*key(op))), plan, op)
+        return sorted(found.values(), key=lambda line: -line.seconds)
 
     def ops(self, by_line: bool = True) -> list[Line]:
         """The time of each op, by the user's lines or over all of them, the longest first."""
-        found: dict[tuple[str, str], Line] = {}
-        for plan, _, op in self._entries():
-            key = (op["name"], op["location"] if by_line else "")
-            line = found.setdefault(key, Line(*key))
-            self._add(line, plan, op)
-        return sorted(found.values(), key=lambda line: -line.seconds)
+        return self._by(lambda op: (op["name"], op["location"] if by_line else ""))
 
     def lines(self) -> list[Line]:
         """The time of each of the user's lines, the longest first."""
-        found: dict[str, Line] = {}
-        for plan, _, op in self._entries():
-            self._add(found.setdefault(op["location"], Line("", op["location"])), plan, op)
-        return sorted(found.values(), key=lambda line: -line.seconds)
+        return self._by(lambda op: ("", op["location"]))
 
     def steps(self) -> list[Line]:
         """The time of each region and call, in the order in which they run."""

@@ -82,7 +82,23 @@ class LossScaler(ABC):
         """Adapts the scale to whether the gradients were finite. Returns whether it adapts at all."""
 
 
-class StaticLossScaler(LossScaler):
+class _Scaler(LossScaler):
+    """Scaling by what `scale_value` holds."""
+
+    scale_value: Tensor
+
+    def scale(self, inputs: Any) -> Any:
+        """A tensor, or a tree of floating tensors, times the scale, in their dtypes."""
+        scale = self.scale_value.value()
+        return tree.map_leaves(lambda t: _times(t, scale), inputs)
+
+    def unscale(self, inputs: Any) -> Any:
+        """A tensor, or a tree of floating tensors, divided by the scale, in their dtypes."""
+        inverse = 1.0 / self.scale_value.value()
+        return tree.map_leaves(lambda t: _times(t, inverse), inputs)
+
+
+class StaticLossScaler(_Scaler):
     """Multiplies losses by a scale that never changes.
 
     scale_value: at least 1. Raises ValueError below that, for inf and nan, TypeError for anything that is not
@@ -93,21 +109,12 @@ class StaticLossScaler(LossScaler):
         self._scale = check_scale("StaticLossScaler", "scale_value", scale_value, 1.0)
         self.scale_value: Tensor = Tensor(self._scale, _core.float32)
 
-    def scale(self, inputs: Any) -> Any:
-        """A tensor, or a tree of floating tensors, times the scale, in their dtypes."""
-        return tree.map_leaves(lambda t: _times(t, self.scale_value), inputs)
-
-    def unscale(self, inputs: Any) -> Any:
-        """A tensor, or a tree of floating tensors, divided by the scale, in their dtypes."""
-        inverse = 1.0 / self.scale_value
-        return tree.map_leaves(lambda t: _times(t, inverse), inputs)
-
     def adjust(self, grads_finite: Any) -> bool:
         """False: the scale stays."""
         return False
 
 
-class DynamicLossScaler(LossScaler):
+class DynamicLossScaler(_Scaler):
     """A scale that is divided by scale_factor when gradients overflow, and multiplied by it after
     scale_window steps in a row without an overflow.
 
@@ -116,6 +123,8 @@ class DynamicLossScaler(LossScaler):
     The scale does not fall below 1; when gradients overflow even there, the next call of adjust
     warns, once. A compiled function that needs no value does not run this code again: call check() after it.
     """
+
+    scale_value: Parameter
 
     def __init__(self, scale_value: float, scale_factor: float, scale_window: int) -> None:
         owner = "DynamicLossScaler"
@@ -129,16 +138,6 @@ class DynamicLossScaler(LossScaler):
             Tensor(0, _core.int32), name="counter", requires_grad=False
         )
         self._guard = FloorGuard(owner)
-
-    def scale(self, inputs: Any) -> Any:
-        """A tensor, or a tree of floating tensors, times the scale, in their dtypes."""
-        scale = self.scale_value.value()
-        return tree.map_leaves(lambda t: _times(t, scale), inputs)
-
-    def unscale(self, inputs: Any) -> Any:
-        """A tensor, or a tree of floating tensors, divided by the scale, in their dtypes."""
-        inverse = 1.0 / self.scale_value.value()
-        return tree.map_leaves(lambda t: _times(t, inverse), inputs)
 
     def check(self) -> None:
         """Warns, once, if the last finished step overflowed at a scale of 1."""

@@ -4,7 +4,7 @@
         bad_value(f"MatMul: a matrix is needed, but got shape {list(x.shape)}")
 
 Where the text does not name the function that the user called, that is added. The text is only made when the
-check fails.
+check fails. In an `except` block they take the place of the error that was caught, which is not shown.
 """
 
 from __future__ import annotations
@@ -16,29 +16,29 @@ from gradcell import _core
 
 def bad_value(text: str) -> NoReturn:
     """Raises ValueError."""
-    raise ValueError(_core.located(text))
+    raise ValueError(_core.located(text)) from None
 
 
 def bad_type(text: str) -> NoReturn:
     """Raises TypeError."""
-    raise TypeError(_core.located(text))
+    raise TypeError(_core.located(text)) from None
 
 
 def bad_index(text: str) -> NoReturn:
     """Raises IndexError."""
-    raise IndexError(_core.located(text))
+    raise IndexError(_core.located(text)) from None
 
 
 def unsupported(text: str) -> NoReturn:
     """Raises NotImplementedError."""
-    raise NotImplementedError(_core.located(text))
+    raise NotImplementedError(_core.located(text)) from None
 
 
 def fail(text: str) -> NoReturn:
     """Raises RuntimeError: for a state that does not allow the call."""
-    raise RuntimeError(_core.located(text))
+    raise RuntimeError(_core.located(text)) from None
 
 
 def bad_key(text: str) -> NoReturn:
     """Raises KeyError."""
-    raise KeyError(_core.located(text))
+    raise KeyError(_core.located(text)) from None

@@ -127,9 +127,7 @@ def all_to_all_single_with_output_shape(
     """
     owner, x, g = "all_to_all_single_with_output_shape", _tensor(tensor), member_of(group)
     shape = list(output_shape.shape if isinstance(output_shape, Tensor) else output_shape)
-    if g.size == 1:
-        return _answer(_ops.reshape(collectives.all_to_all(x, group), shape), async_op)
-    if input_split_sizes is None and output_split_sizes is None:
+    if g.size == 1 or (input_split_sizes is None and output_split_sizes is None):
         return _answer(_ops.reshape(collectives.all_to_all(x, group), shape), async_op)
     given = _sizes(input_split_sizes, x.shape[0], g.size, owner, "input_split_sizes")
     had = _sizes(output_split_sizes, shape[0], g.size, owner, "output_split_sizes")

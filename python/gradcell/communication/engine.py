@@ -28,7 +28,6 @@ from typing import Any
 
 from gradcell import _core
 from gradcell.base.errors import fail, unsupported
-from gradcell.base.location import where
 
 _FUNCTIONS = (
     "MPI_Iallreduce MPI_Ireduce MPI_Ireduce_scatter_block MPI_Iallgather MPI_Ialltoall MPI_Ibcast "
@@ -113,11 +112,11 @@ def _import() -> Any:
     try:
         from mpi4py import MPI
     except ImportError as error:
-        raise RuntimeError(
+        fail(
             f"communication.init: this is one of {announced()} processes, but mpi4py cannot be "
             f"imported ({error}). {_INSTALL} brings it with an MPI; on a cluster install mpi4py for "
-            f"the cluster's own{where()}"
-        ) from None
+            "the cluster's own"
+        )
     return MPI
 
 
@@ -242,10 +241,10 @@ def _from_rank_0(mine: bytes, rank: int, size: int, place: tuple[str, int]) -> b
                 try:
                     connection, _ = server.accept()
                 except TimeoutError:
-                    raise RuntimeError(
+                    fail(
                         f"communication.init: {size - 1 - k} of {size} processes did not connect to "
-                        f"port {place[1]} within 60 s{where()}"
-                    ) from None
+                        f"port {place[1]} within 60 s"
+                    )
                 with connection:
                     connection.sendall(mine)
         return mine
@@ -255,10 +254,9 @@ def _from_rank_0(mine: bytes, rank: int, size: int, place: tuple[str, int]) -> b
                 return connection.makefile("rb").read()
         except OSError as error:
             if time.monotonic() > end:
-                raise RuntimeError(
-                    f"communication.init: rank 0 cannot be reached at {place[0]}:{place[1]}: "
-                    f"{error}{where()}"
-                ) from None
+                fail(
+                    f"communication.init: rank 0 cannot be reached at {place[0]}:{place[1]}: {error}"
+                )
             time.sleep(0.1)
 
 

@@ -8,13 +8,16 @@ request, but divide nothing.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from gradcell.base import notice
 from gradcell.base.errors import bad_value
 from gradcell.communication.engine import announced
 from gradcell.communication.management import get_group_size, get_rank, is_initialized
 from gradcell.communication.mode import ParallelMode
+
+T = TypeVar("T")
 
 _NOTHING_TO_DIVIDE = "every process computes the whole network: no network is divided"
 
@@ -176,8 +179,15 @@ def auto_parallel_context() -> _AutoParallelContext:
 # What training cells ask ------------------------------------------------------------------------
 
 
-def _get_parallel_mode() -> str:
-    return str(get_auto_parallel_context("parallel_mode"))
+def _asked(name: str, kind: Callable[[Any], T]) -> Callable[[], T]:
+    """A function that gives an option."""
+    return lambda: kind(get_auto_parallel_context(name))
+
+
+_get_parallel_mode = _asked("parallel_mode", str)
+_get_gradients_mean = _asked("gradients_mean", bool)
+_get_pipeline_stages = _asked("pipeline_stages", int)
+_get_full_batch = _asked("full_batch", bool)
 
 
 def _get_device_num() -> int:
@@ -187,22 +197,10 @@ def _get_device_num() -> int:
     return get_group_size()
 
 
-def _get_gradients_mean() -> bool:
-    return bool(get_auto_parallel_context("gradients_mean"))
-
-
 def _get_global_rank() -> int:
     if is_set("global_rank") or not is_initialized():
         return int(get_auto_parallel_context("global_rank"))
     return get_rank()
-
-
-def _get_pipeline_stages() -> int:
-    return int(get_auto_parallel_context("pipeline_stages"))
-
-
-def _get_full_batch() -> bool:
-    return bool(get_auto_parallel_context("full_batch"))
 
 
 def _shares_data() -> bool:

@@ -34,6 +34,7 @@ class Dataset:
     """
 
     _steps: ClassVar[dict[str, Callable[..., Dataset]]] = {}
+    names: list[str]  #: the columns', where they are not those of the dataset before
 
     def __init_subclass__(cls, step: str | None = None, **more: Any) -> None:
         super().__init_subclass__(**more)
@@ -64,7 +65,8 @@ class Dataset:
 
     def get_col_names(self) -> list[str]:
         """The names of the columns."""
-        return self.children[0].get_col_names()
+        own = vars(self).get("names")
+        return self.children[0].get_col_names() if own is None else list(own)
 
     def get_batch_size(self) -> int:
         """Rows in a batch; 1 before batch()."""

@@ -61,12 +61,30 @@ def _read(owner: str, folder: str, name: str) -> tuple[str, bytes]:
 
 
 class _Arrays(IndexedDataset):
-    """Images and labels in memory."""
+    """Images and labels of the files in a folder, in memory."""
 
-    columns: list[np.ndarray]
+    def __init__(
+        self,
+        dataset_dir: str,
+        usage: str | None = None,
+        num_samples: int | None = None,
+        num_parallel_workers: int | None = None,
+        shuffle: bool | None = None,
+        sampler: Any = None,
+        num_shards: int | None = None,
+        shard_id: int | None = None,
+        cache: Any = None,
+    ) -> None:
+        owner = type(self).__name__
+        super().__init__(sampler, shuffle, num_shards, shard_id, num_samples)
+        arguments.one_of(usage, (None, "train", "test", "all"), owner, "usage")
+        found = self._load(owner, _folder(owner, dataset_dir), usage)
+        self.names, self.columns = list(found), list(found.values())
+        self._count = len(self.columns[0])
 
-    def _hold(self, columns: list[np.ndarray], names: list[str]) -> None:
-        self.columns, self.names, self._count = columns, names, len(columns[0])
+    def _load(self, owner: str, folder: str, usage: str | None) -> dict[str, np.ndarray]:
+        """The columns by name."""
+        raise NotImplementedError
 
     def _order(self, epoch: int) -> tuple[Sequence[np.ndarray], np.ndarray]:
         return self.columns, self._indices(epoch)
@@ -108,22 +126,7 @@ class MnistDataset(_Arrays):
 
     _parts = (("train", "train"), ("t10k", "test"))
 
-    def __init__(
-        self,
-        dataset_dir: str,
-        usage: str | None = None,
-        num_samples: int | None = None,
-        num_parallel_workers: int | None = None,
-        shuffle: bool | None = None,
-        sampler: Any = None,
-        num_shards: int | None = None,
-        shard_id: int | None = None,
-        cache: Any = None,
-    ) -> None:
-        owner = type(self).__name__
-        super().__init__(sampler, shuffle, num_shards, shard_id, num_samples)
-        arguments.one_of(usage, (None, "train", "test", "all"), owner, "usage")
-        folder = _folder(owner, dataset_dir)
+    def _load(self, owner: str, folder: str, usage: str | None) -> dict[str, np.ndarray]:
         images, labels = [], []
         for prefix, part in self._parts:
             file = f"{prefix}-images-idx3-ubyte"
@@ -133,18 +136,14 @@ class MnistDataset(_Arrays):
             images.append(read_idx(owner, folder, file, 3))
             labels.append(read_idx(owner, folder, f"{prefix}-labels-idx1-ubyte", 1))
             if len(images[-1]) != len(labels[-1]):
-                _fail(
-                    owner, os.path.join(folder, file),
-                    f"{len(images[-1])} images, but {len(labels[-1])} labels",
-                )  # fmt: skip
+                what = f"{len(images[-1])} images, but {len(labels[-1])} labels"
+                _fail(owner, os.path.join(folder, file), what)
         if not images or sum(map(len, images)) == 0:
             _fail(owner, folder, "there are no images of MNIST in it")
         if len({image.shape[1:] for image in images}) > 1:
             _fail(owner, folder, "the files hold images of different sizes")
-        self._hold(
-            [np.concatenate(images)[..., None], np.concatenate(labels).astype(np.uint32)],
-            ["image", "label"],
-        )
+        joined = np.concatenate(images)[..., None]
+        return {"image": joined, "label": np.concatenate(labels).astype(np.uint32)}
 
 
 class FashionMnistDataset(MnistDataset):
@@ -168,22 +167,7 @@ class Cifar10Dataset(_Arrays):
     }
     _labels_of: ClassVar[tuple[tuple[str, int], ...]] = (("label", 10),)
 
-    def __init__(
-        self,
-        dataset_dir: str,
-        usage: str | None = None,
-        num_samples: int | None = None,
-        num_parallel_workers: int | None = None,
-        shuffle: bool | None = None,
-        sampler: Any = None,
-        num_shards: int | None = None,
-        shard_id: int | None = None,
-        cache: Any = None,
-    ) -> None:
-        owner = type(self).__name__
-        super().__init__(sampler, shuffle, num_shards, shard_id, num_samples)
-        arguments.one_of(usage, (None, "train", "test", "all"), owner, "usage")
-        folder = _folder(owner, dataset_dir)
+    def _load(self, owner: str, folder: str, usage: str | None) -> dict[str, np.ndarray]:
         wanted = [f for part, fs in self._files.items() if usage in (None, "all", part) for f in fs]
         if usage is None:
             wanted = [f for f in wanted if os.path.exists(os.path.join(folder, f))]
@@ -192,20 +176,18 @@ class Cifar10Dataset(_Arrays):
         rows = np.concatenate([self._rows_of(owner, folder, name) for name in wanted])
         count = len(self._labels_of)
         images = rows[:, count:].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)
-        labels = [rows[:, k].astype(np.uint32) for k in range(count)]
-        names = [name for name, _ in self._labels_of]
+        found = {"image": np.ascontiguousarray(images)}
         # CIFAR-100's file has the coarse label first, MindSpore's columns the fine one.
-        self._hold([np.ascontiguousarray(images), *labels[::-1]], ["image", *names[::-1]])
+        for k, (name, _) in reversed([*enumerate(self._labels_of)]):
+            found[name] = rows[:, k].astype(np.uint32)
+        return found
 
     def _rows_of(self, owner: str, folder: str, name: str) -> np.ndarray:
         path, data = _read(owner, folder, name)
         size = len(self._labels_of) + 3 * 32 * 32
         if len(data) == 0 or len(data) % size:
-            _fail(
-                owner,
-                path,
-                f"truncated or corrupted: {len(data)} bytes, which is not a multiple of {size}",
-            )
+            what = f"{len(data)} bytes, which is not a multiple of {size}"
+            _fail(owner, path, f"truncated or corrupted: {what}")
         rows = np.frombuffer(data, np.uint8).reshape(-1, size)
         for k, (label, classes) in enumerate(self._labels_of):
             if rows[:, k].max() >= classes:

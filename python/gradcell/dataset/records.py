@@ -11,7 +11,6 @@ import numpy as np
 
 from gradcell.base import arguments
 from gradcell.base.errors import bad_value, unsupported
-from gradcell.base.location import where
 from gradcell.dataset.files import matching
 from gradcell.dataset.rows import Row, column_names
 from gradcell.dataset.sources import IndexedDataset, Shuffle
@@ -49,9 +48,9 @@ class Schema:
                 self.add_column(name, column["type"], column.get("shape"))
             self.num_rows = found.get("numRows")
         except OSError as error:
-            raise ValueError(f"Schema: cannot read {path}: {error.strerror}{where()}") from None
+            bad_value(f"Schema: cannot read {path}: {error.strerror}")
         except (ValueError, LookupError, TypeError, AttributeError) as error:
-            raise ValueError(f"Schema: {path} is not a schema: {error}{where()}") from None
+            bad_value(f"Schema: {path} is not a schema: {error}")
 
     def add_column(self, name: str, de_type: Any, shape: list[int] | None = None) -> None:
         """Adds a column; a shape has at most one unknown length, -1."""
@@ -117,7 +116,7 @@ class TFRecordDataset(IndexedDataset):
         try:
             self._places.extend((k, a, b) for a, b in places(data))
         except ValueError as error:
-            raise ValueError(f"TFRecordDataset: {path}: {error}{where()}") from None
+            bad_value(f"TFRecordDataset: {path}: {error}")
         self._data.append(data)
 
     def _indices(self, epoch: int) -> np.ndarray:
@@ -162,10 +161,10 @@ class TFRecordDataset(IndexedDataset):
                     try:
                         values = values.reshape(about["shape"])
                     except ValueError:
-                        raise ValueError(
+                        bad_value(
                             f"TFRecordDataset: {name!r} of row {i} has {values.size} values, not "
-                            f"the shape {about['shape']}{where()}"
-                        ) from None
+                            f"the shape {about['shape']}"
+                        )
             row.append(values)
         return tuple(row)
 

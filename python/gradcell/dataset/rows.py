@@ -10,7 +10,6 @@ import numpy as np
 from gradcell._core import Tensor
 from gradcell.base import tree
 from gradcell.base.errors import bad_type, bad_value
-from gradcell.base.location import where
 
 #: The values of a row: arrays, and dicts of what the program has put into them.
 Row = tuple[Any, ...]
@@ -48,7 +47,7 @@ def as_array(value: Any) -> np.ndarray:
     try:
         array = np.asarray(value)
     except ValueError as error:
-        raise TypeError(f"dataset: a value is not an array: {error}{where()}") from None
+        bad_type(f"dataset: a value is not an array: {error}")
     if array.dtype == object:
         bad_type(f"dataset: a value of type {type(value).__name__} is not an array")
     return array
@@ -96,9 +95,9 @@ def _array_of(owner: str, name: str, values: list[Any]) -> np.ndarray:
     try:
         return as_array([as_array(v) for v in values])
     except TypeError as error:
-        raise TypeError(
+        bad_type(
             f"{owner}: {name} of the rows is not made an array: {error}; 'per_batch_map' can make one"
-        ) from None
+        )
 
 
 def as_tensor(array: np.ndarray) -> Tensor | np.ndarray:

@@ -25,11 +25,10 @@ class Sampler:
     """
 
     def __init__(self, num_samples: int | None = None) -> None:
-        owner = type(self).__name__
-        self.num_samples: int | None = (
-            None if num_samples is None else arguments.integer(num_samples, owner, "num_samples", 1)
-        )
-        self.dataset_size: int = 0
+        if num_samples is not None:
+            arguments.integer(num_samples, type(self).__name__, "num_samples", 1)
+        self.num_samples = num_samples
+        self.dataset_size = 0
         self.child_sampler: Sampler | None = None
 
     def __iter__(self) -> Iterator[int]:
@@ -232,6 +231,8 @@ def sampler_of(
     owner: str, sampler: Any, shuffle: Any, num_shards: Any, shard_id: Any, num_samples: Any
 ) -> Sampler:
     """The sampler that a source's arguments say. Raises ValueError where they do not go together."""
+    if num_samples is not None:
+        arguments.integer(num_samples, owner, "num_samples", 1)
     if (num_shards is None) != (shard_id is None):
         bad_value(f"{owner}: 'num_shards' and 'shard_id' go together")
     if sampler is not None:
@@ -243,14 +244,12 @@ def sampler_of(
                     f"{owner}: 'sampler' must be a Sampler or indices, got {type(sampler).__name__}"
                 )
             sampler = IterSampler(sampler)
-        if num_samples is not None:
-            made = SequentialSampler(
-                num_samples=arguments.integer(num_samples, owner, "num_samples", 1)
-            )
-            made.add_child(sampler)
-            return made
-        return sampler  # type: ignore[no-any-return]
-    limit = None if num_samples is None else arguments.integer(num_samples, owner, "num_samples", 1)
+        if num_samples is None:
+            return sampler
+        made = SequentialSampler(num_samples=num_samples)
+        made.add_child(sampler)
+        return made
     if num_shards is not None:
-        return DistributedSampler(num_shards, shard_id, shuffle is not False, limit)
-    return SequentialSampler(0, limit) if shuffle is False else RandomSampler(num_samples=limit)
+        return DistributedSampler(num_shards, shard_id, shuffle is not False, num_samples)
+    kind = SequentialSampler if shuffle is False else RandomSampler
+    return kind(num_samples=num_samples)

@@ -41,7 +41,6 @@ class IndexedDataset(Dataset):
     """
 
     _count: int
-    names: list[str]
 
     def __init__(
         self,
@@ -57,11 +56,8 @@ class IndexedDataset(Dataset):
         self.sampler: Sampler = sampler_of(
             owner, sampler, shuffle, num_shards, shard_id, num_samples
         )
-        self.workers: int = (
-            1
-            if num_parallel_workers is None
-            else arguments.integer(num_parallel_workers, owner, "num_parallel_workers", 1)
-        )
+        count = 1 if num_parallel_workers is None else num_parallel_workers
+        self.workers = arguments.integer(count, owner, "num_parallel_workers", 1)
 
     def _row(self, i: int) -> Row:
         raise NotImplementedError
@@ -96,10 +92,6 @@ class IndexedDataset(Dataset):
     def get_dataset_size(self) -> int:
         """How many rows an epoch has."""
         return len(self._indices(0))
-
-    def get_col_names(self) -> list[str]:
-        """The names of the columns."""
-        return list(self.names)
 
 
 class NumpySlicesDataset(IndexedDataset):

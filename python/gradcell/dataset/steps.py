@@ -52,7 +52,28 @@ class ShuffleDataset(Dataset, step="shuffle"):
             yield buffer[k]
 
 
-class MapDataset(Dataset, step="map"):
+class _Replacing(Dataset):
+    """Some columns are replaced by what a function makes of them."""
+
+    def _replace(self, owner: str, inputs: list[str], outputs: Any) -> None:
+        """Says which columns, and the names of what takes their place: by default the same."""
+        names = self.children[0].get_col_names()
+        self.places = [place(owner, names, c) for c in inputs]
+        made = inputs if outputs is None else column_names(owner, outputs)
+        self.made, self.in_place = len(made), len(made) == len(inputs)
+        self.names = column_names(owner, self._put(names, made))
+
+    def _put(self, columns: Sequence[Any], new: Sequence[Any]) -> list[Any]:
+        """All columns: as many new ones as before in their places, others at the beginning."""
+        if not self.in_place:
+            return [*new, *(c for i, c in enumerate(columns) if i not in self.places)]
+        every = list(columns)
+        for i, column in zip(self.places, new, strict=True):
+            every[i] = column
+        return every
+
+
+class MapDataset(_Replacing, step="map"):
     """The dataset that .map() returns: functions replace some of its columns.
 
     operations: a function or a list of them, called one after the other. inputs: names of the
@@ -75,23 +96,11 @@ class MapDataset(Dataset, step="map"):
         )
         if not self.operations or not all(callable(o) for o in self.operations):
             bad_type("map: the operations must be functions")
-        self.workers: int = (
-            1 if workers is None else arguments.integer(workers, "map", "num_parallel_workers", 1)
-        )
-        self.processes: bool = bool(processes) and self.workers > 1
-        names = child.get_col_names()
-        wanted = names[:1] if inputs is None else column_names("map", inputs)
-        self.places: list[int] = [place("map", names, c) for c in wanted]
-        made = wanted if outputs is None else column_names("map", outputs)
-        self.made: int = len(made)
-        if len(made) == len(wanted):
-            for i, name in zip(self.places, made, strict=True):
-                names[i] = name
-        else:
-            names = [n for i, n in enumerate(names) if i not in self.places]
-            names = made + names
-        self.names: list[str] = column_names("map", names)
-        self.in_place: bool = len(made) == len(wanted)
+        count = 1 if workers is None else workers
+        self.workers = arguments.integer(count, "map", "num_parallel_workers", 1)
+        self.processes = bool(processes) and self.workers > 1
+        first = child.get_col_names()[:1]
+        self._replace("map", first if inputs is None else column_names("map", inputs), outputs)
 
     def _mapped(self, row: Row) -> Row:
         values: tuple[Any, ...] = tuple(row[i] for i in self.places)
@@ -105,20 +114,11 @@ class MapDataset(Dataset, step="map"):
                 raise
         if len(values) != self.made:
             bad_value(f"map: the operations gave {len(values)} values for {self.made} columns")
-        arrays = [as_value(v) for v in values]
-        if self.in_place:
-            new = list(row)
-            for i, a in zip(self.places, arrays, strict=True):
-                new[i] = a
-            return tuple(new)
-        return (*arrays, *(r for i, r in enumerate(row) if i not in self.places))
+        return tuple(self._put(row, [as_value(v) for v in values]))
 
     def _rows(self, epoch: int) -> Iterator[Row]:
         rows = self.children[0]._rows(epoch)
         return in_order(self._mapped, rows, self._entropy(epoch), self.workers, self.processes)
-
-    def get_col_names(self) -> list[str]:
-        return list(self.names)
 
 
 class FlatMapDataset(Dataset, step="flat_map"):
@@ -183,9 +183,6 @@ class ProjectDataset(Dataset, step="project"):
 
     def _rows(self, epoch: int) -> Iterator[Row]:
         return (tuple(row[i] for i in self.places) for row in self.children[0]._rows(epoch))
-
-    def get_col_names(self) -> list[str]:
-        return list(self.names)
 
 
 class TakeDataset(Dataset, step="take"):
@@ -252,9 +249,6 @@ class ZipDataset(Dataset, step="zip"):
 
     def get_dataset_size(self) -> int:
         return min(child.get_dataset_size() for child in self.children)
-
-    def get_col_names(self) -> list[str]:
-        return list(self.names)
 
 
 class ConcatDataset(Dataset, step="concat"):
@@ -352,11 +346,9 @@ class BatchDataset(Dataset, step="batch"):
         pad_info: dict[str, Any] | None = None,
     ) -> None:
         super().__init__(child)
-        self.batch_size: Callable[..., int] | int = (
-            batch_size
-            if callable(batch_size)
-            else arguments.integer(batch_size, "batch", "batch_size", 1)
-        )
+        if not callable(batch_size):
+            batch_size = arguments.integer(batch_size, "batch", "batch_size", 1)
+        self.batch_size = batch_size
         if not isinstance(drop_remainder, bool):
             bad_type("batch: 'drop_remainder' must be a bool")
         self.drop_remainder = drop_remainder
@@ -413,7 +405,7 @@ class BatchDataset(Dataset, step="batch"):
         return next(self._sizes(0))
 
 
-class PerBatchMapDataset(Dataset, step="per_batch_map"):
+class PerBatchMapDataset(_Replacing, step="per_batch_map"):
     """A function of the rows of each batch."""
 
     def __init__(
@@ -423,17 +415,7 @@ class PerBatchMapDataset(Dataset, step="per_batch_map"):
         self.batches: BatchDataset = child
         self.function: Callable[..., Any] = function
         names = child.get_col_names()
-        wanted = names if inputs is None else column_names("batch", inputs)
-        self.places: list[int] = [place("batch", names, c) for c in wanted]
-        made = wanted if outputs is None else column_names("batch", outputs)
-        self.made: int = len(made)
-        self.in_place: bool = len(made) == len(wanted)
-        if self.in_place:
-            for i, name in zip(self.places, made, strict=True):
-                names[i] = name
-        else:
-            names = made + [n for i, n in enumerate(names) if i not in self.places]
-        self.names: list[str] = column_names("batch", names)
+        self._replace("batch", names if inputs is None else column_names("batch", inputs), outputs)
 
     def _rows(self, epoch: int) -> Iterator[Row]:
         names = self.batches.get_col_names()
@@ -446,15 +428,7 @@ class PerBatchMapDataset(Dataset, step="per_batch_map"):
                     f"batch: 'per_batch_map' gave {len(out)} columns where {self.made} are expected"
                 )
             new = [v if isinstance(v, dict) else [as_value(row) for row in v] for v in out]
-            if self.in_place:
-                for i, values in zip(self.places, new, strict=True):
-                    columns[i] = values
-            else:
-                columns = new + [c for i, c in enumerate(columns) if i not in self.places]
-            yield _batch(self.names, columns, self.batches.pad)
-
-    def get_col_names(self) -> list[str]:
-        return list(self.names)
+            yield _batch(self.names, self._put(columns, new), self.batches.pad)
 
 
 class BucketBatchByLengthDataset(Dataset, step="bucket_batch_by_length"):

@@ -12,7 +12,6 @@ import numpy as np
 
 from gradcell.base import arguments
 from gradcell.base.errors import bad_type, bad_value, unsupported
-from gradcell.base.location import where
 from gradcell.dataset.datasets import Dataset
 from gradcell.dataset.rows import as_array
 from gradcell.dataset.transforms import TensorOperation, numpy_dtype
@@ -74,9 +73,7 @@ class Vocab:
             with open(file_path, encoding="utf8") as file:
                 lines = [line.rstrip("\r\n") for line in file]
         except (OSError, UnicodeDecodeError) as error:
-            raise ValueError(
-                f"Vocab.from_file: cannot read {file_path}: {error}{where()}"
-            ) from None
+            bad_value(f"Vocab.from_file: cannot read {file_path}: {error}")
         words = [line.split(delimiter)[0] if delimiter else line for line in lines]
         return cls.from_list(words[:vocab_size], special_tokens, special_first)
 
@@ -159,7 +156,7 @@ class ToNumber(TensorOperation):
         try:
             return words.astype(self.dtype)
         except (ValueError, OverflowError) as error:
-            raise ValueError(f"ToNumber: {error}{where()}") from None
+            bad_value(f"ToNumber: {error}")
 
 
 class TruncateSequencePair:
@@ -242,7 +239,7 @@ class RegexTokenizer(_Tokenizer):
             self.pattern: re.Pattern[str] = re.compile(delim_pattern)
             self.keep: re.Pattern[str] = re.compile(keep_delim_pattern)
         except re.error as error:
-            raise ValueError(f"RegexTokenizer: no pattern: {error}{where()}") from None
+            bad_value(f"RegexTokenizer: no pattern: {error}")
 
     def _tokens(self, text: str) -> list[str]:
         found, at = [], 0

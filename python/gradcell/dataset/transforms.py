@@ -11,7 +11,6 @@ import numpy as np
 from gradcell._core import DType, Tensor
 from gradcell.base import arguments
 from gradcell.base.errors import bad_type, bad_value, unsupported
-from gradcell.base.location import where
 from gradcell.dataset.rows import as_array, called
 from gradcell.dataset.workers import generator
 
@@ -23,7 +22,7 @@ def numpy_dtype(owner: str, value: Any) -> np.dtype[Any]:
             return np.dtype("bool" if value.name == "bool" else value.name)
         return np.dtype(value)  # type: ignore[no-any-return]
     except TypeError:
-        raise TypeError(f"{owner}: {value!r} is not a dtype{where()}") from None
+        bad_type(f"{owner}: {value!r} is not a dtype")
 
 
 class TensorOperation:

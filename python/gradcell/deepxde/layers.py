@@ -110,9 +110,7 @@ class Module:
         """Itself."""
         return self
 
-    def cpu(self) -> Module:
-        """Itself."""
-        return self
+    cpu = to
 
     def state_dict(self) -> dict[str, Any]:
         """The Parameters' values by name, as arrays."""

@@ -131,13 +131,6 @@ def _filled(fill: Callable[..., Tensor]) -> Callable[..., Tensor]:
     return made
 
 
-def _drawn(draw: Callable[[tuple[int, ...]], Any]) -> Callable[..., Tensor]:
-    def made(*shape: Any, dtype: Any = None, **_: Any) -> Tensor:
-        return Tensor(draw(_sizes(shape)), dtype or default_float())
-
-    return made
-
-
 # Gradients ------------------------------------------------------------------------------------------
 
 
@@ -293,8 +286,8 @@ TORCH: dict[str, Any] = {
     "__version__": "2.9.0+gradcell",
     "as_tensor": as_tensor, "tensor": _tensor, "from_numpy": as_tensor,
     "zeros": _filled(ops.zeros), "ones": _filled(ops.ones), "empty": _filled(ops.zeros),
-    "rand": _drawn(lambda shape: random().random(shape)),
-    "randn": _drawn(lambda shape: random().standard_normal(shape)),
+    "rand": _filled(lambda shape, dtype: Tensor(random().random(shape), dtype)),
+    "randn": _filled(lambda shape, dtype: Tensor(random().standard_normal(shape), dtype)),
     "is_tensor": lambda x: isinstance(x, Tensor), "numel": lambda x: int(x.size),
     "lgamma": lambda x: ops.lgamma(x), "mm": _product(mint.matmul), "matmul": _product(mint.matmul),
     "bmm": _product(mint.bmm), "einsum": _product(mint.einsum),

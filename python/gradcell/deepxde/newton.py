@@ -23,6 +23,7 @@ from gradcell.deepxde.optimizers import Optimizer
 from gradcell.derivatives.differentiating import differentiating
 from gradcell.ops.control.loops import loop
 from gradcell.solvers.iterative import dot
+from gradcell.solvers.jacobian import joined, split
 from gradcell.solvers.quasi_newton import FlatLoss
 
 _ITERATIONS = 32
@@ -189,16 +190,9 @@ class NNCG(Optimizer):
             slopes = _core.adjoint([loss], [ops.ones((), loss.dtype)], weights)
 
             def product(vector: Tensor) -> Tensor:
-                return _joined(_core.tangent(slopes, weights, self._split(vector)))
+                return joined(_core.tangent(slopes, weights, split(vector, self.parameters)))
 
-            yield loss, _joined(slopes), product
-
-    def _split(self, vector: Tensor) -> list[Tensor]:
-        ends = np.cumsum([p.size for p in self.parameters])
-        return [
-            ops.reshape(vector[int(end) - p.size : int(end)], p.shape)
-            for p, end in zip(self.parameters, ends, strict=True)
-        ]
+            yield loss, joined(slopes), product
 
     # The step ---------------------------------------------------------------------------------------
 
@@ -250,7 +244,3 @@ def _preconditioned(x: Tensor, vectors: Tensor, shares: Tensor) -> Tensor:
     parts = ops.matmul(vectors, ops.reshape(x, (-1, 1)))
     change = ops.matmul(ops.transpose(vectors, (1, 0)), parts * shares[:-1])
     return x * shares[-1] + ops.reshape(change, x.shape)
-
-
-def _joined(parts: list[Tensor]) -> Tensor:
-    return ops.concat(tuple(ops.reshape(p, (-1,)) for p in parts), 0)

@@ -26,6 +26,7 @@ class Optimizer:
     #: names of what is kept for each parameter, and PyTorch's names of the same
     slots: tuple[str, ...] = ()
     pytorchs: tuple[str, ...] = ()
+    decoupled = False  #: whether weight decay is a step of its own, not part of the gradient
 
     def __init__(self, params: Any, lr: float = 1e-3, **options: Any) -> None:
         given = list(params)
@@ -64,7 +65,12 @@ class Optimizer:
         for group in self.param_groups:
             for p in group["params"]:
                 slots = [self.state[name][number] for name in self.slots]
-                p.set_data(self.rule(p, next(found), slots, group))
+                value, g, decay = p, next(found), group.get("weight_decay")
+                if decay and self.decoupled:
+                    value = p - (self.rate * decay).astype(p.dtype) * p
+                elif decay:
+                    g = g + decay * p
+                p.set_data(self.rule(value, g, slots, group))
                 number += 1
 
     def rule(self, p: Tensor, g: Tensor, slots: list[Parameter], group: dict[str, Any]) -> Tensor:
@@ -132,8 +138,6 @@ class SGD(Optimizer):
         super().__init__(params, lr, momentum=momentum, weight_decay=weight_decay)
 
     def rule(self, p: Any, g: Any, slots: Any, group: Any) -> Any:
-        if group["weight_decay"]:
-            g = g + group["weight_decay"] * p
         if slots:
             g = group["momentum"] * slots[0] + g
             slots[0].set_data(g)
@@ -157,8 +161,6 @@ class RMSprop(Optimizer):
         super().__init__(params, lr, alpha=alpha, eps=eps, weight_decay=weight_decay)
 
     def rule(self, p: Any, g: Any, slots: Any, group: Any) -> Any:
-        if group["weight_decay"]:
-            g = g + group["weight_decay"] * p
         square = group["alpha"] * slots[0] + (1 - group["alpha"]) * ops.square(g)
         slots[0].set_data(square)
         return p - self.rate.astype(p.dtype) * g / (ops.sqrt(square) + group["eps"])
@@ -167,9 +169,8 @@ class RMSprop(Optimizer):
 class Adam(Optimizer):
     """D. Kingma, J. Ba, ICLR 2015, algorithm 1; eps is added to the root of the corrected second moment."""
 
-    slots: tuple[str, ...] = ("moment", "square")
-    pytorchs: tuple[str, ...] = ("exp_avg", "exp_avg_sq")
-    decoupled = False
+    slots = ("moment", "square")
+    pytorchs = ("exp_avg", "exp_avg_sq")
 
     def __init__(
         self,
@@ -182,11 +183,7 @@ class Adam(Optimizer):
         super().__init__(params, lr, betas=betas, eps=eps, weight_decay=weight_decay)
 
     def rule(self, p: Any, g: Any, slots: Any, group: Any) -> Any:
-        (b1, b2), decay = group["betas"], group["weight_decay"]
-        if decay and self.decoupled:
-            p = p - (self.rate * decay).astype(p.dtype) * p
-        elif decay:
-            g = g + decay * p
+        b1, b2 = group["betas"]
         moment = b1 * slots[0] + (1 - b1) * g
         square = b2 * slots[1] + (1 - b2) * ops.square(g)
         slots[0].set_data(moment)
@@ -227,28 +224,15 @@ class Schedule:
         self.optimizer.set_rate(self._rate(self.optimizer._base_rate, self.taken))
 
 
-def _step(optimizer: Optimizer, step_size: int, gamma: float = 0.1) -> Schedule:
-    return Schedule(optimizer, lambda lr, n: lr * gamma ** (n // step_size))
-
-
-def _cosine(optimizer: Optimizer, T_max: int, eta_min: float = 0.0) -> Schedule:
-    return Schedule(
-        optimizer, lambda lr, n: eta_min + (lr - eta_min) * (1 + math.cos(math.pi * n / T_max)) / 2
-    )
-
-
-def _exponential(optimizer: Optimizer, gamma: float) -> Schedule:
-    return Schedule(optimizer, lambda lr, n: lr * gamma**n)
-
-
-def _by_function(optimizer: Optimizer, lr_lambda: Callable[[int], float]) -> Schedule:
-    return Schedule(optimizer, lambda lr, n: lr * lr_lambda(n))
-
-
 OPTIM = Names("torch.optim", {
     "Optimizer": Optimizer, "SGD": SGD, "RMSprop": RMSprop, "Adam": Adam, "AdamW": AdamW,
     "LBFGS": LBFGS,
     "lr_scheduler": Names("torch.optim.lr_scheduler", {
-        "StepLR": _step, "CosineAnnealingLR": _cosine, "ExponentialLR": _exponential,
-        "LambdaLR": _by_function}),
+        "StepLR": lambda optimizer, step_size, gamma=0.1: Schedule(
+            optimizer, lambda lr, n: lr * gamma ** (n // step_size)),
+        "CosineAnnealingLR": lambda optimizer, T_max, eta_min=0.0: Schedule(
+            optimizer, lambda lr, n: eta_min + (lr - eta_min) * (1 + math.cos(math.pi * n / T_max)) / 2),
+        "ExponentialLR": lambda optimizer, gamma: Schedule(optimizer, lambda lr, n: lr * gamma**n),
+        "LambdaLR": lambda optimizer, lr_lambda: Schedule(optimizer, lambda lr, n: lr * lr_lambda(n)),
+    }),
 })  # fmt: skip

@@ -72,7 +72,7 @@ class RecordFile:
                     self._fail(f"truncated: {size} bytes")
                 self._data = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
         except OSError as error:
-            raise ValueError(f"MindRecord: cannot read {path}: {error.strerror}{where()}") from None
+            bad_value(f"MindRecord: cannot read {path}: {error.strerror}")
         header = self._header()
         try:
             self.schema = self._schema(header)

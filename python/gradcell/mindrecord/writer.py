@@ -184,10 +184,9 @@ def _checked(schema: Schema, i: int, row: Any) -> dict[str, Any]:
             try:
                 made[name] = array.reshape(field["shape"])
             except ValueError:
-                raise ValueError(
-                    f"{owner}: {name!r} of row {i} has the shape {array.shape}, not "
-                    f"{field['shape']}{where()}"
-                ) from None
+                bad_value(
+                    f"{owner}: {name!r} of row {i} has the shape {array.shape}, not {field['shape']}"
+                )
             continue
         kinds: tuple[type, ...] = _KINDS.get(kind, (int, np.integer))
         if kind.startswith("float"):

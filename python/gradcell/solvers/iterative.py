@@ -16,7 +16,7 @@ from gradcell.derivatives.differentiating import differentiating
 from gradcell.ops.control.loops import loop
 from gradcell.ops.matrices import factorisations
 from gradcell.solvers.dense import damping_of, relative_rounding, wide
-from gradcell.solvers.jacobian import Blocks
+from gradcell.solvers.jacobian import Blocks, joined
 
 _ops = _core.ops
 
@@ -42,9 +42,7 @@ class Linear:
 
     def back(self, y: Tensor) -> Tensor:
         """J' y, [P]."""
-        found = _core.adjoint([self.vector], [y], self.weights)
-        flat = [_ops.reshape(g, [g.size]) for g in found]
-        return flat[0] if len(flat) == 1 else _ops.concat(flat, 0)
+        return joined(_core.adjoint([self.vector], [y], self.weights))
 
 
 class IterativeSystem:

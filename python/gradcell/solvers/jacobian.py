@@ -192,7 +192,7 @@ class Blocks:
                 for k in range(out.size):
                     piece = _ops.reshape(_ops.slice(out, [k], [1], [1]), [])
                     sens = _ops.full([], scale, self.dtype)
-                    rows.append(_joined(_core.adjoint([piece], [sens], weights)))
+                    rows.append(joined(_core.adjoint([piece], [sens], weights)))
             return [_ops.concat([_ops.reshape(r, [1, self.size]) for r in rows], 0)]
 
         found = _over_points(one, points)[0]
@@ -218,15 +218,11 @@ class Blocks:
 
     def elements(self) -> Tensor:
         """All parameters' elements, one after the other."""
-        return _joined(self.parameters)
+        return joined(self.parameters)
 
     def split(self, vector: Tensor) -> list[Tensor]:
         """A vector's parts, of the parameters' shapes."""
-        parts, at = [], 0
-        for p in self.parameters:
-            parts.append(_ops.reshape(_ops.slice(vector, [at], [p.size], [1]), list(p.shape)))
-            at += p.size
-        return parts
+        return split(vector, self.parameters)
 
     def assign(self, vector: Tensor) -> None:
         """The parameters become this vector's parts."""
@@ -252,9 +248,19 @@ def _flat(x: Tensor) -> Tensor:
     return _ops.reshape(x, [x.size])
 
 
-def _joined(parts: Sequence[Tensor]) -> Tensor:
+def joined(parts: Sequence[Tensor]) -> Tensor:
+    """The elements of tensors as a vector, one after the other."""
     flat = [_flat(p) for p in parts]
     return flat[0] if len(flat) == 1 else _ops.concat(flat, 0)
+
+
+def split(vector: Tensor, like: Sequence[Tensor]) -> list[Tensor]:
+    """What `joined` made a vector of, by tensors of the parts' shapes."""
+    parts, at = [], 0
+    for p in like:
+        parts.append(_ops.reshape(_ops.slice(vector, [at], [p.size], [1]), list(p.shape)))
+        at += p.size
+    return parts
 
 
 def _over_points(

@@ -18,6 +18,7 @@ from gradcell.compilation.compiled import jit
 from gradcell.derivatives.checks import check_weights
 from gradcell.derivatives.transform import value_and_grad
 from gradcell.solvers.first import AdamFirst
+from gradcell.solvers.jacobian import joined, split
 from gradcell.tensors.parameter import Parameter
 
 __all__ = ["BFGS", "LBFGS", "SSBFGS", "FlatLoss", "LBFGSResult", "SSBroyden", "lbfgs"]
@@ -58,7 +59,7 @@ class FlatLoss:
                     "FlatLoss: the loss must give one number, got "
                     f"{list(value.shape) if isinstance(value, Tensor) else type(value).__name__}"
                 )
-            return value, _ops.concat([_ops.reshape(g, [g.size]) for g in gradients], 0)
+            return value, joined(gradients)
 
         #: (value, gradient) as tensors, at a tensor of the parameters' dtype and the loss's arguments.
         self.evaluate: Callable[..., tuple[Tensor, Tensor]] = jit(step)
@@ -93,10 +94,8 @@ class FlatLoss:
 
 
 def _assign(parameters: Sequence[Parameter], vector: Tensor) -> None:
-    at = 0
-    for p in parameters:
-        p.set_data(_ops.reshape(_ops.slice(vector, [at], [p.size], [1]), list(p.shape)))
-        at += p.size
+    for p, part in zip(parameters, split(vector, parameters), strict=True):
+        p.set_data(part)
 
 
 #: Why a run ended, by the core's word for it.

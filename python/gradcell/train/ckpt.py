@@ -54,8 +54,14 @@ def is_ckpt(data: bytes) -> bool:
 # Writing ------------------------------------------------------------------------------------------
 
 
-def _checksum(name: str, label: str, dims: Iterable[int], content: Any) -> int:
+def checksum(name: str, label: str, dims: Iterable[int], content: Any) -> int:
+    """The CRC-32 of a tensor: its name, dtype, shape and bytes."""
     return zlib.crc32(content, zlib.crc32(f"{name}\0{label}\0{list(dims)}".encode()))
+
+
+def checksum_of(metadata: dict[str, Any]) -> int:
+    """The CRC-32 of metadata."""
+    return zlib.crc32(json.dumps(metadata, sort_keys=True).encode())
 
 
 def _parts(name: str, label: str, dims: list[int], content: memoryview) -> Iterable[bytes]:
@@ -84,10 +90,10 @@ def serialize(
         entries.append((name, "str", [0], np.frombuffer(text.encode("utf-32-le"), np.uint8)))
     for name, label, dims, array in entries:
         content = array.view(np.uint8).data
-        sums[name] = _checksum(name, label, dims, content)
+        sums[name] = checksum(name, label, dims, content)
         body.extend(_parts(name, label, dims, content))
     about: dict[str, Any] = {**metadata, "checksums": sums}
-    about["checksum"] = zlib.crc32(json.dumps(about, sort_keys=True).encode())
+    about["checksum"] = checksum_of(about)
     data = field(_METADATA, json.dumps(about)) + b"".join(body)
     return data + _TRAILER + zlib.crc32(data).to_bytes(10, "big") if crc_check else data
 
@@ -174,24 +180,19 @@ def _value(entry: _Entry, content: memoryview, fail: Callable[[str], NoReturn]) 
             return str(content, "utf-32-le")
         except UnicodeDecodeError:
             fail(f"corrupted: the string {name!r} (byte {at}) is not valid text")
-    dtype = getattr(_core, _DTYPES.get(label, ""), None)
+    what, dtype = f"the tensor {name!r} (byte {at})", getattr(_core, _DTYPES.get(label, ""), None)
     if not isinstance(dtype, _core.DType):
-        fail(
-            f"the tensor {name!r} (byte {at}) has the dtype {label!r}, which gradcell does not have"
-        )
+        fail(f"{what} has the dtype {label!r}, which gradcell does not have")
     if any(n < 0 for n in dims) or len(dims) > 64:
-        fail(f"corrupted: the tensor {name!r} (byte {at}) has the shape {dims[:64]}")
+        fail(f"corrupted: {what} has the shape {dims[:64]}")
     if len(content) != math.prod(dims) * dtype.itemsize:
-        fail(
-            f"corrupted: the tensor {name!r} (byte {at}) has {len(content)} bytes for {label} of "
-            f"shape {dims}"
-        )
+        fail(f"corrupted: {what} has {len(content)} bytes for {label} of shape {dims}")
     if dtype.name == "bool" and bytes(content).strip(b"\0\1"):
-        fail(f"corrupted: the tensor {name!r} (byte {at}) holds bools that are neither 0 nor 1")
+        fail(f"corrupted: {what} holds bools that are neither 0 nor 1")
     try:
         array = np.frombuffer(bytearray(content), little_endian(dtype)).reshape(dims)
     except ValueError as error:  # more axes, or longer ones, than NumPy has
-        fail(f"the tensor {name!r} (byte {at}) of shape {dims}: {error}")
+        fail(f"{what} of shape {dims}: {error}")
     return _core.from_numpy(array, dtype)
 
 
@@ -199,8 +200,7 @@ def _metadata(part: memoryview, fail: Callable[[str], NoReturn]) -> dict[str, An
     try:
         about = json.loads(bytes(part))
         expected = about.pop("checksum")
-        found = zlib.crc32(json.dumps(about, sort_keys=True).encode())
-        if found != expected or not isinstance(about["checksums"], dict):
+        if checksum_of(about) != expected or not isinstance(about["checksums"], dict):
             raise ValueError("its checksum does not match")
     except (ValueError, KeyError, AttributeError, TypeError, RecursionError) as error:
         fail(f"corrupted: the metadata: {error}")
@@ -230,7 +230,7 @@ def read(path: str, data: bytes) -> tuple[dict[str, Tensor], dict[str, str], dic
             fail(f"corrupted: the name {entry.name!r} appears twice (byte {entry.at})")
         joined = entry.parts[0] if len(entry.parts) == 1 else memoryview(b"".join(entry.parts))
         if about:
-            found = _checksum(entry.name, entry.label, entry.dims, joined)
+            found = checksum(entry.name, entry.label, entry.dims, joined)
             if about["checksums"].get(entry.name) != found:
                 fail(
                     f"corrupted: the checksum of the tensor {entry.name!r} (byte {entry.at}) does "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -13,6 +14,7 @@ from gradcell.base import tree
 from gradcell.base.errors import bad_type
 from gradcell.base.location import where
 from gradcell.dataset.datasets import Dataset
+from gradcell.nn.cell import Cell
 
 
 def as_tensor(value: Any) -> Any:
@@ -42,6 +44,20 @@ def inputs_of(batch: Any) -> tuple[Any, ...]:
     if isinstance(batch, (tuple, list)):
         return tuple(as_tensor(v) for v in batch)
     return (as_tensor(batch),)
+
+
+@contextlib.contextmanager
+def evaluating(network: Cell) -> Iterator[None]:
+    """Evaluation mode of a network, while it lasts; then each cell is in its own again: a frozen one stays
+    frozen."""
+    modes = [(cell, cell.training) for cell in network._walk()]
+    network.set_train(False)
+    try:
+        yield
+    finally:
+        for cell, training in modes:
+            if cell.training is not training:
+                cell.training = training
 
 
 class Batches:

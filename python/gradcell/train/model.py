@@ -14,8 +14,8 @@ from gradcell.communication import collectives
 from gradcell.communication.sharing import _get_device_num, _get_parallel_mode, _shares_data
 from gradcell.nn.cell import Cell
 from gradcell.nn.metrics import Loss, get_metrics
-from gradcell.train.callback import Callback, CallbackParameters, RunContext
-from gradcell.train.data import Batches, as_tensor
+from gradcell.train.callback import Callback, CallbackManager, CallbackParameters, RunContext
+from gradcell.train.data import Batches, as_tensor, evaluating
 from gradcell.train.serialization import load_checkpoint, load_param_into_net
 
 
@@ -147,14 +147,7 @@ class Model:
         if not isinstance(valid_frequency, (list, tuple, set)):
             arguments.integer(valid_frequency, "Model", "valid_frequency", 1)
         _check_sink_size(dataset_sink_mode, sink_size)
-        self._fit(
-            epoch,
-            train_dataset,
-            valid_dataset,
-            valid_frequency,
-            callbacks,
-            initial_epoch,
-        )
+        self._fit(epoch, train_dataset, valid_dataset, valid_frequency, callbacks, initial_epoch)
 
     def _fit(
         self,
@@ -170,7 +163,7 @@ class Model:
         if self._optimizer is None and self._loss_fn is not None:
             bad_value("Model.train: there is no optimizer")
         batches = Batches("Model.train", train_data)
-        listed = _listed(callbacks)
+        listed = CallbackManager(callbacks)
         skip, steps_before = 0, 0
         if self._resume is not None:
             initial_epoch, skip, steps_before = self._resume
@@ -185,7 +178,7 @@ class Model:
         p.cur_epoch_num = initial_epoch
         context = RunContext(p)
         self._train_network.set_train()
-        call = _Caller(listed, context)
+        call = _Caller(listed.callbacks, context)
         try:
             call("on_train_begin")
             for number in range(initial_epoch, epochs):
@@ -203,7 +196,7 @@ class Model:
                     break
             call("on_train_end")
         finally:
-            _close(listed)
+            listed.close()
 
     def _train_epoch(self, batches: Any, call: _Caller, skip: int) -> None:
         p = call.context.original_args()
@@ -261,23 +254,21 @@ class Model:
         """The metrics over a dataset, by name. Raises ValueError without metrics."""
         if not self._metric_fns:
             bad_value("Model.eval: there are no metrics")
-        listed = _listed(callbacks)
+        listed = CallbackManager(callbacks)
         try:
             return self._evaluate(Batches("Model.eval", valid_dataset), listed)
         finally:
-            _close(listed)
+            listed.close()
 
-    def _evaluate(self, batches: Batches, callbacks: list[Callback]) -> dict[str, Any]:
+    def _evaluate(self, batches: Batches, callbacks: CallbackManager) -> dict[str, Any]:
         assert self._eval_network is not None
         for metric in self._metric_fns.values():
             metric.clear()
         p = self._parameters("eval", callbacks)
         p.batch_num, p.cur_step_num, p.cur_epoch_num = batches.size(), 0, 1
-        call = _Caller(callbacks, RunContext(p))
-        modes = _modes(self._eval_network)
-        self._eval_network.set_train(False)
+        call = _Caller(callbacks.callbacks, RunContext(p))
         pairs = self._loss_fn is not None and self._own_eval_network
-        try:
+        with evaluating(self._eval_network):
             call("on_eval_begin")
             call("on_eval_epoch_begin")
             for inputs in batches.epoch(0):
@@ -293,8 +284,6 @@ class Model:
             p.eval_results = {k: m.eval() for k, m in self._metric_fns.items()}
             call("on_eval_epoch_end")
             call("on_eval_end")
-        finally:
-            _restore(modes)
         return dict(p.eval_results)
 
     def _update_metrics(self, outputs: Any) -> None:
@@ -313,35 +302,19 @@ class Model:
 
         backend, config: of MindSpore's other engines; they are not looked at.
         """
-        modes = _modes(self._network)
-        self._network.set_train(False)
-        try:
+        with evaluating(self._network):
             return self._network(*(as_tensor(x) for x in predict_data))
-        finally:
-            _restore(modes)
 
     # ----------------------------------------------------------------------------------------------
 
-    def _parameters(self, mode: str, callbacks: list[Callback]) -> CallbackParameters:
+    def _parameters(self, mode: str, callbacks: CallbackManager) -> CallbackParameters:
         p = CallbackParameters()
-        p.mode, p.list_callback = mode, callbacks
-        p.network, p.train_network, p.eval_network = (
-            self._network,
-            self._train_network,
-            self._eval_network,
-        )
+        p.mode, p.list_callback = mode, callbacks.callbacks
+        p.network, p.train_network = self._network, self._train_network
+        p.eval_network = self._eval_network
         p.optimizer, p.loss_fn, p.metrics = self._optimizer, self._loss_fn, self._metric_fns
         p.parallel_mode, p.device_number = _get_parallel_mode(), _get_device_num()
         return p
-
-
-def _listed(callbacks: Any) -> list[Callback]:
-    listed = [] if callbacks is None else callbacks
-    listed = [listed] if isinstance(listed, Callback) else list(listed)
-    for c in listed:
-        if not isinstance(c, Callback):
-            bad_type(f"Model: {type(c).__name__} is not a Callback")
-    return listed
 
 
 def _check_sink_size(sink_mode: bool, sink_size: Any) -> None:
@@ -388,22 +361,6 @@ class _Caller:
                 if sys.version_info >= (3, 11):
                     error.add_note(f"raised by the callback {type(callback).__name__}.{event}")
                 raise
-
-
-def _close(callbacks: list[Callback]) -> None:
-    for callback in callbacks:
-        callback.close()
-
-
-def _modes(network: Cell) -> list[tuple[Cell, bool]]:
-    return [(cell, cell.training) for cell in network._walk()]
-
-
-def _restore(modes: list[tuple[Cell, bool]]) -> None:
-    """Puts each cell back into training or evaluation mode: a frozen one stays frozen."""
-    for cell, training in modes:
-        if cell.training is not training:
-            cell.training = training
 
 
 def _due(epoch: int, frequency: Any) -> bool:

@@ -17,6 +17,7 @@ from gradcell.base.whole_file import write_whole
 from gradcell.nn.cell import Cell
 from gradcell.ops.networks.attention import composed
 from gradcell.show.inspect import recorded_nodes
+from gradcell.train.data import evaluating
 from gradcell.train.onnx_rules import write_nodes
 from gradcell.train.onnx_writer import Writer
 
@@ -91,13 +92,8 @@ def export(
             f"export: 'file_format' must be 'ONNX', got {file_format!r}: gradcell writes no other; "
             "save_checkpoint keeps a network's parameters"
         )
-    modes = [(cell, cell.training) for cell in net._walk()]
-    net.set_train(False)
-    try:
+    with evaluating(net):
         model = onnx_model(net, *inputs)
-    finally:
-        for cell, training in modes:
-            cell.training = training
     path = os.fspath(file_name)
     data = model.SerializeToString()
     write_whole(path if path.endswith(".onnx") else path + ".onnx", data)

@@ -32,14 +32,6 @@ SAME = {
 }  # fmt: skip
 
 
-def _const(e: Writer, n: Node) -> str:
-    return e.number(n["attributes"]["value"], n)
-
-
-def _leaf(e: Writer, n: Node) -> str:
-    return e.tensor(n["value"], "constant")
-
-
 def _iota(e: Writer, n: Node) -> str:
     axis, dims = n["attributes"]["axis"], n["shape"]
     line = np.arange(dims[axis]).reshape([-1 if k == axis else 1 for k in range(len(dims))])
@@ -47,17 +39,8 @@ def _iota(e: Writer, n: Node) -> str:
     return e.tensor(Tensor(np.ascontiguousarray(values), n["dtype"]), "iota")
 
 
-def _cast(e: Writer, n: Node) -> str:
-    return e.op("Cast", e.names[n["inputs"][0]], to=e.types[n["dtype"].name])
-
-
 def _first(e: Writer, n: Node) -> str:
     return e.op("Identity", e.names[n["inputs"][0]])
-
-
-def _square(e: Writer, n: Node) -> str:
-    (x,) = e.inputs(n)
-    return e.op("Mul", x, x)
 
 
 def _trunc(e: Writer, n: Node) -> str:
@@ -117,10 +100,6 @@ def _mod(e: Writer, n: Node) -> str:
     return e.op("Where", wrong, e.op("Add", rest, b), rest)
 
 
-def _fmod(e: Writer, n: Node) -> str:
-    return e.op("Mod", *e.inputs(n), fmod=1)
-
-
 def _floor_div(e: Writer, n: Node) -> str:
     a, b = e.inputs(n)
     quotient = e.op("Div", e.op("Sub", a, _mod(e, n)), b)
@@ -134,29 +113,9 @@ def _numbers(e: Writer, n: Node) -> str:
     return x if floating else e.op("Cast", x, to=e.types["float32"])
 
 
-def _nan(e: Writer, n: Node) -> str:
-    return e.op("IsNaN", _numbers(e, n))
-
-
-def _infinite(e: Writer, n: Node) -> str:
-    return e.op("IsInf", _numbers(e, n))
-
-
 def _finite(e: Writer, n: Node) -> str:
     x = _numbers(e, n)
     return e.op("Not", e.op("Or", e.op("IsNaN", x), e.op("IsInf", x)))
-
-
-def _reshape(e: Writer, n: Node) -> str:
-    return e.op("Reshape", *e.inputs(n), e.shape(n["shape"]), allowzero=1)
-
-
-def _transpose(e: Writer, n: Node) -> str:
-    return e.op("Transpose", *e.inputs(n), perm=n["attributes"]["perm"])
-
-
-def _broadcast(e: Writer, n: Node) -> str:
-    return e.op("Expand", *e.inputs(n), e.shape(n["shape"]))
 
 
 def _slice(e: Writer, n: Node) -> str:
@@ -185,10 +144,6 @@ def _slice_scatter(e: Writer, n: Node) -> str:
     index, flat = e.array(places.astype(np.int64)), e.op("Reshape", x, e.shape([-1]))
     made = e.op("ScatterElements", zeros, index, flat, axis=0)
     return e.op("Reshape", made, e.shape(dims), allowzero=1)
-
-
-def _concat(e: Writer, n: Node) -> str:
-    return e.op("Concat", *e.inputs(n), axis=n["attributes"]["axis"])
 
 
 def _matmul(e: Writer, n: Node) -> str:
@@ -228,12 +183,9 @@ def _convolution(e: Writer, n: Node) -> str:
 def _convolution_input(e: Writer, n: Node) -> str:
     y, w = e.inputs(n)
     a, kernel = n["attributes"], e.by_id[n["inputs"][1]]["shape"][2:]
-    made = e.op(
-        "ConvTranspose", y, w, strides=a["stride"], dilations=a["dilation"], group=a["groups"]
-    )
-    steps = zip(
-        e.by_id[n["inputs"][0]]["shape"][2:], a["stride"], kernel, a["dilation"], strict=True
-    )
+    how = {"strides": a["stride"], "dilations": a["dilation"], "group": a["groups"]}
+    made, image = e.op("ConvTranspose", y, w, **how), e.by_id[n["inputs"][0]]["shape"][2:]
+    steps = zip(image, a["stride"], kernel, a["dilation"], strict=True)
     whole = [(y - 1) * s + (k - 1) * d + 1 for y, s, k, d in steps]
     after = [x - f + b for x, f, b in zip(a["size"], whole, a["before"], strict=True)]
     return _padded(e, n, made, [-b for b in a["before"]], after, 0)
@@ -359,15 +311,9 @@ def _arg(kind: str) -> Callable[[Writer, Node], str]:
 
 
 def _cumsum(e: Writer, n: Node) -> str:
-    flags = n["attributes"]
-    axis = e.array(np.array(flags["axis"], np.int64))
-    return e.op(
-        "CumSum",
-        *e.inputs(n),
-        axis,
-        exclusive=int(flags["exclusive"]),
-        reverse=int(flags["reverse"]),
-    )
+    axis = e.array(np.array(n["attributes"]["axis"], np.int64))
+    flags = {name: int(n["attributes"][name]) for name in ("exclusive", "reverse")}
+    return e.op("CumSum", *e.inputs(n), axis, **flags)
 
 
 def _linear_recurrence(e: Writer, n: Node) -> str:
@@ -383,29 +329,14 @@ def _linear_recurrence(e: Writer, n: Node) -> str:
         node("Add", [product, term], [after]),
         node("Identity", [before if flags["exclusive"] else after], [result]),
     ]
-    body = e.helper.make_graph(
-        steps,
-        "step",
-        [info(name, kind, one) for name in (before, factor, term)],
-        [info(name, kind, one) for name in (after, result)],
-    )
+    given = [info(name, kind, one) for name in (before, factor, term)]
+    found = [info(name, kind, one) for name in (after, result)]
+    body = e.helper.make_graph(steps, "step", given, found)
     begin = e.op("Expand", e.number(0, n), e.shape(one))
-    return e.outputs(
-        2,
-        "Scan",
-        begin,
-        *e.inputs(n),
-        body=body,
-        num_scan_inputs=2,
-        scan_input_axes=[axis] * 2,
-        scan_input_directions=[back] * 2,
-        scan_output_axes=[axis],
-        scan_output_directions=[back],
-    )[1]
-
-
-def _gather(e: Writer, n: Node) -> str:
-    return e.op("Gather", *e.inputs(n), axis=n["attributes"]["axis"])
+    places = {"scan_input_axes": [axis] * 2, "scan_output_axes": [axis]}
+    ways = {"scan_input_directions": [back] * 2, "scan_output_directions": [back]}
+    how = {"body": body, "num_scan_inputs": 2, **places, **ways}
+    return e.outputs(2, "Scan", begin, *e.inputs(n), **how)[1]
 
 
 def _scatter_add(e: Writer, n: Node) -> str:
@@ -422,14 +353,14 @@ def _scatter_add(e: Writer, n: Node) -> str:
 
 
 RULES: dict[str, Callable[[Writer, Node], str]] = {
-    "Const": _const,
-    "Leaf": _leaf,
+    "Const": lambda e, n: e.number(n["attributes"]["value"], n),
+    "Leaf": lambda e, n: e.tensor(n["value"], "constant"),
     "Iota": _iota,
     "CallOutput": _first,  # the others are for derivatives
     "ValueOf": _first,
     "After": _first,
-    "Cast": _cast,
-    "Square": _square,
+    "Cast": lambda e, n: e.op("Cast", e.names[n["inputs"][0]], to=e.types[n["dtype"].name]),
+    "Square": lambda e, n: e.op("Mul", *e.inputs(n), *e.inputs(n)),
     "Rsqrt": lambda e, n: e.op("Reciprocal", e.op("Sqrt", *e.inputs(n))),
     "Exp2": lambda e, n: e.op("Pow", e.number(2, n), *e.inputs(n)),
     "Expm1": _expm1,
@@ -443,19 +374,19 @@ RULES: dict[str, Callable[[Writer, Node], str]] = {
     "HSwish": lambda e, n: e.op("HardSwish", *e.inputs(n)),
     "Trunc": _trunc,
     "Mod": _mod,
-    "Fmod": _fmod,
+    "Fmod": lambda e, n: e.op("Mod", *e.inputs(n), fmod=1),
     "FloorDiv": _floor_div,
     "NotEqual": lambda e, n: e.op("Not", e.op("Equal", *e.inputs(n))),
     "IsFinite": _finite,
-    "IsNan": _nan,
-    "IsInf": _infinite,
+    "IsNan": lambda e, n: e.op("IsNaN", _numbers(e, n)),
+    "IsInf": lambda e, n: e.op("IsInf", _numbers(e, n)),
     "Permitted": lambda e, n: e.number(0, n),  # 0, or an error
-    "Reshape": _reshape,
-    "Transpose": _transpose,
-    "BroadcastTo": _broadcast,
+    "Reshape": lambda e, n: e.op("Reshape", *e.inputs(n), e.shape(n["shape"]), allowzero=1),
+    "Transpose": lambda e, n: e.op("Transpose", *e.inputs(n), perm=n["attributes"]["perm"]),
+    "BroadcastTo": lambda e, n: e.op("Expand", *e.inputs(n), e.shape(n["shape"])),
     "Slice": _slice,
     "SliceScatter": _slice_scatter,
-    "Concat": _concat,
+    "Concat": lambda e, n: e.op("Concat", *e.inputs(n), axis=n["attributes"]["axis"]),
     "MatMul": _matmul,
     "Convolution": _convolution,
     "ConvolutionInput": _convolution_input,
@@ -475,7 +406,7 @@ RULES: dict[str, Callable[[Writer, Node], str]] = {
     "ArgMin": _arg("ArgMin"),
     "CumSum": _cumsum,
     "LinearRecurrence": _linear_recurrence,
-    "Gather": _gather,
+    "Gather": lambda e, n: e.op("Gather", *e.inputs(n), axis=n["attributes"]["axis"]),
     "ScatterAdd": _scatter_add,
 }
 

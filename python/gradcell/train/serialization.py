@@ -11,9 +11,8 @@ from __future__ import annotations
 import json
 import os
 import warnings
-import zlib
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -33,21 +32,10 @@ from gradcell.train import ckpt
 from gradcell.train.onnx import export as export
 
 _TYPES = {
-    "bool": "BOOL",
-    "uint8": "U8",
-    "int8": "I8",
-    "int16": "I16",
-    "int32": "I32",
-    "int64": "I64",
-    "float16": "F16",
-    "bfloat16": "BF16",
-    "float32": "F32",
-    "float64": "F64",
-    "uint16": "U16",
-    "uint32": "U32",
-    "uint64": "U64",
-    "complex64": "C64",
-}
+    "bool": "BOOL", "uint8": "U8", "uint16": "U16", "uint32": "U32", "uint64": "U64", "int8": "I8",
+    "int16": "I16", "int32": "I32", "int64": "I64", "float16": "F16", "bfloat16": "BF16",
+    "float32": "F32", "float64": "F64", "complex64": "C64",
+}  # fmt: skip
 _NAMES = {code: name for name, code in _TYPES.items()}
 _FORMAT = "gradcell checkpoint 1"
 
@@ -91,10 +79,6 @@ def _path(name: Any, form: str, owner: str, folder: type[OSError | ValueError]) 
         raise folder(f"{owner}: {path!r} is a folder; it must be a file's name{where()}")
     endings = (".ckpt", ".safetensors") if form == "ckpt" else (".safetensors",)
     return path if path.endswith(endings) else f"{path}.{form}"
-
-
-def _checksum(name: str, dtype: str, shape: list[int], data: Any) -> int:
-    return zlib.crc32(data, zlib.crc32(f"{name}\0{dtype}\0{shape}".encode()))
 
 
 def _serialize(
@@ -195,7 +179,7 @@ def save_checkpoint(
         dtype, shape = t.dtype.name, list(t.shape)
         array = np.ascontiguousarray(t._numpy())
         arrays[name] = (dtype, shape, array)
-        sums[name] = _checksum(name, _TYPES[dtype], shape, array)
+        sums[name] = ckpt.checksum(name, _TYPES[dtype], shape, array)
     if path.endswith(".ckpt"):
         about = {"format": _FORMAT, "random_state": state_now()}
         write_whole(path, ckpt.serialize(arrays, texts, about, crc_check))
@@ -207,40 +191,39 @@ def save_checkpoint(
         "texts": json.dumps(texts),
         "random_state": state_now(),
     }
-    metadata["checksum"] = str(zlib.crc32(json.dumps(metadata, sort_keys=True).encode()))
+    metadata["checksum"] = str(ckpt.checksum_of(metadata))
     write_whole(path, _serialize(arrays, metadata))
 
 
 # Reading ------------------------------------------------------------------------------------------
 
 
-def _fail(path: str, what: str) -> None:
-    bad_value(f"load_checkpoint: {path}: {what}")
-
-
-def _header(path: str, data: bytes) -> tuple[dict[str, Any], int]:
-    """(the header, where the tensors begin). Raises ValueError that says what is wrong and
-    where."""
+def _header(data: bytes, fail: Callable[[str], NoReturn]) -> tuple[dict[str, Any], int]:
+    """(the header, where the tensors begin)."""
     if len(data) < 8:
-        _fail(path, f"truncated: {len(data)} bytes, less than the 8 of the header's length")
+        fail(f"truncated: {len(data)} bytes, less than the 8 of the header's length")
     length = int.from_bytes(data[:8], "little")
     if length > len(data) - 8:
-        _fail(
-            path,
+        fail(
             f"truncated, or not a safetensors file: the header should be {length} bytes from byte 8, "
-            f"the file has {len(data)}",
+            f"the file has {len(data)}"
         )
     try:
         header = json.loads(data[8 : 8 + length])
     except ValueError as error:
-        _fail(path, f"corrupted: the header (bytes 8 to {8 + length}) is not JSON: {error}")
+        fail(f"corrupted: the header (bytes 8 to {8 + length}) is not JSON: {error}")
     if not isinstance(header, dict):
-        _fail(path, "corrupted: the header is not a JSON object")
+        fail("corrupted: the header is not a JSON object")
     return header, 8 + length
 
 
 def _read(path: str) -> tuple[dict[str, Tensor], dict[str, str], dict[str, str]]:
-    """(tensors, texts, metadata) of a file, every byte of it checked."""
+    """(tensors, texts, metadata) of a file, every byte of it checked. Raises ValueError that says what is
+    wrong and where."""
+
+    def fail(what: str) -> NoReturn:
+        bad_value(f"load_checkpoint: {path}: {what}")
+
     try:
         with open(path, "rb") as file:
             data = file.read()
@@ -248,19 +231,17 @@ def _read(path: str) -> tuple[dict[str, Tensor], dict[str, str], dict[str, str]]
         raise ValueError(f"load_checkpoint: there is no file {path!r}{where()}") from error
     if ckpt.is_ckpt(data):
         return ckpt.read(path, data)
-    header, start = _header(path, data)
+    header, start = _header(data, fail)
     metadata = header.pop("__metadata__", {})
     ours = metadata.get("format") == _FORMAT
     if ours:
         rest = {k: v for k, v in metadata.items() if k != "checksum"}
-        if str(zlib.crc32(json.dumps(rest, sort_keys=True).encode())) != metadata.get("checksum"):
-            _fail(
-                path, f"corrupted: the checksum of the header (bytes 8 to {start}) does not match"
-            )
+        if str(ckpt.checksum_of(rest)) != metadata.get("checksum"):
+            fail(f"corrupted: the checksum of the header (bytes 8 to {start}) does not match")
     sums = json.loads(metadata["checksums"]) if ours else {}
     for name in sums:
         if name not in header:
-            _fail(path, f"corrupted: the header has lost the tensor {name!r}")
+            fail(f"corrupted: the header has lost the tensor {name!r}")
     end = start
     tensors: dict[str, Tensor] = {}
     for name, entry in header.items():
@@ -268,29 +249,22 @@ def _read(path: str) -> tuple[dict[str, Tensor], dict[str, str], dict[str, str]]
             code, shape = entry["dtype"], [int(n) for n in entry["shape"]]
             first, last = (start + int(o) for o in entry["data_offsets"])
         except (KeyError, TypeError, ValueError) as error:
-            _fail(path, f"corrupted: the header's entry of {name!r}: {error}")
+            fail(f"corrupted: the header's entry of {name!r}: {error}")
+        what = f"the tensor {name!r}"
         if last > len(data):
-            _fail(
-                path,
-                f"truncated: the tensor {name!r} lies in bytes {first} to {last}, the file has "
-                f"{len(data)}",
-            )
+            fail(f"truncated: {what} lies in bytes {first} to {last}, the file has {len(data)}")
         if code not in _NAMES:
-            _fail(path, f"the tensor {name!r} has the unknown dtype {code}")
+            fail(f"{what} has the unknown dtype {code}")
         dtype = getattr(_core, _NAMES[code])
         part = data[first:last]
         if first < start or len(part) != int(np.prod(shape, dtype=np.int64)) * dtype.itemsize:
-            _fail(path, f"corrupted: the tensor {name!r} has {len(part)} bytes for shape {shape}")
-        if ours and sums.get(name) != _checksum(name, code, shape, part):
-            _fail(
-                path,
-                f"corrupted: the checksum of the tensor {name!r} (bytes {first} to {last}) does "
-                "not fit",
-            )
+            fail(f"corrupted: {what} has {len(part)} bytes for shape {shape}")
+        if ours and sums.get(name) != ckpt.checksum(name, code, shape, part):
+            fail(f"corrupted: the checksum of {what} (bytes {first} to {last}) does not fit")
         tensors[name] = _tensor(part, dtype, shape)
         end = max(end, last)
     if end != len(data):
-        _fail(path, f"corrupted: {len(data) - end} bytes too many after byte {end}")
+        fail(f"corrupted: {len(data) - end} bytes too many after byte {end}")
     order = json.loads(metadata["order"]) if ours else list(tensors)
     texts = json.loads(metadata["texts"]) if ours else {}
     return {name: tensors[name] for name in order}, texts, metadata
@@ -348,7 +322,7 @@ def load_checkpoint(
         load_param_into_net(net, found, strict_load)
     if random_state:
         if "random_state" not in metadata:
-            _fail(path, "it contains no state of random generators")
+            bad_value(f"load_checkpoint: {path}: it contains no state of random generators")
         set_random_state(metadata["random_state"])
     return {**found, **{n: t for n, t in texts.items() if wanted(n)}}
 

@@ -165,7 +165,7 @@ class AdjustGamma(ImageOperation):
 def _range(owner: str, name: str, value: Any, least: float | None = 0) -> tuple[float, float]:
     """(lowest, highest) factor: of two numbers, or of one, v: 1 - v to 1 + v."""
     if isinstance(value, (list, tuple)):
-        return interval(owner, name, value, least)
+        return interval(value, owner, name, least)
     v = arguments.number(value, owner, name, least=0)
     return (max(0.0, 1 - v), 1 + v) if least == 0 else (-v, v)
 
@@ -203,7 +203,7 @@ class RandomColor(ImageOperation):
     """Applies AdjustSaturation with a random factor from a range."""
 
     def __init__(self, degrees: Any = (0.1, 1.9)) -> None:
-        self.range: tuple[float, float] = interval("RandomColor", "degrees", degrees, 0)
+        self.range = interval(degrees, "RandomColor", "degrees", 0)
 
     def _image(self, image: np.ndarray) -> np.ndarray:
         return AdjustSaturation(generator().uniform(*self.range))._image(image)
@@ -213,7 +213,7 @@ class RandomSharpness(ImageOperation):
     """Applies AdjustSharpness with a random factor from a range."""
 
     def __init__(self, degrees: Any = (0.1, 1.9)) -> None:
-        self.range: tuple[float, float] = interval("RandomSharpness", "degrees", degrees, 0)
+        self.range = interval(degrees, "RandomSharpness", "degrees", 0)
 
     def _image(self, image: np.ndarray) -> np.ndarray:
         return AdjustSharpness(generator().uniform(*self.range))._image(image)
@@ -277,9 +277,7 @@ class Solarize(ImageOperation):
 
     def __init__(self, threshold: Any) -> None:
         listed = threshold if isinstance(threshold, (list, tuple)) else (threshold, 255)
-        self.low: float
-        self.high: float
-        self.low, self.high = interval("Solarize", "threshold", tuple(listed))
+        self.low, self.high = interval(tuple(listed), "Solarize", "threshold")
         if self.low == self.high:
             self.high = 255
 
@@ -292,9 +290,7 @@ class RandomSolarize(ImageOperation):
     """Applies Solarize between two random thresholds from a range."""
 
     def __init__(self, threshold: Any = (0, 255)) -> None:
-        self.low: float
-        self.high: float
-        self.low, self.high = interval("RandomSolarize", "threshold", threshold, 0)
+        self.low, self.high = interval(threshold, "RandomSolarize", "threshold", 0)
 
     def _image(self, image: np.ndarray) -> np.ndarray:
         drawn = sorted(generator().integers(int(self.low), int(self.high) + 1, size=2).tolist())

@@ -10,7 +10,6 @@ import numpy as np
 
 from gradcell.base import arguments
 from gradcell.base.errors import bad_type, bad_value
-from gradcell.base.location import where
 from gradcell.dataset.rows import as_array
 from gradcell.dataset.transforms import TensorOperation, numpy_dtype
 from gradcell.dataset.vision.image import ImageOperation, is_pil, pillow, rounded
@@ -31,9 +30,7 @@ def decoded(data: np.ndarray, name: str = "", to_pil: bool = False) -> Any:
             made = found.convert("RGB")
     except (OSError, SyntaxError, ValueError, image.DecompressionBombError) as error:
         what = f"{name}: " if name else ""
-        raise ValueError(
-            f"Decode: {what}not a picture, or a damaged one: {error}{where()}"
-        ) from None
+        bad_value(f"Decode: {what}not a picture, or a damaged one: {error}")
     return made if to_pil else np.asarray(made)
 
 
@@ -70,9 +67,7 @@ class ToPIL(TensorOperation):
         try:
             return pillow().fromarray(image)
         except (TypeError, KeyError):
-            raise TypeError(
-                f"ToPIL: {image.dtype} of shape {list(image.shape)} is not an image{where()}"
-            ) from None
+            bad_type(f"ToPIL: {image.dtype} of shape {list(image.shape)} is not an image")
 
 
 class ToNumpy(TensorOperation):

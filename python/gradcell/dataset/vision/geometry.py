@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import enum
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from gradcell.base import arguments
+from gradcell.base import arguments, fields
 from gradcell.base.errors import bad_type, bad_value
 from gradcell.dataset.vision.convert import Decode
 from gradcell.dataset.vision.image import (
@@ -18,6 +19,7 @@ from gradcell.dataset.vision.image import (
     Sometimes,
     interval,
     is_pil,
+    made,
     pair,
     part,
     pillow,
@@ -41,9 +43,9 @@ class Resize(ImageOperation):
     """Resizes an image to (height, width), or so that its shorter side has the given length."""
 
     def __init__(self, size: Any, interpolation: Inter = Inter.LINEAR) -> None:
-        self.whole: bool = isinstance(size, (list, tuple))
-        self.size: tuple[int, int] = pair("Resize", "size", size)
-        self.how: Inter = Inter(interpolation)
+        self.whole = isinstance(size, (list, tuple))
+        self.size = pair(size, "Resize", "size")
+        self.how = Inter(interpolation)
 
     def _target(self, height: int, width: int) -> tuple[int, int]:
         if self.whole:
@@ -79,11 +81,11 @@ class RandomResize(ImageOperation):
 # Padding ------------------------------------------------------------------------------------------
 
 
-def _sides(owner: str, padding: Any) -> tuple[int, int, int, int]:
+def _sides(padding: Any, owner: str, name: str) -> tuple[int, int, int, int]:
     """(left, top, right, bottom) of one number, two (left and right, top and bottom) or four."""
     listed = list(padding) if isinstance(padding, (list, tuple)) else [padding]
     for n in listed:
-        arguments.integer(n, owner, "padding", 0)
+        arguments.integer(n, owner, name, 0)
     if len(listed) == 1:
         return (listed[0],) * 4
     if len(listed) == 2:
@@ -114,38 +116,30 @@ def padded(
     return made
 
 
+@fields.declared
 class Pad(ImageOperation):
     """Adds pixels around the image: the same number on all sides, (left and right, top and bottom),
     or (left, top, right, bottom).
     """
 
-    def __init__(
-        self, padding: Any, fill_value: Any = 0, padding_mode: Border = Border.CONSTANT
-    ) -> None:
-        self.sides: tuple[int, int, int, int] = _sides("Pad", padding)
-        self.fill: Any = fill_value
-        self.mode: Border = Border(padding_mode)
+    sides: Any = fields.checked(_sides, alias="padding")
+    fill: Any = fields.anything(alias="fill_value", default=0)
+    mode: Border = fields.checked(made(Border), alias="padding_mode", default=Border.CONSTANT)
 
     def _image(self, image: np.ndarray) -> np.ndarray:
         return padded(image, self.sides, self.fill, self.mode)
 
 
+@fields.declared
 class PadToSize(ImageOperation):
     """Adds pixels around the image until it has the given size. offset: the number of pixels at the
     top and left, by default half of those added.
     """
 
-    def __init__(
-        self,
-        size: Any,
-        offset: Any = None,
-        fill_value: Any = 0,
-        padding_mode: Border = Border.CONSTANT,
-    ) -> None:
-        self.size: tuple[int, int] = pair("PadToSize", "size", size)
-        self.fill: Any = fill_value
-        self.mode: Border = padding_mode
-        self.offset = offset
+    size: Any = fields.checked(pair)
+    offset: Any = fields.anything(default=None)
+    fill: Any = fields.anything(alias="fill_value", default=0)
+    mode: Border = fields.checked(made(Border), alias="padding_mode", default=Border.CONSTANT)
 
     def _image(self, image: np.ndarray) -> np.ndarray:
         height, width = (t - n for t, n in zip(self.size, size_of(image), strict=True))
@@ -158,7 +152,7 @@ class PadToSize(ImageOperation):
         if not (0 <= top <= height and 0 <= left <= width):
             self._fail(f"an offset of {self.offset} leaves the image outside of {self.size}")
         sides = (left, top, width - left, height - top)
-        return padded(image, sides, self.fill, Border(self.mode))
+        return padded(image, sides, self.fill, self.mode)
 
 
 # Crops --------------------------------------------------------------------------------------------
@@ -173,10 +167,8 @@ class Crop(ImageOperation):
     def __init__(self, coordinates: Any, size: Any) -> None:
         if not isinstance(coordinates, (list, tuple)) or len(coordinates) != 2:
             bad_type(f"Crop: 'coordinates' must be (top, left), got {coordinates}")
-        self.corner: tuple[int, ...] = tuple(
-            arguments.integer(n, "Crop", "coordinates", 0) for n in coordinates
-        )
-        self.size: tuple[int, int] = pair("Crop", "size", size)
+        self.corner = tuple(arguments.integer(n, "Crop", "coordinates", 0) for n in coordinates)
+        self.size = pair(size, "Crop", "size")
 
     def _image(self, image: np.ndarray) -> np.ndarray:
         (top, left), (height, width) = self.corner, self.size
@@ -189,7 +181,7 @@ class CenterCrop(ImageOperation):
     """Crops the middle of the image; if the image is smaller, black pixels are added around it."""
 
     def __init__(self, size: Any) -> None:
-        self.size: tuple[int, int] = pair("CenterCrop", "size", size)
+        self.size = pair(size, "CenterCrop", "size")
 
     def _image(self, image: np.ndarray) -> np.ndarray:
         height, width = self.size
@@ -201,6 +193,7 @@ class CenterCrop(ImageOperation):
         return part(image, top // 2, left // 2, height, width)
 
 
+@fields.declared
 class RandomCrop(ImageOperation):
     """Crops a random rectangle of the given size, after padding the image if asked to.
 
@@ -208,21 +201,11 @@ class RandomCrop(ImageOperation):
     error.
     """
 
-    def __init__(
-        self,
-        size: Any,
-        padding: Any = None,
-        pad_if_needed: bool = False,
-        fill_value: Any = 0,
-        padding_mode: Border = Border.CONSTANT,
-    ) -> None:
-        self.size: tuple[int, int] = pair("RandomCrop", "size", size)
-        self.sides: tuple[int, int, int, int] | None = (
-            None if padding is None else _sides("RandomCrop", padding)
-        )
-        self.needed: bool = arguments.boolean(pad_if_needed, "RandomCrop", "pad_if_needed")
-        self.fill: Any = fill_value
-        self.mode: Border = Border(padding_mode)
+    size: Any = fields.checked(pair)
+    sides: Any = fields.checked(_sides, alias="padding", default=None)
+    needed: bool = fields.boolean(alias="pad_if_needed", default=False)
+    fill: Any = fields.anything(alias="fill_value", default=0)
+    mode: Border = fields.checked(made(Border), alias="padding_mode", default=Border.CONSTANT)
 
     def _image(self, image: np.ndarray) -> np.ndarray:
         if self.sides is not None:
@@ -239,6 +222,7 @@ class RandomCrop(ImageOperation):
         return part(image, top, left, height, width)
 
 
+@fields.declared
 class RandomResizedCrop(ImageOperation):
     """Crops a part of random size and shape, and resizes it.
 
@@ -246,23 +230,15 @@ class RandomResizedCrop(ImageOperation):
     none that fits, the middle is taken (Szegedy et al., CVPR 2015, 1, section 6).
     """
 
-    def __init__(
-        self,
-        size: Any,
-        scale: Any = (0.08, 1.0),
-        ratio: Any = (3 / 4, 4 / 3),
-        interpolation: Inter = Inter.BILINEAR,
-        max_attempts: int = 10,
-    ) -> None:
-        owner = type(self).__name__
-        self.size: tuple[int, int] = pair(owner, "size", size)
-        self.scale: tuple[float, float] = interval(owner, "scale", scale, 0)
-        self.ratio: tuple[float, float] = interval(owner, "ratio", ratio, 1e-6)
-        self.how: Inter = Inter(interpolation)
-        self.attempts: int = arguments.integer(max_attempts, owner, "max_attempts", 1)
+    size: Any = fields.checked(pair)
+    scale: Any = fields.checked(partial(interval, least=0), default=(0.08, 1.0))
+    ratio: Any = fields.checked(partial(interval, least=1e-6), default=(3 / 4, 4 / 3))
+    how: Inter = fields.checked(made(Inter), alias="interpolation", default=Inter.BILINEAR)
+    attempts: int = fields.integer(1, alias="max_attempts", default=10)
 
     def _image(self, image: np.ndarray) -> np.ndarray:
-        return resize(part(image, *self._rectangle(*size_of(image))), *self.size, self.how)
+        height, width = self.size
+        return resize(part(image, *self._rectangle(*size_of(image))), height, width, self.how)
 
     def _rectangle(self, rows: int, columns: int) -> tuple[int, int, int, int]:
         random = generator()
@@ -278,6 +254,7 @@ class RandomResizedCrop(ImageOperation):
         return (rows - height) // 2, (columns - width) // 2, max(height, 1), max(width, 1)
 
 
+@fields.declared
 class RandomCropDecodeResize(RandomResizedCrop):
     """Decodes an image file's bytes, crops a random part and resizes it, as RandomResizedCrop."""
 
@@ -308,7 +285,7 @@ class FiveCrop(ImageOperation):
     """The four corners (top left, top right, bottom left, bottom right) and the middle."""
 
     def __init__(self, size: Any) -> None:
-        self.size: tuple[int, int] = pair("FiveCrop", "size", size)
+        self.size = pair(size, "FiveCrop", "size")
 
     def _image(self, image: np.ndarray) -> tuple[np.ndarray, ...]:
         (height, width), (rows, columns) = self.size, size_of(image)
@@ -326,6 +303,7 @@ class SliceMode(enum.IntEnum):
     DROP = 1
 
 
+@fields.declared
 class SlicePatches(ImageOperation):
     """Cuts the image into num_height times num_width patches, row by row.
 
@@ -333,17 +311,10 @@ class SlicePatches(ImageOperation):
     SliceMode: PAD fills the image up to multiples of these numbers, DROP leaves the rest out.
     """
 
-    def __init__(
-        self,
-        num_height: int = 1,
-        num_width: int = 1,
-        slice_mode: SliceMode = SliceMode.PAD,
-        fill_value: int = 0,
-    ) -> None:
-        self.rows: int = arguments.integer(num_height, "SlicePatches", "num_height", 1)
-        self.columns: int = arguments.integer(num_width, "SlicePatches", "num_width", 1)
-        self.mode: SliceMode = SliceMode(slice_mode)
-        self.fill: int = fill_value
+    rows: int = fields.integer(1, alias="num_height", default=1)
+    columns: int = fields.integer(1, alias="num_width", default=1)
+    mode: SliceMode = fields.checked(made(SliceMode), alias="slice_mode", default=SliceMode.PAD)
+    fill: int = fields.anything(alias="fill_value", default=0)
 
     def _image(self, image: np.ndarray) -> tuple[np.ndarray, ...]:
         height, width = size_of(image)
@@ -402,22 +373,29 @@ def _fill(image: Any, fill: Any) -> Any:
     return tuple(listed * bands)[:bands] if bands > 1 else listed[0]
 
 
+def _angles(degrees: Any, owner: str, name: str) -> tuple[float, float]:
+    if isinstance(degrees, (list, tuple)):
+        return interval(degrees, owner, name)
+    most = arguments.number(degrees, owner, name, least=0)
+    return -most, most
+
+
+def _numbers(value: Any, owner: str, name: str) -> tuple[float, ...]:
+    """Numbers along x and y; one alone is along x."""
+    return tuple(
+        arguments.number(v, owner, name) for v in (value if np.ndim(value) else (value, 0))
+    )
+
+
+@fields.declared
 class Rotate(ImageOperation):
     """Rotates the image counterclockwise by an angle in degrees, around its middle or around center."""
 
-    def __init__(
-        self,
-        degrees: float,
-        resample: Inter = Inter.NEAREST,
-        expand: bool = False,
-        center: Any = None,
-        fill_value: Any = 0,
-    ) -> None:
-        self.degrees: float = arguments.number(degrees, type(self).__name__, "degrees")
-        self.how: Inter = Inter(resample)
-        self.expand: bool = expand
-        self.center: Any = center
-        self.fill: Any = fill_value
+    degrees: float = fields.number()
+    how: Inter = fields.checked(made(Inter), alias="resample", default=Inter.NEAREST)
+    expand: bool = fields.anything(default=False)
+    center: Any = fields.anything(default=None)
+    fill: Any = fields.anything(alias="fill_value", default=0)
 
     def _image(self, image: np.ndarray) -> np.ndarray:
         return self._turned(image, self.degrees)
@@ -457,31 +435,17 @@ def _warped(
     return np.asarray(made).reshape(*size, *image.shape[2:])
 
 
+@fields.declared
 class RandomRotation(Rotate):
     """Rotates the image by a random angle from a range, or from (-degrees, degrees)."""
 
-    def __init__(
-        self,
-        degrees: Any,
-        resample: Inter = Inter.NEAREST,
-        expand: bool = False,
-        center: Any = None,
-        fill_value: Any = 0,
-    ) -> None:
-        super().__init__(0, resample, expand, center, fill_value)
-        self.range: tuple[float, float] = _angles("RandomRotation", degrees)
+    degrees: Any = fields.checked(_angles)
 
     def _image(self, image: np.ndarray) -> np.ndarray:
-        return self._turned(image, generator().uniform(*self.range))
+        return self._turned(image, generator().uniform(*self.degrees))
 
 
-def _angles(owner: str, degrees: Any) -> tuple[float, float]:
-    if isinstance(degrees, (list, tuple)):
-        return interval(owner, "degrees", degrees)
-    most = arguments.number(degrees, owner, "degrees", least=0)
-    return -most, most
-
-
+@fields.declared
 class Affine(ImageOperation):
     """Rotates, moves, scales and shears the image around its middle.
 
@@ -489,26 +453,12 @@ class Affine(ImageOperation):
     a pair of angles along x and y.
     """
 
-    def __init__(
-        self,
-        degrees: float,
-        translate: Any,
-        scale: float,
-        shear: Any,
-        resample: Inter = Inter.NEAREST,
-        fill_value: Any = 0,
-    ) -> None:
-        self.degrees: float = arguments.number(degrees, "Affine", "degrees")
-        self.translate: tuple[float, ...] = tuple(
-            arguments.number(t, "Affine", "translate") for t in translate
-        )
-        self.scale: float = arguments.number(scale, "Affine", "scale", above=0)
-        listed = list(shear) if isinstance(shear, (list, tuple)) else [shear, 0]
-        self.shear: tuple[float, ...] = tuple(
-            arguments.number(s, "Affine", "shear") for s in listed
-        )
-        self.how: Inter = Inter(resample)
-        self.fill: Any = fill_value
+    degrees: float = fields.number()
+    translate: Any = fields.checked(_numbers)
+    scale: float = fields.number(above=0)
+    shear: Any = fields.checked(_numbers)
+    how: Inter = fields.checked(made(Inter), alias="resample", default=Inter.NEAREST)
+    fill: Any = fields.anything(alias="fill_value", default=0)
 
     def _image(self, image: np.ndarray) -> np.ndarray:
         height, width = size_of(image)
@@ -547,22 +497,17 @@ class RandomAffine(ImageOperation):
         fill_value: Any = 0,
     ) -> None:
         owner = "RandomAffine"
-        self.degrees: tuple[float, float] = _angles(owner, degrees)
+        self.degrees = _angles(degrees, owner, "degrees")
         moves = list(translate or (0, 0))
         if len(moves) == 2:
             moves = [-moves[0], moves[0], -moves[1], moves[1]]
-        self.moves: list[tuple[float, float]] = [
-            interval(owner, "translate", moves[k : k + 2]) for k in (0, 2)
-        ]
-        self.scale: tuple[float, float] = interval(owner, "scale", scale or (1, 1), 1e-6)
+        self.moves = [interval(moves[k : k + 2], owner, "translate") for k in (0, 2)]
+        self.scale = interval(scale or (1, 1), owner, "scale", 1e-6)
         shears = [shear or 0] if not isinstance(shear, (list, tuple)) else list(shear)
         shears = [-shears[0], shears[0]] if len(shears) == 1 else shears
         shears = [*shears, 0, 0][:4]
-        self.shears: list[tuple[float, float]] = [
-            interval(owner, "shear", shears[k : k + 2]) for k in (0, 2)
-        ]
-        self.how: Inter = Inter(resample)
-        self.fill: Any = fill_value
+        self.shears = [interval(shears[k : k + 2], owner, "shear") for k in (0, 2)]
+        self.how, self.fill = Inter(resample), fill_value
 
     def _image(self, image: np.ndarray) -> np.ndarray:
         random, (height, width) = generator(), size_of(image)

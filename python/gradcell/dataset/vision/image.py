@@ -9,11 +9,12 @@ from __future__ import annotations
 import enum
 import functools
 import importlib
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from gradcell.base import arguments
+from gradcell.base import arguments, fields
 from gradcell.base.errors import bad_type, bad_value, unsupported
 from gradcell.dataset.rows import as_array
 from gradcell.dataset.transforms import TensorOperation
@@ -111,7 +112,7 @@ def part(image: np.ndarray, top: int, left: int, height: int, width: int) -> np.
     return image[rows, columns] if image.ndim < 3 else image[..., rows, columns, :]
 
 
-def pair(owner: str, name: str, value: Any) -> tuple[int, int]:
+def pair(value: Any, owner: str, name: str) -> tuple[int, int]:
     """(height, width) of one number or two."""
     listed = list(value) if isinstance(value, (list, tuple, np.ndarray)) else [value, value]
     if len(listed) != 2:
@@ -120,7 +121,7 @@ def pair(owner: str, name: str, value: Any) -> tuple[int, int]:
     return height, width
 
 
-def interval(owner: str, name: str, value: Any, least: float | None = None) -> tuple[float, float]:
+def interval(value: Any, owner: str, name: str, least: float | None = None) -> tuple[float, float]:
     """(lowest, highest) of two numbers in order."""
     if not isinstance(value, (list, tuple)) or len(value) != 2:
         bad_type(f"{owner}: '{name}' must be two numbers, got {value!r}")
@@ -131,6 +132,11 @@ def interval(owner: str, name: str, value: Any, least: float | None = None) -> t
             f"order{'' if least is None else f', at least {least:g}'}, got {value}"
         )
     return low, high
+
+
+def made(kind: Callable[[Any], Any]) -> fields.Check:
+    """The check of a field that is what a class makes of the argument."""
+    return lambda value, owner, name: kind(value)
 
 
 # Resampling ---------------------------------------------------------------------------------------

@@ -7,12 +7,13 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from gradcell.base import arguments
+from gradcell.base import arguments, fields
 from gradcell.base.errors import bad_value
 from gradcell.communication.engine import say
 from gradcell.train.callback.base import Callback, RunContext, loss_of, overflowed, step_in_epoch
 
 
+@fields.declared
 class LossMonitor(Callback):
     """Prints the loss every per_print_times steps (0: never).
 
@@ -20,10 +21,7 @@ class LossMonitor(Callback):
     that is inf or nan in a step that was not skipped as an overflow.
     """
 
-    def __init__(self, per_print_times: int = 1) -> None:
-        self._per_print_times = arguments.integer(
-            per_print_times, "LossMonitor", "per_print_times", 0
-        )
+    _per_print_times: int = fields.integer(0, alias="per_print_times", default=1)
 
     def on_train_step_end(self, run_context: RunContext) -> None:
         p = run_context.original_args()
@@ -52,12 +50,9 @@ class TimeMonitor(Callback):
     """
 
     def __init__(self, data_size: int | None = None, data_time: bool = False) -> None:
-        self.data_size: int | None = (
-            None
-            if data_size is None
-            else arguments.integer(data_size, "TimeMonitor", "data_size", 1)
-        )
-        self.epoch_time: float
+        if data_size is not None:
+            arguments.integer(data_size, "TimeMonitor", "data_size", 1)
+        self.data_size = data_size
         self.epoch_time = self._steps_before = 0.0
 
     def on_train_epoch_begin(self, run_context: RunContext) -> None:

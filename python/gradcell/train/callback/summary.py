@@ -72,9 +72,7 @@ class SummaryCollector(Callback):
         try:
             self._pattern = re.compile(pattern) if pattern else None
         except re.error as error:
-            raise ValueError(
-                f"{owner}: 'histogram_regular' is not a pattern: {error}{where()}"
-            ) from None
+            bad_value(f"{owner}: 'histogram_regular' is not a pattern: {error}")
         self._first = pattern is None
         self._record: SummaryRecord | None = None
         self._alone = False

@@ -14,7 +14,6 @@ import numpy as np
 from gradcell._core import Tensor
 from gradcell.base import arguments
 from gradcell.base.errors import bad_type, bad_value, fail
-from gradcell.base.location import where
 from gradcell.base.whole_file import naming
 from gradcell.ops.control import summaries
 from gradcell.train.summary import events
@@ -57,11 +56,9 @@ class SummaryRecord:
         for name, text in (("file_prefix", file_prefix), ("file_suffix", file_suffix)):
             if not isinstance(text, str) or "/" in text:
                 bad_value(f"{owner}: '{name}' must be a plain name, got {text!r}")
-        self._limit = (
-            None
-            if max_file_size is None
-            else arguments.integer(max_file_size, owner, "max_file_size", 1)
-        )
+        if max_file_size is not None:
+            arguments.integer(max_file_size, owner, "max_file_size", 1)
+        self._limit = max_file_size
         self._raise = arguments.boolean(raise_exception, owner, "raise_exception")
         self._mode = "train"
         self._folder = os.path.abspath(os.fspath(log_dir))
@@ -114,7 +111,7 @@ class SummaryRecord:
         try:
             message = _MESSAGES[plugin](value)
         except ValueError as error:
-            raise ValueError(f"{owner}: {name!r}: {error}{where()}") from None
+            bad_value(f"{owner}: {name!r}: {error}")
         self._waiting.append((name if self._mode == "train" else f"eval/{name}", message))
 
     def record(self, step: int, train_network: Any = None, plugin_filter: Any = None) -> bool:
