@@ -20,29 +20,52 @@ bool equal(std::span<const A> a, std::span<const B> b) {
   return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin());
 }
 
+/// Doubles a table of things, each by its hash.
+template <class T, class Hash>
+void grow(std::vector<T>& table, T none, Hash hash) {
+  std::vector<T> bigger(table.size() * 2, none);
+  const size_t mask = bigger.size() - 1;
+  for (const T& entry : table) {
+    if (entry == none) continue;
+    size_t at = hash(entry) & mask;
+    while (bigger[at] != none) at = (at + 1) & mask;
+    bigger[at] = entry;
+  }
+  table = std::move(bigger);
+}
+
+uint64_t hash_of(std::span<const int64_t> dims) {
+  uint64_t h = dims.size();
+  for (int64_t n : dims) h = mix(h, static_cast<uint64_t>(n));
+  return h;
+}
+
 }  // namespace
 
-Graph::Graph(const Settings& settings) : table_(256, kNoNode), settings_(&settings) {
+Graph::Graph(const Settings& settings)
+    : shape_table_(16, nullptr), table_(256, kNoNode), settings_(&settings) {
   nodes_.reserve(128);
   hashes_.reserve(128);
 }
 
-const Shape* Graph::known_shape(std::span<const int64_t> dims) const {
-  // A graph has few distinct shapes, and the latest are the likeliest.
-  for (auto shape = shapes_.rbegin(); shape != shapes_.rend(); ++shape) {
-    const Dims& of = shape->dims;
-    if (of.size() != dims.size() || (!of.empty() && of[0] != dims[0])) continue;
-    if (std::equal(of.begin(), of.end(), dims.begin())) return &*shape;
-  }
-  return nullptr;
+size_t Graph::shape_slot(std::span<const int64_t> dims) const {
+  const size_t mask = shape_table_.size() - 1;
+  size_t at = hash_of(dims) & mask;
+  for (; const Shape* shape = shape_table_[at]; at = (at + 1) & mask)
+    if (equal(std::span<const int64_t>(shape->dims), dims)) break;
+  return at;
 }
 
 const Shape* Graph::shape(Op op, std::span<const int64_t> dims) {
-  if (const Shape* known = known_shape(dims)) return known;
+  const size_t at = shape_slot(dims);
+  if (const Shape* known = shape_table_[at]) return known;
   const int64_t count = element_count(dims, info(op).function);
   const auto number = narrow<uint32_t>(shapes_.size());
   shapes_.push_back({number, count, Dims(dims.begin(), dims.end())});
-  return &shapes_.back();
+  const Shape* added = shape_table_[at] = &shapes_.back();
+  if (shapes_.size() * 2 > shape_table_.size())
+    grow<const Shape*>(shape_table_, nullptr, [](const Shape* s) { return hash_of(s->dims); });
+  return added;
 }
 
 NodeId Graph::append(Op op, DType dtype, const Shape* shape, std::span<const NodeId> inputs,
@@ -119,7 +142,7 @@ size_t Graph::slot(const Contents& c, uint32_t hash) const {
 NodeId Graph::find(Op op, DType dtype, std::span<const int64_t> dims,
                    std::span<const NodeId> inputs, std::span<const int64_t> attrs,
                    uint64_t bits) const {
-  const Shape* shape = known_shape(dims);
+  const Shape* shape = shape_table_[shape_slot(dims)];
   if (!shape) return kNoNode;
   const Contents contents{op, dtype, shape, inputs, attrs, bits};
   return table_[slot(contents, contents.hash())];
@@ -135,20 +158,9 @@ NodeId Graph::intern(Op op, DType dtype, std::span<const int64_t> dims,
   const NodeId id = append(op, dtype, contents.shape, inputs, attrs, bits);
   hashes_.push_back(hash);
   table_[at] = id;
-  if (nodes_.size() * 2 > table_.size()) grow_table();
+  if (nodes_.size() * 2 > table_.size())
+    grow(table_, kNoNode, [&](NodeId of) { return hashes_[of]; });
   return id;
-}
-
-void Graph::grow_table() {
-  std::vector<NodeId> bigger(table_.size() * 2, kNoNode);
-  size_t mask = bigger.size() - 1;
-  for (NodeId id : table_) {
-    if (id == kNoNode) continue;
-    size_t at = hashes_[id] & mask;
-    while (bigger[at] != kNoNode) at = (at + 1) & mask;
-    bigger[at] = id;
-  }
-  table_ = std::move(bigger);
 }
 
 std::vector<NodeId> live_nodes(const Graph& g, std::span<const NodeId> roots) {

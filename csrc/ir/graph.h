@@ -140,7 +140,8 @@ class Graph {
  private:
   friend class Stamp;
   const Shape* shape(Op op, std::span<const int64_t> dims);
-  const Shape* known_shape(std::span<const int64_t> dims) const;  ///< null: none
+  /// Where in the table of shapes the one with these dims is, or would be.
+  size_t shape_slot(std::span<const int64_t> dims) const;
 
   struct Contents {
     Op op;
@@ -155,12 +156,12 @@ class Graph {
   size_t slot(const Contents& contents, uint32_t hash) const;
   NodeId append(Op op, DType dtype, const Shape* shape, std::span<const NodeId> inputs,
                 std::span<const int64_t> attrs, uint64_t bits);
-  void grow_table();
 
   std::vector<Node> nodes_;
   Pool<NodeId> inputs_;
   Pool<int64_t> attrs_;
   std::deque<Shape> shapes_;
+  std::vector<const Shape*> shape_table_;  ///< as table_
   std::vector<uint32_t> hashes_;
   std::vector<NodeId> table_;  ///< open addressing, power-of-two size
   std::vector<std::shared_ptr<const Rule>> rules_;
