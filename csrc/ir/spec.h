@@ -118,8 +118,6 @@ class Spec {
                                   const Dims& to) const;
   /// x with the elements that the op would read replaced by those of y.
   virtual NodeId put(Graph& g, NodeId x, std::span<const int64_t> attributes, NodeId y) const;
-  /// Whether a run fails if an input's elements are out of range: updates in place wait for it.
-  virtual bool may_fail() const { return false; }
 
   /// Why ONNX files cannot hold it, as the user reads it who exports a network; null: they can, by
   /// a rule in train/onnx_rules.py.

@@ -27,7 +27,6 @@ class Collective : public Spec {
 
   bool effect() const override { return true; }
   Law law() const override { return Law::Linear; }
-  bool may_fail() const override { return true; }
   const char* not_in_onnx() const override { return "a model file knows one process"; }
 
  protected:

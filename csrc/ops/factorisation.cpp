@@ -24,7 +24,6 @@ class OfMatrices : public Routine {
   size_t problem_rank(std::span<const int64_t> attributes, size_t) const override {
     return attributes[0] ? 3 : 2;
   }
-  bool may_fail() const override { return true; }
   const char* not_in_onnx() const override { return "it has no factorisations of matrices"; }
 
  protected:
@@ -75,7 +74,6 @@ class LU : public OfMatrices {
     const int64_t n = square(g, d, 0);
     return results(g, d, {n + 1, n});
   }
-  bool may_fail() const override { return false; }
 };
 
 /// Matrices [n, k] solved with factors [n + 1, n], or with a Cholesky factor [n, n].
@@ -128,7 +126,6 @@ class Determinant : public OfMatrices {
     dims.push_back(kDeterminantParts);
     return {DType::Float64, dims};
   }
-  bool may_fail() const override { return false; }
 };
 
 /// [n, n], lower.
@@ -163,7 +160,6 @@ class QR : public OfMatrices {
     const int64_t c = d.attributes[1] ? m : std::min(m, n);
     return results(g, d, {m * c + c * n});
   }
-  bool may_fail() const override { return false; }
 
  private:
   bool takes_singles() const override { return true; }

@@ -975,6 +975,7 @@ class Interpreter {
       case Op::SampleWeight:
         return sample(id);
       case Op::Gather:
+      case Op::Label:
         return gather(id);
       case Op::ScatterAdd:
         return scatter_add(id);

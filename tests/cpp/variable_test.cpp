@@ -225,7 +225,7 @@ TEST(Variable, EightThreadsTrainReadSaveAndInfer) {
 }
 
 /// A training step with all that a run allocates for: packed weights in two dtypes, sums over rows,
-/// more inputs than fit on the stack.
+/// more inputs than fit on the stack, a call on a whole tensor after all else.
 struct Step {
   explicit Step(int64_t rows, int layers = 70) : x(filled(DType::Float32, {rows, 3}, 0.5)) {
     for (int i = 0; i < layers; ++i)
@@ -247,7 +247,8 @@ struct Step {
       now.push_back(cast(g, binary(g, Op::Sub, far, little), v->dtype()));
     }
     for (size_t i = 0; i < now.size(); ++i) t.assign(weights[i], now[i]);
-    return {sum};
+    const int64_t descending[] = {0};
+    return {make(g, Op::Order, {{&sum, 1}, descending})};
   }
   std::shared_ptr<Compiled> trace() const {
     return compiled({x}, [&](Trace& t, const std::vector<NodeId>& in) { return record(t, in[0]); });

@@ -5,6 +5,7 @@
 #include "cpu/calls/elements.h"
 #include "cpu/calls/wide.h"
 #include "cpu/kernels/whole_kernels.h"
+#include "ops/moving/index.h"
 
 namespace gradcell::cpu {
 
@@ -15,10 +16,13 @@ template <class I>
 class Indices {
  public:
   Indices(const Call& c, const void* p, int64_t size)
-      : p_(static_cast<const I*>(p)), size_(size), op_(c.op) {}
+      : p_(static_cast<const I*>(p)),
+        size_(size),
+        least_(are_labels(c.op) ? 0 : -size),
+        op_(c.op) {}
   int64_t operator[](int64_t i) const {
     const auto at = static_cast<int64_t>(p_[i]);
-    if (at < -size_ || at >= size_) [[unlikely]]
+    if (at < least_ || at >= size_) [[unlikely]]
       wrong(at);
     return at < 0 ? at + size_ : at;
   }
@@ -46,12 +50,15 @@ class Indices {
 
  private:
   [[noreturn, gnu::cold, gnu::noinline]] void wrong(int64_t at) const {
+    if (are_labels(op_))
+      fail(ErrorKind::Index, "the label ", at, " is none of the ", size_, " classes, 0 to ",
+           size_ - 1);
     // Only writes at indices record a LastWriter, whose name tells their users nothing.
     fail(ErrorKind::Index, op_ == Op::LastWriter ? "write" : info(op_).name, ": index ", at,
          " is out of range for an axis of size ", size_);
   }
   const I* p_;
-  int64_t size_;
+  int64_t size_, least_;
   Op op_;
 };
 

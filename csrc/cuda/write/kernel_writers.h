@@ -27,7 +27,10 @@ struct WriterInputs {
   const std::vector<int>& constant_of;     ///< by node
   bool wide;                               ///< gc_index has 64 bits
   const Target& target;
+  size_t longest = SIZE_MAX;  ///< what is written before it throws TooLong
 };
+
+struct TooLong {};
 
 /// Stands for the kernel's name in its text.
 inline constexpr const char* kNameMark = "@NAME@";

@@ -308,6 +308,11 @@ GRADCELL_DEVICE gc_index gc_place(long long at, gc_index n, int* status) {
   return (gc_index)(at < 0 ? at + n : at);
 }
 
+// A label of n classes, none of which counts from the end.
+GRADCELL_DEVICE gc_index gc_label(long long at, gc_index n, int* status) {
+  return gc_place(at < 0 ? (long long)n : at, n, status);
+}
+
 // A thread's number in its block, and how many there are.
 GRADCELL_DEVICE int gc_thread() { return threadIdx.y * blockDim.x + threadIdx.x; }
 GRADCELL_DEVICE int gc_threads() { return blockDim.x * blockDim.y; }

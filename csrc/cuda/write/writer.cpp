@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ops/moving/index.h"
 #include "plan/costs.h"
 
 namespace gradcell::cuda {
@@ -109,7 +110,9 @@ Writer::Parameter Writer::of_each(const Parameter& p, const std::string& segment
 // Text --------------------------------------------------------------------------------------------
 
 void Writer::line(const std::string& text) {
-  scopes_.back()->text += scopes_.back()->indent + text + "\n";
+  const std::string whole = scopes_.back()->indent + text + "\n";
+  scopes_.back()->text += whole;
+  if ((length_ += whole.size()) > in_.longest) throw TooLong();
 }
 
 void Writer::block(const std::string& head, const Scope& inside) {
@@ -460,8 +463,9 @@ std::string Writer::taken(NodeId id, const Index& at) {
   std::vector<std::string> c =
       coordinates({outer, m, inner}, {outer > 1, 1, inner > 1}, linear(id, at));
   std::string which = value(f_.storage[indices], flat(m == 1 ? "0" : c[1]));
+  const std::string checked = are_labels(g_[id].op) ? "gc_label(" : "gc_place(";
   std::string place =
-      let("gc_index", "gc_place(" + which + ", " + size(n) + ", " + status() + ")", "i");
+      let("gc_index", checked + which + ", " + size(n) + ", " + status() + ")", "i");
   if (outer > 1) place = c[0] + " * " + size(n) + " + " + place;
   if (inner > 1) {
     if (outer > 1) place = let("gc_index", place, "i");

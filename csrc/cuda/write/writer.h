@@ -160,6 +160,7 @@ class Writer {
   std::set<NodeId> counted_;
   std::map<BufferId, size_t> read_;
   std::vector<std::string> title_;
+  size_t length_ = 0;  ///< of all lines
   std::string moved_;  ///< the first movement op: a title where there is no other
   int reads_ = 0, writes_ = 0, constants_ = 0;
   std::map<char, int> index_parameters_;  ///< how many, by the letter of their names

@@ -61,7 +61,11 @@ class Taking : public Linear {
     const auto axis = static_cast<size_t>(g.attrs(id)[0]);
     const NodeId x = b.inputs[0], at = b.inputs[1];
     if (!b.batched[1]) return gather(g, x, at, narrow<int>(axis) + 1);
-    if (!b.batched[0]) return move_axis(g, gather(g, x, at, narrow<int>(axis)), axis, 0);
+    if (!b.batched[0]) {
+      const NodeId in[] = {x, at};
+      const NodeId y = make(g, g[id].op, {in, encode(AxisAttributes{narrow<int>(axis)})});
+      return move_axis(g, y, axis, 0);
+    }
     const size_t index_rank = g.dims(at).size() - 1;
     const NodeId places = over_examples(g, at, g.dims(x)[axis + 1]);
     NodeId y = gather(g, join_axes(g, move_axis(g, x, axis + 1, 1), 0), places, 0);
@@ -69,7 +73,6 @@ class Taking : public Linear {
     return y;
   }
   bool computes_with(int k) const override { return k == 0; }
-  bool may_fail() const override { return true; }
 };
 
 class Scattering : public Linear {
@@ -109,7 +112,6 @@ class Scattering : public Linear {
     return move_axis(g, reshape(g, y, behind_batch(b.size, split)), 1, 1 + axis);
   }
   bool computes_with(int k) const override { return k == 1; }
-  bool may_fail() const override { return true; }
 
   size_t rank(const Graph& g, const Draft& d) const override {
     const size_t updates = g.dims(d.inputs[1]).size() + 1, at = g.dims(d.inputs[0]).size();
@@ -138,14 +140,17 @@ class LastIndex : public Constant {
     const NodeId own = binary(g, Op::Sub, last, first_of_example(g, last, writers));
     return cast(g, select(g, written, own, last), g.dtype(id));
   }
-  bool may_fail() const override { return true; }
 };
 
 }  // namespace
 
 SPEC(Gather, Taking)
+/// Gather of the list of all classes by labels, of which none counts from the end.
+SPEC(Label, Taking)
 SPEC(ScatterAdd, Scattering)
 SPEC(LastWriter, LastIndex)
+
+bool are_labels(Op op) { return op == Op::Label; }
 
 NodeId gather(Graph& g, NodeId x, NodeId indices, int axis) {
   const NodeId in[] = {x, indices};

@@ -16,6 +16,8 @@ struct ScatterAttributes {
 
 /// x's slices along `axis` at `indices` (any shape, which stands in place of axis).
 NodeId gather(Graph& g, NodeId x, NodeId indices, int axis);
+/// Whether an op's indices are labels of classes, of which none counts from the end.
+bool are_labels(Op op);
 /// Zeros with `updates` added at `indices` along `axis`, which has `size` places: gather's adjoint.
 NodeId scatter_add(Graph& g, NodeId indices, NodeId updates, int axis, int64_t size);
 /// For each of `size` places the last of the `indices` (counted in row-major order) that names it,

@@ -94,7 +94,6 @@ class Segments : public OfRows {
  public:
   explicit Segments(Op op) : OfRows(op, kAttributes<SegmentAttributes>, kSegments) {}
   size_t problem_rank(std::span<const int64_t>, size_t k) const override { return k == 0 ? 2 : 1; }
-  bool may_fail() const override { return true; }
   Type infer(const Graph& g, const Draft& d) const override {
     check_ordered(g, d.inputs[0]);
     check_index(name(), g.dtype(d.inputs[1]));
@@ -136,7 +135,6 @@ class IsAmong : public OfRows {
 class Between : public OfRows {
  public:
   explicit Between(Op op) : OfRows(op, {}, kBetween) {}
-  bool may_fail() const override { return true; }
   Type infer(const Graph& g, const Draft& d) const override {
     check_ordered(g, d.inputs[0]);
     const DType t = g.dtype(d.inputs[1]);
@@ -153,7 +151,6 @@ class Between : public OfRows {
 class Drawn : public OfRows {
  public:
   explicit Drawn(Op op) : OfRows(op, {}, kDrawn) {}
-  bool may_fail() const override { return true; }
   Type infer(const Graph& g, const Draft& d) const override {
     for (NodeId x : d.inputs)
       require(g.dtype(x) == DType::Float32, ErrorKind::Type, name(), ": needs float32, got ",
@@ -173,7 +170,6 @@ class Checked : public Routine {
   Type infer(const Graph& g, const Draft& d) const override {
     return {g.dtype(d.inputs[0]), problems(g, d)};
   }
-  bool may_fail() const override { return true; }
 };
 
 /// Elementwise, of two tensors of one shape, or of one and a number.

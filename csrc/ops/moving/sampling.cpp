@@ -102,7 +102,6 @@ class Sampling : public Spec {
   }
 
   bool computes_with(int k) const override { return k != 1; }
-  bool may_fail() const override { return true; }
 
  private:
   const Part part_;

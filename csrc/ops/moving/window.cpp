@@ -126,7 +126,6 @@ class TakingAlong : public Linear {
     return reshape(g, made, behind_batch(b.size, g.dims(id)));
   }
   bool computes_with(int k) const override { return k == 0; }
-  bool may_fail() const override { return true; }
 };
 
 /// Zeros with updates[r, i] added at [r, places[r, i]], in order; those at -1 are dropped.
@@ -151,7 +150,6 @@ class Putting : public Linear {
     return reshape(g, made, behind_batch(b.size, g.dims(id)));
   }
   bool computes_with(int k) const override { return k == 1; }
-  bool may_fail() const override { return true; }
 };
 
 }  // namespace

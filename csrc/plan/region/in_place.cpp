@@ -51,13 +51,14 @@ UpdatesInPlace::UpdatesInPlace(const Plan& plan)
   std::vector<size_t> end_of(static_cast<size_t>(plan.collectives), stages);
   for (size_t s = 0; s < stages; ++s)
     for (int32_t c : plan.stages[s].waits) end_of[static_cast<size_t>(c)] = s - 1;
-  size_t safe = 0;  // the stage from which on nothing fails any more
+  // The stage from which on nothing fails any more. Calls may: for an index, or for want of memory.
+  size_t safe = 0;
   for (size_t s = 0; s < stages; ++s)
     for (const Call& c : plan.stages[s].calls) {
       // A collective reads, and may fail, until it has been waited for.
       const size_t end = c.sequence < 0 ? s : end_of[static_cast<size_t>(c.sequence)];
       for (BufferId b : c.inputs) read(b, end);
-      if (spec(c.op).may_fail()) safe = std::max(safe, end + 1);
+      safe = std::max(safe, end + 1);
     }
   std::map<std::tuple<size_t, size_t, int32_t, DType>, int32_t> numbers;
   for (size_t s = 0; s < stages; ++s)

@@ -406,7 +406,9 @@ RULES: dict[str, Callable[[Writer, Node], str]] = {
     "ArgMin": _arg("ArgMin"),
     "CumSum": _cumsum,
     "LinearRecurrence": _linear_recurrence,
-    "Gather": lambda e, n: e.op("Gather", *e.inputs(n), axis=n["attributes"]["axis"]),
+    **dict.fromkeys(
+        ("Gather", "Label"), lambda e, n: e.op("Gather", *e.inputs(n), axis=n["attributes"]["axis"])
+    ),
     "ScatterAdd": _scatter_add,
 }
 
