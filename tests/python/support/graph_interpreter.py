@@ -332,7 +332,10 @@ def unary(node: Node, x: Value) -> Value:
         v = x.v if node.op in whole else f(x.v)
         return Value(v.astype(node.dtype), unknown(x.e))
     v = np.asarray(f(x.v))
-    return after(node.op, v, away(f, v, [x]), node.dtype)
+    e = away(f, v, [x])
+    if node.op in ("Sin", "Cos") and node.dtype[0] != "c":
+        e = np.minimum(x.e, 2.0)  # farther inside of a wide interval than at its ends
+    return after(node.op, v, e, node.dtype)
 
 
 def binary(node: Node, a: Value, b: Value) -> Value:
@@ -1383,6 +1386,7 @@ OPS: dict[str, Callable[..., Value]] = {
     "LinearRecurrence": linear_recurrence,
     "FourierTransform": fourier,
     "Gather": gather,
+    "Label": gather,
     "ScatterAdd": scatter_add,
     "LastWriter": last_writer,
     "WindowMax": window,

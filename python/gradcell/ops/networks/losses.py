@@ -5,12 +5,9 @@ reduction: 'mean', 'sum' or 'none' (the loss of each element); any other word is
 
 from __future__ import annotations
 
-import functools
-import inspect
 import math
 import warnings
-from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -27,8 +24,6 @@ __all__ = [
     "kl_div", "l1_loss", "mse_loss", "nll_loss", "smooth_l1_loss",
     "softmax_cross_entropy_with_logits", "sparse_softmax_cross_entropy_with_logits",
 ]  # fmt: skip
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 _ops = _core.ops
 _REDUCTIONS = ("mean", "sum", "none")
@@ -165,32 +160,6 @@ _PROBABILITIES = (
 )
 
 
-def _with_labels_named(loss: F) -> F:
-    """The loss of labels, whose IndexError for one that is no class says which it is."""
-
-    @functools.wraps(loss)
-    def named(*args: Any, **kwargs: Any) -> Any:
-        try:
-            return loss(*args, **kwargs)
-        except IndexError as error:
-            given = inspect.signature(loss).bind(*args, **kwargs)
-            given.apply_defaults()
-            scores, labels = list(given.arguments.values())[:2]
-            labels = labels._numpy() if _core.is_plain(labels) else np.zeros(0)
-            classes = scores.shape[1] if scores.ndim > 1 else scores.size
-            wrong = labels[
-                ((labels < 0) | (labels >= classes)) & (labels != given.arguments["ignore_index"])
-            ]
-            if not wrong.size:
-                raise
-            raise IndexError(
-                f"{loss.__name__}: the label {wrong[0]} is none of the {classes} classes, 0 to "
-                f"{classes - 1}{where()}"
-            ) from error
-
-    return named  # type: ignore[return-value]
-
-
 def _nll(
     logp: Tensor, target: Tensor, weight: Any, ignore: int, reduction: str, smoothing: float,
     op: str, made: bool,
@@ -216,15 +185,10 @@ def _nll(
     at = _ops.reshape(at, [count])
     counted = _ops.not_equal(at, ignore)
     at = _ops.where(counted, at, 0)
-    # A label that is out of range raises IndexError: looked up in the list of classes, or among those
-    # of its row, where -1 would be none.
+    at = _ops.label(_ops.iota([classes], _core.int32, 0), at, 0)
     if made:
-        at = _ops.where(_ops.less(at, 0), -classes - 1, at)
-        at = _ops.gather(_ops.iota([classes], _core.int32, 0), at, 0)
         picked = _picked(rows, at)
     else:
-        at = _ops.where(_ops.less(at, 0), -2, at if narrow else _ops.minimum(at, classes))
-        at = _ops.cast(at, _core.int32)
         picked = _ops.reshape(_ops.take_along(rows, _ops.reshape(at, [count, 1])), [count])
     row_weight = _ops.cast(counted, logp.dtype)
     if w is not None:
@@ -241,7 +205,6 @@ def _nll(
     return _ops.div(total, _ops.reduce_sum(row_weight)) if reduction == "mean" else total
 
 
-@_with_labels_named
 @one_plan
 @in_float32
 def nll_loss(
@@ -277,7 +240,6 @@ def _soft_cross_entropy(
     return _reduced(loss, reduction)
 
 
-@_with_labels_named
 @one_plan
 @in_float32
 def cross_entropy(
@@ -386,9 +348,9 @@ def kl_div(logits: Any, labels: Any, reduction: str = "mean") -> Tensor:
     arguments.one_of(reduction, (*_REDUCTIONS, "batchmean"), "kl_div", "reduction")
     batch_mean = reduction == "batchmean"
     x, y = _same_shape(*_pair(logits, labels, "kl_div", "sum"), "kl_div")
-    positive = _ops.logical_not(_ops.less_equal(y, 0))  # or NaN, which stays
-    log_y = _ops.log(_ops.where(positive, y, 1))
-    loss = _ops.where(positive, _ops.mul(y, _ops.sub(log_y, x)), 0)
+    none = _ops.less_equal(y, 0)  # but not where y is NaN, which stays
+    log_y = _ops.log(_ops.where(none, 1, y))
+    loss = _ops.where(none, 0, _ops.mul(y, _ops.sub(log_y, x)))
     if batch_mean:
         return _ops.div(_ops.reduce_sum(loss), float(x.shape[0] if x.ndim else 1))
     return _reduced(loss, reduction)
