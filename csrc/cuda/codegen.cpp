@@ -3,6 +3,7 @@
 #include <functional>
 #include <map>
 #include <set>
+#include <unordered_map>
 
 #include "cuda/fuse/attention_tiles.h"
 #include "cuda/fuse/epilogues.h"
@@ -92,7 +93,7 @@ class Module {
   bool uses_status = false;
 
  private:
-  std::map<std::string, int> number_;
+  std::unordered_map<std::string, int> number_;
 };
 
 /// Which nodes are computed together, and what that costs as the weights have it.
@@ -192,7 +193,7 @@ class CudaPlanner {
       for (const auto& [stage, ids] : parts)
         for (NodeId id : ids) attended_with_[id] = ids;
     }
-    for (int32_t stage = 0; stage < f_.stage_count; ++stage) make_stage(stage);
+    make_stages();
     const std::vector<Neighbours> neighbours = join_products(plan_);
     if (target_.weights.groups) group_products();
     make_biases();
@@ -213,14 +214,26 @@ class CudaPlanner {
 
   BufferId temporary(size_t bytes) { return add_buffer(plan_, {Place::Temp, 0, 0, bytes}); }
 
-  void make_stage(int32_t stage) {
-    std::map<std::pair<int64_t, bool>, std::vector<NodeId>> groups;
-    std::map<std::pair<Dims, std::vector<NodeId>>, std::vector<NodeId>> loops;  // their results
+  void make_stages() {
+    std::vector<std::vector<NodeId>> made(static_cast<size_t>(f_.stage_count));
+    std::vector<std::vector<const Segments::Launch*>> launches(made.size());
     for (NodeId id = 0; id < g_.size(); ++id) {
       const Fused& node = f_.node[id];
-      if (!node.stored || node.stage != stage || f_.storage[id] != id || g_.count(id) == 0)
-        continue;
-      if (segments_.joined[id]) continue;
+      if (node.stored && f_.storage[id] == id && g_.count(id) > 0 && !segments_.joined[id])
+        made[static_cast<size_t>(node.stage)].push_back(id);
+    }
+    for (const Segments::Launch& l : segments_.launches)
+      launches[static_cast<size_t>(l.stage)].push_back(&l);
+    for (size_t stage = 0; stage < made.size(); ++stage)
+      make_stage(narrow<int32_t>(stage), made[stage], launches[stage]);
+  }
+
+  void make_stage(int32_t stage, std::span<const NodeId> made,
+                  std::span<const Segments::Launch* const> launches) {
+    std::map<std::pair<int64_t, bool>, std::vector<NodeId>> groups;
+    std::map<std::pair<Dims, std::vector<NodeId>>, std::vector<NodeId>> loops;  // their results
+    for (NodeId id : made) {
+      const Fused& node = f_.node[id];
       if (is_constant(g_, id))
         groups[{g_.count(id), false}].push_back(id);
       else if (node.role == Role::Map || node.role == Role::RowReduce)
@@ -238,9 +251,8 @@ class CudaPlanner {
         std::span<const NodeId> part(nodes.data() + at, std::min(kMaxOutputs, nodes.size() - at));
         add(key.second ? write_rows(in_, stage, key.first, part) : write_flat(in_, stage, part));
       }
-    for (const Segments::Launch& l : segments_.launches)
-      if (l.stage == stage)
-        for (Written& w : write_segments(in_, stage, l.segments)) add(std::move(w));
+    for (const Segments::Launch* l : launches)
+      for (Written& w : write_segments(in_, stage, l->segments)) add(std::move(w));
   }
 
   /// The kernel of the region that computes a node, once.
@@ -564,15 +576,22 @@ class CudaPlanner {
 
 /// As products a network takes a launch for each of two at least, and one between them.
 constexpr double kWorthTrying = 3 * kLaunchCycles;
+/// Each is a whole plan more: of more networks those that take longest are tried.
+constexpr size_t kMostNetworks = 16;
 
 CudaPlan quickest(PlanGraph graph, const std::function<PlanGraph()>& again, Module& module,
                   bool wide, const Target& target) {
-  const Module before = module;
   std::set<int64_t> others;
   CudaPlanner planner(std::move(graph), module, wide, target, others);
+  std::map<int64_t, double> networks = planner.tile_cycles();
+  std::erase_if(networks, [&](const auto& n) {
+    return n.second <= kWorthTrying || target.weights.tiles == Tiles::Always;
+  });
+  while (networks.size() > kMostNetworks)
+    networks.erase(std::ranges::min_element(networks, {}, [](const auto& n) { return n.second; }));
+  const Module before = networks.empty() ? Module() : module;
   CudaPlan best = planner.run();
-  for (const auto& [rows, cycles] : planner.tile_cycles()) {
-    if (cycles <= kWorthTrying || target.weights.tiles == Tiles::Always) continue;
+  for (const auto& [rows, cycles] : networks) {
     others.insert(rows);
     Module its = before;
     CudaPlan other = CudaPlanner(again(), its, wide, target, others).run();

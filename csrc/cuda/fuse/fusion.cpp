@@ -23,8 +23,9 @@ constexpr int kLoadCost = 2;
 constexpr int kTooMuch = 1 << 20;
 /// A product with more terms an element is the library's.
 constexpr int64_t kFewTerms = 4;
-/// A value that is so many ops away from memory is put there: texts are written by recursion.
-constexpr int kDeepest = 500;
+/// A value that is so many ops away from memory is put there: texts are written by recursion, of
+/// which each level takes up to 1.5 KB of a thread's stack.
+constexpr int kDeepest = 128;
 /// A row longer than this is reduced by several blocks, so by kernels of its own.
 constexpr int64_t kMaxRow = 1 << 16;
 
@@ -78,34 +79,37 @@ Role role_of(const Graph& g, NodeId id) {
   fail(ErrorKind::Runtime, info(g[id].op).name, " in a cleaned graph");
 }
 
-/// The row counts under which row r of a node that moves elements needs nothing of its k-th input
-/// but row r.
-RowSet moved_rows(const Graph& g, NodeId id, int k) {
+/// The row counts under which row r of a node that moves elements needs nothing of an input but row
+/// r, by input.
+std::vector<RowSet> moved_rows(const Graph& g, NodeId id) {
   const Dims& to = g.dims(id);
-  RowSet set;
+  std::vector<RowSet> sets(g.inputs(id).size());
   const Movement m = spec(g, id).movement(g, id);
   for (const Piece& p : m.pieces) {
-    if (p.input != k) continue;
+    RowSet& set = sets[static_cast<size_t>(p.input)];
     int64_t rows = 1;
     for (size_t lead = 1; lead <= to.size(); ++lead) {
       rows *= to[lead - 1];
       const bool fresh = set.empty() || set.back() != rows;
-      if (rows > 0 && fresh && rows_of(p, to, lead, rows, g.count(g.input(id, k))) == RowsOf::Same)
+      if (rows > 0 && fresh &&
+          rows_of(p, to, lead, rows, g.count(g.input(id, p.input))) == RowsOf::Same)
         set.push_back(rows);
     }
   }
-  return set;
+  return sets;
 }
 
 /// The same for any node.
-RowSet kept_rows(const Graph& g, NodeId id, int k) {
+std::vector<RowSet> kept_rows(const Graph& g, NodeId id) {
+  const size_t inputs = g.inputs(id).size();
   switch (info(form(g, id)).kernel) {
     case KernelForm::Elsewhere:
-      return form(g, id) == Form::Move ? moved_rows(g, id, k) : RowSet{};
+      if (form(g, id) == Form::Move) return moved_rows(g, id);
+      return std::vector<RowSet>(inputs);
     case KernelForm::Rows:
-      return {g.count(id)};
+      return std::vector(inputs, RowSet{g.count(id)});
     case KernelForm::Terms:
-      return {};
+      return std::vector<RowSet>(inputs);
     case KernelForm::Source:
     case KernelForm::View:
     case KernelForm::Element:
@@ -114,7 +118,7 @@ RowSet kept_rows(const Graph& g, NodeId id, int k) {
     case KernelForm::Absent:
       break;
   }
-  return prefixes(g.dims(id));
+  return std::vector(inputs, prefixes(g.dims(id)));
 }
 
 class Fuser {
@@ -203,6 +207,12 @@ class Fuser {
     }
   }
 
+  /// The row counts under which a row of a node needs nothing of its k-th input but that row.
+  const RowSet& kept(NodeId id, int k) {
+    if (std::exchange(kept_for_, id) != id) kept_ = kept_rows(g_, id);
+    return kept_[static_cast<size_t>(k)];
+  }
+
   NodeId find(NodeId x) { return narrow<NodeId>(sets_.find(x)); }
 
   /// Nodes whose elements only one consumer reads cost nothing when that consumer computes them.
@@ -247,7 +257,7 @@ class Fuser {
     Role a = f_.node[id].role, b = f_.node[p].role;
     if (a == Role::Alone || (b != Role::Map && b != Role::RowReduce) || cut(p)) return false;
     NodeId x = find(p), y = find(id);
-    RowSet both = intersect(intersect(rows_[x], rows_[y]), kept_rows(g_, id, k));
+    RowSet both = intersect(intersect(rows_[x], rows_[y]), kept(id, k));
     if (both.empty()) return false;
     // A row kernel only where there is a reduction to be had inside it.
     bool flat = both.back() == g_.count(id) && both.back() == g_.count(p);
@@ -343,8 +353,7 @@ class Fuser {
     if (me.role == Role::Alone || (from.role != Role::Map && from.role != Role::RowReduce))
       return false;
     if (find(id) != find(p) || me.stage != from.stage) return false;
-    RowSet kept = kept_rows(g_, id, k);
-    return std::binary_search(kept.begin(), kept.end(), rows_[find(id)].back());
+    return std::ranges::binary_search(kept(id, k), rows_[find(id)].back());
   }
 
   /// Gives buffers to what `id` reads from another kernel.
@@ -420,6 +429,8 @@ class Fuser {
   std::vector<int> uses_;
   UnionFind sets_;
   std::vector<RowSet> rows_;
+  std::vector<RowSet> kept_;  ///< of the inputs of `kept_for_`
+  NodeId kept_for_ = kNoNode;
   std::vector<int> full_;          ///< what computing it again costs, from the nearest buffers
   std::vector<int> shared_;        ///< the same, without what nobody else computes
   std::vector<int32_t> ready_;     ///< the first stage in which it can be computed again

@@ -90,7 +90,8 @@ class Joiner {
   }
 
   static bool disjoint(const Neighbours& a, const Neighbours& b) {
-    return std::ranges::none_of(a, [&](BufferId x) { return std::ranges::find(b, x) != b.end(); });
+    const std::set<BufferId> all(b.begin(), b.end());
+    return std::ranges::none_of(a, [&](BufferId x) { return all.contains(x); });
   }
 
   // Rows -----------------------------------------------------------------------------------------
@@ -135,9 +136,10 @@ class Joiner {
     for (const auto& [key, all] : alike) {
       std::vector<size_t> steps;
       Neighbours from, to;
+      std::set<BufferId> factors{std::get<BufferId>(key)};
       for (size_t at : like_their_partners(all)) {
         const Gemm& p = plan_.steps[at].product;
-        if (p.a == std::get<BufferId>(key) || std::ranges::find(from, p.a) != from.end()) continue;
+        if (!factors.insert(p.a).second) continue;
         steps.push_back(at), from.push_back(p.a), to.push_back(p.out);
       }
       if (steps.size() < 2 || !possible(from) || !possible(to) || !disjoint(from, to)) continue;

@@ -21,8 +21,8 @@ constexpr double kSingly = 1.25;
 constexpr size_t kMostArrays = 128;
 /// A longer text takes long to compile.
 constexpr double kMostValues = 200;
-/// Nodes looked at before it is enough, times all sweeps.
-constexpr size_t kMostWork = 4 << 20;
+/// Nodes looked at before it is enough: in small graphs, in all, and for each that there is.
+constexpr size_t kLeastWork = 1 << 20, kMostWork = 4 << 20, kWorkPerNode = 256;
 constexpr int kSweeps = 3;
 
 /// About how many instructions an element takes.
@@ -46,6 +46,7 @@ class LateStores {
         moved_(g.size(), 0),
         sectors_(g.size(), 1) {
     for (NodeId id : fixed) fixed_[f.storage[id]] = 1;
+    most_work_ = std::clamp(kWorkPerNode * g.size(), kLeastWork, kMostWork);
   }
 
   /// What all kernels cost then.
@@ -57,12 +58,12 @@ class LateStores {
               "planning: a kernel needs what is not in memory before it");
       take(k, std::move(*found));
     }
-    for (size_t k = 0, n = kernels_.size(); k < n; ++k) part(k);
-    for (int sweep = 0; sweep < kSweeps && work_ < kMostWork; ++sweep) {
+    for (size_t k = 0, n = kernels_.size(); k < n && work_ < most_work_; ++k) part(k);
+    for (int sweep = 0; sweep < kSweeps && work_ < most_work_; ++sweep) {
       bool better = false;
-      for (size_t k = 0, n = kernels_.size(); k < n && work_ < kMostWork; ++k)
+      for (size_t k = 0, n = kernels_.size(); k < n && work_ < most_work_; ++k)
         better |= improve_kernel(k);
-      for (NodeId id = narrow<NodeId>(g_.size()); id-- > 0 && work_ < kMostWork;)
+      for (NodeId id = narrow<NodeId>(g_.size()); id-- > 0 && work_ < most_work_;)
         better |= improve(id);
       if (!better) break;
     }
@@ -349,7 +350,7 @@ class LateStores {
     if (!std::get<2>(kernels_[k].key)) return;
     std::vector<std::pair<NodeId, Place>> moved;
     for (NodeId id : kernels_[k].outputs)
-      if (f_.node[id].role == Role::Map && !fixed_[id] && needs_no_rows(id))
+      if (f_.node[id].role == Role::Map && !fixed_[id] && work_ < most_work_ && needs_no_rows(id))
         moved.emplace_back(id, place(id));
     if (moved.empty()) return;
     std::set<size_t> changed{k};
@@ -379,7 +380,7 @@ class LateStores {
   std::vector<double> same_, moved_;  ///< at how many places: the kernel's own, others
   std::vector<double> sectors_;       ///< memory that is moved for each byte that is needed
   uint32_t mark_ = 0;
-  size_t work_ = 0;
+  size_t work_ = 0, most_work_;
 };
 
 }  // namespace

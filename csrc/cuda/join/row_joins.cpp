@@ -16,11 +16,20 @@ constexpr int64_t kMostFeatures = 2048, kFewestRows = 8;
 constexpr double kMostText = 1.5;
 /// A longer one takes long to compile.
 constexpr double kLongest = 16 << 10;
+/// Among so many kernels before it one looks for those that it can take in, and among so many nodes
+/// for what else reads them.
+constexpr size_t kMostOpen = 64, kMostReaders = 1024;
+constexpr size_t kNone = SIZE_MAX;
 
 class RowJoiner {
  public:
   RowJoiner(const WriterInputs& in, const Segments& segments, Fusion& f)
-      : in_(in), g_(in.graph), f_(f), users_(g_.size()) {
+      : in_(in),
+        g_(in.graph),
+        f_(f),
+        users_(g_.size()),
+        seen_(g_.size(), 0),
+        group_(g_.size(), kNone) {
     for (NodeId id = 0; id < g_.size(); ++id) {
       if (f_.node[id].role != Role::View)
         for (NodeId input : g_.inputs(id)) users_[f_.storage[input]].push_back(id);
@@ -28,12 +37,22 @@ class RowJoiner {
     }
     for (auto& [key, group] : by_key_)
       if (bytes(group) <= in_.target.weights.launch) groups_.push_back(std::move(group));
+    for (size_t k = 0; k < groups_.size(); ++k)
+      for (NodeId id : groups_[k].outputs) group_[id] = k;
   }
 
   void run() {
-    for (size_t b = 0; b < groups_.size(); ++b)
-      for (size_t a = b; a-- > 0;)
-        if (!groups_[a].outputs.empty()) join(groups_[a], groups_[b]);
+    std::vector<size_t> open;  // that later ones may take in, ascending
+    for (size_t b = 0; b < groups_.size(); ++b) {
+      if (groups_[b].outputs.size() >= kMostRowPacks) continue;
+      for (size_t k = open.size(); k-- > 0;)
+        if (!too_late(groups_[open[k]], groups_[b])) join(open[k], b);
+      std::erase_if(open, [&](size_t a) {
+        return groups_[a].outputs.empty() || too_late(groups_[a], groups_[b]);
+      });
+      if (open.size() == kMostOpen) open.erase(open.begin());
+      open.push_back(b);
+    }
   }
 
  private:
@@ -42,6 +61,8 @@ class RowJoiner {
     bool by_rows;
     int64_t rows;
     std::vector<NodeId> outputs;
+    int32_t needed = INT32_MAX;  ///< none that comes after this stage can take it in
+    size_t text = 0;             ///< how long it is; 0: not known yet
   };
 
   bool is_output(NodeId id) const {
@@ -85,21 +106,31 @@ class RowJoiner {
     return found;
   }
 
-  /// Whether in its stage or before only `by` needs what a kernel stores.
-  bool only_for(const Group& group, const Group& by) const {
+  /// Whether no group of b's stage or a later one can take a in.
+  static bool too_late(const Group& a, const Group& b) {
+    return a.stage < b.stage && (a.by_rows || a.needed < b.stage);
+  }
+
+  /// Whether in its stage or before only b needs what a stores.
+  bool only_for(size_t a, size_t b) {
+    Group& group = groups_[a];
+    const int32_t stage = groups_[b].stage;
     std::vector<NodeId> open = group.outputs;
-    std::vector<uint8_t> seen(g_.size(), 0);
-    while (!open.empty()) {
+    ++mark_;
+    for (size_t looked = 0; !open.empty();) {
       const NodeId at = open.back();
       open.pop_back();
       if (f_.node[at].cut) return false;
       for (NodeId user : users_[at]) {
-        if (seen[user]) continue;
-        seen[user] = 1;
         const Fused& n = f_.node[user];
-        const bool inside = std::ranges::find(by.outputs, user) != by.outputs.end() ||
-                            std::ranges::find(group.outputs, user) != group.outputs.end();
-        if ((n.stored || n.role != Role::Map) && n.stage <= by.stage && !inside) return false;
+        if (seen_[user] == mark_ || n.stage > stage) continue;
+        if (++looked > kMostReaders) return false;
+        seen_[user] = mark_;
+        const bool inside = group_[user] == a || group_[user] == b;
+        if ((n.stored || n.role != Role::Map) && !inside) {
+          group.needed = stage;
+          return false;
+        }
         // What is stored may be computed in other kernels too.
         if (n.role == Role::Map) open.push_back(user);
       }
@@ -107,10 +138,20 @@ class RowJoiner {
     return true;
   }
 
-  size_t text(const Group& g) const {
-    return (g.by_rows ? write_rows(in_, g.stage, g.rows, g.outputs)
-                      : write_flat(in_, g.stage, g.outputs))
-        .text.size();
+  /// SIZE_MAX: longer than `most`. (What is computed again for each element that reads it can take
+  /// text without end.)
+  size_t text(Group& g, size_t most = SIZE_MAX) const {
+    if (g.text != 0) return g.text;
+    WriterInputs in = in_;
+    in.longest = most;
+    try {
+      const Written w = g.by_rows ? write_rows(in, g.stage, g.rows, g.outputs)
+                                  : write_flat(in, g.stage, g.outputs);
+      g.text = w.text.size();
+    } catch (const TooLong&) {
+      g.text = SIZE_MAX;
+    }
+    return g.text;
   }
 
   void put(const Group& group) {
@@ -121,9 +162,10 @@ class RowJoiner {
     }
   }
 
-  void join(Group& a, Group& b) {
-    if (a.stage != b.stage && (a.by_rows || !only_for(a, b))) return;
+  void join(size_t first, size_t second) {
+    Group &a = groups_[first], &b = groups_[second];
     if (a.outputs.size() + b.outputs.size() > kMostRowPacks) return;
+    if (a.stage != b.stage && !only_for(first, second)) return;
     const bool alike = !a.by_rows && !b.by_rows && a.rows == b.rows;  // elements
     const int64_t rows = alike ? a.rows : rows_of_both(a, b);
     if (rows == 0) return;
@@ -132,11 +174,13 @@ class RowJoiner {
     both.outputs.insert(both.outputs.end(), a.outputs.begin(), a.outputs.end());
     std::ranges::sort(both.outputs);
     put(both);
-    const double after = static_cast<double>(text(both));
-    if (after > std::min(kLongest, kMostText * before) || bytes(both) > in_.target.weights.launch) {
+    const double most = std::min(kLongest, kMostText * before);
+    const auto after = static_cast<double>(text(both, narrow<size_t>(2 * most)));
+    if (after > most || bytes(both) > in_.target.weights.launch) {
       put(a), put(b);
       return;
     }
+    for (NodeId id : a.outputs) group_[id] = second;
     b = std::move(both);
     a.outputs.clear();
   }
@@ -147,6 +191,9 @@ class RowJoiner {
   std::vector<std::vector<NodeId>> users_;
   std::map<std::tuple<int32_t, bool, int64_t>, Group> by_key_;
   std::vector<Group> groups_;  ///< by stage; those that became part of others are empty
+  std::vector<uint32_t> seen_;
+  std::vector<size_t> group_;  ///< by output
+  uint32_t mark_ = 0;
 };
 
 }  // namespace

@@ -103,9 +103,11 @@ class SegmentJoiner {
   void split(const Group& group, const std::vector<NodeId>& outputs, std::vector<Part>& to) const {
     UnionFind sets(outputs.size());
     std::map<NodeId, size_t> owner;
+    std::map<NodeId, bool> known;
     for (size_t i = 0; i < outputs.size(); ++i) {
       Part alone{group.first, group.second, {outputs[i]}};
-      std::map<NodeId, bool> known;
+      if (group.second == 1 && i > 0 && g_.dims(outputs[i]) != g_.dims(outputs[i - 1]))
+        known.clear();
       std::vector<NodeId> open{outputs[i]};
       while (!open.empty()) {
         NodeId id = open.back();

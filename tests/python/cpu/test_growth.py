@@ -73,18 +73,21 @@ DEPTHS: dict[str, Callable[[Tensor, int], Tensor]] = {
 
 
 def _deep(step: Callable[[Tensor, int], Tensor], depth: int) -> None:
-    """Records, differentiates, plans and runs a chain, on a thread whose stack has 256 KB."""
+    """Records, differentiates, plans and runs a chain, on a thread whose stack has 256 KB; for a GPU
+    a part of it is planned, too."""
 
-    def fn(x: Tensor) -> Tensor:
-        for k in range(depth):
+    def fn(x: Tensor, count: int = depth) -> Tensor:
+        for k in range(count):
             x = step(x, k)
         return (x * 2.0).sum()
 
     x = Tensor(np.linspace(0.5, 1.5, 16, dtype=np.float32).reshape(4, 4))
     values: list[Tensor] = []
+    plans = []
 
     def run() -> None:
         values.extend(gradcell.jit(gradcell.value_and_grad(fn))(x))
+        plans.append(gradcell.cuda.plan_of(gradcell.value_and_grad(lambda x: fn(x, 1_000)), x))
 
     before = threading.stack_size(256 << 10)
     try:
@@ -94,6 +97,7 @@ def _deep(step: Callable[[Tensor, int], Tensor], depth: int) -> None:
         threading.stack_size(before)
     thread.join()
     value, gradient = values
+    assert len(plans[0].raw["outputs"]) == 2
     plain = fn(x)  # op by op
     np.testing.assert_allclose(value.asnumpy(), plain.asnumpy(), rtol=1e-3, atol=1e-5)
     assert gradient.shape == x.shape and np.isfinite(gradient.asnumpy()).all()
