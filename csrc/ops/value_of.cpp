@@ -138,6 +138,8 @@ Value unmarked(Function f, Value a, Value b, int m, int n) {
       return zeros_like(a);
     case Function::Complement:
       return (1.0 - a) * (1.0 + a);
+    case Function::Difference:
+      return (a - b) * (a + b);
     case Function::Bell:
       return 1.0 / (1.0 + a * a);
     case Function::Count:
@@ -159,7 +161,7 @@ Value slope(Function f, Value a, Value b, int m, int n, bool by_b) {
     }
     case Function::Turn: {
       const Value u = direction(a, b), v = direction(b, a), length = hypot(a, b);
-      return (by_b ? (u - v) * (u + v) : -2.0 * (u * v)) / length / length;
+      return (by_b ? difference(u, v) : -2.0 * (u * v)) / length / length;
     }
     case Function::Slant: {
       const Value y = slant(a);
@@ -175,6 +177,8 @@ Value slope(Function f, Value a, Value b, int m, int n, bool by_b) {
       return by_b ? value_of(f, a, b, 0, n + 1) : exp(-a) * power(a, b, 0, n);
     case Function::Complement:
       return -2.0 * a;
+    case Function::Difference:
+      return by_b ? -2.0 * b : 2.0 * a;
     case Function::Bell:
       return (-2.0 * (a * bell(a))) * bell(a);
     case Function::Count:

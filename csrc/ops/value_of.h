@@ -23,6 +23,7 @@ enum class Function : int64_t {
   Quotient,    ///< a / b^n: 0 where both are 0
   LowerGamma,  ///< the integral of t^b log(t)^n e^-t from 0 to a, at a = 0
   Complement,  ///< 1 - a^2
+  Difference,  ///< a^2 - b^2
   Bell,        ///< 1 / (1 + a^2)
   Slant,       ///< 1 / sqrt(1 + a^2)
   Count,
@@ -48,6 +49,7 @@ inline Value power(Value a, Value b, int m, int n) { return value_of(Function::P
 inline Value hypot(Value a, Value b) { return value_of(Function::Hypot, a, b); }
 inline Value direction(Value a, Value b) { return value_of(Function::Direction, a, b); }
 inline Value turn(Value a, Value b) { return value_of(Function::Turn, a, b); }
+inline Value difference(Value a, Value b) { return value_of(Function::Difference, a, b); }
 inline Value complement(Value a) { return value_of(Function::Complement, a, {}); }
 inline Value slant(Value a) { return value_of(Function::Slant, a, {}); }
 inline Value bell(Value a) { return value_of(Function::Bell, a, {}); }

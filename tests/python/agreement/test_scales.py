@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import sympy
 from mpmath import mp
 from op_rows import DIFFERENTIABLE
 
@@ -201,6 +202,30 @@ def test_slopes_of_lengths_at_the_ends_of_the_range(name: str) -> None:
         with np.errstate(all="ignore"):
             w = np.where(abs(w) > np.finfo("float32").max, np.sign(w) * np.inf, w)
         np.testing.assert_allclose(g.asnumpy(), w, rtol=2e-6, atol=5e-38)
+
+
+@pytest.mark.parametrize("name", ["hypot", "atan2"])
+@pytest.mark.parametrize("order", [2, 3, 4])
+def test_higher_slopes_of_sides_of_different_sizes(name: str, order: int) -> None:
+    """Each mixed derivative is a form of degree 1 - order, or -order, over a power of the length."""
+    a, b = sympy.symbols("a b", real=True)
+    value = sympy.sqrt(a**2 + b**2) if name == "hypot" else sympy.atan2(a, b)
+    sizes = [1.0, 0.75, 1e-3, 1e-6, 1e-11]
+    x, y = np.float32(list(itertools.product(sizes, sizes))).T
+    for first in range(order + 1):
+        form = sympy.factor(sympy.diff(value, *[a] * first, *[b] * (order - first)))
+        f = getattr(ops, name)
+        for turn in [0] * first + [1] * (order - first):
+            f = (lambda f, turn: gc.grad(lambda x, y: f(x, y).sum(), turn))(f, turn)
+        want = [
+            float(form.subs({a: sympy.Rational(p), b: sympy.Rational(q)}).evalf(30))
+            for p, q in zip(x.tolist(), y.tolist(), strict=True)
+        ]
+        size = np.hypot(x.astype(float), y) ** -(order - (name == "hypot"))
+        with np.errstate(all="ignore"):
+            got = f(Tensor(x), Tensor(y)).asnumpy()
+        fits = (size < 1e38) & (np.abs(want) > 1e-30)
+        np.testing.assert_allclose(got[fits], np.array(want)[fits], rtol=1e-4, err_msg=f"{first}")
 
 
 def test_slopes_of_infinite_arguments() -> None:
