@@ -76,13 +76,38 @@ TEST_P(Formulas, Choices) {
   const std::vector<std::string> sloped = check({select(g, above, a, op(Op::Mul, a, b))});
   ASSERT_EQ(sloped.size(), 1u);
   EXPECT_TRUE(sloped[0].starts_with("[where(a > s, a, a * b)]")) << sloped[0];
-  const NodeId low = select(g, op(Op::Less, a, constant_of(-1)), op(Op::Add, a, one), zero);
+  const NodeId inside = op(Op::GreaterEqual, a, constant_of(-1));
+  const NodeId low = select(g, inside, zero, op(Op::Add, a, one));
   const NodeId shrunk = select(g, op(Op::Greater, a, one), op(Op::Sub, a, one), low);
   EXPECT_EQ(check({shrunk}).size(), 1u);
   NodeId number = select(g, unary(g, Op::IsNan, a), zero, a);
   number = select(g, op(Op::Equal, a, inf), constant_of(5), number);
   number = select(g, op(Op::Equal, a, constant_of(-INFINITY)), constant_of(-5), number);
   EXPECT_EQ(check({number}).size(), 1u);
+}
+
+TEST_P(Formulas, Slopes) {
+  const NodeId a = values(1.5, 3), b = values(-2, 2), c = values(0.5, 1), one = constant_of(1);
+  const NodeId x = op(Op::Mul, a, c), y = op(Op::Mul, b, c);
+  const NodeId squares = op(Op::Add, op(Op::Mul, x, x), op(Op::Mul, y, y));
+  const NodeId size = op(Op::Maximum, unary(g, Op::Abs, a), unary(g, Op::Abs, b));
+  const NodeId within = op(Op::Minimum, op(Op::Maximum, size, constant_of(0.25)), constant_of(2.5));
+  const NodeId length = unary(g, Op::Abs, a), far = op(Op::Greater, length, constant_of(2));
+  const NodeId root = unary(g, Op::Rsqrt, op(Op::Add, op(Op::Mul, a, a), one));
+  const NodeId below = unary(g, Op::Sqrt, op(Op::Sub, a, one));
+  const std::pair<NodeId, const char*> slopes[] = {
+      {unary(g, Op::Rsqrt, squares), "[rsqrt(a * c * (a * c) + b * c * (b * c))]"},
+      {op(Op::Div, one, squares), "[t / (a * c * (a * c) + b * c * (b * c))]"},
+      {op(Op::Div, one, within), "[t / minimum(maximum(maximum(abs(a), abs(b)), p), q)]"},
+      {select(g, far, op(Op::Div, one, length), root),
+       "[where(abs(a) > s, t / abs(a), rsqrt(a * a + t))]"},
+      {op(Op::Div, one, op(Op::Mul, below, unary(g, Op::Sqrt, op(Op::Add, a, one)))),
+       "[t / (sqrt(a - t) * sqrt(a + t))]"}};
+  for (const auto& [slope, text] : slopes) {
+    const std::vector<std::string> program = check({slope}, 1e-14);
+    ASSERT_EQ(program.size(), 1u) << text;
+    EXPECT_TRUE(program[0].starts_with(text)) << program[0];
+  }
 }
 
 TEST_P(Formulas, APartThatOnlyTheFormulaUsesTwice) {
