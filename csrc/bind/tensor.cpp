@@ -430,9 +430,13 @@ void bind_parameters(py::module_& m) {
                                                                     py::dynamic_attr())
       .def(py::init([](const TensorPtr& value) {
         Trace* t = current_trace();
-        if (t && value->traced() && !t->is_fixed(value->in(*t)))
-          return std::make_shared<ParameterBase>(t->born(value->in(*t)));
-        return std::make_shared<ParameterBase>(std::make_shared<Variable>(value->value()));
+        if (!t) return std::make_shared<ParameterBase>(std::make_shared<Variable>(value->value()));
+        const NodeId node = value->in(*t);
+        const bool known = !value->traced() || t->is_fixed(node);
+        return std::make_shared<ParameterBase>(t->born(
+            known ? std::make_shared<Variable>(value->value())
+                  : std::make_shared<Variable>(Type{t->graph.dtype(node), t->graph.dims(node)}),
+            node));
       }))
       .def("_set_array",
            [](ParameterBase& p, const TensorPtr& value) {

@@ -113,8 +113,7 @@ void Trace::assign(const VariablePtr& variable, NodeId node) {
   variable->touch();
 }
 
-VariablePtr Trace::born(NodeId value) {
-  auto variable = std::make_shared<Variable>(Type{graph.dtype(value), graph.dims(value)});
+VariablePtr Trace::born(VariablePtr variable, NodeId value) {
   born_[variable.get()] = graph.size();
   refer(state_.emplace(variable.get(), kNoNode).first->second, stop_gradient(graph, value));
   state_order_.push_back(variable);

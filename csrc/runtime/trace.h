@@ -43,10 +43,10 @@ class Trace : public std::enable_shared_from_this<Trace> {
   /// The node that stands for the variable now.
   NodeId lift(const VariablePtr& variable);
   void assign(const VariablePtr& variable, NodeId node);
-  /// A variable made here, with a value that is not known yet: derivatives do not pass through it.
-  /// What outlives the trace is written at its end; a repeated run makes no new one, so the trace
-  /// can then not be repeated.
-  VariablePtr born(NodeId value);
+  /// Takes over a variable made here, whose value may not be known yet: derivatives do not pass
+  /// through it. What outlives the trace is written at its end; a repeated run makes no new one, so
+  /// the trace can then not be repeated. Others are new, with this value, at each run.
+  VariablePtr born(VariablePtr variable, NodeId value);
   /// Stands for one example of a batch, [N, ...], that a function is mapped over: a node [...]
   /// without a value.
   NodeId example(NodeId batch);

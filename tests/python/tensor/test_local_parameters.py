@@ -34,6 +34,37 @@ def test_jit_makes_one_form() -> None:
     assert len(calls) == 1
 
 
+def test_one_of_a_known_value_is_new_at_each_call() -> None:
+    def counted(x: Tensor) -> Tensor:
+        p = Parameter(Tensor(np.zeros(3)))
+        ops.assign_add(p, x[0])
+        ops.assign_add(p, x[1])
+        return p * x
+
+    for transform in (gc.jit, gc.vmap, lambda f: gc.jit(gc.grad(lambda v: f(v).sum()))):
+        fn, again = transform(counted), transform(counted)
+        x = Tensor(X) if transform is not gc.vmap else Tensor(np.stack([X, 2 * X]))
+        first = fn(x).asnumpy()
+        np.testing.assert_array_equal(fn(x).asnumpy(), first)
+        np.testing.assert_array_equal(again(x).asnumpy(), first)
+    np.testing.assert_array_equal(gc.jit(counted)(Tensor(X)).asnumpy(), (X[0] + X[1]) * X)
+
+
+def test_one_that_is_kept_keeps_its_value() -> None:
+    kept: list[Parameter] = []
+
+    @gc.jit
+    def step(x: Tensor) -> Tensor:
+        if not kept:
+            kept.append(Parameter(Tensor(np.ones(3))))
+        ops.assign_add(kept[0], x)
+        return kept[0] * 1
+
+    for k in range(4):
+        np.testing.assert_array_equal(step(Tensor(np.ones(3))).asnumpy(), np.full(3, 2.0 + k))
+    np.testing.assert_array_equal(kept[0].asnumpy(), np.full(3, 5.0))
+
+
 def test_vmap_gives_each_example_its_own() -> None:
     np.testing.assert_array_equal(gc.vmap(moved)(Tensor(X)).asnumpy(), 4 * X)
     nested = gc.jit(gc.vmap(gc.vmap(moved)))
