@@ -51,17 +51,26 @@ def clip_by_global_norm(x: Any, clip_norm: Any = 1.0, use_norm: Any = None) -> A
 
 
 def _joint_length(xs: list[Tensor]) -> tuple[Tensor, Tensor]:
-    """(the 2-norm of all elements times unit, unit): 1, or a power of two where squares would be infinite."""
+    """(the 2-norm of all elements times unit, unit): 1, or a power of two where the norm is beyond the
+    dtype, or squares would be."""
 
     def total(parts: list[Tensor]) -> Tensor:
         squares = [_ops.reduce_sum(_ops.square(x)) for x in parts]
         return length(functools.reduce(_ops.add, squares))
 
-    whole = total(xs)
-    low = 2.0**-600 if whole.dtype == _core.float64 else 2.0**-70
-    scaled = total([_ops.mul(_ops.cast(x, whole.dtype), low) for x in xs])
-    fits, one = _ops.isfinite(whole), _ops.full([], 1.0, whole.dtype)
-    return _ops.where(fits, whole, scaled), _ops.where(fits, one, low)
+    double = _core.float64
+    dtype = double if any(x.dtype == double for x in xs) else _core.float32
+    if dtype == double:
+        low = 2.0**-600
+        whole = total(xs)
+        fits = _ops.isfinite(whole)
+        scaled = _ops.where(fits, whole, total([_ops.mul(_ops.cast(x, dtype), low) for x in xs]))
+    else:
+        low = 2.0**-70
+        whole = total([_ops.cast(x, double) for x in xs])
+        fits = _ops.less(whole, 2.0**100)
+        scaled = _ops.cast(_ops.where(fits, whole, _ops.mul(whole, low)), dtype)
+    return scaled, _ops.where(fits, _ops.full([], 1.0, dtype), low)
 
 
 def _length(x: Tensor, order: float) -> Tensor:
