@@ -626,8 +626,7 @@ def lines() -> Iterator[tuple[str, tuple[int, Make]]]:
     for n, name, program, arguments in GRAPHS:
         for of, change in (("", lambda fn: fn), (", gradient", gradient)):
             yield name + of, (n, of_graph(compiled, change, program, arguments))
-            planned = of_graph(on_gpu, change, program, arguments)  # takes longer
-            yield f"{name}{of}, cuda", (max(1, n // 4), planned)
+            yield f"{name}{of}, cuda", (n, of_graph(on_gpu, change, program, arguments))
     for n, name, make in OTHERS:
         yield name, (n, make)
 
@@ -655,9 +654,12 @@ def exponent_of(least: Sequence[float]) -> float:
     return math.log2(least[last] / least[0]) / last if last else math.inf
 
 
-def measured(make: Make, n: int, repeats: int, limit: float) -> tuple[list[float], float]:
-    """The least seconds at n, 2 n and 4 n, and the exponent; sizes that take too long are left out.
-    Where that is too much, other work may have been in the way: as often again, and once more."""
+def measured(make: Make, n: int, repeats: int, limit: float) -> tuple[int, list[float], float]:
+    """n, the least seconds at n, 2 n and 4 n, and the exponent; sizes that take too long are left out.
+    n is a quarter where 4 n would be one of them. Where the exponent is too much, other work may have
+    been in the way: as often again, and once more."""
+    if seconds(make, n) * 16 > limit:
+        n = max(1, n // 4)
     least = [math.inf] * 3
     for turn in range(3 * repeats):
         if turn and turn % repeats == 0 and exponent_of(least) <= MOST:
@@ -666,7 +668,7 @@ def measured(make: Make, n: int, repeats: int, limit: float) -> tuple[list[float
             if k > 0 and least[k - 1] * 4 > limit:
                 break
             least[k] = min(least[k], seconds(make, n << k))
-    return [t for t in least if t < math.inf], exponent_of(least)
+    return n, [t for t in least if t < math.inf], exponent_of(least)
 
 
 def main() -> int:
@@ -692,7 +694,7 @@ def main() -> int:
             continue
         n = max(1, round(n * options.times))
         try:
-            found, exponent = measured(make, n, options.repeats, options.limit)
+            n, found, exponent = measured(make, n, options.repeats, options.limit)
         except Exception as e:
             print(f"{name}: {type(e).__name__}: {e}", flush=True)
             above += 1

@@ -46,7 +46,7 @@ BY_DEFAULT = (
 
 def exponent(name: str, times: float, repeats: int) -> float:
     n, make = growth.LINES[name]
-    return growth.measured(make, max(8, round(n * times)), repeats, 20)[1]
+    return growth.measured(make, max(8, round(n * times)), repeats, 20)[-1]
 
 
 @pytest.mark.one_in(4)
