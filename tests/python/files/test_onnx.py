@@ -85,6 +85,7 @@ CASES = [
     ("cumsum", lambda x: ops.cumsum(x, 1), [X]),
     ("cumsum's gradient", lambda x: ms.grad(lambda y: (ops.cumsum(y, 1) ** 2).sum())(x), [X]),
     ("gather", lambda x, i: ops.gather(x, i, 1), [X, INDEX]),
+    ("labels", lambda x, i: ops.cross_entropy(x[:2, :3, 0], i.reshape(-1)[:2]), [X, INDEX]),
     ("alias", lambda x: ms.grad(lambda y: (y**3).sum())(x), [X]),
     ("attention", lambda q, k: ops.flash_attention_score(q, k, k, 2, input_layout="BSH"),
      [DRAW.standard_normal((2, n, 8)).astype(np.float32) for n in (3, 5)]),
