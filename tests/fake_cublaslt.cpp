@@ -13,7 +13,6 @@ using namespace fake;
 namespace {
 
 constexpr uint32_t kDefault = 1, kBias = 4;  // cublasLtEpilogue_t
-constexpr int kMisaligned = 716;
 
 struct Description {
   int compute, scale, transpose[2] = {0, 0};

@@ -23,8 +23,8 @@ inline std::recursive_mutex everything;
 
 constexpr int kInvalid = 1, kOutOfMemory = 2, kNoDevice = 100, kBadImage = 200, kNoContext = 201,
               kBadHandle = 400, kNotFound = 500, kNotReady = 600, kNoResources = 701,
-              kIllegalAddress = 700, kGraphUpdateFailure = 910, kNotSupported = 801,
-              kCaptureUnsupported = 900, kCaptureInvalidated = 901;
+              kIllegalAddress = 700, kMisaligned = 716, kGraphUpdateFailure = 910,
+              kNotSupported = 801, kCaptureUnsupported = 900, kCaptureInvalidated = 901;
 
 inline long setting(const char* name, long otherwise) {
   const char* v = std::getenv(name);

@@ -15,7 +15,7 @@ namespace {
 constexpr int kBadParameter = 2000, kUnsupported = 3000, kInternalError = 4000;
 constexpr int kHalf = 2, kBrainHalf = 9;                       // cudnnDataType_t
 constexpr int kAnyMath = 0, kTensorMath = 1, kHalvedMath = 2;  // cudnnMathType_t
-constexpr int kGoodAlgorithm = 3, kMisaligned = 716;
+constexpr int kGoodAlgorithm = 3;
 
 struct Handle {
   Context* context;
@@ -51,7 +51,7 @@ struct Windows {
   int groups = 1, math = kAnyMath;
 };
 
-struct Found {  // cudnnConvolutionFwdAlgoPerf_t
+struct Measured {  // cudnnConvolutionFwdAlgoPerf_t
   int algorithm, status;
   float time;
   size_t memory;
@@ -156,14 +156,14 @@ Convolution convolution(Part part, void* a, void* b, void* windows, void* out) {
 
 /// Fastest first: such as must not be taken come before the one that may.
 int search(Part part, void* a, void* b, void* windows, void* out, int most, int* count,
-           Found* found) {
+           Measured* found) {
   const Convolution c = convolution(part, a, b, windows, out);
   if (int status = wrong_sizes(c.x, c.w, c.y, c.how)) return status;
   const int math = c.how.math;
-  std::vector<Found> all{{0, 0, 0.1f, 0, 0, math, {}},                // not deterministic
-                         {1, 0, 0.2f, size_t(1) << 40, 1, math, {}},  // too much memory
-                         {2, kUnsupported, -1, 0, 1, math, {}},       // not possible
-                         {4, 0, 0.3f, 0, 1, kHalvedMath, {}}};        // float16 inside
+  std::vector<Measured> all{{0, 0, 0.1f, 0, 0, math, {}},                // not deterministic
+                            {1, 0, 0.2f, size_t(1) << 40, 1, math, {}},  // too much memory
+                            {2, kUnsupported, -1, 0, 1, math, {}},       // not possible
+                            {4, 0, 0.3f, 0, 1, kHalvedMath, {}}};        // float16 inside
   if (math != kAnyMath && math != kTensorMath) all.push_back({5, 0, 0.4f, 0, 1, kTensorMath, {}});
   if (setting("FAKE_CUDNN_ALGORITHMS", 1))
     all.push_back({kGoodAlgorithm, 0, 0.5f, 1 << 20, 1, math, {}});
@@ -283,7 +283,7 @@ API cudnnSetConvolutionMathType(void* c, int math) {
 
 #define CONVOLUTION(part, Search, Run)                                                          \
   API Search(void*, void* a, void* b, void* windows, void* out, int most, int* count,           \
-             Found* found) {                                                                    \
+             Measured* found) {                                                                 \
     CALLED;                                                                                     \
     return search(part, a, b, windows, out, most, count, found);                                \
   }                                                                                             \

@@ -67,10 +67,12 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.hookimpl(tryfirst=True)  # before they are left out
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """What is slow is `full`, and a test of one case on all days but its own."""
+    """What is slow is `full`, and a test of one case on all days but its own, if nobody names it."""
+    named = {argument.rpartition("/")[2] for argument in config.args if "::" in argument}
     for item in items:
         marker = item.get_closest_marker("one_in")
         alone = marker is not None and not hasattr(item, "callspec")
+        alone = alone and item.nodeid.rpartition("/")[2] not in named
         left = alone and not config.stash[DRAWN].of(item.nodeid, [None], *marker.args)
         if left or item.get_closest_marker("slow"):
             item.add_marker(pytest.mark.full)

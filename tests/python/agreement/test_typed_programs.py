@@ -21,7 +21,7 @@ EACH = 25
 
 
 @pytest.mark.parametrize("block", range(200))
-@pytest.mark.one_in(40)
+@pytest.mark.one_in(200)
 def test_programs(block: int) -> None:
     """tools/random_programs.py runs as many as are asked for."""
     counts: Counter[str] = Counter()

@@ -9,6 +9,8 @@ import pytest
 import gradcell as ms
 from gradcell import Tensor, ops
 
+pytestmark = pytest.mark.one_in(4)  # kernels at many sizes
+
 #: Relative to the largest magnitude: half an ULP of the type, and float32 sums.
 ROUNDING = {"float16": 2.0**-11, "bfloat16": 2.0**-8}
 

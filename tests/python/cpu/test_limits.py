@@ -28,6 +28,7 @@ def far_zeros(columns: int = 1) -> np.ndarray:
 # Places -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("name", ["argmax", pytest.param("argmin", marks=pytest.mark.slow)])
 def test_the_place_of_an_extreme_beyond_32_bits(name: str) -> None:
     x = far_zeros()
@@ -45,6 +46,7 @@ def test_the_places_of_columns_extremes_beyond_32_bits() -> None:
     assert found.asnumpy().tolist() == [2**30 + 7, FAR - 1]
 
 
+@pytest.mark.one_in(4)
 def test_rows_beyond_32_bits_of_elements_are_read_where_they_are() -> None:
     table = np.zeros((FAR // 4 + 2, 4), np.int8)
     table[-1] = [1, 2, 3, 4]

@@ -10,6 +10,8 @@ import pytest
 import gradcell as gc
 from gradcell import Tensor, ops
 
+pytestmark = pytest.mark.one_in(4)  # kernels at many sizes
+
 ROWS, COLUMNS = 300, 520
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((ROWS, COLUMNS))

@@ -9,6 +9,8 @@ import pytest
 import gradcell as gc
 from gradcell import ops
 
+pytestmark = pytest.mark.one_in(4)  # kernels at many sizes
+
 DTYPES = [
     "float32",
     "float64",

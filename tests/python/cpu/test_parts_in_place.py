@@ -14,6 +14,8 @@ import gradcell as gc
 from gradcell import Tensor, ops
 from gradcell.show.inspect import plan_text
 
+pytestmark = pytest.mark.one_in(4)  # kernels at many sizes
+
 #: Rows of parts, the last of which are no whole number of vectors.
 COUNTS = (64, 37, 5)
 FEATURES = 24

@@ -14,6 +14,8 @@ import pytest
 import gradcell as gc
 from gradcell import ops
 
+pytestmark = pytest.mark.one_in(4)  # kernels at many sizes
+
 SHAPES = [
     (70_001,), (3, 40_001), (1000, 37), (37, 1000), (129, 257), (2049, 33), (40_000, 2), (5, 64, 33),
     (7, 3, 50, 6), (65, 1, 66), (3, 1030, 2), (2, 2, 2, 2, 2, 40), (1, 4097), (4097, 1),

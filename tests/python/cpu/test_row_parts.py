@@ -14,6 +14,8 @@ import pytest
 import gradcell as gc
 from gradcell import ops
 
+pytestmark = pytest.mark.one_in(4)  # kernels at many sizes
+
 ROWS, WIDE = 160, 7
 Cut = tuple[int, int]
 

@@ -12,6 +12,8 @@ import pytest
 import gradcell as gc
 from gradcell import ops
 
+pytestmark = pytest.mark.one_in(4)  # kernels at many sizes
+
 A = np.arange(30 * 40, dtype=np.float32).reshape(30, 40)
 CUBE = np.arange(6 * 20 * 50, dtype=np.float32).reshape(6, 20, 50)
 
@@ -117,6 +119,7 @@ def test_short_lines_between(shape: tuple[int, ...]) -> None:
         assert np.allclose(product, one.astype(np.float64).prod((0, 2)), rtol=1e-6)
 
 
+@pytest.mark.one_in(1)
 @pytest.mark.parametrize("dtype", ["float32", "float16", "float64", "int32", "int8"])
 @pytest.mark.parametrize("axis", [0, 1, 2])
 def test_additions_at_indices(dtype: str, axis: int) -> None:
@@ -278,6 +281,7 @@ def test_one_hot_out_of_range() -> None:
     )
 
 
+@pytest.mark.one_in(1)
 @pytest.mark.parametrize("dtype", [np.int32, np.int64])
 def test_many_indices_of_many_places(dtype: Any) -> None:
     """Threads share the places; indices count from the end too, and several name one place."""

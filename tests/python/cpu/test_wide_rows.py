@@ -13,6 +13,8 @@ import pytest
 import gradcell as ms
 from gradcell import Tensor, mint, ops
 
+pytestmark = pytest.mark.one_in(4)  # kernels at many sizes
+
 RNG = np.random.default_rng(7)
 X = RNG.uniform(-3, 3, (137, 1003)).astype(np.float32)
 Y = RNG.uniform(-3, 3, (137, 1003)).astype(np.float32)
@@ -320,6 +322,7 @@ def test_writes_at_indices(key: Any) -> None:
             np.testing.assert_array_equal(other.asnumpy(), x)
 
 
+@pytest.mark.one_in(1)
 def test_a_write_at_a_wrong_index_writes_nothing() -> None:
     x = RNG.uniform(-1, 1, (5, 4))
     t = Tensor(x)
@@ -332,6 +335,7 @@ def test_a_write_at_a_wrong_index_writes_nothing() -> None:
     np.testing.assert_array_equal(t.asnumpy(), shares)
 
 
+@pytest.mark.one_in(1)
 @pytest.mark.parametrize("axis", [0, 1, 2])
 def test_elements_along_an_axis(axis: int) -> None:
     x = RNG.uniform(-1, 1, (6, 7, 8))
@@ -425,6 +429,7 @@ def test_places_of_what_is_not_zero(shape: tuple[int, ...], dtype: str) -> None:
         np.testing.assert_array_equal(part.asnumpy(), place)
 
 
+@pytest.mark.one_in(1)
 def test_draws_by_weights() -> None:
     ms.set_seed(3)
     weights = np.array([[0.0, 1.0, 3.0, 0.0], [5.0, 0.0, 0.0, 5.0]], np.float32)

@@ -8,6 +8,8 @@ import pathlib
 import pytest
 from made_up_gpu import Process
 
+pytestmark = pytest.mark.one_in(4)  # each has a process of its own, and compiles kernels
+
 #: Twice the product of one shape in each of six runs: just large enough to be timed.
 RUNS = """
 ms.set_context(device_target="GPU")

@@ -14,6 +14,8 @@ from window_rows import Windows, convolved, shapes, windows
 import gradcell as gc
 from gradcell import Tensor, _core, cuda, ops
 
+pytestmark = pytest.mark.one_in(4)  # each has a process of its own, and compiles kernels
+
 GPU = "ms.set_context(device_target='GPU')\n"
 
 # Plans -------------------------------------------------------------------------------------------
@@ -181,7 +183,7 @@ CASES = {
 }  # fmt: skip
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(12)
 @pytest.mark.parametrize("name", CASES)
 def test_values_and_derivatives_are_those_of_float64(name: str, process: Process) -> None:
     process.good(GPU + "RUNS = 3\n" + VALUES + CASES[name])
@@ -207,6 +209,7 @@ print(convolved(s, "output", x, w).asnumpy().sum())
 """
 
 
+@pytest.mark.one_in(1)
 @pytest.mark.parametrize(
     "name",
     [
@@ -223,12 +226,14 @@ def test_a_call_that_fails(name: str, process: Process) -> None:
     assert "GRADCELL_CUDNN=0" in error
 
 
+@pytest.mark.one_in(1)
 def test_no_algorithm_that_is_deterministic(process: Process) -> None:
     error = process.error(GPU + ONE, FAKE_CUDNN_ALGORITHMS="0")
     assert "no deterministic algorithm" in error and "float32, 32 to 32 channels" in error
     assert "GRADCELL_CUDNN=0" in error
 
 
+@pytest.mark.one_in(1)
 def test_a_library_that_does_not_open_names_its_extra(process: Process) -> None:
     broken = process.folder / "broken.so"
     broken.write_text("")
@@ -259,12 +264,14 @@ assert plan.convolutions == int({there}), plan.table()
     process.good(setup + looks.format(there=0), GRADCELL_CUDNN="0")
 
 
+@pytest.mark.one_in(1)
 def test_it_can_be_turned_off(process: Process) -> None:
     # The made-up GPU has no whole warps, which our kernel needs.
     error = process.error(GPU + ONE, GRADCELL_CUDNN="0")
     assert "gc_convolution_0 failed" in error and process.counts()["convolutions"] == 0
 
 
+@pytest.mark.one_in(1)
 def test_an_array_at_an_odd_address(process: Process) -> None:
     """cuDNN's kernels for tensor cores read 16 bytes at a time."""
     script = """

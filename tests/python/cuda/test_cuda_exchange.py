@@ -9,6 +9,8 @@ from __future__ import annotations
 import pytest
 from made_up_gpu import Process
 
+pytestmark = pytest.mark.one_in(4)  # each has a process of its own, and compiles kernels
+
 GPU = """
 ms.set_context(device_target="GPU")
 import gc
@@ -163,6 +165,7 @@ np.testing.assert_allclose(ops.matmul(x, Tensor(v.T.copy())).asnumpy(), v @ v.T)
     )
 
 
+@pytest.mark.one_in(1)
 @pytest.mark.parametrize(
     ("script", "message"),
     [

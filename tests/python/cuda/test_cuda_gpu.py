@@ -7,6 +7,15 @@ from __future__ import annotations
 
 import ctypes
 import os
+
+import pytest
+
+if not os.environ.get("GRADCELL_TEST_NEEDS_GPU"):
+    try:
+        ctypes.CDLL("libcuda.so.1")
+    except OSError as missing:  # so that over a thousand cases need not be made to be skipped
+        pytest.skip(f"no NVIDIA driver: {missing}", allow_module_level=True)
+
 import subprocess
 import sys
 import threading
@@ -15,7 +24,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 from cuda_cases import CASES, compare
 from cuda_op_cases import tensor
 from product_cases import CASES as PRODUCTS, STRANGE, agrees, strange, two_products
@@ -25,12 +33,6 @@ from gradcell import Tensor, nn, ops
 from gradcell.base import gpu as gpus, tree
 
 pytestmark = pytest.mark.cuda
-
-if not os.environ.get("GRADCELL_TEST_NEEDS_GPU"):
-    try:
-        ctypes.CDLL("libcuda.so.1")
-    except OSError as missing:  # so that over a thousand cases need not be made to be skipped
-        pytest.skip(f"no NVIDIA driver: {missing}", allow_module_level=True)
 
 
 @pytest.fixture(autouse=True)

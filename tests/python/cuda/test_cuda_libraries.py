@@ -12,6 +12,8 @@ import pytest
 from forked_scripts import Script
 from made_up_gpu import HEAD, PACKAGE, Process
 
+pytestmark = pytest.mark.one_in(4)  # each has a process of its own, and compiles kernels
+
 GPU = "ms.set_context(device_target='GPU')\n"
 CHAIN = GPU + "print(float((ops.sin(tensor(9)) * 2.0).sum()))\n"
 
@@ -56,6 +58,7 @@ def test_no_place_for_a_cache(process: Process) -> None:
     assert process.good(CHAIN, GRADCELL_CACHE_DIR=str(file / "below")) == first
 
 
+@pytest.mark.one_in(1)
 @pytest.mark.parametrize(
     ("environment", "message"),
     [
@@ -73,6 +76,7 @@ def test_what_is_missing_is_said(
     assert message in error
 
 
+@pytest.mark.one_in(1)
 @pytest.mark.parametrize(
     ("driver", "installed", "taken"),
     [
@@ -132,6 +136,7 @@ def test_a_toolkit_that_suits_the_driver_comes_before_wheels_that_do_not(process
         assert out.startswith(taken) and out.strip().endswith(f".so.{driver[:2]}"), out
 
 
+@pytest.mark.one_in(1)
 def test_a_missing_library_names_its_extra(process: Process) -> None:
     # An empty library stands for one that cannot be opened: the system's are not there either.
     for variable, name in (("GRADCELL_NVRTC", "NVRTC"), ("GRADCELL_CUBLASLT", "cuBLASLt")):
@@ -166,6 +171,7 @@ def test_what_nvrtc_opens_by_its_name_lies_beside_it(process: Process) -> None:
     process.good(CHAIN)
 
 
+@pytest.mark.one_in(1)
 def test_gpus_that_are_too_old(process: Process) -> None:
     error = process.error(GPU, FAKE_CUDA_CAPABILITY="70")
     assert "the GPU Fake GPU has compute capability 7.0; gradcell needs 7.5 or later" in error

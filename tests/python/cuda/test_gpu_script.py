@@ -44,6 +44,7 @@ def ended(out: pathlib.Path) -> dict[str, int]:
     return {name: int(status) for name, status in found}
 
 
+@pytest.mark.one_in(4)
 def test_no_step_ends_the_others(process: Process, alone: list[str]) -> None:
     out = process.folder / "out"
     steps = "versions replay package profile smoke"
@@ -184,6 +185,7 @@ def test_there_are_forty_checks_and_steps_with_and_without_tiles_and_groups(
         assert any(function in text.split("namespace scalar {")[-1] for text in texts), function
 
 
+@pytest.mark.one_in(6)
 def test_plans_run_by_themselves(process: Process, plans: pathlib.Path) -> None:
     some = carried(plans, process.folder / "some", *SOME)
     done = replay(process, some, "--json", "out.json", "--kernels", "kernels", "--repeats", "2")
@@ -224,6 +226,7 @@ def test_a_wrong_result_is_told(process: Process, plans: pathlib.Path) -> None:
     assert not cases[wrong]["right"] and cases["check-dropout"]["right"]
 
 
+@pytest.mark.one_in(4)
 def test_the_tools_of_a_toolkit(process: Process, plans: pathlib.Path, alone: list[str]) -> None:
     """ncu and compute-sanitizer, made up: they write down what they are called for, and call it."""
     out, tools = process.folder / "out", process.folder / "tools"
@@ -250,6 +253,7 @@ def test_the_tools_of_a_toolkit(process: Process, plans: pathlib.Path, alone: li
     assert (out / "sanitizer.txt").read_text().count("check-dropout") == 2
 
 
+@pytest.mark.slow
 def test_times_without_what_the_libraries_choose(process: Process, alone: list[str]) -> None:
     """Products by cuBLASLt's first algorithms, a call for each, convolutions by gradcell's own kernels."""
     out = process.folder / "out"

@@ -125,7 +125,7 @@ def check_row(
 # Every op -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.one_in(2, by="row.name")
+@pytest.mark.one_in(12)
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 def test_elementwise(row: Row, mode: int) -> None:
     count = OUTER * EXAMPLES
@@ -137,7 +137,7 @@ def test_elementwise(row: Row, mode: int) -> None:
     check_row(function, examples, lambda *xs: function(*map(Tensor, xs)))
 
 
-@pytest.mark.one_in(8, by="row.op")
+@pytest.mark.one_in(24)
 @pytest.mark.parametrize("row", BATCH_ROWS, ids=lambda row: f"{row.op}-{row.label}")
 def test_structured(row: BatchRow, mode: int) -> None:
     one = gc.jit(row.run)
@@ -147,7 +147,7 @@ def test_structured(row: BatchRow, mode: int) -> None:
 MAPPED_CASES = [case for case in CASES if case.shapes]
 
 
-@pytest.mark.one_in(16, by="case.op")
+@pytest.mark.one_in(48)
 @pytest.mark.parametrize("case", MAPPED_CASES, ids=lambda case: f"{case.op}-{case.label}")
 def test_users_ops(case: Case, mode: int) -> None:
     """By the names and in the forms that users call, against NumPy."""
@@ -159,7 +159,7 @@ def test_users_ops(case: Case, mode: int) -> None:
 DIFFERENTIABLE = [case for case in MAPPED_CASES if case.order > 0 and "big" not in case.label]
 
 
-@pytest.mark.one_in(8, by="case.op")
+@pytest.mark.one_in(32)
 @pytest.mark.parametrize("case", DIFFERENTIABLE, ids=lambda case: f"{case.op}-{case.label}")
 def test_gradients_of_examples(case: Case) -> None:
     """vmap of grad, and grad of vmap, against grad of each example."""

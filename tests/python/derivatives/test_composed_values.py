@@ -52,7 +52,7 @@ def distance(found: float, wanted: Any, bits: int, least: int) -> float:
     return float(abs(mpmath.mpf(found) - wanted) / unit)
 
 
-@pytest.mark.one_in(4)
+@pytest.mark.one_in(12)
 @pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("name", ROWS)
 def test_values(name: str, dtype: str) -> None:
@@ -169,7 +169,7 @@ WIDENED: dict[str, Callable[[Tensor], Tensor]] = {
 }  # fmt: skip
 
 
-@pytest.mark.one_in(8)
+@pytest.mark.one_in(24)
 @pytest.mark.parametrize("name", WIDENED)
 @pytest.mark.parametrize("dtype", [ms.float16, ms.bfloat16], ids=str)
 def test_half_types_round_once(name: str, dtype: Any) -> None:

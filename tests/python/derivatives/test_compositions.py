@@ -96,7 +96,7 @@ def check(names: tuple[str, ...]) -> None:
     assert abs(float(got) - wanted) <= 1e-11 * max(1, abs(wanted)), (names, float(got), wanted)
 
 
-@pytest.mark.one_in(12)
+@pytest.mark.one_in(24)
 @pytest.mark.parametrize("names", list(itertools.product(TRANSFORMS, repeat=2)), ids="-of-".join)
 def test_a_transform_of_a_transform(mode, names):
     check(names)
@@ -105,7 +105,7 @@ def test_a_transform_of_a_transform(mode, names):
 THREE = sorted(random.Random(5).sample(list(itertools.product(TRANSFORMS, repeat=3)), 60))
 
 
-@pytest.mark.one_in(6)
+@pytest.mark.one_in(24)
 @pytest.mark.parametrize("names", THREE, ids="-of-".join)
 def test_three_transforms(mode, names):
     check(names)

@@ -112,7 +112,7 @@ def silent(f: Function) -> Function:
     return call
 
 
-@pytest.mark.one_in(4)
+@pytest.mark.one_in(12)
 @pytest.mark.parametrize("shape", SIZES, ids=str)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_first_derivatives(name: str, shape: tuple[int, ...]) -> None:
@@ -142,7 +142,7 @@ def test_first_derivatives(name: str, shape: tuple[int, ...]) -> None:
     assert float(first) == pytest.approx(along, rel=2e-6, abs=2e-6)
 
 
-@pytest.mark.one_in(4)
+@pytest.mark.one_in(12)
 @pytest.mark.parametrize("shape", [(1, 1), (2, 2), (3, 3)], ids=str)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_second_derivatives_and_batches(name: str, shape: tuple[int, ...]) -> None:

@@ -732,6 +732,7 @@ def test_integers_have_no_derivative(mode):
 # ops.Custom -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.filterwarnings("ignore:.*asked for a tensor's value:RuntimeWarning")
 def test_a_function_on_arrays_with_a_bprop(mode):
     def bprop(x, out, dout):
         return (dout * ops.cos(x) * 7,)

@@ -95,13 +95,14 @@ def check_hessian(program: Program) -> None:
     close(twice.asnumpy(), np.stack([expected, expected]))
 
 
-@pytest.mark.one_in(5)
+@pytest.mark.one_in(10)
 @pytest.mark.parametrize("block", range(BY_DEFAULT // 20))
 def test_batches(block: int) -> None:
     for seed in range(20 * block, 20 * block + 20):
         check_batches(decode(random_bytes(seed)))
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("block", range(BY_DEFAULT // 50))
 def test_hessians(block: int) -> None:
     for seed in range(10 * block, 10 * block + 10):

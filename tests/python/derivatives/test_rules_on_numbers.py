@@ -8,6 +8,10 @@ import pytest
 import gradcell as gc
 from gradcell import Tensor, ops
 
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:.*takes numbers out of a tensor:RuntimeWarning",
+    "ignore:.*asked for a tensor's value:RuntimeWarning",
+)
 X = np.array([0.3, 0.7])
 
 

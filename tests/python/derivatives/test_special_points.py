@@ -62,7 +62,8 @@ def value(f: Function, x: float) -> float:
 def one_sided(f: Function, x: float, order: int, step: float) -> float:
     weights = WEIGHTS[order]
     values = [value(f, x + k * step) for k in range(len(weights))]
-    return float(weights @ values) / step**order
+    with np.errstate(invalid="ignore"):  # of infinities: no number, as the caller sees
+        return float(weights @ values) / step**order
 
 
 def wrong_at(f: Function, x: float) -> list[tuple[int, float, float]]:
@@ -177,7 +178,7 @@ def test_densities_beyond_all_numbers(name: str) -> None:
             np.testing.assert_allclose(got, [*ends, np.nan], err_msg=method)
 
 
-@pytest.mark.one_in(12)
+@pytest.mark.one_in(36)
 @pytest.mark.parametrize("name", PARAMETERS)
 def test_distributions_at_special_points(name: str) -> None:
     numbers, kind = PARAMETERS[name], getattr(distribution, name)
@@ -309,7 +310,7 @@ MODES = {
 }
 
 
-@pytest.mark.one_in(4)
+@pytest.mark.one_in(16)
 @pytest.mark.parametrize("mode", MODES)
 def test_powers(mode: str) -> None:
     a, b = Tensor(POWERS[:, 0]), Tensor(POWERS[:, 1])
@@ -351,6 +352,7 @@ WITH_KINKS = {
 PAIRS = np.array(list(itertools.product([0.0, -0.0, 1.0, -1.0, 0.5, 2.0, -2.0, 3.0], repeat=2)))
 
 
+@functools.cache
 def binary_functions() -> dict[str, Function]:
     found = {}
     for label, f in FUNCTIONS.items():

@@ -46,7 +46,7 @@ def usual_context() -> Iterator[None]:
     gradcell.communication.release()
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize("document", DOCUMENTS)
 def test_documents_show_true_output(document: str) -> None:
     _, differences = load("run_documents").checked((ROOT / document).read_text())

@@ -16,6 +16,7 @@ import pytest
 import gradcell as gc
 from gradcell.demo import DEMOS, burgers, digits, forces, inverse
 
+pytestmark = pytest.mark.one_in(4)
 EXAMPLES = Path(__file__).parents[3] / "examples"
 
 

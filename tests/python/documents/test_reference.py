@@ -247,6 +247,7 @@ def test_at_least_1000_names_have_an_example(grouped: dict[str, list[names.Entry
     assert len(examples.EXAMPLES) >= 1000
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("name", examples.EXAMPLES)
 def test_an_example_prints_what_it_says(name: str) -> None:
     text = examples.EXAMPLES[name]

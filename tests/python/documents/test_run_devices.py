@@ -101,6 +101,7 @@ def run(
     return subprocess.run(command, capture_output=True, text=True, env=environment)
 
 
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_a_script_gets_what_is_there(name: str, tmp_path: Path) -> None:
     asked, text = SCRIPTS[name]
@@ -139,6 +140,7 @@ def test_without_run_it_stays_an_error(tmp_path: Path) -> None:
     assert wrong.returncode == 1 and "ValueError: device_target must be" in wrong.stderr
 
 
+@pytest.mark.one_in(4)
 def test_a_gpu_that_is_there(process: Process, tmp_path: Path) -> None:
     file = str(tmp_path / "script.py")
 

@@ -134,12 +134,12 @@ def test_the_crc_at_the_end(tmp_path):
     assert load_checkpoint(str(FILES / "crc.ckpt"))["w"].asnumpy().tolist() == [0, 1, 2]
     path = str(tmp_path / "a.ckpt")
     save_checkpoint(Linear(), path, crc_check=True)
-    assert open(path, "rb").read()[-17:-10] == data[-17:-10] == b"crc_num"
+    assert Path(path).read_bytes()[-17:-10] == data[-17:-10] == b"crc_num"
     load_checkpoint(path)
     for at in range(len(data)):
         broken = bytearray(data)
         broken[at] ^= 1
-        open(path, "wb").write(broken)
+        Path(path).write_bytes(broken)
         with pytest.raises(ValueError, match=r"a\.ckpt: "):
             load_checkpoint(path)
 
@@ -149,7 +149,7 @@ def test_a_large_tensor_comes_in_parts(tmp_path, monkeypatch):
     monkeypatch.setattr(ckpt, "_PART", 16)
     w = np.arange(11, dtype=np.float32)
     save_checkpoint({"w": Tensor(w), "b": Tensor(w[:2])}, path)
-    assert open(path, "rb").read().count(b"\n\x01w\x12") == 3
+    assert Path(path).read_bytes().count(b"\n\x01w\x12") == 3
     np.testing.assert_array_equal(load_checkpoint(path)["w"].asnumpy(), w)
 
 
@@ -271,13 +271,13 @@ def test_random_state(path):
 def test_every_truncation_is_found(path):
     net = Linear()
     save_checkpoint(net, path)
-    data = open(path, "rb").read()
+    data = Path(path).read_bytes()
     before = snapshot(net)
     for end in range(0, len(data), 7):
-        open(path, "wb").write(data[:end])
+        Path(path).write_bytes(data[:end])
         with pytest.raises(ValueError, match=r"net\.\w+: (truncated|corrupted)"):
             load_checkpoint(path, net)
-    open(path, "wb").write(data + b"x")
+    Path(path).write_bytes(data + b"x")
     with pytest.raises(ValueError, match=r"1 bytes too many|corrupted.* at byte \d+"):
         load_checkpoint(path, net)
     assert_same(before, snapshot(net))
@@ -286,13 +286,13 @@ def test_every_truncation_is_found(path):
 def test_every_flipped_bit_is_found(path):
     net = Linear()
     save_checkpoint(net, path)
-    data = open(path, "rb").read()
+    data = Path(path).read_bytes()
     before = snapshot(net)
     rng = np.random.RandomState(0)
     for at in [*range(16), *range(len(data) - 12, len(data)), *rng.randint(0, len(data), 300)]:
         broken = bytearray(data)
         broken[at] ^= 1 << rng.randint(8)
-        open(path, "wb").write(broken)
+        Path(path).write_bytes(broken)
         try:
             found = load_checkpoint(path)
         except ValueError as error:
@@ -306,12 +306,12 @@ def test_every_flipped_bit_is_found(path):
 def test_the_message_says_where(tmp_path):
     path = str(tmp_path / "net.safetensors")
     save_checkpoint(Types(), path)
-    data = bytearray(open(path, "rb").read())
+    data = bytearray(Path(path).read_bytes())
     start = 8 + int.from_bytes(data[:8], "little")
     header = json.loads(data[8:start])
     first, _ = header["p_float32"]["data_offsets"]
     data[start + first] ^= 1
-    open(path, "wb").write(data)
+    Path(path).write_bytes(data)
     with pytest.raises(
         ValueError, match=rf"checksum of the tensor 'p_float32' \(bytes {start + first} to"
     ):
@@ -348,7 +348,7 @@ def test_a_mismatch_leaves_the_network_as_it_was(path):
 
 def test_a_failed_write_leaves_the_old_file(path, monkeypatch, tmp_path):
     save_checkpoint(Linear(), path)
-    old = open(path, "rb").read()
+    old = Path(path).read_bytes()
 
     def fail(descriptor):
         raise OSError("no space left")
@@ -358,13 +358,13 @@ def test_a_failed_write_leaves_the_old_file(path, monkeypatch, tmp_path):
     net.w.set_data(net.w * 2)
     with pytest.raises(OSError, match="no space"):
         save_checkpoint(net, path)
-    assert open(path, "rb").read() == old
+    assert Path(path).read_bytes() == old
     assert os.listdir(tmp_path) == [os.path.basename(path)]
 
 
 def test_an_interrupted_write_leaves_the_old_file(path, monkeypatch, tmp_path):
     save_checkpoint(Linear(), path)
-    old = open(path, "rb").read()
+    old = Path(path).read_bytes()
 
     def interrupt(a, b):
         raise KeyboardInterrupt
@@ -372,7 +372,7 @@ def test_an_interrupted_write_leaves_the_old_file(path, monkeypatch, tmp_path):
     monkeypatch.setattr(serialization.os, "replace", interrupt)
     with pytest.raises(KeyboardInterrupt):
         save_checkpoint(Types(), path)
-    assert open(path, "rb").read() == old
+    assert Path(path).read_bytes() == old
     assert os.listdir(tmp_path) == [os.path.basename(path)]
 
 

@@ -171,7 +171,6 @@ def test_collector(tmp_path):
 
 
 def test_records_refuse_what_is_no_value(tmp_path):
-    record = SummaryRecord(str(tmp_path), raise_exception=True)
     cases = [
         (("curve", "a", 1), ValueError, "plugin"),
         (("scalar", "", 1), TypeError, "'name' must be a string"),
@@ -180,9 +179,10 @@ def test_records_refuse_what_is_no_value(tmp_path):
         (("image", "a", np.zeros((2, 3))), ValueError, r"\[N, C, H, W\], got \[2, 3\]"),
         (("scalar", "a", float("nan")), RuntimeError, "nan or inf"),
     ]
-    for arguments, error, text in cases:
-        with pytest.raises(error, match=text):
-            record.add_value(*arguments)
+    with SummaryRecord(str(tmp_path), raise_exception=True) as record:
+        for arguments, error, text in cases:
+            with pytest.raises(error, match=text):
+                record.add_value(*arguments)
     with pytest.raises(ValueError, match="plain name"):
         SummaryRecord(str(tmp_path), file_prefix="a/b")
     with pytest.raises(TypeError, match="log_dir"):
@@ -195,6 +195,7 @@ def test_records_refuse_what_is_no_value(tmp_path):
         SummaryCollector(str(tmp_path), collect_specified_data={"collect_graph": True})
 
 
+@pytest.mark.filterwarnings("ignore:.*asked for a tensor's value:RuntimeWarning")
 def test_summary_ops_in_a_network(tmp_path):
     class Net(nn.Cell):
         def __init__(self):

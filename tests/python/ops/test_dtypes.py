@@ -313,15 +313,16 @@ def differs(got: Tensor, want: np.ndarray, one: Case, name: str) -> str:
 
 
 @pytest.mark.filterwarnings("ignore:.*asked for a tensor's value:RuntimeWarning")
-@pytest.mark.one_in(len(SIZES), by="name")
+@pytest.mark.one_in(4 * len(SIZES), by="name")
+@pytest.mark.parametrize("layout", ["plain", "transposed", "strided", "broadcast"])
 @pytest.mark.parametrize("size", SIZES, ids=str)
 @pytest.mark.parametrize("name", NAMES)
-def test_against_numpy(name: str, size: tuple[int, int]) -> None:
+def test_against_numpy(name: str, size: tuple[int, int], layout: str) -> None:
     rng = np.random.default_rng(NAMES.index(name))
     kind = "f" if name in HALVES else np.dtype(name).kind
     wrong: list[str] = []
     for r, c in SIZES:
-        for layout, arranged, plain in layouts(rng, name, r, c):
+        for arrangement, arranged, plain in layouts(rng, name, r, c):
             y = numbers(rng, name, (r, c))
             places = (
                 rng.integers(0, 2, (r, c)).astype(bool),
@@ -332,7 +333,7 @@ def test_against_numpy(name: str, size: tuple[int, int]) -> None:
                 rng.integers(0, c, (r, c)),
                 rng.integers(0, r, (r, c)),
             )
-            if (r, c) != size:
+            if (r, c, arrangement) != (*size, layout):
                 continue  # with numbers of its own
             arrays = Operands(arranged(plain), y, *places)
             first, second = (Tensor(a).astype(gradcell_dtype(name)) for a in (plain, y))

@@ -41,7 +41,7 @@ def test_value(case: Case, dtype: str) -> None:
             assert result.asnumpy().dtype == dtype
 
 
-@pytest.mark.one_in(25, by="case.op")
+@pytest.mark.one_in(50)
 @pytest.mark.parametrize("case", MOVING, ids=lambda case: f"{case.op}-{case.label}")
 @pytest.mark.parametrize("dtype", ["int32", "int64", "uint8", "bool", "float16"])
 def test_moves_any_dtype(case: Case, dtype: str) -> None:
@@ -56,7 +56,7 @@ def test_moves_any_dtype(case: Case, dtype: str) -> None:
         assert result.asnumpy().dtype == dtype
 
 
-@pytest.mark.one_in(6, by="case.op")
+@pytest.mark.one_in(24)
 @pytest.mark.parametrize("case", DIFFERENTIABLE, ids=lambda case: f"{case.op}-{case.label}")
 def test_gradients(case: Case) -> None:
     """In the middle of a composition, so that the higher derivatives are not zero: the operands
@@ -69,7 +69,7 @@ def test_gradients(case: Case) -> None:
     check_grads(composed, case.operands(seed=3), order=case.order)
 
 
-@pytest.mark.one_in(18, by="case.op")
+@pytest.mark.one_in(72)
 @pytest.mark.skipif(not hasattr(ms, "jvp"), reason="no forward mode yet")
 @pytest.mark.parametrize("case", DIFFERENTIABLE, ids=lambda case: f"{case.op}-{case.label}")
 @pytest.mark.parametrize("modes", [("fwd",), ("rev", "fwd"), ("fwd", "rev")], ids="-over-".join)
@@ -81,7 +81,7 @@ def test_forward_mode(case: Case, modes: tuple[str, ...]) -> None:
     check_grads(composed, case.operands(seed=4), order=min(case.order, 2), modes=modes)
 
 
-@pytest.mark.one_in(6, by="case.op")
+@pytest.mark.one_in(24)
 @pytest.mark.parametrize("case", DIFFERENTIABLE, ids=lambda case: f"{case.op}-{case.label}")
 def test_gradient_shapes(case: Case) -> None:
     """Each gradient has its operand's shape and dtype, zero-size ones too."""

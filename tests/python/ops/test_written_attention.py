@@ -304,12 +304,11 @@ def test_a_mask_that_is_learned_has_its_gradient() -> None:
 def test_constants_are_those_of_the_program() -> None:
     """Plans are found again for other constants, but not where they are part of it."""
     for scale in (0.5, 0.25, 2.0):
+        want = expected(scale=scale)[0]
         found = (ops.softmax(tensor(Q) @ tensor(K).swapaxes(-2, -1) * scale) @ tensor(V)).asnumpy()
-        np.testing.assert_allclose(found, expected(scale=scale)[0], rtol=1e-10)
+        np.testing.assert_allclose(found, want, rtol=1e-10)
         jitted = gc.jit(lambda q, k, v, s=scale: ops.softmax(q @ k.swapaxes(-2, -1) * s) @ v)
-        np.testing.assert_allclose(
-            jitted(*inputs()).asnumpy(), expected(scale=scale)[0], rtol=1e-10
-        )
+        np.testing.assert_allclose(jitted(*inputs()).asnumpy(), want, rtol=1e-10)
 
 
 def test_queries_that_are_keys_and_values() -> None:

@@ -66,6 +66,11 @@ class Written(NamedTuple):
     names: frozenset[str]
 
 
+def targets(node: ast.stmt) -> list[ast.expr]:
+    """What a statement assigns to."""
+    return node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", ast.Tuple())]
+
+
 @functools.cache
 def written(file: Path) -> Written:
     text = file.read_text()
@@ -83,7 +88,7 @@ def written(file: Path) -> Written:
     for node in tree.body:
         if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and node.name[0] != "_":
             names.add(node.name)
-        elif isinstance(node, (ast.Assign, ast.AnnAssign)) and "__all__" in ast.unparse(node):
+        elif any(isinstance(x, ast.Name) and x.id == "__all__" for x in targets(node)):
             names |= {x.value for x in ast.walk(node) if isinstance(x, ast.Constant)}
     return Written(frozenset(below), frozenset(names))
 

@@ -3,6 +3,7 @@ computed nothing, which takes a tenth of the time that a new one does."""
 
 from __future__ import annotations
 
+import atexit
 import functools
 import gc
 import importlib
@@ -72,10 +73,17 @@ def _server() -> socket.socket:
     with theirs:
         number = theirs.fileno()
         environment = {**os.environ, "PYTHONPATH": PYTHONPATH}
-        subprocess.Popen(
+        process = subprocess.Popen(
             [sys.executable, __file__, str(number)], env=environment, pass_fds=[number]
         )
+    atexit.register(_end, mine, process)
     return mine
+
+
+def _end(requests: socket.socket, process: subprocess.Popen[bytes]) -> None:
+    requests.close()
+    process.kill()
+    process.wait()
 
 
 # In the other process ----------------------------------------------------------------------------

@@ -9,7 +9,6 @@ import os
 import pathlib
 import shutil
 import subprocess
-from concurrent.futures import ThreadPoolExecutor
 
 import forked_scripts
 import pytest
@@ -36,22 +35,15 @@ def build(folder: pathlib.Path) -> pathlib.Path:
     if library.exists():
         return library
     folder.mkdir(exist_ok=True)
-    command = [cxx, "-std=c++20", "-O1", "-fPIC", f'-DFAKE_CXX="{cxx}"']
+    parts = (f"fake_{part}.cpp" for part in ("cuda", "nvrtc", "cublaslt", "nccl", "cudnn"))
+    whole = folder / "fake.cpp"  # one file, since most of the time goes into headers
+    whole.write_text("".join(f'#include "{TESTS / part}"\n' for part in parts))
+    command = [cxx, "-std=c++20", "-O1", "-fPIC", "-shared", f'-DFAKE_CXX="{cxx}"']
     command += [f'-DFAKE_SHIM="{TESTS / "cuda_shim.h"}"', f'-DFAKE_KEPT="{folder}"']
-
-    def run(*arguments: object) -> None:
-        words = [*command, *map(str, arguments)]
-        done = subprocess.run(words, capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr[:3000]
-
-    def compile(part: str) -> pathlib.Path:
-        target = folder / f"fake_{part}.o"
-        run("-c", TESTS / f"fake_{part}.cpp", "-o", target)
-        return target
-
-    with ThreadPoolExecutor(2) as pool:
-        objects = list(pool.map(compile, ("cuda", "nvrtc", "cublaslt", "nccl", "cudnn")))
-    run("-shared", *objects, "-o", library, "-ldl")
+    done = subprocess.run(
+        [*command, str(whole), "-o", str(library), "-ldl"], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr[:3000]
     return library
 
 
