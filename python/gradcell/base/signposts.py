@@ -79,7 +79,7 @@ INSTEAD = {
 }  # fmt: skip
 
 #: {an argument of PyTorch's or JAX's: arguments here that mean it}.
-ARGUMENTS = {
+ARGUMENTS: dict[str, tuple[str, ...]] = {
     "argnums": ("grad_position",), "argnum": ("grad_position",), "in_dims": ("in_axes",),
     "out_dims": ("out_axes",), "lr": ("learning_rate",), "betas": ("beta1", "beta2"), "dim": ("axis",),
     "keepdim": ("keepdims", "keep_dims"), "in_features": ("in_channels",), "out_features": ("out_channels",),

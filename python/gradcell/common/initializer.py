@@ -264,7 +264,9 @@ class _He(Initializer):
             bad_value(
                 f"For '{type(self).__name__}', mode must be 'fan_in' or 'fan_out', got {mode!r}"
             )
-        self.negative_slope, self.mode, self.nonlinearity = negative_slope, mode, nonlinearity
+        self.negative_slope: float = negative_slope
+        self.nonlinearity: str = nonlinearity
+        self.mode = mode
 
     def deviation(self, shape: tuple[int, ...]) -> float:
         owner = type(self).__name__

@@ -25,8 +25,8 @@ class _Sparse:
     """What all of them have: values and a shape."""
 
     def __init__(self, values: Any, shape: Any) -> None:
-        self.values = arguments.tensor(values, type(self).__name__, "values")
-        self.shape = _shape(shape, type(self).__name__)
+        self.values: Tensor = arguments.tensor(values, type(self).__name__, "values")
+        self.shape: tuple[int, ...] = _shape(shape, type(self).__name__)
 
     @property
     def dtype(self) -> _core.DType:

@@ -79,7 +79,8 @@ class _Arrays(IndexedDataset):
         super().__init__(sampler, shuffle, num_shards, shard_id, num_samples)
         arguments.one_of(usage, (None, "train", "test", "all"), owner, "usage")
         found = self._load(owner, _folder(owner, dataset_dir), usage)
-        self.names, self.columns = list(found), list(found.values())
+        self.names: list[str] = list(found)
+        self.columns = list(found.values())
         self._count = len(self.columns[0])
 
     def _load(self, owner: str, folder: str, usage: str | None) -> dict[str, np.ndarray]:

@@ -27,8 +27,8 @@ class Sampler:
     def __init__(self, num_samples: int | None = None) -> None:
         if num_samples is not None:
             arguments.integer(num_samples, type(self).__name__, "num_samples", 1)
-        self.num_samples = num_samples
-        self.dataset_size = 0
+        self.num_samples: int | None = num_samples
+        self.dataset_size: int = 0
         self.child_sampler: Sampler | None = None
 
     def __iter__(self) -> Iterator[int]:

@@ -57,7 +57,7 @@ class IndexedDataset(Dataset):
             owner, sampler, shuffle, num_shards, shard_id, num_samples
         )
         count = 1 if num_parallel_workers is None else num_parallel_workers
-        self.workers = arguments.integer(count, owner, "num_parallel_workers", 1)
+        self.workers: int = arguments.integer(count, owner, "num_parallel_workers", 1)
 
     def _row(self, i: int) -> Row:
         raise NotImplementedError

@@ -97,8 +97,8 @@ class MapDataset(_Replacing, step="map"):
         if not self.operations or not all(callable(o) for o in self.operations):
             bad_type("map: the operations must be functions")
         count = 1 if workers is None else workers
-        self.workers = arguments.integer(count, "map", "num_parallel_workers", 1)
-        self.processes = bool(processes) and self.workers > 1
+        self.workers: int = arguments.integer(count, "map", "num_parallel_workers", 1)
+        self.processes: bool = bool(processes) and self.workers > 1
         first = child.get_col_names()[:1]
         self._replace("map", first if inputs is None else column_names("map", inputs), outputs)
 
@@ -294,8 +294,11 @@ class _Padding:
     def __init__(self, owner: str, names: list[str], info: dict[str, Any]) -> None:
         if not isinstance(info, dict):
             bad_type(f"{owner}: 'pad_info' must be a dict")
-        self.owner, self.names = owner, names
-        self.columns = {place(owner, names, name): pair for name, pair in info.items()}
+        self.owner: str = owner
+        self.names: list[str] = names
+        self.columns: dict[int, Any] = {
+            place(owner, names, name): pair for name, pair in info.items()
+        }
 
     def __call__(self, k: int, values: list[np.ndarray], longest: int | None) -> list[np.ndarray]:
         if k not in self.columns or isinstance(values[0], dict):
@@ -348,7 +351,7 @@ class BatchDataset(Dataset, step="batch"):
         super().__init__(child)
         if not callable(batch_size):
             batch_size = arguments.integer(batch_size, "batch", "batch_size", 1)
-        self.batch_size = batch_size
+        self.batch_size: int | Callable[..., int] = batch_size
         if not isinstance(drop_remainder, bool):
             bad_type("batch: 'drop_remainder' must be a bool")
         self.drop_remainder = drop_remainder

@@ -169,8 +169,8 @@ class RMSprop(Optimizer):
 class Adam(Optimizer):
     """D. Kingma, J. Ba, ICLR 2015, algorithm 1; eps is added to the root of the corrected second moment."""
 
-    slots = ("moment", "square")
-    pytorchs = ("exp_avg", "exp_avg_sq")
+    slots: tuple[str, ...] = ("moment", "square")
+    pytorchs: tuple[str, ...] = ("exp_avg", "exp_avg_sq")
 
     def __init__(
         self,

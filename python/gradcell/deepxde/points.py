@@ -14,7 +14,7 @@ from gradcell._core import Tensor
 
 #: DeepXDE's conditions that read the points by nothing but these functions of them, and the problems
 #: that use the points for nothing else.
-CONDITIONS = {
+CONDITIONS: dict[str, tuple[str, ...] | None] = {
     "DirichletBC": ("func",),
     "IC": ("func",),
     "NeumannBC": ("func", "boundary_normal"),

@@ -28,7 +28,7 @@ class _Rule:
         if isinstance(nondiff_argnums, int):
             nondiff_argnums = (nondiff_argnums,)
         self.fun = fun
-        self.nondiff = tuple(nondiff_argnums)
+        self.nondiff: tuple[int, ...] = tuple(nondiff_argnums)
         functools.update_wrapper(self, fun)
 
     def _rule_of(self, values: Any, args: list[Any], name: str) -> Any:

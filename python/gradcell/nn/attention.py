@@ -293,14 +293,18 @@ class _Layer(Cell):
     dtype: InitVar[_core.DType | None] = fields.anything(default=None)
 
     def _build(self, dropout: float, dtype: _core.DType | None) -> None:
-        self.self_attn = self._attention(dropout, dtype)
+        self.self_attn: MultiheadAttention = self._attention(dropout, dtype)
         if self.norms == 3:
-            self.multihead_attn = self._attention(dropout, dtype)
+            self.multihead_attn: MultiheadAttention = self._attention(dropout, dtype)
         he = HeUniform(math.sqrt(5))
         bounds = [1 / math.sqrt(self.d_model), 1 / math.sqrt(self.dim_feedforward)]
-        self.dense1 = Dense(self.d_model, self.dim_feedforward, he, Uniform(bounds[0]), dtype=dtype)
+        self.dense1: Dense = Dense(
+            self.d_model, self.dim_feedforward, he, Uniform(bounds[0]), dtype=dtype
+        )
         self.dropout = Dropout(p=dropout)
-        self.dense2 = Dense(self.dim_feedforward, self.d_model, he, Uniform(bounds[1]), dtype=dtype)
+        self.dense2: Dense = Dense(
+            self.dim_feedforward, self.d_model, he, Uniform(bounds[1]), dtype=dtype
+        )
         for k in range(1, self.norms + 1):
             norm = LayerNorm((self.d_model,), epsilon=self.layernorm_eps, dtype=dtype)
             setattr(self, f"norm{k}", norm)
@@ -403,7 +407,7 @@ class _Stack(Cell):
     norm: InitVar[Cell | None] = fields.anything(default=None)
 
     def _build(self, layer: Cell, norm: Cell | None) -> None:
-        self.layers = CellList([copy.deepcopy(layer) for _ in range(self.num_layers)])
+        self.layers: CellList = CellList([copy.deepcopy(layer) for _ in range(self.num_layers)])
         self.norm = norm  # after the layers, as its parameters come after theirs
 
     def _run_layers(self, x: Tensor, *args: Any) -> Tensor:

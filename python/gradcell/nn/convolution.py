@@ -57,7 +57,7 @@ class _Convolution(Layer):
             )
         if self.rank == 1:
             self.padding = tuple(n for pair in self._padding for n in pair)
-        self.data_format = data_format or _FORMATS[self.rank]
+        self.data_format: str = data_format or _FORMATS[self.rank]
         arguments.one_of(self.data_format, [_FORMATS[self.rank]], owner, "data_format")
         self._start(dtype)
 
@@ -72,7 +72,7 @@ class _Convolution(Layer):
             weight_init = HeUniform(math.sqrt(5))
         if self.rank == 1 and isinstance(weight_init, Tensor) and weight_init.ndim == 3:
             weight_init = _ops.reshape(weight_init, list(shape))
-        self.weight = Parameter(initializer(weight_init, shape, dtype), name="weight")
+        self.weight: Parameter = Parameter(initializer(weight_init, shape, dtype), name="weight")
         self.bias: Any = None
         if self.has_bias:
             if bias_init is None:

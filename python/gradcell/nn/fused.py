@@ -20,11 +20,13 @@ class _Chain(Cell):
     def _add_rest(
         self, norm: Any, out: int, momentum: float, eps: float, activation: Any, alpha: float
     ) -> None:
-        self.has_act = activation is not None
+        self.has_act: bool = activation is not None
         if self.has_bn:
-            self.batchnorm = norm(out, eps, momentum)
+            self.batchnorm: Any = norm(out, eps, momentum)
         leaky = activation == "leakyrelu"
-        self.activation = LeakyReLU(alpha) if leaky else activation_of(activation, self.cls_name)
+        self.activation: Any = (
+            LeakyReLU(alpha) if leaky else activation_of(activation, self.cls_name)
+        )
 
     def _rest(self, x: Tensor) -> Tensor:
         if self.has_bn:

@@ -67,12 +67,14 @@ class _BatchNorm(Layer):
         dtype: _core.DType | None,
     ) -> None:
         size = (self.num_features,)
-        self.moving_mean = Parameter(initializer(moving_mean_init, size, dtype), "mean", False)
-        self.moving_variance = Parameter(
+        self.moving_mean: Parameter = Parameter(
+            initializer(moving_mean_init, size, dtype), "mean", False
+        )
+        self.moving_variance: Parameter = Parameter(
             initializer(moving_var_init, size, dtype), "variance", False
         )
-        self.gamma = Parameter(initializer(gamma_init, size, dtype), "gamma", affine)
-        self.beta = Parameter(initializer(beta_init, size, dtype), "beta", affine)
+        self.gamma: Parameter = Parameter(initializer(gamma_init, size, dtype), "gamma", affine)
+        self.beta: Parameter = Parameter(initializer(beta_init, size, dtype), "beta", affine)
 
     def _check(self, x: Tensor) -> None:
         owner = type(self).__name__

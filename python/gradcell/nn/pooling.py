@@ -56,12 +56,14 @@ class _Windowed(Layer):
         self._stride = self._sizes("stride", stride)
         self._dilation = self._sizes("dilation", dilation)
         self._padding = self._sizes("padding", padding, 0)
-        self.kernel_size, self.stride, self.padding = kernel_size, stride, padding
+        self.kernel_size: Any = kernel_size
+        self.stride: Any = stride
+        self.padding: Any = padding
         if self.rank == 1:
             self.kernel_size, self.stride = (1, *self._kernel), (1, *self._stride)
         mode = pad_mode.upper() if isinstance(pad_mode, str) else pad_mode
-        self.pad_mode = arguments.one_of(mode, ["VALID", "SAME", "PAD"], owner, "pad_mode")
-        self.ceil_mode = arguments.boolean(ceil_mode, owner, "ceil_mode")
+        self.pad_mode: Any = arguments.one_of(mode, ["VALID", "SAME", "PAD"], owner, "pad_mode")
+        self.ceil_mode: bool = arguments.boolean(ceil_mode, owner, "ceil_mode")
         if mode != "PAD" and any(self._padding):
             bad_value(
                 f"For '{owner}', the 'padding' must be zero when 'pad_mode' is not 'pad', but got 'padding': "

@@ -124,7 +124,7 @@ class _Recurrent(Cell):
 
     def _build(self, dtype: _core.DType | None) -> None:
         self._rule = _RULES[self.mode]
-        self.dropout_op = Dropout(p=self.dropout)
+        self.dropout_op: Dropout = Dropout(p=self.dropout)
         self._directions = 2 if self.bidirectional else 1
         self._start(dtype)
 
@@ -301,7 +301,9 @@ class _Step(Cell):
 
     def _build(self, dtype: _core.DType | None) -> None:
         self._rule, h = _RULES[self.mode], self.hidden_size
-        rows, self.bias_ih, self.bias_hh = self._rule.gates * h, None, None
+        self.bias_ih: Parameter | None = None
+        self.bias_hh: Parameter | None = None
+        rows = self._rule.gates * h
         shapes: dict[str, tuple[int, ...]] = {"weight_ih": (rows, self.input_size)}
         shapes["weight_hh"] = (rows, h)
         if self.has_bias:

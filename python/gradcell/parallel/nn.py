@@ -18,7 +18,7 @@ class _Parts(Cell):
     def __init__(self, network: Cell, parts: int) -> None:
         super().__init__(auto_prefix=False)
         self.network = network
-        self.parts = arguments.integer(parts, type(self).__name__, "parts", 1)
+        self.parts: int = arguments.integer(parts, type(self).__name__, "parts", 1)
 
     def construct(self, *inputs: Any) -> Any:
         """The sum of the results of all parts of the inputs' first dimension, over their number."""

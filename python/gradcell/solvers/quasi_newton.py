@@ -156,7 +156,7 @@ class _QuasiNewton:
                 f"{self._name}: the tolerances must not be negative and search must be at least 1, got "
                 f"{gradient_tolerance}, {value_tolerance} and {search}"
             )
-        self.loss = FlatLoss(loss, parameters, *args)
+        self.loss: FlatLoss = FlatLoss(loss, parameters, *args)
         name = self.loss.dtype.name.lower()
         if name not in ("float32", "float64"):
             bad_value(f"{self._name}: the parameters must be float32 or float64, not {name}")

@@ -48,7 +48,7 @@ class _Factor(ImageOperation):
     enhancer = ""  #: the class of ImageEnhance that does the same, if MindSpore uses one
 
     def __init__(self, factor: float, name: str) -> None:
-        self.factor = arguments.number(factor, type(self).__name__, name, least=0)
+        self.factor: float = arguments.number(factor, type(self).__name__, name, least=0)
 
     def _one(self, value: Any) -> Any:
         if self.enhancer and is_pil(value):
@@ -203,7 +203,7 @@ class RandomColor(ImageOperation):
     """Applies AdjustSaturation with a random factor from a range."""
 
     def __init__(self, degrees: Any = (0.1, 1.9)) -> None:
-        self.range = interval(degrees, "RandomColor", "degrees", 0)
+        self.range: tuple[float, float] = interval(degrees, "RandomColor", "degrees", 0)
 
     def _image(self, image: np.ndarray) -> np.ndarray:
         return AdjustSaturation(generator().uniform(*self.range))._image(image)
@@ -213,7 +213,7 @@ class RandomSharpness(ImageOperation):
     """Applies AdjustSharpness with a random factor from a range."""
 
     def __init__(self, degrees: Any = (0.1, 1.9)) -> None:
-        self.range = interval(degrees, "RandomSharpness", "degrees", 0)
+        self.range: tuple[float, float] = interval(degrees, "RandomSharpness", "degrees", 0)
 
     def _image(self, image: np.ndarray) -> np.ndarray:
         return AdjustSharpness(generator().uniform(*self.range))._image(image)
@@ -277,6 +277,8 @@ class Solarize(ImageOperation):
 
     def __init__(self, threshold: Any) -> None:
         listed = threshold if isinstance(threshold, (list, tuple)) else (threshold, 255)
+        self.low: float
+        self.high: float
         self.low, self.high = interval(tuple(listed), "Solarize", "threshold")
         if self.low == self.high:
             self.high = 255
@@ -290,6 +292,8 @@ class RandomSolarize(ImageOperation):
     """Applies Solarize between two random thresholds from a range."""
 
     def __init__(self, threshold: Any = (0, 255)) -> None:
+        self.low: float
+        self.high: float
         self.low, self.high = interval(threshold, "RandomSolarize", "threshold", 0)
 
     def _image(self, image: np.ndarray) -> np.ndarray:

@@ -213,7 +213,7 @@ def hsv_to_rgb(image: np.ndarray) -> np.ndarray:
 
 class _ColorSpace(TensorOperation):
     def __init__(self, is_hwc: bool = False) -> None:
-        self.is_hwc = arguments.boolean(is_hwc, type(self).__name__, "is_hwc")
+        self.is_hwc: bool = arguments.boolean(is_hwc, type(self).__name__, "is_hwc")
 
     def _one(self, value: Any) -> np.ndarray:
         image = np.asarray(value)

@@ -43,9 +43,9 @@ class Resize(ImageOperation):
     """Resizes an image to (height, width), or so that its shorter side has the given length."""
 
     def __init__(self, size: Any, interpolation: Inter = Inter.LINEAR) -> None:
-        self.whole = isinstance(size, (list, tuple))
-        self.size = pair(size, "Resize", "size")
-        self.how = Inter(interpolation)
+        self.whole: bool = isinstance(size, (list, tuple))
+        self.size: tuple[int, int] = pair(size, "Resize", "size")
+        self.how: Inter = Inter(interpolation)
 
     def _target(self, height: int, width: int) -> tuple[int, int]:
         if self.whole:
@@ -167,8 +167,10 @@ class Crop(ImageOperation):
     def __init__(self, coordinates: Any, size: Any) -> None:
         if not isinstance(coordinates, (list, tuple)) or len(coordinates) != 2:
             bad_type(f"Crop: 'coordinates' must be (top, left), got {coordinates}")
-        self.corner = tuple(arguments.integer(n, "Crop", "coordinates", 0) for n in coordinates)
-        self.size = pair(size, "Crop", "size")
+        self.corner: tuple[int, ...] = tuple(
+            arguments.integer(n, "Crop", "coordinates", 0) for n in coordinates
+        )
+        self.size: tuple[int, int] = pair(size, "Crop", "size")
 
     def _image(self, image: np.ndarray) -> np.ndarray:
         (top, left), (height, width) = self.corner, self.size
@@ -181,7 +183,7 @@ class CenterCrop(ImageOperation):
     """Crops the middle of the image; if the image is smaller, black pixels are added around it."""
 
     def __init__(self, size: Any) -> None:
-        self.size = pair(size, "CenterCrop", "size")
+        self.size: tuple[int, int] = pair(size, "CenterCrop", "size")
 
     def _image(self, image: np.ndarray) -> np.ndarray:
         height, width = self.size
@@ -285,7 +287,7 @@ class FiveCrop(ImageOperation):
     """The four corners (top left, top right, bottom left, bottom right) and the middle."""
 
     def __init__(self, size: Any) -> None:
-        self.size = pair(size, "FiveCrop", "size")
+        self.size: tuple[int, int] = pair(size, "FiveCrop", "size")
 
     def _image(self, image: np.ndarray) -> tuple[np.ndarray, ...]:
         (height, width), (rows, columns) = self.size, size_of(image)
@@ -497,17 +499,22 @@ class RandomAffine(ImageOperation):
         fill_value: Any = 0,
     ) -> None:
         owner = "RandomAffine"
-        self.degrees = _angles(degrees, owner, "degrees")
+        self.degrees: tuple[float, float] = _angles(degrees, owner, "degrees")
         moves = list(translate or (0, 0))
         if len(moves) == 2:
             moves = [-moves[0], moves[0], -moves[1], moves[1]]
-        self.moves = [interval(moves[k : k + 2], owner, "translate") for k in (0, 2)]
-        self.scale = interval(scale or (1, 1), owner, "scale", 1e-6)
+        self.moves: list[tuple[float, float]] = [
+            interval(moves[k : k + 2], owner, "translate") for k in (0, 2)
+        ]
+        self.scale: tuple[float, float] = interval(scale or (1, 1), owner, "scale", 1e-6)
         shears = [shear or 0] if not isinstance(shear, (list, tuple)) else list(shear)
         shears = [-shears[0], shears[0]] if len(shears) == 1 else shears
         shears = [*shears, 0, 0][:4]
-        self.shears = [interval(shears[k : k + 2], owner, "shear") for k in (0, 2)]
-        self.how, self.fill = Inter(resample), fill_value
+        self.shears: list[tuple[float, float]] = [
+            interval(shears[k : k + 2], owner, "shear") for k in (0, 2)
+        ]
+        self.how: Inter = Inter(resample)
+        self.fill: Any = fill_value
 
     def _image(self, image: np.ndarray) -> np.ndarray:
         random, (height, width) = generator(), size_of(image)

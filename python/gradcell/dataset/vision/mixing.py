@@ -73,7 +73,7 @@ class ImageBatchFormat(enum.IntEnum):
 
 class _OfBatch(TensorOperation):
     def __init__(self, alpha: float) -> None:
-        self.alpha = arguments.number(alpha, type(self).__name__, "alpha", above=0)
+        self.alpha: float = arguments.number(alpha, type(self).__name__, "alpha", above=0)
 
     def _checked(self, images: Any, labels: Any) -> tuple[np.ndarray, np.ndarray]:
         images, labels = as_array(images), as_array(labels)

@@ -57,10 +57,13 @@ class _BatchNorm(Cell):
 
     def _build(self, dtype: Any) -> None:
         shape, kind = (self.num_features,), _core.default_dtype() if dtype is None else dtype
-        self.weight = self.bias = None
+        self.weight: Parameter | None = None
+        self.bias: Parameter | None = None
         if self.affine:
             _weights(self, shape, True, True, dtype)
-        self.running_mean = self.running_var = self.num_batches_tracked = None
+        self.running_mean: Parameter | None = None
+        self.running_var: Parameter | None = None
+        self.num_batches_tracked: Parameter | None = None
         if self.track_running_stats:
             self.running_mean = Parameter(initializer("zeros", shape, kind), "running_mean", False)
             self.running_var = Parameter(initializer("ones", shape, kind), "running_var", False)

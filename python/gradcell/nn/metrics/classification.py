@@ -162,7 +162,7 @@ class _Sided(_PerClass):
     """Precision and recall: with 'multilabel', one value for each sample, and their mean."""
 
     def __init__(self, eval_type: str = "classification") -> None:
-        self.eval_type = _eval_type(eval_type)
+        self.eval_type: str = _eval_type(eval_type)
         super().__init__()
 
     def _base(self) -> Any:

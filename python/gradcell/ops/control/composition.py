@@ -93,7 +93,8 @@ class _Mapping:
         if ops is not None and not callable(ops):
             bad_type(f"{self._name}: a function is needed, got {type(ops).__name__}")
         arguments.boolean(reverse, self._name, "reverse")
-        self.ops, self.reverse = ops, reverse
+        self.ops: Callable[..., Any] | None = ops
+        self.reverse: bool = reverse
 
     def __call__(self, *args: Any) -> Any:
         if self.ops is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from gradcell import _core
@@ -137,4 +138,4 @@ def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) ->
     return _ops.add(input if beta == 1 else _ops.mul(input, beta), scaled)
 
 
-ger = outer
+ger: Callable[[Any, Any], Tensor] = outer

@@ -64,7 +64,7 @@ class _Watch(Callback):
 
     def _build(self) -> None:
         rising = any(word in self.monitor.lower() for word in ("acc", "precision", "recall", "f1"))
-        self.rising = self.mode == "max" or (self.mode == "auto" and rising)
+        self.rising: bool = self.mode == "max" or (self.mode == "auto" and rising)
         self.reset()
 
     def reset(self) -> None:
@@ -137,13 +137,13 @@ class EarlyStopping(_Watch):
 
     def _build(self) -> None:
         super()._build()
-        self.stopped_epoch = 0
+        self.stopped_epoch: int = 0
         self._best_weights = list[tuple[Parameter, Tensor]]()
 
     def reset(self) -> None:
         super().reset()
         if self.baseline is not None:
-            self.best = self.baseline
+            self.best: float = self.baseline
 
     def _improved(self, p: CallbackParameters) -> None:
         if self.restore_best_weights:
@@ -180,4 +180,5 @@ class ReduceLROnPlateau(_Watch):
                 rate.set_data(Tensor(new, rate.dtype))
                 if self.verbose:
                     print(f"Epoch {p.cur_epoch_num}: learning rate {new:g}", flush=True)
-        self.cooling, self.wait = self.cooldown, 0
+        self.cooling: int = self.cooldown
+        self.wait: int = 0

@@ -12,7 +12,7 @@ from gradcell.base import tree
 from gradcell.base.errors import bad_type
 
 
-class CallbackParameters(dict):  # type: ignore[type-arg]
+class CallbackParameters(dict[str, Any]):
     """What callbacks know of a run, as attributes: cur_epoch_num and cur_step_num (from 1, steps
     counted over all epochs), epoch_num, batch_num (steps in an epoch), net_outputs (what the
     training cell returned), network, train_network, eval_network, optimizer, loss_fn, metrics,

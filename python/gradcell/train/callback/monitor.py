@@ -52,8 +52,9 @@ class TimeMonitor(Callback):
     def __init__(self, data_size: int | None = None, data_time: bool = False) -> None:
         if data_size is not None:
             arguments.integer(data_size, "TimeMonitor", "data_size", 1)
-        self.data_size = data_size
-        self.epoch_time = self._steps_before = 0.0
+        self.data_size: int | None = data_size
+        self.epoch_time: float = 0.0
+        self._steps_before = 0
 
     def on_train_epoch_begin(self, run_context: RunContext) -> None:
         self.epoch_time = time.perf_counter()

@@ -51,7 +51,7 @@ class _OfProbabilities(Distribution):
     ) -> None:
         super().__init__(seed, dtype, name, {"probs": probs})
 
-    probs = own("probs", "The probabilities.")
+    probs: Any = own("probs", "The probabilities.")
 
 
 class Bernoulli(_OfProbabilities):

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from gradcell import _core
-from gradcell._core import Tensor
+from gradcell._core import DType, Tensor
 from gradcell.base import arguments
 from gradcell.base.errors import bad_type, bad_value
 from gradcell.base.location import where
@@ -62,7 +62,7 @@ class Distribution(Cell):
         self._dtype = dtype
         given = dict(param or {})
         tensors = [v for v in given.values() if isinstance(v, Tensor) and v.dtype.is_floating]
-        self.parameter_type = tensors[0].dtype if tensors else _core.default_dtype()
+        self.parameter_type: DType = tensors[0].dtype if tensors else _core.default_dtype()
         if self._value_dtypes == "floating":
             self.parameter_type = arguments.floating_dtype(dtype, owner)
         self._own = {k: None if v is None else self._parameter(k, v) for k, v in given.items()}
