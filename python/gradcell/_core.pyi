@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from gradcell._op_rows import OpRows, TensorRows
-from gradcell.base.types import TensorLike
+from gradcell.base.types import Axis, DTypeLike, TensorLike
 
 class DType:
     def __init__(self, *args: Any, **kwargs: Any) -> None: ...
@@ -229,7 +229,7 @@ class Tensor(TensorRows):
     def mT(self) -> Tensor: ...
     @property
     def mH(self) -> Tensor: ...
-    def full_like(self, fill_value: Any, *, dtype: Any = ...) -> Tensor: ...
+    def full_like(self, fill_value: Any, *, dtype: DTypeLike | None = ...) -> Tensor: ...
     def gather_elements(self, dim: Any, index: Any) -> Tensor: ...
     def gather_nd(self, indices: Any) -> Tensor: ...
     def index_select(self, axis: Any = ..., index: Any = ..., *, dim: Any = ...) -> Tensor: ...
@@ -342,19 +342,19 @@ class Tensor(TensorRows):
     def log_softmax(self, axis: Any = ..., *, dim: Any = ...) -> Tensor: ...
     def mean(
         self,
-        axis: Any = ...,
+        axis: Axis = ...,
         keep_dims: builtins.bool = ...,
         *,
-        dtype: Any = ...,
+        dtype: DTypeLike | None = ...,
         dim: Any = ...,
         keepdim: Any = ...,
         keepdims: Any = ...,
     ) -> Tensor: ...
     def prod(
         self,
-        axis: Any = ...,
+        axis: Axis = ...,
         keep_dims: builtins.bool = ...,
-        dtype: Any = ...,
+        dtype: DTypeLike | None = ...,
         *,
         dim: Any = ...,
         keepdim: Any = ...,
@@ -362,7 +362,7 @@ class Tensor(TensorRows):
     ) -> Tensor: ...
     def all(
         self,
-        axis: Any = ...,
+        axis: Axis = ...,
         keep_dims: builtins.bool = ...,
         *,
         dim: Any = ...,
@@ -371,7 +371,7 @@ class Tensor(TensorRows):
     ) -> Tensor: ...
     def any(
         self,
-        axis: Any = ...,
+        axis: Axis = ...,
         keep_dims: builtins.bool = ...,
         *,
         dim: Any = ...,
@@ -380,7 +380,7 @@ class Tensor(TensorRows):
     ) -> Tensor: ...
     def count_nonzero(
         self,
-        axis: Any = ...,
+        axis: Axis = ...,
         keep_dims: builtins.bool = ...,
         dtype: Any = ...,
         *,
@@ -390,7 +390,7 @@ class Tensor(TensorRows):
     ) -> Tensor: ...
     def amax(
         self,
-        axis: Any = ...,
+        axis: Axis = ...,
         keepdims: builtins.bool = ...,
         *,
         initial: Any = ...,
@@ -401,7 +401,7 @@ class Tensor(TensorRows):
     ) -> Tensor: ...
     def amin(
         self,
-        axis: Any = ...,
+        axis: Axis = ...,
         keepdims: builtins.bool = ...,
         *,
         initial: Any = ...,
@@ -412,7 +412,7 @@ class Tensor(TensorRows):
     ) -> Tensor: ...
     def argmax(
         self,
-        dim: Any = ...,
+        dim: Axis = ...,
         keepdim: builtins.bool = ...,
         *,
         axis: Any = ...,
@@ -421,7 +421,7 @@ class Tensor(TensorRows):
     ) -> Tensor: ...
     def argmin(
         self,
-        axis: Any = ...,
+        axis: Axis = ...,
         keepdims: builtins.bool = ...,
         *,
         dim: Any = ...,
@@ -430,7 +430,7 @@ class Tensor(TensorRows):
     ) -> Tensor: ...
     def var(
         self,
-        axis: Any = ...,
+        axis: Axis = ...,
         ddof: Any = ...,
         keepdims: builtins.bool = ...,
         *,
@@ -441,7 +441,7 @@ class Tensor(TensorRows):
     ) -> Tensor: ...
     def std(
         self,
-        axis: Any = ...,
+        axis: Axis = ...,
         ddof: Any = ...,
         keepdims: builtins.bool = ...,
         *,
@@ -452,7 +452,7 @@ class Tensor(TensorRows):
     ) -> Tensor: ...
     def logsumexp(
         self,
-        dim: Any = ...,
+        dim: Axis = ...,
         keepdim: builtins.bool = ...,
         *,
         axis: Any = ...,
@@ -620,8 +620,10 @@ class Tensor(TensorRows):
     def tanh_(self) -> Tensor: ...
     def mul_(self, other: TensorLike) -> Tensor: ...
     def div_(self, other: TensorLike, *, rounding_mode: str | None = ...) -> Tensor: ...
-    def fill_(self, fill_value: Any = ..., *, dtype: Any = ..., value: Any = ...) -> Tensor: ...
-    def zero_(self, *, dtype: Any = ...) -> Tensor: ...
+    def fill_(
+        self, fill_value: Any = ..., *, dtype: DTypeLike | None = ..., value: Any = ...
+    ) -> Tensor: ...
+    def zero_(self, *, dtype: DTypeLike | None = ...) -> Tensor: ...
     def addbmm(self, batch1: Any, batch2: Any, *, beta: Any = ..., alpha: Any = ...) -> Tensor: ...
     def addcdiv(self, tensor1: Any, tensor2: Any, value: Any = ...) -> Tensor: ...
     def addcmul(self, tensor1: Any, tensor2: Any, value: Any = ...) -> Tensor: ...
@@ -652,7 +654,7 @@ class Tensor(TensorRows):
     def cross(self, other: Any, dim: Any = ...) -> Tensor: ...
     def cummax(self, axis: Any) -> tuple[Tensor, Tensor]: ...
     def cummin(self, axis: Any) -> tuple[Tensor, Tensor]: ...
-    def cumprod(self, dim: Any, dtype: Any = ...) -> Tensor: ...
+    def cumprod(self, dim: Any, dtype: DTypeLike | None = ...) -> Tensor: ...
     def deg2rad(self) -> Tensor: ...
     def det(self) -> Tensor: ...
     def diagflat(self, offset: builtins.int = ...) -> Tensor: ...
@@ -705,7 +707,7 @@ class Tensor(TensorRows):
     def mvlgamma(self, p: builtins.int) -> Tensor: ...
     def nan_to_num(self, nan: Any = ..., posinf: Any = ..., neginf: Any = ...) -> Tensor: ...
     def nanmean(
-        self, axis: Any = ..., keepdims: builtins.bool = ..., *, dtype: Any = ...
+        self, axis: Any = ..., keepdims: builtins.bool = ..., *, dtype: DTypeLike | None = ...
     ) -> Tensor: ...
     def nanmedian(
         self, axis: Any = ..., keepdims: builtins.bool = ...
@@ -716,7 +718,7 @@ class Tensor(TensorRows):
         axis: Any = ...,
         keepdims: builtins.bool = ...,
         *,
-        dtype: Any = ...,
+        dtype: DTypeLike | None = ...,
         dim: Any = ...,
         keepdim: Any = ...,
     ) -> Tensor: ...

@@ -80,7 +80,7 @@ class _Arrays(IndexedDataset):
         arguments.one_of(usage, (None, "train", "test", "all"), owner, "usage")
         found = self._load(owner, _folder(owner, dataset_dir), usage)
         self.names: list[str] = list(found)
-        self.columns = list(found.values())
+        self.columns: list[np.ndarray] = list(found.values())
         self._count = len(self.columns[0])
 
     def _load(self, owner: str, folder: str, usage: str | None) -> dict[str, np.ndarray]:

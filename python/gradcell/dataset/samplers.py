@@ -245,7 +245,7 @@ def sampler_of(
                 )
             sampler = IterSampler(sampler)
         if num_samples is None:
-            return sampler
+            return sampler  # type: ignore[no-any-return]
         made = SequentialSampler(num_samples=num_samples)
         made.add_child(sampler)
         return made

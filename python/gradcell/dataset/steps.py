@@ -58,10 +58,11 @@ class _Replacing(Dataset):
     def _replace(self, owner: str, inputs: list[str], outputs: Any) -> None:
         """Says which columns, and the names of what takes their place: by default the same."""
         names = self.children[0].get_col_names()
-        self.places = [place(owner, names, c) for c in inputs]
+        self.places: list[int] = [place(owner, names, c) for c in inputs]
         made = inputs if outputs is None else column_names(owner, outputs)
-        self.made, self.in_place = len(made), len(made) == len(inputs)
-        self.names = column_names(owner, self._put(names, made))
+        self.made: int = len(made)
+        self.in_place: bool = len(made) == len(inputs)
+        self.names: list[str] = column_names(owner, self._put(names, made))
 
     def _put(self, columns: Sequence[Any], new: Sequence[Any]) -> list[Any]:
         """All columns: as many new ones as before in their places, others at the beginning."""

@@ -14,7 +14,7 @@ from gradcell.communication import collectives
 from gradcell.communication.sharing import _get_device_num, _get_parallel_mode, _shares_data
 from gradcell.nn.cell import Cell
 from gradcell.nn.metrics import Loss, get_metrics
-from gradcell.train.callback import Callback, CallbackManager, CallbackParameters, RunContext
+from gradcell.train.callback.base import Callback, CallbackManager, CallbackParameters, RunContext
 from gradcell.train.data import Batches, as_tensor, evaluating
 from gradcell.train.serialization import load_checkpoint, load_param_into_net
 

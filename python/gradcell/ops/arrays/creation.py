@@ -14,6 +14,7 @@ from gradcell.base import arguments
 from gradcell.base.convert import to_dtype
 from gradcell.base.errors import bad_type, bad_value
 from gradcell.base.location import where
+from gradcell.base.types import DTypeLike, Shape
 from gradcell.ops.method import method
 from gradcell.ops.one_plan import one_plan
 
@@ -37,7 +38,7 @@ def _plain(value: Any) -> Any:
     return value.item() if isinstance(value, Tensor) else value
 
 
-def full(size: Any, fill_value: Any, *, dtype: Any = None) -> Tensor:
+def full(size: Shape, fill_value: Any, *, dtype: DTypeLike | None = None) -> Tensor:
     """A tensor of one number; int64 without dtype, as in MindSpore, whatever the number is.
 
     Raises TypeError unless size is a tuple or list of integers, ValueError for a negative one.
@@ -54,7 +55,7 @@ def full(size: Any, fill_value: Any, *, dtype: Any = None) -> Tensor:
     return filled(size, fill_value, _core.int64 if dtype is None else dtype)
 
 
-def filled(size: Any, fill_value: Any, dtype: Any = None) -> Tensor:
+def filled(size: Shape, fill_value: Any, dtype: DTypeLike | None = None) -> Tensor:
     """As full; by default int64, float32 or bool after the number's type."""
     dims = arguments.shape(size, "full", "size")
     if isinstance(fill_value, Tensor):
@@ -68,40 +69,40 @@ def filled(size: Any, fill_value: Any, dtype: Any = None) -> Tensor:
     return _ops.full(dims, fill_value, arguments.dtype_or(dtype, _number_dtype(fill_value)))
 
 
-def fill(type: Any, shape: Any, value: Any) -> Tensor:
+def fill(type: Any, shape: Shape, value: Any) -> Tensor:
     """A tensor filled with one number, of dtype `type`."""
     return filled(shape, value, type)
 
 
 @method()
-def full_like(input: Any, fill_value: Any, *, dtype: Any = None) -> Tensor:
+def full_like(input: Any, fill_value: Any, *, dtype: DTypeLike | None = None) -> Tensor:
     """A tensor of one number, with input's shape and, by default, its dtype."""
     x = arguments.tensor(input, "full_like")
     return filled(list(x.shape), fill_value, arguments.dtype_or(dtype, x.dtype))
 
 
-def zeros(size: Any, dtype: Any = None) -> Tensor:
+def zeros(size: Shape, dtype: DTypeLike | None = None) -> Tensor:
     """A tensor of zeros, float32 by default. size: an integer or a tuple of them."""
     return filled(size, 0, arguments.dtype_or(dtype, _core.default_dtype()))
 
 
-def ones(shape: Any, dtype: Any = None) -> Tensor:
+def ones(shape: Shape, dtype: DTypeLike | None = None) -> Tensor:
     """A tensor of ones, float32 by default. shape: an integer or a tuple of them."""
     return filled(shape, 1, arguments.dtype_or(dtype, _core.default_dtype()))
 
 
-def zeros_like(input: Any, *, dtype: Any = None) -> Tensor:
+def zeros_like(input: Any, *, dtype: DTypeLike | None = None) -> Tensor:
     """A tensor of zeros with input's shape and, by default, its dtype."""
     return full_like(input, 0, dtype=dtype)
 
 
-def ones_like(input: Any, *, dtype: Any = None) -> Tensor:
+def ones_like(input: Any, *, dtype: DTypeLike | None = None) -> Tensor:
     """A tensor of ones with input's shape and, by default, its dtype."""
     return full_like(input, 1, dtype=dtype)
 
 
 @one_plan
-def eye(n: Any, m: Any = None, dtype: Any = None) -> Tensor:
+def eye(n: Any, m: Any = None, dtype: DTypeLike | None = None) -> Tensor:
     """An n by m matrix (m = n by default) with ones on the diagonal, float32 by default."""
     rows = arguments.integer(n, "eye", "n")
     dims = [rows, rows if m is None else arguments.integer(m, "eye", "m")]
@@ -116,7 +117,9 @@ def eye(n: Any, m: Any = None, dtype: Any = None) -> Tensor:
 
 
 @one_plan
-def arange(start: Any = 0, end: Any = None, step: Any = 1, *, dtype: Any = None) -> Tensor:
+def arange(
+    start: Any = 0, end: Any = None, step: Any = 1, *, dtype: DTypeLike | None = None
+) -> Tensor:
     """The numbers from start on, step apart, short of end; arange(n): those from 0 short of n.
 
     int64 if all are integers, else float32, unless dtype says otherwise. Raises ValueError for a
@@ -149,7 +152,7 @@ def range(start: Any, end: Any, step: Any, maxlen: int = 1000000) -> Tensor:
     return out
 
 
-def scalar_to_tensor(input_x: Any, dtype: Any = None) -> Tensor:
+def scalar_to_tensor(input_x: Any, dtype: DTypeLike | None = None) -> Tensor:
     """A number as a tensor, of the default dtype unless dtype is given."""
     return filled((), input_x, _core.default_dtype() if dtype is None else dtype)
 

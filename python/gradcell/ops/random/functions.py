@@ -19,6 +19,7 @@ from gradcell.base import arguments
 from gradcell.base.convert import to_dtype
 from gradcell.base.errors import bad_type, bad_value
 from gradcell.base.seed import get_seed, on_set_seed
+from gradcell.base.types import DTypeLike
 from gradcell.ops.one_plan import one_plan
 
 __all__ = [
@@ -141,7 +142,7 @@ def normal(shape: Any, mean: Any, stddev: Any, seed: Any = None) -> Tensor:
 
 
 @one_plan
-def rand(*size: Any, dtype: Any = None, seed: Any = None) -> Tensor:
+def rand(*size: Any, dtype: DTypeLike | None = None, seed: Any = None) -> Tensor:
     """Uniform random numbers in [0, 1), float32 by default. size: integers or one tuple."""
     return _ops.cast(
         _draw(_size(size, "rand"), seed), arguments.dtype_or(dtype, _core.default_dtype())
@@ -149,27 +150,29 @@ def rand(*size: Any, dtype: Any = None, seed: Any = None) -> Tensor:
 
 
 @one_plan
-def randn(*size: Any, dtype: Any = None, seed: Any = None) -> Tensor:
+def randn(*size: Any, dtype: DTypeLike | None = None, seed: Any = None) -> Tensor:
     """Random numbers of the standard normal distribution, float32 by default. size: integers or one
     tuple."""
     normal_ = _draw_normal(_size(size, "randn"), seed)
     return _ops.cast(normal_, arguments.dtype_or(dtype, _core.default_dtype()))
 
 
-def rand_like(input: Any, seed: Any = None, *, dtype: Any = None) -> Tensor:
+def rand_like(input: Any, seed: Any = None, *, dtype: DTypeLike | None = None) -> Tensor:
     """Uniform random numbers in [0, 1) with the shape and dtype of input."""
     x = arguments.tensor(input, "rand_like")
     return rand(tuple(x.shape), dtype=arguments.dtype_or(dtype, x.dtype), seed=seed)
 
 
-def randn_like(input: Any, seed: Any = None, *, dtype: Any = None) -> Tensor:
+def randn_like(input: Any, seed: Any = None, *, dtype: DTypeLike | None = None) -> Tensor:
     """Standard normal random numbers with the shape and dtype of input."""
     x = arguments.tensor(input, "randn_like")
     return randn(tuple(x.shape), dtype=arguments.dtype_or(dtype, x.dtype), seed=seed)
 
 
 @one_plan
-def randint(low: Any, high: Any, size: Any, seed: Any = None, *, dtype: Any = None) -> Tensor:
+def randint(
+    low: Any, high: Any, size: Any, seed: Any = None, *, dtype: DTypeLike | None = None
+) -> Tensor:
     """Integers from low to high - 1, all equally likely, int64 by default.
 
     Raises ValueError unless low < high.
@@ -190,7 +193,9 @@ def randint(low: Any, high: Any, size: Any, seed: Any = None, *, dtype: Any = No
     return _ops.cast(_ops.add(picked, first), arguments.dtype_or(dtype, _core.int64))
 
 
-def randint_like(input: Any, low: Any, high: Any, seed: Any = None, *, dtype: Any = None) -> Tensor:
+def randint_like(
+    input: Any, low: Any, high: Any, seed: Any = None, *, dtype: DTypeLike | None = None
+) -> Tensor:
     """Random integers, as randint makes them, with input's shape and dtype."""
     x = arguments.tensor(input, "randint_like")
     return randint(low, high, tuple(x.shape), seed, dtype=arguments.dtype_or(dtype, x.dtype))

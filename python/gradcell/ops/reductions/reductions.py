@@ -16,6 +16,7 @@ from gradcell._core import Tensor
 from gradcell.base import arguments
 from gradcell.base.convert import to_dtype
 from gradcell.base.errors import bad_value
+from gradcell.base.types import Axis, DTypeLike
 from gradcell.ops.arrays import indexing
 from gradcell.ops.method import method
 from gradcell.ops.one_plan import in_float32, one_plan
@@ -28,13 +29,13 @@ __all__ = [
 _ops = _core.ops
 
 
-def _axes(axis: Any) -> Any:
+def _axes(axis: Axis) -> Any:
     if axis is None or type(axis) in (int, tuple, list):
         return axis  # the core looks into them
     return arguments.integers(axis, "reduction", "axis")
 
 
-def _reduced_count(x: Tensor, axis: Any, op: str) -> int:
+def _reduced_count(x: Tensor, axis: Axis, op: str) -> int:
     return math.prod(x.shape[a] for a in arguments.axes_of(_axes(axis), x.ndim, op))
 
 
@@ -46,18 +47,22 @@ def _wide(x: Tensor, dtype: Any) -> Tensor:
     return x if as_it_is else _ops.cast(x, _core.int64)
 
 
-def sum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
+def sum(
+    input: Any, dim: Axis = None, keepdim: bool = False, *, dtype: DTypeLike | None = None
+) -> Tensor:
     """The sum. Integers and bools are added up as int64 unless dtype says otherwise."""
     return _ops.reduce_sum(_wide(arguments.tensor(input, "sum"), dtype), _axes(dim), keepdim)
 
 
-def reduce_sum(x: Any, axis: Any = ()) -> Tensor:
+def reduce_sum(x: Any, axis: Axis = ()) -> Tensor:
     """The sum along axis, in the dtype of x."""
     return _ops.reduce_sum(x, _axes(axis))
 
 
 @method(dim="axis", keepdim="keep_dims", keepdims="keep_dims")
-def mean(x: Any, axis: Any = None, keep_dims: bool = False, *, dtype: Any = None) -> Tensor:
+def mean(
+    x: Any, axis: Axis = None, keep_dims: bool = False, *, dtype: DTypeLike | None = None
+) -> Tensor:
     """The mean, in the dtype of x; for integers it is rounded down. Raises TypeError for bool."""
     if dtype is not None:
         x = _ops.cast(x, to_dtype(dtype))
@@ -66,7 +71,9 @@ def mean(x: Any, axis: Any = None, keep_dims: bool = False, *, dtype: Any = None
 
 @method(dim="axis", keepdim="keep_dims", keepdims="keep_dims")
 @one_plan
-def prod(input: Any, axis: Any = None, keep_dims: bool = False, dtype: Any = None) -> Tensor:
+def prod(
+    input: Any, axis: Axis = None, keep_dims: bool = False, dtype: DTypeLike | None = None
+) -> Tensor:
     """The product. Integers and bools are multiplied as int64 unless dtype says otherwise.
 
     Derivatives of any order are exact where elements are zero too.
@@ -74,7 +81,7 @@ def prod(input: Any, axis: Any = None, keep_dims: bool = False, dtype: Any = Non
     return _prod(_wide(arguments.tensor(input, "prod"), dtype), axis, keep_dims)
 
 
-def _prod(x: Tensor, axis: Any, keep_dims: bool) -> Tensor:
+def _prod(x: Tensor, axis: Axis, keep_dims: bool) -> Tensor:
     axes = arguments.axes_of(_axes(axis), x.ndim, "ReduceProd")
     if x.dtype.is_complex:
         return _complex_prod(x, axes, keep_dims)
@@ -113,7 +120,7 @@ def _truth(x: Tensor) -> Tensor:
 
 @method(dim="axis", keepdim="keep_dims", keepdims="keep_dims")
 @one_plan
-def all(input: Any, axis: Any = None, keep_dims: bool = False) -> Tensor:
+def all(input: Any, axis: Axis = None, keep_dims: bool = False) -> Tensor:
     """Whether all elements are true (not zero); true for none. The result is bool."""
     false = _ops.logical_not(_truth(arguments.tensor(input, "all")))
     return _ops.equal(_ops.reduce_sum(false, _axes(axis), keep_dims), 0)
@@ -121,7 +128,7 @@ def all(input: Any, axis: Any = None, keep_dims: bool = False) -> Tensor:
 
 @method(dim="axis", keepdim="keep_dims", keepdims="keep_dims")
 @one_plan
-def any(input: Any, axis: Any = None, keep_dims: bool = False) -> Tensor:
+def any(input: Any, axis: Axis = None, keep_dims: bool = False) -> Tensor:
     """Whether any element is true (not zero); false for none. The result is bool."""
     true = _truth(arguments.tensor(input, "any"))
     return _ops.greater(_ops.reduce_sum(true, _axes(axis), keep_dims), 0)
@@ -136,7 +143,7 @@ def float_status(x: Any) -> Tensor:
 
 @method(dim="axis", keepdim="keep_dims", keepdims="keep_dims")
 def count_nonzero(
-    x: Any, axis: Any = (), keep_dims: bool = False, dtype: Any = _core.int32
+    x: Any, axis: Axis = (), keep_dims: bool = False, dtype: Any = _core.int32
 ) -> Tensor:
     """The number of elements that are not zero: int32 unless dtype says otherwise."""
     return sum(
@@ -148,7 +155,7 @@ def count_nonzero(
 
 
 def _extremum(
-    largest: bool, x: Tensor, axis: Any, keepdims: bool, initial: Any, mask: Any
+    largest: bool, x: Tensor, axis: Axis, keepdims: bool, initial: Any, mask: Any
 ) -> Tensor:
     name = "Max" if largest else "Min"
     if mask is not None:
@@ -174,7 +181,7 @@ def _extremum(
 @method(dim="axis", keepdim="keepdims", keep_dims="keepdims")
 @one_plan
 def amax(
-    input: Any, axis: Any = None, keepdims: bool = False, *, initial: Any = None, where: Any = None
+    input: Any, axis: Axis = None, keepdims: bool = False, *, initial: Any = None, where: Any = None
 ) -> Tensor:
     """The largest element. Equal largest elements share the derivative equally.
 
@@ -187,14 +194,14 @@ def amax(
 @method(dim="axis", keepdim="keepdims", keep_dims="keepdims")
 @one_plan
 def amin(
-    input: Any, axis: Any = None, keepdims: bool = False, *, initial: Any = None, where: Any = None
+    input: Any, axis: Axis = None, keepdims: bool = False, *, initial: Any = None, where: Any = None
 ) -> Tensor:
     """The smallest element along axis. Otherwise like amax."""
     return _extremum(False, arguments.tensor(input, "amin"), axis, keepdims, initial, where)
 
 
 def _with_index(
-    largest: bool, x: Tensor, axis: Any, keepdims: bool, initial: Any, mask: Any
+    largest: bool, x: Tensor, axis: Axis, keepdims: bool, initial: Any, mask: Any
 ) -> tuple[Tensor, Tensor]:
     if axis is None or x.ndim == 0:
         value = _extremum(largest, x, None, False, initial, mask)
@@ -230,7 +237,7 @@ def _argument(largest: bool, x: Tensor, axis: int, keepdims: bool) -> Tensor:
 
 @one_plan
 def max(
-    input: Any, axis: Any = None, keepdims: bool = False, *, initial: Any = None, where: Any = None
+    input: Any, axis: Axis = None, keepdims: bool = False, *, initial: Any = None, where: Any = None
 ) -> tuple[Tensor, Tensor]:
     """(the largest elements, their indices as int64) along an axis.
 
@@ -244,7 +251,7 @@ def max(
 
 @one_plan
 def min(
-    input: Any, axis: Any = None, keepdims: bool = False, *, initial: Any = None, where: Any = None
+    input: Any, axis: Axis = None, keepdims: bool = False, *, initial: Any = None, where: Any = None
 ) -> tuple[Tensor, Tensor]:
     """(the smallest elements, their indices as int64) along an axis.
 
@@ -255,7 +262,7 @@ def min(
     return _with_index(False, arguments.tensor(input, "min"), axis, keepdims, initial, where)
 
 
-def _flat_argument(largest: bool, input: Any, axis: Any, keepdims: bool) -> Tensor:
+def _flat_argument(largest: bool, input: Any, axis: Axis, keepdims: bool) -> Tensor:
     x = arguments.tensor(input, "argmax" if largest else "argmin")
     a = None if axis is None else arguments.axis_of(axis, x.ndim, "argmax")
     if a is not None and x.ndim:
@@ -266,14 +273,14 @@ def _flat_argument(largest: bool, input: Any, axis: Any, keepdims: bool) -> Tens
 
 @method(axis="dim", keepdims="keepdim", keep_dims="keepdim")
 @one_plan
-def argmax(input: Any, dim: Any = None, keepdim: bool = False) -> Tensor:
+def argmax(input: Any, dim: Axis = None, keepdim: bool = False) -> Tensor:
     """The index of the (first) largest element along dim, int64; None: in the flattened tensor."""
     return _flat_argument(True, input, dim, keepdim)
 
 
 @method(dim="axis", keepdim="keepdims", keep_dims="keepdims")
 @one_plan
-def argmin(input: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
+def argmin(input: Any, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """The index of the (first) smallest element along axis, int32; None: in the flattened tensor."""
     return _ops.cast(_flat_argument(False, input, axis, keepdims), _core.int32)
 
@@ -281,7 +288,7 @@ def argmin(input: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
 # Moments and norms --------------------------------------------------------------------------------
 
 
-def _var(x: Tensor, axis: Any, ddof: int, keepdims: bool) -> Tensor:
+def _var(x: Tensor, axis: Axis, ddof: int, keepdims: bool) -> Tensor:
     axes = arguments.axes_of(_axes(axis), x.ndim, "var")
     count = _reduced_count(x, axes, "var")
     squares = square_sizes(_ops.sub(x, _ops.mean(x, axes, True)))
@@ -301,7 +308,7 @@ def square_sizes(x: Tensor) -> Tensor:
 @method(dim="axis", keepdim="keepdims", keep_dims="keepdims", correction="ddof")
 @one_plan
 @in_float32
-def var(input: Any, axis: Any = None, ddof: Any = 0, keepdims: bool = False) -> Tensor:
+def var(input: Any, axis: Axis = None, ddof: Any = 0, keepdims: bool = False) -> Tensor:
     """The variance: the sum of squared deviations from the mean, divided by (count - ddof); real, also of
     complex numbers.
 
@@ -313,7 +320,7 @@ def var(input: Any, axis: Any = None, ddof: Any = 0, keepdims: bool = False) -> 
 @method(dim="axis", keepdim="keepdims", keep_dims="keepdims", correction="ddof")
 @one_plan
 @in_float32
-def std(input: Any, axis: Any = None, ddof: Any = 0, keepdims: bool = False) -> Tensor:
+def std(input: Any, axis: Axis = None, ddof: Any = 0, keepdims: bool = False) -> Tensor:
     """The standard deviation, the square root of var. Of equal elements, where it has a kink, derivatives
     are taken to be 0."""
     return length(
@@ -336,7 +343,7 @@ def largest(sizes: Tensor, axes: list[int], keepdims: bool) -> Tensor:
     return (_ops.reduce_max if some else _ops.reduce_sum)(sizes, axes, keepdims)
 
 
-def _finite_shift(x: Tensor, axis: Any) -> Tensor:
+def _finite_shift(x: Tensor, axis: Axis) -> Tensor:
     """The largest element along axis, kept, as a constant; 0 where it is infinite or NaN."""
     top = _ops.stop_gradient(_ops.reduce_max(x, axis, True))
     return _ops.where(_ops.isfinite(top), top, 0)
@@ -345,7 +352,7 @@ def _finite_shift(x: Tensor, axis: Any) -> Tensor:
 @method(axis="dim", keepdims="keepdim", keep_dims="keepdim")
 @one_plan
 @in_float32
-def logsumexp(input: Any, dim: Any = None, keepdim: bool = False) -> Tensor:
+def logsumexp(input: Any, dim: Axis = None, keepdim: bool = False) -> Tensor:
     """$log(sum(exp(input)))$, without overflow: the largest element is taken out first."""
     x = arguments.floating(arguments.tensor(input, "logsumexp"))
     axes = arguments.axes_of(_axes(dim), x.ndim, "logsumexp", "dim")
@@ -357,7 +364,7 @@ def logsumexp(input: Any, dim: Any = None, keepdim: bool = False) -> Tensor:
     return y if keepdim else _ops.reshape(y, [n for i, n in enumerate(x.shape) if i not in axes])
 
 
-def cumsum(x: Any, axis: Any, dtype: Any = None) -> Tensor:
+def cumsum(x: Any, axis: Axis, dtype: DTypeLike | None = None) -> Tensor:
     """The sums of all elements up to each along axis, in x's dtype unless dtype says otherwise."""
     if dtype is not None:
         x = _ops.cast(x, to_dtype(dtype))

@@ -12,6 +12,7 @@ from gradcell._core import Tensor
 from gradcell.base import arguments
 from gradcell.base.convert import to_dtype
 from gradcell.base.errors import bad_value
+from gradcell.base.types import DTypeLike
 from gradcell.derivatives.own_derivatives import Pushforward, call
 from gradcell.ops.arrays import indexing, shaping
 from gradcell.ops.elements import special
@@ -27,7 +28,7 @@ _ops = _core.ops
 
 @method()
 @one_plan
-def cumprod(input: Any, dim: Any, dtype: Any = None) -> Tensor:
+def cumprod(input: Any, dim: Any, dtype: DTypeLike | None = None) -> Tensor:
     """The products of all elements up to each along dim, in input's dtype unless dtype says otherwise.
 
     Derivatives of any order are exact where elements are zero too. Raises ValueError for a dim out of range.

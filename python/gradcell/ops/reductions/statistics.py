@@ -11,6 +11,7 @@ from gradcell._core import Tensor
 from gradcell.base import arguments
 from gradcell.base.convert import has_numpy_dtype, to_dtype
 from gradcell.base.errors import bad_value
+from gradcell.base.types import DTypeLike
 from gradcell.ops.arrays import arrangement, indexing, shaping
 from gradcell.ops.method import method
 from gradcell.ops.one_plan import in_float32, one_plan
@@ -30,7 +31,9 @@ _ops = _core.ops
 
 @method(dim="axis", keepdim="keepdims")
 @one_plan
-def nansum(input: Any, axis: Any = None, keepdims: bool = False, *, dtype: Any = None) -> Tensor:
+def nansum(
+    input: Any, axis: Any = None, keepdims: bool = False, *, dtype: DTypeLike | None = None
+) -> Tensor:
     """The sum of the elements that are not NaN."""
     x = arguments.tensor(input, "nansum")
     return reductions.sum(_ops.where(_ops.isnan(x), 0, x), axis, keepdims, dtype=dtype)
@@ -38,7 +41,9 @@ def nansum(input: Any, axis: Any = None, keepdims: bool = False, *, dtype: Any =
 
 @method()
 @one_plan
-def nanmean(input: Any, axis: Any = None, keepdims: bool = False, *, dtype: Any = None) -> Tensor:
+def nanmean(
+    input: Any, axis: Any = None, keepdims: bool = False, *, dtype: DTypeLike | None = None
+) -> Tensor:
     """The mean of the elements that are not NaN; NaN where there are none."""
     x = arguments.floating(arguments.tensor(input, "nanmean"))
     x = x if dtype is None else _ops.cast(x, to_dtype(dtype))

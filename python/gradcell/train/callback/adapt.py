@@ -69,8 +69,9 @@ class _Watch(Callback):
 
     def reset(self) -> None:
         """Forgets the epochs so far."""
-        self.best = -math.inf if self.rising else math.inf
-        self.wait = self.cooling = 0
+        self.best: float = -math.inf if self.rising else math.inf
+        self.wait: int = 0
+        self.cooling: int = 0
 
     def on_train_begin(self, run_context: RunContext) -> None:
         self.reset()
@@ -82,7 +83,7 @@ class _Watch(Callback):
             return
         if self.cooling > 0:
             self.cooling -= 1
-            self.wait: int = 0
+            self.wait = 0
         if self.better(value):
             self.best, self.wait = value, 0
             self._improved(p)
