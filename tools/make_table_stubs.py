@@ -1,4 +1,4 @@
-"""Writes where the ops are, ops/_index.py, and the types of those made from tables, ops/_tables.pyi.
+"""Writes where the ops are, ops/_index.py, and their types, ops/__init__.pyi.
 
     python tools/make_table_stubs.py            writes them, from the built package
     python tools/make_table_stubs.py --check    exits 1 if one of them is not what would be written
@@ -7,9 +7,8 @@ An op is public by its module's __all__, and a method of Tensor by its decorator
 that ops/__init__.py does not import from are imported when one of their ops is first asked for: what they
 have is known from the index.
 
-A type checker cannot see the names that ops makes from the op table, or imports when they are first asked
-for: `ops.sin`, `ops.Sin`, `ops.cholesky`. It takes them from the stub written here, and hides its
-`__getattr__` from type checkers, so that a misspelt name is an error.
+A type checker reads the stub in place of ops/__init__.py, and so knows too what is made from the op table and
+what is imported when it is first asked for: `ops.sin`, `ops.Sin`, `ops.cholesky`.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from typing import Any
 PACKAGE = Path(__file__).parents[1] / "python" / "gradcell"
 #: The modules with names made from tables, and their stubs.
 STUBS = {
-    "gradcell.ops": "ops/_tables.pyi",
+    "gradcell.ops": "ops/__init__.pyi",
 }
 #: Annotations that a stub may repeat.
 KNOWN = re.compile(
@@ -64,7 +63,7 @@ def function_stub(name: str, function: Any) -> str:
 
 
 def class_stub(name: str, cls: type) -> str:
-    from gradcell.ops.primitive import signature_of
+    from gradcell.ops.primitives.rows import signature_of
 
     base = cls.__mro__[1]
     text = f"class {name}({base.__module__}.{base.__qualname__}):"
@@ -110,28 +109,21 @@ def line(module: ModuleType, name: str) -> str:
     return function_stub(name, value)
 
 
-def visible(module: ModuleType) -> set[str]:
-    """The names that the module's own text defines."""
-    text = Path(str(module.__file__)).read_text()
-    return set(re.findall(r"^(?:def|class) (\w+)", text, re.M))
-
-
 def stub(module: ModuleType) -> str:
     lines = [
         line(module, name)
-        for name in sorted(set(module.__all__) - visible(module))
+        for name in sorted({*module.__all__, *module._OLDER})
         if not name.startswith("_")
     ]
     bases = sorted(
         {m[1] for text in lines if (m := re.match(r"(?:class \w+\(|\w+: )([\w.]+)\.\w+", text))}
     )
-    head = [
-        '"""Types of names made from tables. Written by tools/make_table_stubs.py; do not edit."""'
-    ]
+    head = ['"""The ops. Written by tools/make_table_stubs.py; do not edit."""']
     head += ["", "from collections.abc import Callable, Sequence", "from typing import Any", ""]
     head += [f"import {base}" for base in bases]
     head += ["from gradcell._core import DType as _DType", "from gradcell._core import Tensor"]
     head += ["from gradcell.base.types import Axis, DTypeLike, Shape as _Shape, TensorLike", ""]
+    head += ["__all__: list[str]", ""]
     imports = [text for text in lines if text.startswith(("from ", "import "))]
     return "\n".join([*head, *imports, "", *(t for t in lines if t not in imports)]) + "\n"
 

@@ -20,7 +20,24 @@ if _blas is not None and _blas.submodule_search_locations:
 from gradcell import context, cuda, dtype  # noqa: E402
 from gradcell._core import Tensor  # noqa: E402
 from gradcell.compilation.compiled import jit  # noqa: E402
-from gradcell.context import *  # noqa: E402, F403
+from gradcell.context import (  # noqa: E402
+    COMPATIBLE,
+    GRAPH_MODE,
+    LAX,
+    PYNATIVE_MODE,
+    STRICT,
+    get_context,
+    get_current_device,
+    get_default_dtype,
+    get_ps_context,
+    reset_ps_context,
+    set_context,
+    set_default_dtype,
+    set_deterministic,
+    set_device,
+    set_ps_context,
+    set_recursion_limit,
+)  # fmt: skip
 from gradcell.derivatives.transform import get_grad, grad, jvp, value_and_grad, vjp  # noqa: E402
 from gradcell.dtype import *  # noqa: E402, F403
 from gradcell.tensors.parameter import Parameter, ParameterTuple  # noqa: E402
@@ -75,6 +92,12 @@ if _typing.TYPE_CHECKING:
         CSRTensor as CSRTensor,
         RowTensor as RowTensor,
         SparseTensor as SparseTensor,
+    )
+    from gradcell.communication.mode import ParallelMode as ParallelMode
+    from gradcell.communication.sharing import (
+        get_auto_parallel_context as get_auto_parallel_context,
+        reset_auto_parallel_context as reset_auto_parallel_context,
+        set_auto_parallel_context as set_auto_parallel_context,
     )
     from gradcell.derivatives.batching import vmap as vmap
     from gradcell.derivatives.custom_rules import (
@@ -214,6 +237,9 @@ _PLACES = {
         mutable no_inline""",
     "common.generator": "Generator default_generator initial_seed manual_seed seed",
     "common.sparse_tensor": "COOTensor CSRTensor RowTensor SparseTensor",
+    "communication.mode": "ParallelMode",
+    "communication.sharing": """
+        get_auto_parallel_context reset_auto_parallel_context set_auto_parallel_context""",
     "derivatives.batching": "vmap",
     "derivatives.jacobians": "hessian hvp jacfwd jacrev linearize",
     "ops.random.state": "get_rng_state set_rng_state",
@@ -266,9 +292,8 @@ def run_check() -> None:
 
 __version__ = "0.1.0"
 __all__ = [
-    *context.__all__,
+    *dict.fromkeys((*context.__all__, *_LATER)),
     *dtype.__all__,
-    *_LATER,
     "Parameter",
     "ParameterTuple",
     "Tensor",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import typing as _typing
 from collections.abc import Callable
+from importlib import import_module as _import_module
 from typing import Any, NamedTuple
 
 from gradcell import _core
@@ -10,13 +12,6 @@ from gradcell.base import notice
 from gradcell.base.convert import to_dtype
 from gradcell.base.errors import bad_type
 from gradcell.base.signposts import nearest
-from gradcell.communication import engine
-from gradcell.communication.mode import ParallelMode
-from gradcell.communication.sharing import (
-    get_auto_parallel_context,
-    reset_auto_parallel_context,
-    set_auto_parallel_context,
-)
 
 __all__ = [
     "COMPATIBLE", "GRAPH_MODE", "LAX", "PYNATIVE_MODE", "STRICT", "ParallelMode",
@@ -29,6 +24,28 @@ __all__ = [
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+#: MindSpore's names here for how processes share work, imported when they are first asked for.
+_SHARING = {
+    "ParallelMode": "mode",
+    "get_auto_parallel_context": "sharing",
+    "reset_auto_parallel_context": "sharing",
+    "set_auto_parallel_context": "sharing",
+}
+if _typing.TYPE_CHECKING:
+    from gradcell.communication.mode import ParallelMode as ParallelMode
+    from gradcell.communication.sharing import (
+        get_auto_parallel_context as get_auto_parallel_context,
+        reset_auto_parallel_context as reset_auto_parallel_context,
+        set_auto_parallel_context as set_auto_parallel_context,
+    )
+else:  # a misspelt name is an error to a type checker
+
+    def __getattr__(name: str) -> Any:
+        if name not in _SHARING:
+            raise AttributeError(f"module 'gradcell.context' has no attribute {name!r}")
+        return getattr(_import_module(f"gradcell.communication.{_SHARING[name]}"), name)
 
 
 GRAPH_MODE = 0
@@ -336,10 +353,3 @@ def reset_ps_context() -> None:
     """Resets the options of a parameter server to their first values."""
     _ps_values.clear()
     _ps_values["enable_ps"] = False
-
-
-def _choose_number(number: int) -> None:
-    set_context(device_id=number)
-
-
-engine.choose_device = _choose_number

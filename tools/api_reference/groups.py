@@ -40,7 +40,7 @@ GROUPS = (
         "Derivatives and transforms", "transforms", "Compiling, batching, custom rules",
         "Compiled functions, batches, loops, less memory for more time, and custom derivatives.",
         """@compilation.compiled @derivatives.batching @derivatives.custom_rules @common.recompute
-        @common.api @base.symbol @ops.control.loops @ops.control.gradient_hooks""",
+        @common.api @base.symbol @ops.control.loops @ops.primitives.gradient_hooks""",
     ),
     Group(
         "Tensors", "tensors", "Tensors and parameters",
@@ -112,7 +112,7 @@ GROUPS = (
         "Functions of arrays", "reductions", "Reductions and scans",
         "Sums, means, extrema, statistics, and running sums along axes.",
         """@ops.reductions.reductions @ops.reductions.statistics @ops.reductions.scans
-        @ops.networks.sequences ops.clip_by_norm ops.clip_by_global_norm ops.norm""",
+        @ops.primitives.sequences ops.clip_by_norm ops.clip_by_global_norm ops.norm""",
     ),
     Group(
         "Functions of arrays", "shapes", "Shapes, joining, cutting",
@@ -122,7 +122,7 @@ GROUPS = (
     Group(
         "Functions of arrays", "indexing", "Indexing, gather, scatter",
         "Reading and writing elements at given positions.",
-        """@ops.arrays.indexing @ops.arrays.scatters ops.scatter_add ops.scatter_update
+        """@ops.arrays.indexing @ops.arrays.scatters ops.scatter_add ops.scatter_update ops.where
         ops.assign ops.assign_add ops.assign_sub""",
     ),
     Group(
@@ -273,7 +273,7 @@ GROUPS = (
     Group(
         "Machines", "processes", "Several processes",
         "Groups of processes, collective operations, and data parallel training.",
-        "@communication* @parallel* @ops.control.collectives",
+        "@communication* @parallel* @ops.primitives.collectives",
     ),
     Group(
         "Machines", "gpu", "GPU and memory",
@@ -309,7 +309,7 @@ GROUPS = (
     Group(
         "Other spellings", "graph-words", "MindSpore's graph mode helpers",
         "Numbers, tuples and functions for MindSpore's graph mode; Python's own work as well.",
-        "@ops.arrays.scalars @ops.control.composition @ops.control.custom",
+        "@ops.primitives.scalars @ops.control.composition @ops.primitives.custom",
     ),
 )  # fmt: skip
 

@@ -12,6 +12,7 @@ import contextlib
 import ctypes
 import fcntl
 import hashlib
+import importlib
 import os
 import socket
 import stat
@@ -56,8 +57,6 @@ _LINGER = 5.0
 #: Seconds that it waits, at most, for the launcher to read what was printed, and a moment that the
 #: launcher has to pass it on.
 _READING, _PASSING_ON = 2.0, 0.05
-#: What has this process compute on the GPU of a number: the context, which stands on this, sets it.
-choose_device: Callable[[int], None] | None = None
 
 
 @dataclass
@@ -207,8 +206,8 @@ def _join_gpus(group: Group, shared: Callable[[bytes], bytes]) -> None:
         return
     if group is processes.world and processes.local_size > 1 and _core.device_in_use() == 0:
         devices = len(_core.cuda_driver_info()["devices"])
-        assert choose_device is not None
-        choose_device(processes.local_rank % devices)
+        context = importlib.import_module("gradcell.context")  # which has names of this package
+        context.set_context(device_id=processes.local_rank % devices)
     _core.nccl_version()  # opens it: without NCCL no process waits for another
     mine = _core.nccl_unique_id() if group.rank == 0 else b""
     _core.nccl_add_group(group.number, shared(mine), group.size, group.rank, _core.device_in_use())

@@ -75,7 +75,7 @@ _MODULES = """
     ops: ops.composite.base ops.composite.math_ops ops.composite.multitype_ops
     ops: ops.composite.multitype_ops.zeros_like_impl ops.composite.multitype_ops.ones_like_impl
     ops: ops.composite.clip_ops ops.composite.random_ops ops.composite.array_ops
-    ops.control.custom: ops.op_info_register
+    ops.primitives.custom: ops.op_info_register
     parallel.algorithm: parallel.algo_parameter_config parallel.function parallel.shard parallel.strategy
     communication.mode: parallel._mode
     communication.sharing: parallel._auto_parallel_context
@@ -126,7 +126,7 @@ _FOREIGN = """
     ops.functional: Tensor=Tensor constexpr=common.api.constexpr
     ops.operations: constexpr=common.api.constexpr
     train.model: ParallelMode=context.ParallelMode context=context
-    train.serialization: context=context Validator=mindspore.checkparam
+    train.serialization: context=context Validator=mindspore.checkparam export=train.onnx.export
     train.serialization: tensor_to_ms_type=mindspore.checkparam.DTYPES
     train.callback: context=context
     train._utils: _make_directory=train.callback.backup._make_directory

@@ -83,6 +83,14 @@ __all__ = [
 
 from gradcell.base.signposts import missing as _missing
 
+
+def _held_by(held: object, name: str) -> object:
+    """The primitive that MindSpore's cell of this kind keeps under the name, None if there is none."""
+    return _importlib.import_module("gradcell.nn.held_primitives").held_by(held, name)
+
+
+cell.held_by = _held_by
+
 if not _typing.TYPE_CHECKING:  # a misspelt name is an error to a type checker
 
     def __getattr__(name: str) -> object:

@@ -31,6 +31,9 @@ __all__ = [
     "no_init_parameters",
 ]
 
+#: What a cell has under a name besides its own attributes, or None: gradcell.nn says what.
+held_by: Callable[[Any, str], Any] | None = None
+
 P = ParamSpec("P")
 R = TypeVar("R", covariant=True)
 
@@ -224,9 +227,7 @@ class Cell(GraphMode):
                 f"(there is no {name!r} yet){where()}"
             )
         if not name.startswith("_"):
-            from gradcell.nn.held_primitives import held_by
-
-            found = held_by(self, name)
+            found = None if held_by is None else held_by(self, name)
             if found is not None:
                 return found
         raise AttributeError(

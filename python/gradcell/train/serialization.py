@@ -29,7 +29,6 @@ from gradcell.nn.cell import Cell
 from gradcell.ops.random.state import random_state as state_now, set_random_state
 from gradcell.tensors.parameter import Parameter
 from gradcell.train import ckpt
-from gradcell.train.onnx import export as export
 
 _TYPES = {
     "bool": "BOOL", "uint8": "U8", "uint16": "U16", "uint32": "U32", "uint64": "U64", "int8": "I8",

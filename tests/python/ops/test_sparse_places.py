@@ -7,7 +7,7 @@ import pytest
 
 import gradcell as gc
 from gradcell import Tensor, ops
-from gradcell.ops.arrays.sparse_places import sparse_count, sparse_reshape
+from gradcell.ops.primitives.sparse_places import sparse_count, sparse_reshape
 
 RNG = np.random.default_rng(4)
 

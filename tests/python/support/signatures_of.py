@@ -123,7 +123,7 @@ def inputs_of(call: Any) -> inspect.Signature:
     """The inputs of a primitive, by MindSpore's names, with the defaults of its function."""
     if not hasattr(call, "inputs"):
         return bare(inspect.signature(call))
-    return importlib.import_module("gradcell.ops.primitive").signature_of(call)  # type: ignore[no-any-return]
+    return importlib.import_module("gradcell.ops.primitives.rows").signature_of(call)  # type: ignore[no-any-return]
 
 
 def _same(a: str, b: str) -> bool:

@@ -19,16 +19,11 @@ __all__ = [
     "argsort", "clamp", "clip", "clip_by_value", "gather", "gather_d", "gather_elements",
     "gather_nd", "index_add", "index_select", "isclose", "masked_fill", "masked_select", "nonzero",
     "one_hot", "scatter_nd", "select", "sort", "take", "tensor_scatter_add",
-    "tensor_scatter_elements", "tensor_scatter_update", "topk", "where",
+    "tensor_scatter_elements", "tensor_scatter_update", "topk",
 ]  # fmt: skip
 
 _ops = _core.ops
 T = TypeVar("T")
-
-
-def where(condition: Any, input: Any, other: Any) -> Tensor:
-    """input where condition is true, else other; tensors or numbers, all broadcast."""
-    return _ops.where(condition, input, other)
 
 
 def select(condition: Any, input: Any, other: Any) -> Tensor:

@@ -19,7 +19,6 @@ from gradcell.base.types import TensorLike
 from gradcell.ops.elements.row_texts import text_of
 from gradcell.ops.method import method
 from gradcell.ops.one_plan import in_float32, one_plan
-from gradcell.ops.primitive import primitive, row
 
 __all__ = []
 
@@ -35,7 +34,7 @@ def _function(row: dict[str, Any]) -> Callable[..., Tensor]:
             return function(input)  # type: ignore[no-any-return]
     elif kind == "ternary":
 
-        def op(condition: Tensor, input: TensorLike, other: TensorLike) -> Tensor:  # type: ignore[misc]
+        def op(condition: TensorLike, input: TensorLike, other: TensorLike) -> Tensor:  # type: ignore[misc]
             return function(condition, input, other)  # type: ignore[no-any-return]
     else:
 
@@ -52,15 +51,6 @@ def _export(name: str, function: Callable[..., Any]) -> None:
     __all__.append(name)
     if not hasattr(Tensor, name):
         setattr(Tensor, name, function)
-
-
-for _row in _core.op_table():
-    if _row["kind"] == "structured":
-        continue
-    _op = _function(_row)
-    _export(_row["function"], _op)
-    globals()[_row["name"]] = primitive(_row["name"], row(_op))
-    __all__.append(_row["name"])
 
 
 # Forms with more arguments than the row -----------------------------------------------------------
@@ -195,10 +185,18 @@ def subtract(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
 
 for _op in (
     pow, trunc, copysign, div, round, hypot, xlogy, lerp, squared_difference, div_no_nan, invert, inv,
-    subtract, relu,
+    subtract, relu, logit,
 ):  # fmt: skip
     __all__ += [_op.__name__]
     setattr(Tensor, _op.__name__, _op)
+
+# The rows themselves ------------------------------------------------------------------------------
+
+#: The functions of the op table's rows, by name.
+ROWS = {row["function"]: _function(row) for row in _core.op_table() if row["kind"] != "structured"}
+for _name, _op in ROWS.items():
+    if _name not in __all__:  # there is no form with more arguments
+        _export(_name, _op)
 
 
 # Order of uint64 ----------------------------------------------------------------------------------
@@ -303,33 +301,3 @@ def tensor_div(x: Any, y: Any, *, rounding_mode: str | None = None) -> Tensor: .
 def tensor_mod(x: Any, y: Any) -> Tensor: ...
 @spelling(div)
 def true_divide(dividend: Any, divisor: Any, *, rounding_mode: str | None = None) -> Tensor: ...
-
-
-#: Primitives under other names than the row's, or over the functions above.
-_PRIMITIVES = {
-    "Sqrt": "sqrt",
-    "Pow": "pow",
-    "RealDiv": "tensor_div",
-    "FloorMod": "floor_mod",
-    "Mod": "fmod",
-    "Inv": "inv",
-    "Invert": "invert",
-    "ACos": "acos",
-    "TensorAdd": "add",
-    "Rint": "round",
-    "Round": "round",
-    "Trunc": "trunc",
-    "Hypot": "hypot",
-    "Xlogy": "xlogy",
-    "Lerp": "lerp",
-    "SquaredDifference": "squared_difference",
-    "DivNoNan": "div_no_nan",
-}
-for _alias, _name in _PRIMITIVES.items():
-    globals()[_alias] = primitive(_alias, row(globals()[_name]))
-for _name, _op in (
-    ("LogicalAnd", globals()["logical_and"]),
-    ("LogicalOr", globals()["logical_or"]),
-):
-    globals()[_name] = primitive(_name, row(_op, "x y"))
-__all__ += [name for name in _PRIMITIVES if name not in __all__]

@@ -16,7 +16,7 @@ from gradcell.ops.one_plan import in_float32, one_plan
 
 __all__ = [
     "addcdiv", "addcmul", "approximate_equal", "cbrt", "deg2rad", "digamma", "fix", "float_power",
-    "frac", "heaviside", "inv", "is_floating_point", "isposinf", "lgamma", "logaddexp",
+    "frac", "heaviside", "is_floating_point", "isposinf", "lgamma", "logaddexp",
     "logaddexp2", "nan_to_num", "positive", "pows", "rad2deg", "sgn", "signbit", "sinc",
     "truncate_div", "truncate_mod", "xdivy",
 ]  # fmt: skip
@@ -343,11 +343,6 @@ def digamma(input: Any) -> Tensor:
 def pows(input: Any, exponent: Any) -> Tensor:
     """input to the power of exponent, elementwise."""
     return _ops.pow(input, exponent)
-
-
-def inv(x: Any) -> Tensor:
-    """1 / x."""
-    return _ops.reciprocal(x)
 
 
 def eps(x: Any) -> Tensor:

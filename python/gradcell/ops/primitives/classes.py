@@ -14,12 +14,13 @@ from gradcell._core import Tensor
 from gradcell.base import arguments
 from gradcell.base.errors import bad_value
 from gradcell.ops.arrays import assignments, creation, indexing, shaping
-from gradcell.ops.control import composition, summaries
+from gradcell.ops.control import composition
 from gradcell.ops.elements import activations, elementwise
 from gradcell.ops.matrices import products
 from gradcell.ops.networks import losses, norms
 from gradcell.ops.one_plan import in_float32, one_plan
-from gradcell.ops.primitive import REQUIRED, Axis, primitive, row
+from gradcell.ops.primitives import summaries
+from gradcell.ops.primitives.rows import REQUIRED, Axis, primitive, row
 from gradcell.ops.random import functions
 from gradcell.ops.reductions import reductions
 
@@ -399,3 +400,33 @@ define("ScalarSummary", summaries.scalar_summary)
 define("ImageSummary", summaries.image_summary)
 define("TensorSummary", summaries.tensor_summary)
 define("HistogramSummary", summaries.histogram_summary)
+
+# Elementwise --------------------------------------------------------------------------------------
+
+#: Primitives under other names than the row's, or of a function that does more than the row.
+_FUNCTIONS = {
+    "Sqrt": "sqrt",
+    "Pow": "pow",
+    "RealDiv": "tensor_div",
+    "FloorMod": "floor_mod",
+    "Mod": "fmod",
+    "Inv": "inv",
+    "Invert": "invert",
+    "ACos": "acos",
+    "TensorAdd": "add",
+    "Rint": "round",
+    "Round": "round",
+    "Trunc": "trunc",
+    "Hypot": "hypot",
+    "Xlogy": "xlogy",
+    "Lerp": "lerp",
+    "SquaredDifference": "squared_difference",
+    "DivNoNan": "div_no_nan",
+}
+for _name, _function in _FUNCTIONS.items():
+    define(_name, getattr(elementwise, _function))
+for _name in ("And", "Or", "Xor"):
+    define(f"Logical{_name}", elementwise.ROWS[f"logical_{_name.lower()}"], "x y")
+for _row in _core.op_table():
+    if _row["kind"] != "structured" and _row["name"] not in __all__:
+        define(_row["name"], elementwise.ROWS[_row["function"]])

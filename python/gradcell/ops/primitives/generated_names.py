@@ -11,7 +11,7 @@ from typing import Any
 
 from gradcell import ops
 from gradcell._core import Tensor
-from gradcell.ops.primitive import primitive, row
+from gradcell.ops.primitives.rows import primitive, row
 
 _SPACES = ("mint", "mint.nn.functional", "mint.linalg", "ops")
 

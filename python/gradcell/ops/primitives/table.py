@@ -9,21 +9,14 @@ from typing import Any
 from gradcell import _core, ops
 from gradcell._core import Tensor
 from gradcell.derivatives.transform import vjp
-from gradcell.ops.arrays import (
-    arrangement,
-    creation,
-    indexing,
-    scalars,
-    scatters,
-    shaping,
-    sparse_places,
-)
-from gradcell.ops.control import custom
+from gradcell.ops.arrays import arrangement, creation, indexing, scatters, shaping
 from gradcell.ops.elements import activations, complex_numbers, gammas, special
 from gradcell.ops.matrices import factorisations, fourier, linear_algebra
 from gradcell.ops.matrices.norms import renorm, vector_norm
-from gradcell.ops.networks import boxes, losses, norms, sequences, steps, windowed
-from gradcell.ops.primitive import REQUIRED, Primitive, Row, primitive, row
+from gradcell.ops.networks import boxes, losses, norms, windowed
+from gradcell.ops.primitive import Primitive
+from gradcell.ops.primitives import custom, scalars, sequences, sparse_places, steps
+from gradcell.ops.primitives.rows import REQUIRED, Row, primitive, row
 from gradcell.ops.random import draws
 from gradcell.ops.reductions import reductions, scans
 
@@ -248,7 +241,6 @@ ROWS: dict[str, Row] = {
     "TruncateMod": row(ops.truncate_mod),
     "Gcd": row(ops.gcd),
     "Lcm": row(ops.lcm, "x y"),
-    "LogicalXor": row(ops.logical_xor, "x y"),
     "ReverseSequence": row(arrangement.reverse_sequence, seq_dim=REQUIRED, batch_dim=0),
     "ScatterNdUpdate": row(scatters.scatter_nd_update, ignored="use_locking", use_locking=True),
     "ScatterNdAdd": row(scatters.scatter_nd_add, ignored="use_locking", use_locking=False),

@@ -15,7 +15,7 @@ from gradcell._core import Tensor
 from gradcell.base import arguments
 from gradcell.base.errors import bad_type, bad_value, fail
 from gradcell.base.whole_file import naming
-from gradcell.ops.control import summaries
+from gradcell.ops.primitives import summaries
 from gradcell.train.summary import events
 
 _MESSAGES: dict[str, Callable[[Any], bytes]] = {

@@ -1,41 +1,43 @@
-"""Types of names made from tables. Written by tools/make_table_stubs.py; do not edit."""
+"""The ops. Written by tools/make_table_stubs.py; do not edit."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import gradcell.ops.control.custom
 import gradcell.ops.primitive
+import gradcell.ops.primitives.custom
 from gradcell._core import DType as _DType
 from gradcell._core import Tensor
 from gradcell.base.types import Axis, DTypeLike, Shape as _Shape, TensorLike
 
-from gradcell.ops.control.custom import AiCPURegOp as AiCPURegOp
-from gradcell.ops.control.custom import AkgGpuRegOp as AkgGpuRegOp
-from gradcell.ops.control.collectives import AllGather as AllGather
-from gradcell.ops.control.collectives import AllReduce as AllReduce
-from gradcell.ops.control.collectives import AlltoAll as AlltoAll
-from gradcell.ops.control.collectives import Barrier as Barrier
-from gradcell.ops.control.collectives import Broadcast as Broadcast
-from gradcell.ops.control.custom import CpuRegOp as CpuRegOp
-from gradcell.ops.control.custom import Custom as Custom
-from gradcell.ops.control.custom import CustomOpBuilder as CustomOpBuilder
-from gradcell.ops.control.custom import CustomRegOp as CustomRegOp
-from gradcell.ops.control.custom import DataType as DataType
+__all__: list[str]
+
+from gradcell.ops.primitives.custom import AiCPURegOp as AiCPURegOp
+from gradcell.ops.primitives.custom import AkgGpuRegOp as AkgGpuRegOp
+from gradcell.ops.primitives.collectives import AllGather as AllGather
+from gradcell.ops.primitives.collectives import AllReduce as AllReduce
+from gradcell.ops.primitives.collectives import AlltoAll as AlltoAll
+from gradcell.ops.primitives.collectives import Barrier as Barrier
+from gradcell.ops.primitives.collectives import Broadcast as Broadcast
+from gradcell.ops.primitives.custom import CpuRegOp as CpuRegOp
+from gradcell.ops.primitives.custom import Custom as Custom
+from gradcell.ops.primitives.custom import CustomOpBuilder as CustomOpBuilder
+from gradcell.ops.primitives.custom import CustomRegOp as CustomRegOp
+from gradcell.ops.primitives.custom import DataType as DataType
 from gradcell.ops.control.loops import ForiLoop as ForiLoop
 from gradcell.derivatives.transform import GradOperation as GradOperation
-from gradcell.ops.control.gradient_hooks import HookBackward as HookBackward
+from gradcell.ops.primitives.gradient_hooks import HookBackward as HookBackward
 from gradcell.ops.control.composition import HyperMap as HyperMap
-from gradcell.ops.control.gradient_hooks import InsertGradientOf as InsertGradientOf
+from gradcell.ops.primitives.gradient_hooks import InsertGradientOf as InsertGradientOf
 from gradcell.ops.control.composition import Map as Map
 from gradcell.ops.control.composition import MultitypeFuncGraph as MultitypeFuncGraph
 from gradcell.ops.primitive import Primitive as Primitive
-from gradcell.ops.control.collectives import Reduce as Reduce
-from gradcell.ops.control.collectives import ReduceOp as ReduceOp
-from gradcell.ops.control.collectives import ReduceScatter as ReduceScatter
+from gradcell.ops.primitives.collectives import Reduce as Reduce
+from gradcell.ops.primitives.collectives import ReduceOp as ReduceOp
+from gradcell.ops.primitives.collectives import ReduceScatter as ReduceScatter
 from gradcell.ops.control.loops import Scan as Scan
-from gradcell.ops.control.custom import TBERegOp as TBERegOp
+from gradcell.ops.primitives.custom import TBERegOp as TBERegOp
 from gradcell.ops.control.loops import WhileLoop as WhileLoop
-from gradcell.ops.arrays.scalars import add_flags as add_flags
+from gradcell.ops.primitives.scalars import add_flags as add_flags
 from gradcell.ops.matrices.linear_algebra import addbmm as addbmm
 from gradcell.ops.elements.special import addcdiv as addcdiv
 from gradcell.ops.elements.special import addcmul as addcmul
@@ -94,6 +96,7 @@ from gradcell.ops.networks.clipping import clip_by_global_norm as clip_by_global
 from gradcell.ops.networks.clipping import clip_by_norm as clip_by_norm
 from gradcell.ops.arrays.indexing import clip_by_value as clip_by_value
 from gradcell.ops.arrays.arrangement import column_stack as column_stack
+from gradcell.ops import composite as composite
 from gradcell.ops.arrays.shaping import concat as concat
 from gradcell.ops.elements.complex_numbers import conj as conj
 from gradcell.ops.elements.elementwise import copysign as copysign
@@ -109,7 +112,7 @@ from gradcell.ops.reductions.scans import cummax as cummax
 from gradcell.ops.reductions.scans import cummin as cummin
 from gradcell.ops.reductions.scans import cumprod as cumprod
 from gradcell.ops.reductions.reductions import cumsum as cumsum
-from gradcell.ops.control.custom import custom_info_register as custom_info_register
+from gradcell.ops.primitives.custom import custom_info_register as custom_info_register
 from gradcell.ops.networks.boxes import deformable_conv2d as deformable_conv2d
 from gradcell.ops.elements.special import deg2rad as deg2rad
 from gradcell.ops.control.composition import depend as depend
@@ -147,6 +150,7 @@ from gradcell.ops.elements.elementwise import floor_mod as floor_mod
 from gradcell.ops.elements.special import frac as frac
 from gradcell.ops.arrays.creation import full as full
 from gradcell.ops.arrays.creation import full_like as full_like
+from gradcell.ops import functional as functional
 from gradcell.ops.arrays.indexing import gather as gather
 from gradcell.ops.arrays.indexing import gather_d as gather_d
 from gradcell.ops.arrays.indexing import gather_elements as gather_elements
@@ -214,9 +218,9 @@ from gradcell.ops.elements.elementwise import logit as logit
 from gradcell.ops.elements.activations import logsigmoid as logsigmoid
 from gradcell.ops.reductions.reductions import logsumexp as logsumexp
 from gradcell.ops.networks.norms import lrn as lrn
-from gradcell.ops.arrays.scalars import make_list as make_list
-from gradcell.ops.arrays.scalars import make_range as make_range
-from gradcell.ops.arrays.scalars import make_tuple as make_tuple
+from gradcell.ops.primitives.scalars import make_list as make_list
+from gradcell.ops.primitives.scalars import make_range as make_range
+from gradcell.ops.primitives.scalars import make_tuple as make_tuple
 from gradcell.ops.networks.margins import margin_ranking_loss as margin_ranking_loss
 from gradcell.ops.arrays.indexing import masked_fill as masked_fill
 from gradcell.ops.arrays.indexing import masked_select as masked_select
@@ -233,7 +237,7 @@ from gradcell.ops.arrays.shaping import meshgrid as meshgrid
 from gradcell.ops.reductions.reductions import min as min
 from gradcell.ops.arrays.arrangement import mirror_pad as mirror_pad
 from gradcell.ops.elements.activations import mish as mish
-from gradcell.ops.arrays.scalars import mixed_precision_cast as mixed_precision_cast
+from gradcell.ops.primitives.scalars import mixed_precision_cast as mixed_precision_cast
 from gradcell.ops.matrices.products import mm as mm
 from gradcell.ops.arrays.arrangement import moveaxis as moveaxis
 from gradcell.ops.arrays.shaping import movedim as movedim
@@ -259,7 +263,8 @@ from gradcell.ops.arrays.arrangement import numel as numel
 from gradcell.ops.arrays.indexing import one_hot as one_hot
 from gradcell.ops.arrays.creation import ones as ones
 from gradcell.ops.arrays.creation import ones_like as ones_like
-from gradcell.ops.control.custom import op_info_register as op_info_register
+from gradcell.ops.primitives.custom import op_info_register as op_info_register
+from gradcell.ops import operations as operations
 from gradcell.ops.matrices.products import outer as outer
 from gradcell.ops.arrays.shaping import pad as pad
 from gradcell.ops.control.composition import partial as partial
@@ -274,7 +279,7 @@ from gradcell.ops.elements.special import positive as positive
 from gradcell.ops.elements.elementwise import pow as pow
 from gradcell.ops.elements.special import pows as pows
 from gradcell.ops.elements.activations import prelu as prelu
-from gradcell.ops.control.custom import prim_attr_register as prim_attr_register
+from gradcell.ops.primitives.custom import prim_attr_register as prim_attr_register
 from gradcell.ops.control.composition import print_ as print_
 from gradcell.ops.reductions.reductions import prod as prod
 from gradcell.ops.matrices.factorisations import qr as qr
@@ -309,8 +314,8 @@ from gradcell.ops.arrays.shaping import roll as roll
 from gradcell.ops.arrays.arrangement import rot90 as rot90
 from gradcell.ops.elements.elementwise import round as round
 from gradcell.ops.arrays.arrangement import row_stack as row_stack
-from gradcell.ops.arrays.scalars import scalar_cast as scalar_cast
-from gradcell.ops.arrays.scalars import scalar_to_array as scalar_to_array
+from gradcell.ops.primitives.scalars import scalar_cast as scalar_cast
+from gradcell.ops.primitives.scalars import scalar_to_array as scalar_to_array
 from gradcell.ops.arrays.creation import scalar_to_tensor as scalar_to_tensor
 from gradcell.ops.arrays.scatters import scatter as scatter
 from gradcell.ops.arrays.assignments import scatter_add as scatter_add
@@ -390,11 +395,11 @@ from gradcell.ops.elements.elementwise import true_divide as true_divide
 from gradcell.ops.elements.elementwise import trunc as trunc
 from gradcell.ops.elements.special import truncate_div as truncate_div
 from gradcell.ops.elements.special import truncate_mod as truncate_mod
-from gradcell.ops.arrays.scalars import tuple_getitem as tuple_getitem
-from gradcell.ops.arrays.scalars import tuple_len as tuple_len
-from gradcell.ops.arrays.scalars import tuple_reversed as tuple_reversed
-from gradcell.ops.arrays.scalars import tuple_setitem as tuple_setitem
-from gradcell.ops.arrays.scalars import tuple_to_array as tuple_to_array
+from gradcell.ops.primitives.scalars import tuple_getitem as tuple_getitem
+from gradcell.ops.primitives.scalars import tuple_len as tuple_len
+from gradcell.ops.primitives.scalars import tuple_reversed as tuple_reversed
+from gradcell.ops.primitives.scalars import tuple_setitem as tuple_setitem
+from gradcell.ops.primitives.scalars import tuple_to_array as tuple_to_array
 from gradcell.ops.arrays.arrangement import type_as as type_as
 from gradcell.ops.control.composition import typeof as typeof
 from gradcell.ops.arrays.shaping import unbind as unbind
@@ -417,7 +422,6 @@ from gradcell.derivatives.transform import vjp as vjp
 from gradcell.derivatives.batching import vmap as vmap
 from gradcell.ops.arrays.arrangement import vsplit as vsplit
 from gradcell.ops.arrays.shaping import vstack as vstack
-from gradcell.ops.arrays.indexing import where as where
 from gradcell.ops.elements.special import xdivy as xdivy
 from gradcell.ops.elements.elementwise import xlogy as xlogy
 from gradcell.ops.arrays.creation import zeros as zeros
@@ -640,10 +644,10 @@ class Dropout2D(gradcell.ops.primitive.Primitive):
 class Dropout3D(gradcell.ops.primitive.Primitive):
     def __init__(self, keep_prob: Any = ...) -> None: ...
     def __call__(self, x: Any) -> tuple[Tensor, Tensor]: ...
-class DropoutDoMask(gradcell.ops.control.custom._Unregistered): ...
-class DropoutGenMask(gradcell.ops.control.custom._Unregistered): ...
-class DynamicGRUV2(gradcell.ops.control.custom._Unregistered): ...
-class DynamicRNN(gradcell.ops.control.custom._Unregistered): ...
+class DropoutDoMask(gradcell.ops.primitives.custom._Unregistered): ...
+class DropoutGenMask(gradcell.ops.primitives.custom._Unregistered): ...
+class DynamicGRUV2(gradcell.ops.primitives.custom._Unregistered): ...
+class DynamicRNN(gradcell.ops.primitives.custom._Unregistered): ...
 class Einsum(gradcell.ops.primitive.Primitive):
     def __init__(self, equation: Any) -> None: ...
     def __call__(self, x: Any) -> Tensor: ...
@@ -679,7 +683,7 @@ class FastGeLU(gradcell.ops.primitive.Primitive):
     def __call__(self, x: Any) -> Tensor: ...
 class Fill(gradcell.ops.primitive.Primitive):
     def __call__(self, dtype: Any, dims: _Shape, x: Any) -> Tensor: ...
-class FlashAttentionScore(gradcell.ops.control.custom._Unregistered): ...
+class FlashAttentionScore(gradcell.ops.primitives.custom._Unregistered): ...
 class Flatten(gradcell.ops.primitive.Primitive):
     def __call__(self, input_x: Any) -> Tensor: ...
 class FloatStatus(gradcell.ops.primitive.Primitive):
@@ -692,7 +696,7 @@ class FloorMod(gradcell.ops.primitive.Primitive):
     def __call__(self, x: Any, y: Any) -> Tensor: ...
 class Fmod(gradcell.ops.primitive.Primitive):
     def __call__(self, input: TensorLike, other: TensorLike) -> Tensor: ...
-class FusedCastAdamWeightDecay(gradcell.ops.control.custom._Unregistered): ...
+class FusedCastAdamWeightDecay(gradcell.ops.primitives.custom._Unregistered): ...
 class FusedSparseFtrl(gradcell.ops.primitive.Primitive):
     def __init__(self, lr: Any, l1: Any, l2: Any, lr_power: Any, use_locking: Any = ...) -> None: ...
     def __call__(self, var: Any, accum: Any, linear: Any, grad: Any, indices: Any) -> tuple[Tensor, ...]: ...
@@ -713,7 +717,7 @@ class GeLU(gradcell.ops.primitive.Primitive):
     def __call__(self, input: Any) -> Tensor: ...
 class Gelu(gradcell.ops.primitive.Primitive):
     def __call__(self, x: Any) -> Tensor: ...
-class GenerateEodMaskV2(gradcell.ops.control.custom._Unregistered): ...
+class GenerateEodMaskV2(gradcell.ops.primitives.custom._Unregistered): ...
 class Ger(gradcell.ops.primitive.Primitive):
     def __call__(self, input: Any, vec2: Any) -> Tensor: ...
 class Greater(gradcell.ops.primitive.Primitive):
@@ -816,7 +820,7 @@ class LogicalNot(gradcell.ops.primitive.Primitive):
 class LogicalOr(gradcell.ops.primitive.Primitive):
     def __call__(self, x: TensorLike, y: TensorLike) -> Tensor: ...
 class LogicalXor(gradcell.ops.primitive.Primitive):
-    def __call__(self, input: TensorLike, other: TensorLike) -> Tensor: ...
+    def __call__(self, x: TensorLike, y: TensorLike) -> Tensor: ...
 class Logit(gradcell.ops.primitive.Primitive):
     def __init__(self, eps: Any = ...) -> None: ...
     def __call__(self, input: Any) -> Tensor: ...
@@ -881,9 +885,9 @@ class NLLLoss(gradcell.ops.primitive.Primitive):
 class NMSWithMask(gradcell.ops.primitive.Primitive):
     def __init__(self, iou_threshold: Any = ...) -> None: ...
     def __call__(self, bboxes: Any) -> tuple[Tensor, Tensor, Tensor]: ...
-class NPUAllocFloatStatus(gradcell.ops.control.custom._Unregistered): ...
-class NPUClearFloatStatus(gradcell.ops.control.custom._Unregistered): ...
-class NPUGetFloatStatus(gradcell.ops.control.custom._Unregistered): ...
+class NPUAllocFloatStatus(gradcell.ops.primitives.custom._Unregistered): ...
+class NPUClearFloatStatus(gradcell.ops.primitives.custom._Unregistered): ...
+class NPUGetFloatStatus(gradcell.ops.primitives.custom._Unregistered): ...
 class Ndtr(gradcell.ops.primitive.Primitive):
     def __call__(self, input: Tensor) -> Tensor: ...
 class Neg(gradcell.ops.primitive.Primitive):
@@ -917,9 +921,9 @@ class Pow(gradcell.ops.primitive.Primitive):
     def __call__(self, input: TensorLike, exponent: TensorLike) -> Tensor: ...
 class Print(gradcell.ops.primitive.Primitive):
     def __call__(self, *input_x: Any) -> Any: ...
-class PsROIPooling(gradcell.ops.control.custom._Unregistered): ...
-class Pull(gradcell.ops.control.custom._Unregistered): ...
-class Push(gradcell.ops.control.custom._Unregistered): ...
+class PsROIPooling(gradcell.ops.primitives.custom._Unregistered): ...
+class Pull(gradcell.ops.primitives.custom._Unregistered): ...
+class Push(gradcell.ops.primitives.custom._Unregistered): ...
 class ROIAlign(gradcell.ops.primitive.Primitive):
     def __init__(self, pooled_height: Any, pooled_width: Any, spatial_scale: Any, sample_num: Any = ..., roi_end_mode: Any = ...) -> None: ...
     def __call__(self, features: Any, rois: Any) -> Tensor: ...
@@ -1374,3 +1378,4 @@ def tensor_scatter_mul(input_x: Any, indices: Any, updates: Any) -> Tensor: ...
 def tensor_sub(input: TensorLike, other: TensorLike) -> Tensor: ...
 def unsorted_segment_max(x: Any, segment_ids: Any, num_segments: Any) -> Tensor: ...
 def unsorted_segment_min(x: Any, segment_ids: Any, num_segments: Any) -> Tensor: ...
+def where(condition: TensorLike, input: TensorLike, other: TensorLike) -> Tensor: ...
