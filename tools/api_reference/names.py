@@ -90,12 +90,12 @@ def public_names(module: ModuleType) -> list[str]:
 
 def packages() -> set[str]:
     """Every package of gradcell that exports names: NAMESPACES and OTHERS have them all. One without
-    `__all__` is a room of the house, whose modules only others here import."""
+    `__all__`, said or published, is a room of the house, whose modules only others here import."""
     root = Path(gradcell.__path__[0])
     return {
         ".".join(("gradcell", *file.parent.relative_to(root).parts))
         for file in root.rglob("__init__.py")
-        if "__all__" in file.read_text() and file.parent != root
+        if re.search(r"__all__|publish\(globals", file.read_text()) and file.parent != root
     }
 
 

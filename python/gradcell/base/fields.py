@@ -28,7 +28,7 @@ from gradcell.base.errors import bad_type
 from gradcell.base.signposts import wrong_argument
 
 if TYPE_CHECKING:
-    from typing_extensions import dataclass_transform
+    from typing_extensions import dataclass_transform as dataclass_transform
 else:
 
     def dataclass_transform(**_):

@@ -1,6 +1,6 @@
 """Networks: cells, layers, losses, optimisers, metrics, training cells.
 
-Each module beside this one lists its names in `__all__`; all of them are names of this package.
+All public names of the modules beside this one are names of this package.
 """
 
 from __future__ import annotations
@@ -10,29 +10,9 @@ import sys as _sys
 import types as _types
 import typing as _typing
 
-from gradcell.nn import (
-    activations,
-    attention,
-    basic,
-    cell,
-    containers,
-    convolution,
-    derivatives,
-    dynamic_lr,
-    fused,
-    images,
-    learning_rate_schedule,
-    losses,
-    margins,
-    metrics,
-    normalization,
-    op_cells,
-    optim,
-    padding,
-    pooling,
-    recurrent,
-    wrap,
-)
+from gradcell.base.public import publish as _publish
+from gradcell.base.signposts import missing as _missing
+from gradcell.nn import cell as _cell
 from gradcell.nn.activations import *  # noqa: F403
 from gradcell.nn.attention import *  # noqa: F403
 from gradcell.nn.basic import *  # noqa: F403
@@ -56,32 +36,7 @@ from gradcell.nn.pooling import *  # noqa: F403
 from gradcell.nn.recurrent import *  # noqa: F403
 from gradcell.nn.wrap import *  # noqa: F403
 
-__all__ = [
-    *activations.__all__,
-    *attention.__all__,
-    *basic.__all__,
-    *cell.__all__,
-    *containers.__all__,
-    *convolution.__all__,
-    *derivatives.__all__,
-    *dynamic_lr.__all__,
-    *fused.__all__,
-    *images.__all__,
-    *learning_rate_schedule.__all__,
-    *losses.__all__,
-    *margins.__all__,
-    *metrics.__all__,
-    *normalization.__all__,
-    *op_cells.__all__,
-    *optim.__all__,
-    *padding.__all__,
-    *pooling.__all__,
-    *recurrent.__all__,
-    *wrap.__all__,
-]
-
-
-from gradcell.base.signposts import missing as _missing
+_publish(globals())
 
 
 def _held_by(held: object, name: str) -> object:
@@ -89,20 +44,16 @@ def _held_by(held: object, name: str) -> object:
     return _importlib.import_module("gradcell.nn.held_primitives").held_by(held, name)
 
 
-cell.held_by = _held_by
+_cell.held_by = _held_by
 
 if not _typing.TYPE_CHECKING:  # a misspelt name is an error to a type checker
 
     def __getattr__(name: str) -> object:
         if name == "probability":  # imported when it is first asked for
             return _importlib.import_module("gradcell.nn.probability")
-        raise _missing("gradcell.nn", name, __all__)
+        raise _missing("gradcell.nn", name, globals()["__all__"])
 
 
 #: MindSpore's subpackages of layers and losses, whose names are all in this one.
 layer: _types.ModuleType = _sys.modules[__name__]
 loss: _types.ModuleType = layer
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)

@@ -11,90 +11,46 @@ from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import arguments, fields
 from gradcell.base.errors import bad_key, bad_type, bad_value
+from gradcell.base.public import publish
 from gradcell.base.signposts import kind_of, nearest
 from gradcell.common.initializer import initializer
-from gradcell.nn.cell import Cell, Layer
+from gradcell.nn.cell import Cell, Layer, OfInput, OfInputX, OfX, cell_of
 from gradcell.ops.elements import activations as _functions
 from gradcell.ops.primitive import Primitive
 from gradcell.ops.random.functions import uniform
 from gradcell.tensors.parameter import Parameter
 
-__all__ = [
-    "CELU",
-    "ELU",
-    "GELU",
-    "GLU",
-    "FastGelu",
-    "HShrink",
-    "HSigmoid",
-    "HSwish",
-    "Hardtanh",
-    "LeakyReLU",
-    "LogSigmoid",
-    "LogSoftmax",
-    "Mish",
-    "PReLU",
-    "RReLU",
-    "ReLU",
-    "ReLU6",
-    "SeLU",
-    "SiLU",
-    "Sigmoid",
-    "SoftShrink",
-    "Softmax",
-    "Softmax2d",
-    "Softmin",
-    "Softplus",
-    "Softsign",
-    "Tanh",
-    "Tanhshrink",
-    "Threshold",
-    "get_activation",
-]
-
 _ops = _core.ops
 
 
-class ReLU(Layer):
+@cell_of(_ops.relu)
+class ReLU(OfInput):
     """max(x, 0); 0 for the derivative at 0. Any numeric dtype."""
 
-    def construct(self, input: Tensor) -> Tensor:
-        return _ops.relu(arguments.tensor(input, "ReLU", "x"))
 
-
-class ReLU6(Layer):
+@cell_of(_functions.relu6)
+class ReLU6(OfX):
     """$min(max(x, 0), 6)$ for each element x."""
 
-    def construct(self, x: Tensor) -> Tensor:
-        return _functions.relu6(x)
 
-
-class Tanh(Layer):
+@cell_of(_ops.tanh)
+class Tanh(OfX):
     """The hyperbolic tangent of each element."""
 
-    def construct(self, x: Tensor) -> Tensor:
-        return _ops.tanh(arguments.tensor(x, "Tanh", "x"))
 
-
-class Sigmoid(Layer):
+@cell_of(_ops.sigmoid)
+class Sigmoid(OfX):
     """$1 / (1 + exp(-x))$ for each element x."""
 
-    def construct(self, x: Tensor) -> Tensor:
-        return _ops.sigmoid(arguments.tensor(x, "Sigmoid", "x"))
 
-
-class SiLU(Layer):
+@cell_of(_functions.silu)
+class SiLU(OfX):
     """$x sigmoid(x)$ for each element x, also called swish."""
 
-    def construct(self, x: Tensor) -> Tensor:
-        return _functions.silu(x)
 
-
-class Mish(Layer):
+@cell_of(_functions.mish)
+class Mish(OfInputX):
     """$x tanh(log(1 + exp(x)))$ for each element x. Misra, Mish (2019), equation 1."""
-
-    def construct(self, input_x: Tensor) -> Tensor:
-        return _functions.mish(input_x)
 
 
 class FastGelu(Layer):
@@ -104,49 +60,37 @@ class FastGelu(Layer):
         return _ops.mul(x, _ops.sigmoid(_ops.mul(arguments.tensor(x, "FastGelu", "x"), 1.702)))
 
 
-class LogSigmoid(Layer):
+@cell_of(_functions.logsigmoid)
+class LogSigmoid(OfInputX):
     """$log(1 / (1 + exp(-x)))$ for each element x, without overflow."""
 
-    def construct(self, input_x: Tensor) -> Tensor:
-        return _functions.logsigmoid(input_x)
 
-
-class HSigmoid(Layer):
+@cell_of(_functions.hardsigmoid)
+class HSigmoid(OfInput):
     """$min(max(x + 3, 0), 6) / 6$ for each element x."""
 
-    def construct(self, input: Tensor) -> Tensor:
-        return _functions.hardsigmoid(input)
 
-
-class HSwish(Layer):
+@cell_of(_functions.hardswish)
+class HSwish(OfInput):
     """x min(max(x + 3, 0), 6) / 6. Howard et al., Searching for MobileNetV3 (2019), section 5.2."""
 
-    def construct(self, input: Tensor) -> Tensor:
-        return _functions.hardswish(input)
 
-
-class Softsign(Layer):
+@cell_of(_functions.softsign)
+class Softsign(OfX):
     """$x / (1 + |x|)$ for each element x."""
 
-    def construct(self, x: Tensor) -> Tensor:
-        return _functions.softsign(x)
 
-
-class Tanhshrink(Layer):
+@cell_of(_functions.tanhshrink)
+class Tanhshrink(OfX):
     """$x - tanh(x)$ for each element x."""
 
-    def construct(self, x: Tensor) -> Tensor:
-        return _functions.tanhshrink(x)
 
-
-class SeLU(Layer):
+@cell_of(_functions.selu)
+class SeLU(OfInputX):
     """scale * (x where x > 0, alpha * (exp(x) - 1) elsewhere).
 
     Klambauer et al., Self-normalizing neural networks (2017), equation 2.
     """
-
-    def construct(self, input_x: Tensor) -> Tensor:
-        return _functions.selu(input_x)
 
 
 @fields.declared
@@ -163,28 +107,22 @@ class GELU(Layer):
         return _functions.gelu(x, "tanh" if self.approximate else "none")
 
 
-@fields.declared
-class LeakyReLU(Layer):
+@cell_of(_functions.leaky_relu)
+class LeakyReLU(OfX):
     """x where x > 0, and alpha x elsewhere."""
 
     alpha: float = fields.number(default=0.2)
 
-    def construct(self, x: Tensor) -> Tensor:
-        return _functions.leaky_relu(x, self.alpha)
 
-
-@fields.declared
-class ELU(Layer):
+@cell_of(_functions.elu)
+class ELU(OfX):
     """x where x > 0, and $alpha (exp(x) - 1)$ elsewhere."""
 
     alpha: float = fields.number(default=1.0)
 
-    def construct(self, x: Tensor) -> Tensor:
-        return _functions.elu(x, self.alpha)
 
-
-@fields.declared
-class CELU(Layer):
+@cell_of(_functions.celu)
+class CELU(OfX):
     """x where x > 0, and $alpha (exp(x / alpha) - 1)$ elsewhere. Raises ValueError for alpha 0."""
 
     alpha: float = fields.number(default=1.0)
@@ -193,23 +131,17 @@ class CELU(Layer):
         if self.alpha == 0:
             bad_value("For 'CELU', the 'alpha' must not be 0.")
 
-    def construct(self, x: Tensor) -> Tensor:
-        return _functions.celu(x, self.alpha)
 
-
-@fields.declared
-class Softplus(Layer):
+@cell_of(_functions.softplus)
+class Softplus(OfX):
     """$log(1 + exp(beta x)) / beta$, without overflow; x itself where beta x > threshold."""
 
     beta: float = fields.number(default=1)
     threshold: float = fields.number(default=20)
 
-    def construct(self, x: Tensor) -> Tensor:
-        return _functions.softplus(x, self.beta, self.threshold)
 
-
-@fields.declared
-class Hardtanh(Layer):
+@cell_of(_functions.hardtanh)
+class Hardtanh(OfX):
     """Limits each element to the interval [min_val, max_val]. Raises ValueError unless min_val <
     max_val."""
 
@@ -223,42 +155,31 @@ class Hardtanh(Layer):
                 f"{self.max_val}."
             )
 
-    def construct(self, x: Tensor) -> Tensor:
-        return _functions.hardtanh(x, self.min_val, self.max_val)
 
-
-@fields.declared
-class HShrink(Layer):
+@cell_of(_functions.hardshrink)
+class HShrink(OfInput):
     """x where |x| > lambd, and 0 elsewhere."""
 
     lambd: float = fields.number(default=0.5)
 
-    def construct(self, input: Tensor) -> Tensor:
-        return _functions.hardshrink(input, self.lambd)
 
-
-@fields.declared
-class SoftShrink(Layer):
+@cell_of(_functions.softshrink)
+class SoftShrink(OfInput):
     """x moved towards 0 by lambd, 0 where |x| <= lambd."""
 
     lambd: float = fields.number(default=0.5)
 
-    def construct(self, input: Tensor) -> Tensor:
-        return _functions.softshrink(input, self.lambd)
 
-
-@fields.declared
-class Threshold(Layer):
+@cell_of(_functions.threshold, threshold="thr")
+class Threshold(OfInputX):
     """x where it exceeds the threshold, and value elsewhere."""
 
     threshold: float = fields.number()
     value: float = fields.number()
 
-    def construct(self, input_x: Tensor) -> Tensor:
-        return _functions.threshold(input_x, self.threshold, self.value)
 
-
-class PReLU(Layer):
+@cell_of(_functions.prelu, a="weight")
+class PReLU(OfX):
     """x where x > 0, a x elsewhere, with a trained: one, or one for each of the channels (axis 1).
 
     channel: how many. w: what a starts from, a number, a list of a number for each channel or a tensor of
@@ -284,9 +205,6 @@ class PReLU(Layer):
     def w(self) -> Parameter:
         """The slopes."""
         return self.a
-
-    def construct(self, x: Tensor) -> Tensor:
-        return _functions.prelu(x, self.a)
 
 
 @fields.declared
@@ -318,25 +236,19 @@ def _axis(axis: Any, owner: str, name: str) -> int:
     return arguments.integer(axis, owner, name)
 
 
-@fields.declared
-class Softmax(Layer):
+@cell_of(_functions.softmax)
+class Softmax(OfInput):
     """$exp(x) / sum(exp(x))$ along an axis, computed without overflow. Raises ValueError for an
     axis that x does not have."""
 
     axis: int = fields.checked(_axis, default=-1)
 
-    def construct(self, input: Tensor) -> Tensor:
-        return _functions.softmax(input, self.axis)
 
-
-@fields.declared
-class Softmin(Layer):
+@cell_of(_functions.softmin)
+class Softmin(OfX):
     """Softmax of -x: the larger an element, the smaller its share."""
 
     axis: int = fields.checked(_axis, default=-1)
-
-    def construct(self, x: Tensor) -> Tensor:
-        return _functions.softmin(x, self.axis)
 
 
 class Softmax2d(Layer):
@@ -346,19 +258,16 @@ class Softmax2d(Layer):
         return _functions.softmax(arguments.of_rank(x, [3, 4], "Softmax2d"), -3)
 
 
-@fields.declared
-class LogSoftmax(Layer):
+@cell_of(_functions.log_softmax)
+class LogSoftmax(OfX):
     """The logarithm of Softmax, computed without overflow. Raises ValueError for an axis that x
     does not have."""
 
     axis: int = fields.checked(_axis, default=-1)
 
-    def construct(self, x: Tensor) -> Tensor:
-        return _functions.log_softmax(x, self.axis)
 
-
-@fields.declared
-class GLU(Layer):
+@cell_of(_functions.glu)
+class GLU(OfX):
     """The first half along an axis times the sigmoid of the second.
 
     Dauphin et al., Language modeling with gated convolutional networks (2016), equation 1. Raises
@@ -366,9 +275,6 @@ class GLU(Layer):
     """
 
     axis: int = fields.checked(_axis, default=-1)
-
-    def construct(self, x: Tensor) -> Tensor:
-        return _functions.glu(x, self.axis)
 
 
 _BY_NAME: dict[str, type[Cell]] = {
@@ -420,7 +326,7 @@ def get_activation(name: str | None, prim_name: str | None = None) -> Cell | Non
     return _BY_NAME[name]()
 
 
-def activation_of(activation: Any, owner: str, name: str = "activation") -> Any:
+def _activation_of(activation: Any, owner: str, name: str = "activation") -> Any:
     """A cell from a name, a cell, a primitive or None. Raises TypeError for anything else."""
     if activation is None or isinstance(activation, (Cell, Primitive)):
         return activation
@@ -429,3 +335,6 @@ def activation_of(activation: Any, owner: str, name: str = "activation") -> Any:
     bad_type(
         f"For '{owner}', the '{name}' must be str or Cell or Primitive, but got {kind_of(activation)}."
     )
+
+
+publish(globals())

@@ -11,6 +11,7 @@ from gradcell import _core, ops
 from gradcell._core import Tensor
 from gradcell.base import arguments, fields
 from gradcell.base.errors import bad_type, bad_value
+from gradcell.base.public import publish
 from gradcell.common.initializer import HeUniform, Uniform, XavierNormal, XavierUniform, initializer
 from gradcell.nn.activations import GELU, ReLU
 from gradcell.nn.basic import Dense, Dropout
@@ -20,15 +21,6 @@ from gradcell.nn.normalization import LayerNorm
 from gradcell.ops.networks.attention import attend, weights
 from gradcell.ops.random.functions import dropout as drop
 from gradcell.tensors.parameter import Parameter
-
-__all__ = [
-    "MultiheadAttention",
-    "Transformer",
-    "TransformerDecoder",
-    "TransformerDecoderLayer",
-    "TransformerEncoder",
-    "TransformerEncoderLayer",
-]
 
 _ops = _core.ops
 
@@ -526,3 +518,6 @@ class Transformer(Cell):
         return self.decoder(
             tgt, memory, tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask
         )
+
+
+publish(globals())

@@ -10,28 +10,13 @@ from gradcell import _core
 from gradcell._core import Tensor, ops as _ops
 from gradcell.base import arguments, fields
 from gradcell.base.errors import bad_type, bad_value
+from gradcell.base.public import publish
 from gradcell.common.initializer import HeUniform, Uniform, initializer
-from gradcell.nn.activations import activation_of
+from gradcell.nn.activations import _activation_of
 from gradcell.nn.cell import Cell, Layer
 from gradcell.ops.arrays.scatters import unsorted_segment_max, unsorted_segment_sum
 from gradcell.ops.random.functions import dropout
 from gradcell.tensors.parameter import Parameter
-
-__all__ = [
-    "BiDense",
-    "Dense",
-    "Dropout",
-    "Dropout1d",
-    "Dropout2d",
-    "Dropout3d",
-    "Embedding",
-    "EmbeddingLookup",
-    "Flatten",
-    "Identity",
-    "Linear",
-    "MultiFieldEmbeddingLookup",
-    "TimeDistributed",
-]
 
 
 def _as_rows(x: Tensor, features: int) -> str:
@@ -62,7 +47,7 @@ class Dense(Layer):
     weight_init: InitVar[Any] = fields.anything(default=None)
     bias_init: InitVar[Any] = fields.anything(default=None)
     has_bias: bool = fields.boolean(default=True)
-    activation: Any = fields.checked(activation_of, default=None)
+    activation: Any = fields.checked(_activation_of, default=None)
     dtype: InitVar[_core.DType | None] = fields.floating_dtype(default=None)
 
     def _build(self, weight_init: Any, bias_init: Any, dtype: _core.DType | None) -> None:
@@ -559,3 +544,6 @@ class TimeDistributed(Cell):
         back = [i for i in range(out.ndim) if i != at + 1]
         back.insert(min(time, out.ndim - 1), at + 1)
         return _ops.transpose(out, back)
+
+
+publish(globals())

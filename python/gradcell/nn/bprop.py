@@ -13,8 +13,6 @@ from gradcell.derivatives.custom_rules import gradients_of
 from gradcell.derivatives.own_derivatives import Pullback, Tensors, call, defined_at, filled, fitted
 from gradcell.tensors.parameter import Parameter
 
-__all__ = ["construct_with_bprop"]
-
 
 def construct_with_bprop(cell: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """cell.construct(*args, **kwargs); its derivative is cell.bprop(*args, output, gradient).

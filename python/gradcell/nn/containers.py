@@ -8,17 +8,12 @@ from typing import TYPE_CHECKING, Any, overload
 
 from gradcell import _core
 from gradcell.base.errors import bad_index, bad_key, bad_type, unsupported
+from gradcell.base.public import publish
 from gradcell.base.signposts import kind_of
 from gradcell.nn.cell import Cell, Layer
 
 if TYPE_CHECKING:
     from typing_extensions import Self
-
-__all__ = [
-    "CellDict",
-    "CellList",
-    "SequentialCell",
-]
 
 
 def _prefix_of(cells: Mapping[str, Cell]) -> str:
@@ -288,3 +283,6 @@ class CellDict(Cell):
     def construct(self, *inputs: Any) -> Any:
         """Not defined: a dict computes nothing."""
         unsupported("CellDict is a dict of cells and cannot be called")
+
+
+publish(globals())

@@ -13,20 +13,12 @@ from gradcell import _core
 from gradcell._core import Tensor, ops as _ops
 from gradcell.base import arguments, fields
 from gradcell.base.errors import bad_value
+from gradcell.base.public import publish
 from gradcell.common.initializer import HeUniform, Uniform, initializer
 from gradcell.nn.cell import Layer
 from gradcell.ops.networks import windows
 from gradcell.ops.networks.convolution import convolve, convolve_back
 from gradcell.tensors.parameter import Parameter
-
-__all__ = [
-    "Conv1d",
-    "Conv1dTranspose",
-    "Conv2d",
-    "Conv2dTranspose",
-    "Conv3d",
-    "Conv3dTranspose",
-]
 
 _FORMATS = {1: "NCL", 2: "NCHW", 3: "NCDHW"}
 
@@ -337,3 +329,6 @@ class Conv3dTranspose(_Transposed):
     bias_init: Any = fields.anything(default=None)
     data_format: InitVar[str | None] = fields.anything(default="NCDHW")
     dtype: InitVar[_core.DType | None] = fields.floating_dtype(default=None)
+
+
+publish(globals())

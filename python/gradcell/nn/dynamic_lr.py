@@ -11,16 +11,7 @@ from typing import Any
 
 from gradcell.base import arguments
 from gradcell.base.errors import bad_type, bad_value
-
-__all__ = [
-    "cosine_decay_lr",
-    "exponential_decay_lr",
-    "inverse_decay_lr",
-    "natural_exp_decay_lr",
-    "piecewise_constant_lr",
-    "polynomial_decay_lr",
-    "warmup_lr",
-]
+from gradcell.base.public import publish
 
 
 def _rates(
@@ -221,3 +212,6 @@ def warmup_lr(
         if warmup_epoch
         else learning_rate,
     )
+
+
+publish(globals())

@@ -7,13 +7,12 @@ from typing import Any
 
 from gradcell._core import Tensor
 from gradcell.base import fields
-from gradcell.nn.activations import LeakyReLU, activation_of
+from gradcell.base.public import publish
+from gradcell.nn.activations import LeakyReLU, _activation_of
 from gradcell.nn.basic import Dense
 from gradcell.nn.cell import Cell
 from gradcell.nn.convolution import Conv2d
 from gradcell.nn.normalization import BatchNorm1d, BatchNorm2d
-
-__all__ = ["Conv2dBnAct", "DenseBnAct"]
 
 
 class _Chain(Cell):
@@ -24,9 +23,7 @@ class _Chain(Cell):
         if self.has_bn:
             self.batchnorm: Any = norm(out, eps, momentum)
         leaky = activation == "leakyrelu"
-        self.activation: Any = (
-            LeakyReLU(alpha) if leaky else activation_of(activation, self.cls_name)
-        )
+        self.activation = LeakyReLU(alpha) if leaky else _activation_of(activation, self.cls_name)
 
     def _rest(self, x: Tensor) -> Tensor:
         if self.has_bn:
@@ -98,3 +95,6 @@ class DenseBnAct(_Chain):
 
     def construct(self, x: Tensor) -> Tensor:
         return self._rest(self.dense(x))
+
+
+publish(globals())

@@ -14,8 +14,6 @@ from gradcell.base.errors import bad_type, bad_value, fail
 from gradcell.derivatives.hooks import HookHandle, check_hook
 from gradcell.derivatives.own_derivatives import Pullback, Tensors, call, defined_at, zeros_like
 
-__all__ = ["CellHooks"]
-
 Hook = Callable[..., Any]
 
 

@@ -12,12 +12,11 @@ from gradcell import _core
 from gradcell._core import Tensor, ops as _ops
 from gradcell.base import arguments, fields
 from gradcell.base.errors import bad_type, bad_value
+from gradcell.base.public import publish
 from gradcell.nn.cell import Cell
 from gradcell.nn.containers import CellList
 from gradcell.nn.convolution import Conv2d
 from gradcell.ops.networks import pooling, windows
-
-__all__ = ["MSSSIM", "PSNR", "SSIM", "CentralCrop", "ImageGradients"]
 
 
 def _largest(dtype: _core.DType) -> float:
@@ -206,3 +205,6 @@ class ImageGradients(Cell):
         later = _ops.slice(x, begin if dims[axis] else zeros, dims, [1] * 4)
         step = _ops.sub(later, _ops.slice(x, zeros, dims, [1] * 4))
         return _ops.slice_scatter(step, list(x.shape), zeros, [1] * 4)
+
+
+publish(globals())

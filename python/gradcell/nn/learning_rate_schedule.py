@@ -8,17 +8,8 @@ from dataclasses import InitVar
 from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import fields
+from gradcell.base.public import publish
 from gradcell.nn.cell import Cell
-
-__all__ = [
-    "CosineDecayLR",
-    "ExponentialDecayLR",
-    "InverseDecayLR",
-    "LearningRateSchedule",
-    "NaturalExpDecayLR",
-    "PolynomialDecayLR",
-    "WarmUpLR",
-]
 
 _ops = _core.ops
 
@@ -149,3 +140,6 @@ class WarmUpLR(LearningRateSchedule):
     def construct(self, global_step: Tensor) -> Tensor:
         p = _ops.cast(global_step, _core.float32) / float(self.warmup_steps)
         return self.learning_rate * _ops.minimum(p, 1.0)
+
+
+publish(globals())

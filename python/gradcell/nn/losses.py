@@ -7,30 +7,15 @@ ValueError. Inputs are tensors, or TypeError; incompatible shapes raise ValueErr
 from __future__ import annotations
 
 from dataclasses import InitVar
-from typing import Any
+from typing import Any, ClassVar
 
 from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import arguments, fields
 from gradcell.base.errors import bad_type, unsupported
-from gradcell.nn.cell import Cell, Layer
+from gradcell.base.public import publish
+from gradcell.nn.cell import Cell, Layer, cell_of
 from gradcell.ops.networks import losses as _functions
-
-__all__ = [
-    "BCELoss",
-    "BCEWithLogitsLoss",
-    "CrossEntropyLoss",
-    "HuberLoss",
-    "KLDivLoss",
-    "L1Loss",
-    "LossBase",
-    "MAELoss",
-    "MSELoss",
-    "NLLLoss",
-    "RMSELoss",
-    "SmoothL1Loss",
-    "SoftmaxCrossEntropyWithLogits",
-]
 
 _ops = _core.ops
 
@@ -41,7 +26,7 @@ class LossBase(Cell):
     reduction: 'mean', 'sum' or 'none' (also None). Raises ValueError for anything else.
     """
 
-    _reductions: tuple[str, ...] = ("mean", "sum", "none")
+    _reductions: ClassVar[tuple[str, ...]] = ("mean", "sum", "none")
 
     def __init__(self, reduction: str | None = "mean") -> None:
         super().__init__()
@@ -74,15 +59,21 @@ class LossBase(Cell):
             arguments.tensor(value, type(self).__name__, name)
 
 
+class _Pair(LossBase):
+    """A loss of logits and labels."""
+
+    def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
+        return self._computed(logits, labels)
+
+
 _Loss = LossBase  #: its name in older programs
 
 
-class MSELoss(LossBase, Layer):
+@cell_of(_functions.mse_loss)
+class MSELoss(_Pair, Layer):
     """$(logits - labels)^2$, reduced. Shapes broadcast; dtypes are promoted."""
 
-    def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
-        self._check(logits=logits, labels=labels)
-        return _functions.mse_loss(logits, labels, self.reduction)
+    reduction: InitVar[str | None] = fields.anything(default="mean")
 
 
 class RMSELoss(LossBase, Layer):
@@ -96,20 +87,19 @@ class RMSELoss(LossBase, Layer):
         return _ops.sqrt(_functions.mse_loss(logits, labels))
 
 
-class L1Loss(LossBase, Layer):
+@cell_of(_functions.l1_loss)
+class L1Loss(_Pair, Layer):
     """$|logits - labels|$, reduced. Shapes broadcast; dtypes are promoted."""
 
-    def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
-        self._check(logits=logits, labels=labels)
-        return _functions.l1_loss(logits, labels, self.reduction)
+    reduction: InitVar[str | None] = fields.anything(default="mean")
 
 
 class MAELoss(L1Loss):
     """The mean absolute error: L1Loss under another name."""
 
 
-@fields.declared
-class SmoothL1Loss(LossBase, Layer):
+@cell_of(_functions.smooth_l1_loss)
+class SmoothL1Loss(_Pair, Layer):
     """$d^2 / (2 beta)$ where $d = |logits - labels|$ is below beta, and $d - beta / 2$ elsewhere; by
     default not reduced.
 
@@ -119,13 +109,9 @@ class SmoothL1Loss(LossBase, Layer):
     beta: float = fields.number(above=0, default=1.0)
     reduction: InitVar[str | None] = fields.anything(default="none")
 
-    def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
-        self._check(logits=logits, labels=labels)
-        return _functions.smooth_l1_loss(logits, labels, self.beta, self.reduction)
 
-
-@fields.declared
-class HuberLoss(LossBase, Layer):
+@cell_of(_functions.huber_loss)
+class HuberLoss(_Pair, Layer):
     """$d^2 / 2$ where $d = |logits - labels|$ is at most delta, and $delta (d - delta / 2)$ elsewhere,
     reduced.
 
@@ -136,13 +122,9 @@ class HuberLoss(LossBase, Layer):
     reduction: InitVar[str | None] = fields.anything(default="mean")
     delta: float = fields.number(above=0, default=1.0)
 
-    def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
-        self._check(logits=logits, labels=labels)
-        return _functions.huber_loss(logits, labels, self.reduction, self.delta)
 
-
-@fields.declared
-class CrossEntropyLoss(LossBase):
+@cell_of(_functions.cross_entropy)
+class CrossEntropyLoss(_Pair):
     """Minus the logarithm of the softmax probability of the labels.
 
     weight: (C,) or None, multiplies each class's loss. ignore_index: labels that do not count.
@@ -160,15 +142,9 @@ class CrossEntropyLoss(LossBase):
     reduction: InitVar[str | None] = fields.anything(default="mean")
     label_smoothing: float = fields.number(least=0, most=1, default=0.0)
 
-    def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
-        self._check(logits=logits, labels=labels)
-        return _functions.cross_entropy(
-            logits, labels, self.weight, self.ignore_index, self.reduction, self.label_smoothing
-        )
 
-
-@fields.declared
-class NLLLoss(LossBase):
+@cell_of(_functions.nll_loss)
+class NLLLoss(_Pair):
     """Minus the logarithmic probability of the labels: CrossEntropyLoss of what log_softmax gave.
 
     logits: logarithms of probabilities. Arguments, shapes and errors are those of CrossEntropyLoss,
@@ -178,10 +154,6 @@ class NLLLoss(LossBase):
     weight: Tensor | None = fields.tensor(default=None)
     ignore_index: int = fields.anything(default=-100)
     reduction: InitVar[str | None] = fields.anything(default="mean")
-
-    def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
-        self._check(logits=logits, labels=labels)
-        return _functions.nll_loss(logits, labels, self.weight, self.ignore_index, self.reduction)
 
 
 @fields.declared
@@ -210,8 +182,8 @@ class SoftmaxCrossEntropyWithLogits(LossBase):
         return self.get_loss(_functions.softmax_cross_entropy_with_logits(logits, labels))
 
 
-@fields.declared
-class BCELoss(LossBase, Layer):
+@cell_of(_functions.binary_cross_entropy)
+class BCELoss(_Pair, Layer):
     """$-(y log(p) + (1 - y) log(1 - p))$ for probabilities p and labels y of one shape, reduced.
 
     weight: None, or multiplies each element's loss (broadcasts).
@@ -220,13 +192,9 @@ class BCELoss(LossBase, Layer):
     weight: Tensor | None = fields.tensor(default=None)
     reduction: InitVar[str | None] = fields.anything(default="mean")
 
-    def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
-        self._check(logits=logits, labels=labels)
-        return _functions.binary_cross_entropy(logits, labels, self.weight, self.reduction)
 
-
-@fields.declared
-class BCEWithLogitsLoss(LossBase, Layer):
+@cell_of(_functions.binary_cross_entropy_with_logits)
+class BCEWithLogitsLoss(_Pair, Layer):
     """The binary cross entropy of sigmoid(logits), computed without overflow.
 
     weight: None, or multiplies each element's loss. pos_weight: None, or multiplies the part of
@@ -237,22 +205,18 @@ class BCEWithLogitsLoss(LossBase, Layer):
     weight: Tensor | None = fields.tensor(default=None)
     pos_weight: Tensor | None = fields.tensor(default=None)
 
-    def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
-        self._check(logits=logits, labels=labels)
-        return _functions.binary_cross_entropy_with_logits(
-            logits, labels, self.weight, self.pos_weight, self.reduction
-        )
 
-
-class KLDivLoss(LossBase, Layer):
+@cell_of(_functions.kl_div)
+class KLDivLoss(_Pair, Layer):
     """$labels (log(labels) - logits)$, 0 where labels is 0, reduced; inputs of one shape.
 
     logits: logarithms of probabilities. labels: probabilities. reduction: also 'batchmean', the sum
     over the size of the first dimension.
     """
 
-    _reductions: tuple[str, ...] = ("mean", "sum", "none", "batchmean")
+    _reductions: ClassVar[tuple[str, ...]] = ("mean", "sum", "none", "batchmean")
 
-    def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
-        self._check(logits=logits, labels=labels)
-        return _functions.kl_div(logits, labels, self.reduction)
+    reduction: InitVar[str | None] = fields.anything(default="mean")
+
+
+publish(globals())

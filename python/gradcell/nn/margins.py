@@ -12,30 +12,14 @@ from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import arguments, fields
 from gradcell.base.errors import bad_type, bad_value
-from gradcell.nn.activations import activation_of
-from gradcell.nn.losses import LossBase
+from gradcell.base.public import publish
+from gradcell.nn.activations import _activation_of
+from gradcell.nn.cell import cell_of
+from gradcell.nn.losses import LossBase, _Pair
 from gradcell.ops.elements.activations import log_softmax
 from gradcell.ops.networks import ctc, margins as _functions
 from gradcell.ops.one_plan import in_float32
 from gradcell.ops.reductions.reductions import length
-
-__all__ = [
-    "CTCLoss",
-    "CosineEmbeddingLoss",
-    "DiceLoss",
-    "FocalLoss",
-    "GaussianNLLLoss",
-    "HingeEmbeddingLoss",
-    "MarginRankingLoss",
-    "MultiClassDiceLoss",
-    "MultiLabelSoftMarginLoss",
-    "MultiMarginLoss",
-    "MultilabelMarginLoss",
-    "PoissonNLLLoss",
-    "SoftMarginLoss",
-    "TripletMarginLoss",
-    "TripletMarginWithDistanceLoss",
-]
 
 _ops = _core.ops
 
@@ -46,7 +30,7 @@ def _function(value: Any, owner: str, name: str) -> Any:
     return value
 
 
-@fields.declared
+@cell_of(_functions.cosine_embedding_loss)
 class CosineEmbeddingLoss(LossBase):
     """1 - cos(x1, x2) where the label is 1, max(0, cos - margin) where it is -1: (N, features) each,
     labels (N,). Raises ValueError for a margin out of [-1, 1].
@@ -56,12 +40,10 @@ class CosineEmbeddingLoss(LossBase):
     reduction: InitVar[str | None] = fields.anything(default="mean")
 
     def construct(self, logits_x1: Tensor, logits_x2: Tensor, labels: Tensor) -> Tensor:  # type: ignore[override]
-        return _functions.cosine_embedding_loss(
-            logits_x1, logits_x2, labels, self.margin, self.reduction
-        )
+        return self._computed(logits_x1, logits_x2, labels)
 
 
-@fields.declared
+@cell_of(_functions.margin_ranking_loss)
 class MarginRankingLoss(LossBase):
     """max(0, -target (input1 - input2) + margin), target 1 or -1; all of one shape."""
 
@@ -69,7 +51,7 @@ class MarginRankingLoss(LossBase):
     reduction: InitVar[str | None] = fields.anything(default="mean")
 
     def construct(self, input1: Tensor, input2: Tensor, target: Tensor) -> Tensor:  # type: ignore[override]
-        return _functions.margin_ranking_loss(input1, input2, target, self.margin, self.reduction)
+        return self._computed(input1, input2, target)
 
 
 @fields.declared
@@ -126,22 +108,19 @@ class TripletMarginWithDistanceLoss(LossBase):
         return self.get_loss(_ops.relu(_ops.add(_ops.sub(near, far), self.margin)))
 
 
-@fields.declared
-class HingeEmbeddingLoss(LossBase):
+@cell_of(_functions.hinge_embedding_loss)
+class HingeEmbeddingLoss(_Pair):
     """logits where the label is 1, max(0, margin - logits) where it is -1; of one shape."""
 
     margin: float = fields.number(default=1.0)
     reduction: InitVar[str | None] = fields.anything(default="mean")
 
-    def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
-        return _functions.hinge_embedding_loss(logits, labels, self.margin, self.reduction)
 
-
-class SoftMarginLoss(LossBase):
+@cell_of(_functions.soft_margin_loss)
+class SoftMarginLoss(_Pair):
     """$log(1 + exp(-labels logits))$, labels 1 or -1; of one shape."""
 
-    def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
-        return _functions.soft_margin_loss(logits, labels, self.reduction)
+    reduction: InitVar[str | None] = fields.anything(default="mean")
 
 
 @fields.declared
@@ -158,14 +137,17 @@ class MultiMarginLoss(LossBase):
         return _functions.multi_margin_loss(x, target, self.p, self.margin, weight, self.reduction)
 
 
+@cell_of(_functions.multilabel_margin_loss)
 class MultilabelMarginLoss(LossBase):
     """max(0, 1 - x[j] + x[i]) for labels j and other classes i; see ops.multilabel_margin_loss."""
 
+    reduction: InitVar[str | None] = fields.anything(default="mean")
+
     def construct(self, x: Tensor, target: Tensor) -> Tensor:
-        return _functions.multilabel_margin_loss(x, target, self.reduction)
+        return self._computed(x, target)
 
 
-@fields.declared
+@cell_of(_functions.multilabel_soft_margin_loss)
 class MultiLabelSoftMarginLoss(LossBase):
     """The mean over classes of BCEWithLogitsLoss: (N, C) each; weight broadcasts."""
 
@@ -173,10 +155,10 @@ class MultiLabelSoftMarginLoss(LossBase):
     reduction: InitVar[str | None] = fields.anything(default="mean")
 
     def construct(self, x: Tensor, target: Tensor) -> Tensor:
-        return _functions.multilabel_soft_margin_loss(x, target, self.weight, self.reduction)
+        return self._computed(x, target)
 
 
-@fields.declared
+@cell_of(_functions.gaussian_nll_loss)
 class GaussianNLLLoss(LossBase):
     """(log(v) + (logits - labels)² / v) / 2 for v = max(var, eps); see ops.gaussian_nll_loss.
 
@@ -188,12 +170,10 @@ class GaussianNLLLoss(LossBase):
     reduction: InitVar[str | None] = fields.anything(default="mean", kw_only=True)
 
     def construct(self, logits: Tensor, labels: Tensor, var: Tensor) -> Tensor:  # type: ignore[override]
-        return _functions.gaussian_nll_loss(
-            logits, labels, var, self.full, self.eps, self.reduction
-        )
+        return self._computed(logits, labels, var)
 
 
-@fields.declared
+@cell_of(_functions.poisson_nll_loss)
 class PoissonNLLLoss(LossBase):
     """exp(input) - target input, or without log_input input - target log(input + eps); full: plus
     Stirling's approximation. See ops.poisson_nll_loss.
@@ -205,9 +185,7 @@ class PoissonNLLLoss(LossBase):
     reduction: InitVar[str | None] = fields.anything(default="mean")
 
     def construct(self, input: Tensor, target: Tensor) -> Tensor:
-        return _functions.poisson_nll_loss(
-            input, target, self.log_input, self.full, self.eps, self.reduction
-        )
+        return self._computed(input, target)
 
 
 @fields.declared
@@ -274,7 +252,7 @@ class MultiClassDiceLoss(LossBase):
 
     weights: Tensor | None = fields.tensor(default=None)
     ignore_indiex: int | None = fields.integer(default=None)
-    activation: InitVar[Any] = fields.checked(activation_of, default="softmax")
+    activation: InitVar[Any] = fields.checked(_activation_of, default="softmax")
 
     def _build(self, reduction: str | None = "mean", activation: Any = None) -> None:
         self.binarydiceloss: DiceLoss = DiceLoss()
@@ -366,3 +344,6 @@ class FocalLoss(LossBase):
 def _identity(n: int, like: Tensor) -> Tensor:
     rows, columns = (_ops.iota([n, n], _core.int32, k) for k in range(2))
     return _ops.cast(_ops.equal(rows, columns), like.dtype)
+
+
+publish(globals())

@@ -10,6 +10,7 @@ from gradcell import _core
 from gradcell._core import Tensor, ops as _ops
 from gradcell.base import arguments, fields
 from gradcell.base.errors import bad_type, bad_value
+from gradcell.base.public import publish
 from gradcell.common.initializer import initializer
 from gradcell.communication import collectives
 from gradcell.communication.management import (
@@ -22,18 +23,6 @@ from gradcell.communication.management import (
 from gradcell.nn.cell import Layer
 from gradcell.ops.networks.norms import moments, scaled
 from gradcell.tensors.parameter import Parameter
-
-__all__ = [
-    "BatchNorm1d",
-    "BatchNorm2d",
-    "BatchNorm3d",
-    "GroupNorm",
-    "InstanceNorm1d",
-    "InstanceNorm2d",
-    "InstanceNorm3d",
-    "LayerNorm",
-    "SyncBatchNorm",
-]
 
 
 def _widened(x: Tensor) -> Tensor:
@@ -404,3 +393,6 @@ class GroupNorm(Layer):
         row = [-1] + [1] * (x.ndim - 2)
         out = _ops.mul(normal, _ops.reshape(self._params["gamma"], row))
         return _ops.cast(_ops.add(out, _ops.reshape(self._params["beta"], row)), x.dtype)
+
+
+publish(globals())

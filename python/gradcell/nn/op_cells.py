@@ -11,24 +11,10 @@ from gradcell import _core, ops
 from gradcell._core import Tensor
 from gradcell.base import arguments, fields
 from gradcell.base.errors import bad_value
+from gradcell.base.public import publish
 from gradcell.nn.cell import Cell
 from gradcell.ops.one_plan import in_float32
 from gradcell.ops.reductions.reductions import length
-
-__all__ = [
-    "ClipByNorm",
-    "L1Regularizer",
-    "MatMul",
-    "Moments",
-    "Norm",
-    "OneHot",
-    "Range",
-    "ReduceLogSumExp",
-    "Roll",
-    "Tril",
-    "Triu",
-    "Unflatten",
-]
 
 _ops = _core.ops
 
@@ -217,6 +203,7 @@ class Triu(Cell):
         return ops.triu(x, k)
 
 
+@fields.declared
 class Unflatten(Cell):
     """Splits one dimension, axis, into several: those of unflattened_size.
 
@@ -224,14 +211,16 @@ class Unflatten(Cell):
     ValueError.
     """
 
-    def __init__(self, axis: int, unflattened_size: Any) -> None:
-        super().__init__()
-        self.axis: int = arguments.integer(axis, "Unflatten", "axis")
-        self.unflattened_size: tuple[int, ...] = tuple(
-            arguments.integers(unflattened_size, "Unflatten", "unflattened_size")
-        )
+    axis: int = fields.integer()
+    unflattened_size: Any = fields.checked(arguments.integers)
+
+    def _build(self) -> None:
+        self.unflattened_size = tuple(self.unflattened_size)
 
     def construct(self, input_x: Tensor) -> Tensor:
         x = arguments.tensor(input_x, "Unflatten", "input_x")
         a = arguments.axis_of(self.axis, x.ndim, "Unflatten")
         return ops.reshape(x, (*x.shape[:a], *self.unflattened_size, *x.shape[a + 1 :]))
+
+
+publish(globals())

@@ -10,29 +10,11 @@ import numpy as np
 from gradcell._core import Tensor, ops as _ops
 from gradcell.base import arguments, fields
 from gradcell.base.errors import bad_type, bad_value
-from gradcell.nn.cell import Layer
+from gradcell.base.public import publish
+from gradcell.nn.cell import Layer, OfX, cell_of
 from gradcell.ops.arrays import shaping
 from gradcell.ops.networks import windows
 from gradcell.ops.networks.interpolation import interpolate
-
-__all__ = [
-    "ChannelShuffle",
-    "ConstantPad1d",
-    "ConstantPad2d",
-    "ConstantPad3d",
-    "Pad",
-    "PixelShuffle",
-    "PixelUnshuffle",
-    "ReflectionPad1d",
-    "ReflectionPad2d",
-    "ReflectionPad3d",
-    "ReplicationPad1d",
-    "ReplicationPad2d",
-    "ReplicationPad3d",
-    "Unfold",
-    "Upsample",
-    "ZeroPad2d",
-]
 
 
 def _pairs(value: Any, owner: str, name: str) -> Any:
@@ -235,8 +217,8 @@ class ReplicationPad3d(_Padding):
     mode = "replicate"
 
 
-@fields.declared
-class Upsample(Layer):
+@cell_of(interpolate)
+class Upsample(OfX):
     """Resizes images and volumes: ops.interpolate as a layer. Arguments are those of interpolate."""
 
     size: Any = fields.anything(default=None)
@@ -244,16 +226,6 @@ class Upsample(Layer):
     mode: str = fields.anything(default="nearest")
     align_corners: bool | None = fields.anything(default=None)
     recompute_scale_factor: bool | None = fields.anything(default=None)
-
-    def construct(self, x: Tensor) -> Tensor:
-        return interpolate(
-            x,
-            self.size,
-            self.scale_factor,
-            self.mode,
-            self.align_corners,
-            self.recompute_scale_factor,
-        )
 
 
 def _divisible(owner: str, what: str, size: int, by: int) -> int:
@@ -352,3 +324,6 @@ class Unfold(Layer):
         steps = zip(input_x.shape[2:], self._ksizes, self._strides, self._rates, strict=True)
         axes = [windows.axis("Unfold", n, k, s, d, self.padding, (0, 0)) for n, k, s, d in steps]
         return _ops.concat(windows.taps(windows.pad(input_x, axes, 0), axes), 1)
+
+
+publish(globals())

@@ -12,28 +12,9 @@ from gradcell import _core
 from gradcell._core import Tensor, ops as _ops
 from gradcell.base import arguments, fields
 from gradcell.base.errors import bad_value
+from gradcell.base.public import publish
 from gradcell.nn.cell import Layer
 from gradcell.ops.networks import pooling, windowed, windows
-
-__all__ = [
-    "AdaptiveAvgPool1d",
-    "AdaptiveAvgPool2d",
-    "AdaptiveAvgPool3d",
-    "AdaptiveMaxPool1d",
-    "AdaptiveMaxPool2d",
-    "AdaptiveMaxPool3d",
-    "AvgPool1d",
-    "AvgPool2d",
-    "AvgPool3d",
-    "LPPool1d",
-    "LPPool2d",
-    "MaxPool1d",
-    "MaxPool2d",
-    "MaxPool3d",
-    "MaxUnpool1d",
-    "MaxUnpool2d",
-    "MaxUnpool3d",
-]
 
 
 class _Windowed(Layer):
@@ -385,3 +366,6 @@ class MaxUnpool3d(_MaxUnpool):
     """MaxUnpool1d for MaxPool3d: inputs (N, C, D, H, W) or (C, D, H, W)."""
 
     rank = 3
+
+
+publish(globals())

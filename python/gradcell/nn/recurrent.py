@@ -18,16 +18,15 @@ from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import arguments, fields
 from gradcell.base.errors import bad_type, bad_value
+from gradcell.base.public import publish
 from gradcell.common.initializer import Uniform, initializer
 from gradcell.nn.basic import Dropout
 from gradcell.nn.cell import Cell
 from gradcell.ops.control.loops import loop
 from gradcell.tensors.parameter import Parameter, ParameterTuple
 
-__all__ = ["GRU", "LSTM", "RNN", "GRUCell", "LSTMCell", "RNNCell"]
-
 _ops = _core.ops
-State = tuple[Tensor, ...]  #: (h,), or (h, c) of an LSTM
+_State = tuple[Tensor, ...]  #: (h,), or (h, c) of an LSTM
 
 
 def _parts(gates: Tensor, count: int) -> list[Tensor]:
@@ -36,7 +35,7 @@ def _parts(gates: Tensor, count: int) -> list[Tensor]:
     return [_ops.slice(gates, [0, k * width], [rows, width], [1, 1]) for k in range(count)]
 
 
-def _lstm(i: Tensor, h: Tensor, state: State) -> State:
+def _lstm(i: Tensor, h: Tensor, state: _State) -> _State:
     """Hochreiter and Schmidhuber 1997, with forget gates (Gers et al. 2000)."""
     enter, keep, new, out = _parts(_ops.add(i, h), 4)
     kept = _ops.mul(_ops.sigmoid(keep), state[1])
@@ -44,7 +43,7 @@ def _lstm(i: Tensor, h: Tensor, state: State) -> State:
     return _ops.mul(_ops.sigmoid(out), _ops.tanh(c)), c
 
 
-def _gru(i: Tensor, h: Tensor, state: State) -> State:
+def _gru(i: Tensor, h: Tensor, state: _State) -> _State:
     """Cho et al. 2014, the reset gate behind the product."""
     (i_reset, i_update, i_new), (h_reset, h_update, h_new) = _parts(i, 3), _parts(h, 3)
     reset = _ops.sigmoid(_ops.add(i_reset, h_reset))
@@ -55,7 +54,7 @@ def _gru(i: Tensor, h: Tensor, state: State) -> State:
 
 class _Rule(NamedTuple):
     gates: int
-    step: Callable[[Tensor, Tensor, State], State]
+    step: Callable[[Tensor, Tensor, _State], _State]
     states: int = 1
 
 
@@ -73,7 +72,7 @@ def _gates(x: Tensor, weight: Tensor, bias: Any) -> Tensor:
     return out if bias is None else _ops.add(out, _ops.cast(bias, x.dtype))
 
 
-def _given_states(owner: str, name: str, hx: Any, count: int) -> State:
+def _given_states(owner: str, name: str, hx: Any, count: int) -> _State:
     if count == 1:
         return (arguments.tensor(hx, owner, name),)
     if not isinstance(hx, (tuple, list)) or len(hx) != count:
@@ -82,7 +81,7 @@ def _given_states(owner: str, name: str, hx: Any, count: int) -> State:
     return tuple(arguments.tensor(part, owner, f"{name}[{k}]") for k, part in enumerate(hx))
 
 
-def _check_state(owner: str, x: Tensor, states: State, shape: list[int]) -> None:
+def _check_state(owner: str, x: Tensor, states: _State, shape: list[int]) -> None:
     for state in states:
         if list(state.shape) != shape:
             bad_value(
@@ -161,12 +160,12 @@ class _Recurrent(Cell):
         batch = x.shape[1]
         shape = [self.num_layers * self._directions, batch, self.hidden_size]
         if hx is None:
-            states: State = (_ops.full(shape, 0.0, x.dtype),) * self._rule.states
+            states: _State = (_ops.full(shape, 0.0, x.dtype),) * self._rule.states
         else:
             states = _given_states(owner, "hx", hx, self._rule.states)
             _check_state(owner, x, states, shape)
         running = None if seq_length is None else self._running(x, seq_length)
-        last: list[State] = []
+        last: list[_State] = []
         for layer in range(self.num_layers):
             if layer and self.dropout:
                 x = self.dropout_op(x)
@@ -205,8 +204,8 @@ class _Recurrent(Cell):
         return _ops.reshape(_ops.transpose(rows, [1, 0]), [time, batch, 1])
 
     def _run_direction(
-        self, k: int, x: Tensor, states: State, running: Tensor | None
-    ) -> tuple[Tensor, State]:
+        self, k: int, x: Tensor, states: _State, running: Tensor | None
+    ) -> tuple[Tensor, _State]:
         """(outputs [time, batch, hidden], last state) of one direction of one layer. Where a sequence
         does not run, its state stays: backwards, it begins with its last element."""
         time, batch, width = x.shape
@@ -224,7 +223,7 @@ class _Recurrent(Cell):
             for s in states
         ]
 
-        def step(state: list[Tensor], slices: list[Tensor]) -> tuple[State, State]:
+        def step(state: list[Tensor], slices: list[Tensor]) -> tuple[_State, _State]:
             new = self._rule.step(slices[0], _gates(state[0], w_hh, b_hh), tuple(state))
             out = new[0]
             if running is not None:
@@ -363,3 +362,6 @@ class GRUCell(_Step):
     """
 
     mode = "gru"
+
+
+publish(globals())

@@ -13,17 +13,13 @@ from gradcell import _core, ops
 from gradcell._core import Tensor
 from gradcell.base import arguments, fields
 from gradcell.base.errors import bad_value, unsupported
+from gradcell.base.public import publish
 from gradcell.common.initializer import Uniform, initializer
 from gradcell.communication import GlobalComm, get_group_size
 from gradcell.mint.nn import functional
 from gradcell.nn.cell import Cell
 from gradcell.ops.networks import windows
 from gradcell.tensors.parameter import Parameter
-
-__all__ = [
-    "BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "Conv1d", "ConvTranspose2d", "Embedding", "GroupNorm",
-    "LayerNorm", "PReLU", "SyncBatchNorm",
-]  # fmt: skip
 
 _ops = _core.ops
 
@@ -148,43 +144,40 @@ class GroupNorm(Cell):
         return functional.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)  # type: ignore[no-any-return]
 
 
+@fields.declared
 class LayerNorm(Cell):
     """Mean 0 and variance 1 over the last dimensions, normalized_shape, times weight, plus bias; without
     elementwise_affine neither, without bias not that. Ba, Kiros and Hinton 2016, equation 4."""
 
-    def __init__(
-        self, normalized_shape: Any, eps: float = 1e-5, elementwise_affine: bool = True,
-        bias: bool = True, dtype: Any = None,
-    ) -> None:  # fmt: skip
-        super().__init__()
-        self.normalized_shape: tuple[int, ...] = tuple(
-            arguments.integers(normalized_shape, "LayerNorm", "normalized_shape")
-        )
-        self.eps: float = arguments.number(eps, "LayerNorm", "eps")
-        self.weight: Parameter | None = None
-        self.bias: Parameter | None = None
-        if arguments.boolean(elementwise_affine, "LayerNorm", "elementwise_affine"):
+    normalized_shape: Any = fields.checked(arguments.integers)
+    eps: float = fields.number(default=1e-5)
+    elementwise_affine: InitVar[bool] = fields.boolean(default=True)
+    bias: InitVar[bool] = fields.anything(default=True)
+    dtype: InitVar[Any] = fields.anything(default=None)
+
+    def _build(self, elementwise_affine: bool, bias: bool, dtype: Any) -> None:
+        self.normalized_shape = tuple(self.normalized_shape)
+        self.weight = self.bias = None
+        if elementwise_affine:
             _weights(self, self.normalized_shape, True, bias, dtype)
 
     def construct(self, input: Tensor) -> Tensor:
         return functional.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
 
 
+@fields.declared
 class Embedding(Cell):
     """Rows of a table, looked up by number. weight (num_embeddings, embedding_dim): normal numbers, zeros
     in the row padding_idx, which is not learned. Input: integers of any shape. Raises TypeError and
     ValueError for incompatible arguments."""
 
-    def __init__(
-        self,
-        num_embeddings: int,
-        embedding_dim: int,
-        padding_idx: int | None = None,
-        dtype: Any = None,
-    ) -> None:
-        super().__init__()
-        arguments.integer(num_embeddings, "Embedding", "num_embeddings", 1)
-        arguments.integer(embedding_dim, "Embedding", "embedding_dim", 1)
+    num_embeddings: InitVar[int] = fields.integer(1)
+    embedding_dim: InitVar[int] = fields.integer(1)
+    padding_idx: int | None = fields.anything(default=None)
+    dtype: InitVar[Any] = fields.anything(default=None)
+
+    def _build(self, num_embeddings: int, embedding_dim: int, dtype: Any) -> None:
+        padding_idx = self.padding_idx
         kind = _core.default_dtype() if dtype is None else dtype
         table = initializer("normal", (num_embeddings, embedding_dim), kind)
         if padding_idx is not None:
@@ -194,7 +187,6 @@ class Embedding(Cell):
                     f"got {padding_idx}"
                 )
             table.asnumpy()[padding_idx] = 0
-        self.padding_idx = padding_idx
         self.weight: Parameter = Parameter(table, "weight")
 
     def construct(self, input: Tensor) -> Tensor:
@@ -297,16 +289,18 @@ class ConvTranspose2d(Cell):
         )
 
 
+@fields.declared
 class PReLU(Cell):
     """x where x > 0, weight x elsewhere; weight (num_parameters,), one or one for each channel, starts as
     init. He et al. 2015, equation 1."""
 
-    def __init__(self, num_parameters: int = 1, init: float = 0.25, dtype: Any = None) -> None:
-        super().__init__()
-        arguments.integer(num_parameters, "PReLU", "num_parameters", 1)
+    num_parameters: InitVar[int] = fields.integer(1, default=1)
+    init: InitVar[float] = fields.number(default=0.25)
+    dtype: InitVar[Any] = fields.anything(default=None)
+
+    def _build(self, num_parameters: int, init: float, dtype: Any) -> None:
         kind = _core.default_dtype() if dtype is None else dtype
-        start = initializer(arguments.number(init, "PReLU", "init"), (num_parameters,), kind)
-        self.weight: Parameter = Parameter(start, "weight")
+        self.weight: Parameter = Parameter(initializer(init, (num_parameters,), kind), "weight")
 
     def construct(self, input: Tensor) -> Tensor:
         return functional.prelu(input, self.weight)
@@ -314,3 +308,6 @@ class PReLU(Cell):
 
 def _uniform(near: float, shape: tuple[int, ...], dtype: Any) -> Any:
     return initializer(Uniform(near), shape, dtype)
+
+
+publish(globals())

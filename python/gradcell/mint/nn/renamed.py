@@ -7,53 +7,7 @@ from typing import Any
 from gradcell import nn, ops
 from gradcell.base import fields, notice
 from gradcell.base.errors import unsupported
-
-__all__ = [
-    "ELU",
-    "GELU",
-    "GLU",
-    "SELU",
-    "AdaptiveAvgPool1d",
-    "AdaptiveAvgPool2d",
-    "AdaptiveAvgPool3d",
-    "AvgPool1d",
-    "AvgPool2d",
-    "AvgPool3d",
-    "BCELoss",
-    "BCEWithLogitsLoss",
-    "Conv2d",
-    "Conv3d",
-    "CrossEntropyLoss",
-    "Dropout",
-    "Dropout2d",
-    "Flatten",
-    "Hardshrink",
-    "Hardsigmoid",
-    "Hardswish",
-    "Hardtanh",
-    "Identity",
-    "KLDivLoss",
-    "L1Loss",
-    "Linear",
-    "LogSigmoid",
-    "LogSoftmax",
-    "MSELoss",
-    "MaxPool2d",
-    "Mish",
-    "NLLLoss",
-    "PixelShuffle",
-    "ReLU",
-    "ReLU6",
-    "SiLU",
-    "Sigmoid",
-    "SmoothL1Loss",
-    "Softmax",
-    "Softshrink",
-    "Tanh",
-    "Threshold",
-    "ZeroPad1d",
-    "ZeroPad3d",
-]  # fmt: skip
+from gradcell.base.public import publish
 
 
 def _dtype(dtype: Any) -> dict[str, Any]:
@@ -88,46 +42,33 @@ class Linear(nn.Dense):
         super().__init__(in_features, out_features, weight_init, bias_init, bias, **_dtype(dtype))
 
 
-class Conv2d(nn.Conv2d):
+class _Convolution(nn.Cell):
+    """How convolutions are made."""
+
+    def __init__(
+        self, in_channels: Any, out_channels: Any, kernel_size: Any, stride: Any = 1, padding: Any =
+        0, dilation: Any = 1, groups: Any = 1, bias: bool = True, padding_mode: Any = 'zeros',
+        dtype: Any = None,
+    ) -> None:  # fmt: skip
+        super().__init__(  # type: ignore[call-arg]  # of the layer's class, which comes next
+            in_channels,
+            out_channels,
+            kernel_size,
+            stride,
+            **_padding(padding, padding_mode),
+            dilation=dilation,
+            group=groups,
+            has_bias=bias,
+            **_dtype(dtype),
+        )
+
+
+class Conv2d(_Convolution, nn.Conv2d):
     """A two-dimensional convolution (cross-correlation)."""
 
-    def __init__(
-        self, in_channels: Any, out_channels: Any, kernel_size: Any, stride: Any = 1, padding: Any =
-        0, dilation: Any = 1, groups: Any = 1, bias: bool = True, padding_mode: Any = 'zeros',
-        dtype: Any = None,
-    ) -> None:  # fmt: skip
-        super().__init__(
-            in_channels,
-            out_channels,
-            kernel_size,
-            stride,
-            **_padding(padding, padding_mode),
-            dilation=dilation,
-            group=groups,
-            has_bias=bias,
-            **_dtype(dtype),
-        )
 
-
-class Conv3d(nn.Conv3d):
+class Conv3d(_Convolution, nn.Conv3d):
     """A three-dimensional convolution (cross-correlation)."""
-
-    def __init__(
-        self, in_channels: Any, out_channels: Any, kernel_size: Any, stride: Any = 1, padding: Any =
-        0, dilation: Any = 1, groups: Any = 1, bias: bool = True, padding_mode: Any = 'zeros',
-        dtype: Any = None,
-    ) -> None:  # fmt: skip
-        super().__init__(
-            in_channels,
-            out_channels,
-            kernel_size,
-            stride,
-            **_padding(padding, padding_mode),
-            dilation=dilation,
-            group=groups,
-            has_bias=bias,
-            **_dtype(dtype),
-        )
 
 
 class ReLU6(nn.ReLU6):
@@ -315,14 +256,14 @@ class MaxPool2d(nn.MaxPool2d):
         )
 
 
-class AvgPool2d(nn.AvgPool2d):
-    """The mean of each window."""
+class _AvgPool(nn.Cell):
+    """How poolings by means are made."""
 
     def __init__(
         self, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
         count_include_pad: bool = True, divisor_override: Any = None,
     ) -> None:  # fmt: skip
-        super().__init__(
+        super().__init__(  # type: ignore[call-arg]  # of the layer's class, which comes next
             kernel_size,
             kernel_size if stride is None else stride,
             "pad",
@@ -333,22 +274,12 @@ class AvgPool2d(nn.AvgPool2d):
         )
 
 
-class AvgPool3d(nn.AvgPool3d):
+class AvgPool2d(_AvgPool, nn.AvgPool2d):
     """The mean of each window."""
 
-    def __init__(
-        self, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
-        count_include_pad: bool = True, divisor_override: Any = None,
-    ) -> None:  # fmt: skip
-        super().__init__(
-            kernel_size,
-            kernel_size if stride is None else stride,
-            "pad",
-            padding,
-            ceil_mode,
-            count_include_pad,
-            divisor_override,
-        )
+
+class AvgPool3d(_AvgPool, nn.AvgPool3d):
+    """The mean of each window."""
 
 
 class AdaptiveAvgPool1d(nn.AdaptiveAvgPool1d):
@@ -414,3 +345,6 @@ class ZeroPad3d(nn.ConstantPad3d):
 
     def __init__(self, padding: Any) -> None:
         super().__init__(padding, 0)
+
+
+publish(globals())

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from gradcell.base import arguments
+from gradcell.base import arguments, fields
 from gradcell.base.errors import bad_type, bad_value
-from gradcell.nn.metrics.metric import Mean, Metric, none_seen, pair, rearrange_inputs, same_shape
+from gradcell.nn.metrics.metric import Mean, OfPairs, none_seen, same_shape
 
 __all__ = [
     "F1",
@@ -44,10 +44,11 @@ def _classes(owner: str, y_pred: np.ndarray, y: np.ndarray) -> tuple[np.ndarray,
     return np.moveaxis(y_pred, 1, -1).reshape(-1, classes), y.reshape(-1).astype(np.int64)
 
 
-def _eval_type(value: Any) -> str:
+def _eval_type(value: Any, owner: str, name: str) -> str:
     if value not in ("classification", "multilabel"):
         bad_type(
-            f"The argument 'eval_type' must be in ['classification', 'multilabel'], but got {value!r}"
+            f"For '{owner}', the argument '{name}' must be in ['classification', 'multilabel'], but got "
+            f"{value!r}"
         )
     return value  # type: ignore[no-any-return]
 
@@ -64,6 +65,7 @@ def _labels(owner: str, y_pred: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, 
     return y_pred.swapaxes(1, 0).reshape(classes, -1), y.swapaxes(1, 0).reshape(classes, -1)
 
 
+@fields.declared
 class Accuracy(Mean):
     """The fraction of correct predictions.
 
@@ -73,14 +75,9 @@ class Accuracy(Mean):
     incompatible shapes and labels out of range.
     """
 
-    def __init__(self, eval_type: str = "classification") -> None:
-        self.eval_type: str = _eval_type(eval_type)
-        super().__init__()
+    eval_type: str = fields.checked(_eval_type, default="classification")
 
-    @rearrange_inputs
-    def update(self, *inputs: Any) -> None:
-        """Adds a batch of (predictions, labels)."""
-        y_pred, y = pair("Accuracy", inputs)
+    def _take(self, y_pred: np.ndarray, y: np.ndarray) -> None:
         if self.eval_type == "classification":
             y_pred, y = _classes("Accuracy", y_pred, y)
             right = y_pred.argmax(axis=1) == y
@@ -90,37 +87,33 @@ class Accuracy(Mean):
         self._add(float(right.sum()), len(right))
 
 
+@fields.declared
 class TopKCategoricalAccuracy(Mean):
     """The fraction of samples whose label is among the k largest predictions: [N, C] and [N]."""
 
-    def __init__(self, k: int) -> None:
-        self.k: int = arguments.integer(k, "TopKCategoricalAccuracy", "k", 1)
-        super().__init__()
+    k: int = fields.integer(1)
 
-    @rearrange_inputs
-    def update(self, *inputs: Any) -> None:
-        """Adds a batch of (predictions, labels)."""
-        owner = type(self).__name__
-        y_pred, y = _classes(owner, *pair(owner, inputs))
+    def _take(self, y_pred: np.ndarray, y: np.ndarray) -> None:
+        y_pred, y = _classes(type(self).__name__, y_pred, y)
         best = np.argsort(-y_pred, axis=1, kind="stable")[:, : self.k]
         self._add(float((best == y[:, None]).any(axis=1).sum()), len(y))
 
 
+@fields.declared
 class Top1CategoricalAccuracy(TopKCategoricalAccuracy):
     """The fraction of samples whose largest output belongs to the correct class."""
 
-    def __init__(self) -> None:
-        super().__init__(1)
+    k: int = fields.fixed(1)
 
 
+@fields.declared
 class Top5CategoricalAccuracy(TopKCategoricalAccuracy):
     """The fraction of samples whose correct class is among the five largest outputs."""
 
-    def __init__(self) -> None:
-        super().__init__(5)
+    k: int = fields.fixed(5)
 
 
-class _PerClass(Metric):
+class _PerClass(OfPairs):
     """Counts for each class; the mean over classes, or one value each."""
 
     def __init__(self) -> None:
@@ -134,11 +127,9 @@ class _PerClass(Metric):
         self._actual: Any = 0
         self._class_num = 0
 
-    @rearrange_inputs
-    def update(self, *inputs: Any) -> None:
-        """Adds a batch of (predictions, labels)."""
+    def _take(self, y_pred: np.ndarray, y: np.ndarray) -> None:
         owner = type(self).__name__
-        y_pred, y = _classes(owner, *pair(owner, inputs))
+        y_pred, y = _classes(owner, y_pred, y)
         classes, guess = y_pred.shape[1], y_pred.argmax(axis=1)
         if self._class_num not in (0, classes):
             bad_value(f"{owner}: predictions of {classes} classes after ones of {self._class_num}")
@@ -158,28 +149,21 @@ class _PerClass(Metric):
             raise none_seen(type(self).__name__)
 
 
+@fields.declared
 class _Sided(_PerClass):
     """Precision and recall: with 'multilabel', one value for each sample, and their mean."""
 
-    def __init__(self, eval_type: str = "classification") -> None:
-        self.eval_type: str = _eval_type(eval_type)
-        super().__init__()
+    eval_type: str = fields.checked(_eval_type, default="classification")
 
     def _base(self) -> Any:
         """Which of the counts the right predictions are divided by."""
         raise NotImplementedError
 
-    def update(self, *inputs: Any) -> None:
-        """Adds a batch of (predictions, labels)."""
+    def _take(self, y_pred: np.ndarray, y: np.ndarray) -> None:
         if self.eval_type == "classification":
-            super().update(*inputs)
+            super()._take(y_pred, y)
             return
-        self._update_labels(*inputs)
-
-    @rearrange_inputs
-    def _update_labels(self, *inputs: Any) -> None:
-        owner = type(self).__name__
-        y_pred, y = _labels(owner, *pair(owner, inputs))
+        y_pred, y = _labels(type(self).__name__, y_pred, y)
         sums = [(y * y_pred).sum(axis=0), y_pred.sum(axis=0), y.sum(axis=0)]
         old = [self._right, self._predicted, self._actual]
         if self._class_num:
@@ -213,6 +197,7 @@ class Recall(_Sided):
         return self._actual
 
 
+@fields.declared
 class Fbeta(_PerClass):
     """(1 + beta²) right / (beta² samples + predictions) of a class; one value for each class.
 
@@ -220,9 +205,7 @@ class Fbeta(_PerClass):
     the precision, positive. Raises ValueError unless beta > 0.
     """
 
-    def __init__(self, beta: float) -> None:
-        self.beta: float = arguments.number(beta, type(self).__name__, "beta", above=0)
-        super().__init__()
+    beta: float = fields.number(above=0)
 
     def eval(self, average: bool = False) -> Any:
         """One value for each class, or their mean. Raises RuntimeError if there were no batches."""
@@ -231,8 +214,8 @@ class Fbeta(_PerClass):
         return self._share((square * self._actual + self._predicted) / (1 + square), average)
 
 
+@fields.declared
 class F1(Fbeta):
     """The harmonic mean of precision and recall; one value for each class."""
 
-    def __init__(self) -> None:
-        super().__init__(1.0)
+    beta: float = fields.fixed(1.0)

@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from gradcell.base import arguments, fields
+from gradcell.base import fields
 from gradcell.base.errors import bad_type, bad_value, unsupported
-from gradcell.nn.metrics.metric import Metric, none_seen, pair, rearrange_inputs, same_shape
+from gradcell.nn.metrics.metric import OfPairs, none_seen, same_shape
 
 __all__ = ["ROC", "ConfusionMatrix", "ConfusionMatrixMetric", "auc"]
 
 
 @fields.declared
-class ConfusionMatrix(Metric):
+class ConfusionMatrix(OfPairs):
     """How many samples of class i were predicted as class j: [num_classes, num_classes].
 
     normalize: 'target' (rows sum to 1), 'prediction' (columns do), 'all' or 'no_norm'. threshold:
@@ -35,10 +35,7 @@ class ConfusionMatrix(Metric):
         self.confusion_matrix: np.ndarray = np.zeros((self.num_classes, self.num_classes))
         self._is_update = False
 
-    @rearrange_inputs
-    def update(self, *inputs: Any) -> None:
-        """Adds a batch of (predictions, labels)."""
-        y_pred, y = pair("ConfusionMatrix", inputs)
+    def _take(self, y_pred: np.ndarray, y: np.ndarray) -> None:
         n = self.num_classes
         if y_pred.ndim == y.ndim + 1:
             y_pred = y_pred.argmax(axis=1)
@@ -138,7 +135,7 @@ def _rate_name(value: Any, owner: str, name: str) -> str:
 
 
 @fields.declared
-class ConfusionMatrixMetric(Metric):
+class ConfusionMatrixMetric(OfPairs):
     """A rate of true and false positives and negatives.
 
     metric_name: 'sensitivity', 'specificity', 'precision', 'negative predictive value', 'miss
@@ -166,10 +163,8 @@ class ConfusionMatrixMetric(Metric):
         self._counts = np.zeros(4)
         self._total, self._number = 0.0, 0
 
-    @rearrange_inputs
-    def update(self, *inputs: Any) -> None:
-        """Adds a batch of (predictions, labels)."""
-        y_pred, y = pair("ConfusionMatrixMetric", inputs)
+    def _take(self, y_pred: np.ndarray, y: np.ndarray) -> None:
+        rank = y_pred.ndim
         same_shape("ConfusionMatrixMetric", y_pred, y)
         if y.ndim < 2 or not np.isin(y, (0, 1)).all():
             bad_value(
@@ -181,7 +176,7 @@ class ConfusionMatrixMetric(Metric):
         tp, tn = ((y_pred + y) == 2).sum(axis=2), ((y_pred + y) == 0).sum(axis=2)
         actual = y.sum(axis=2)
         counts = np.stack([tp, y.shape[2] - actual - tn, tn, actual - tp])
-        if self.calculation_method and inputs[0].ndim > 2:
+        if self.calculation_method and rank > 2:
             self._add_rates(self._rate(*counts))
         else:
             self._counts += counts.sum(axis=(1, 2))
@@ -213,7 +208,7 @@ class ConfusionMatrixMetric(Metric):
 
 
 @fields.declared
-class ROC(Metric):
+class ROC(OfPairs):
     """The receiver operating characteristic: (false positive rates, true positive rates,
     thresholds), for falling thresholds; lists of them, one for each class, if there are several.
 
@@ -223,23 +218,17 @@ class ROC(Metric):
     shapes and labels of one kind only.
     """
 
-    class_num: int | None = fields.anything(default=None)
-    pos_label: int | None = fields.anything(default=None)
+    class_num: int | None = fields.integer(default=None)
+    pos_label: int | None = fields.integer(default=None)
 
     def _build(self) -> None:
-        for name, value in (("class_num", self.class_num), ("pos_label", self.pos_label)):
-            if value is not None:
-                arguments.integer(value, "ROC", name)
         self.clear()
 
     def clear(self) -> None:
         """Forgets all batches."""
         self._scores: Any = None
 
-    @rearrange_inputs
-    def update(self, *inputs: Any) -> None:
-        """Adds a batch of (predictions, labels)."""
-        y_pred, y = pair("ROC", inputs)
+    def _take(self, y_pred: np.ndarray, y: np.ndarray) -> None:
         if y_pred.ndim == y.ndim:
             same_shape("ROC", y_pred, y)
             if self.class_num not in (None, 1):

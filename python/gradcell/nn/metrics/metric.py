@@ -106,7 +106,20 @@ def none_seen(owner: str) -> RuntimeError:
     )
 
 
-class Mean(Metric):
+class OfPairs(Metric):
+    """A metric of predictions and labels."""
+
+    @rearrange_inputs
+    def update(self, *inputs: Any) -> None:
+        """Adds a batch of (predictions, labels)."""
+        self._take(*pair(type(self).__name__, inputs))
+
+    def _take(self, y_pred: np.ndarray, y: np.ndarray) -> None:
+        """Adds a batch of arrays."""
+        raise NotImplementedError
+
+
+class Mean(OfPairs):
     """A sum over samples by their number."""
 
     def __init__(self) -> None:

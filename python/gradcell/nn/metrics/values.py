@@ -17,7 +17,6 @@ from gradcell.nn.metrics.metric import (
     Metric,
     array,
     none_seen,
-    pair,
     rearrange_inputs,
     same_shape,
 )
@@ -34,8 +33,7 @@ __all__ = [
 ]
 
 
-def _differences(owner: str, inputs: tuple[Any, ...]) -> tuple[np.ndarray, int]:
-    y_pred, y = pair(owner, inputs)
+def _differences(owner: str, y_pred: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, int]:
     if y.size == y_pred.size and y.shape[:1] == y_pred.shape[:1]:
         y = y.reshape(y_pred.shape)  # [N] against [N, 1]
     same_shape(owner, y_pred, y)
@@ -45,20 +43,16 @@ def _differences(owner: str, inputs: tuple[Any, ...]) -> tuple[np.ndarray, int]:
 class MSE(Mean):
     """The sum of squared differences, divided by the number of samples (rows of the first axis)."""
 
-    @rearrange_inputs
-    def update(self, *inputs: Any) -> None:
-        """Adds a batch of (predictions, labels)."""
-        difference, count = _differences("MSE", inputs)
+    def _take(self, y_pred: np.ndarray, y: np.ndarray) -> None:
+        difference, count = _differences("MSE", y_pred, y)
         self._add(float((difference**2).sum()), count)
 
 
 class MAE(Mean):
     """The sum of absolute differences, divided by the number of samples (rows of the first axis)."""
 
-    @rearrange_inputs
-    def update(self, *inputs: Any) -> None:
-        """Adds a batch of (predictions, labels)."""
-        difference, count = _differences("MAE", inputs)
+    def _take(self, y_pred: np.ndarray, y: np.ndarray) -> None:
+        difference, count = _differences("MAE", y_pred, y)
         self._add(float(np.abs(difference).sum()), count)
 
 
@@ -81,10 +75,7 @@ class Dice(Mean):
 
     smooth: float = fields.number(above=0, default=1e-5)
 
-    @rearrange_inputs
-    def update(self, *inputs: Any) -> None:
-        """Adds a batch of (predictions, labels)."""
-        y_pred, y = pair("Dice", inputs)
+    def _take(self, y_pred: np.ndarray, y: np.ndarray) -> None:
         same_shape("Dice", y_pred, y)
         p, t = y_pred.ravel().astype(np.float64), y.ravel().astype(np.float64)
         self._add(float(2 * (p @ t) / (p @ p + t @ t + self.smooth)), len(y))
@@ -225,10 +216,7 @@ class Perplexity(Mean):
 
     ignore_label: int | None = fields.integer(default=None)
 
-    @rearrange_inputs
-    def update(self, *inputs: Any) -> None:
-        """Adds a batch of (predictions, labels)."""
-        y_pred, y = pair("Perplexity", inputs)
+    def _take(self, y_pred: np.ndarray, y: np.ndarray) -> None:
         if y_pred.ndim == 0 or y.size * y_pred.shape[-1] != y_pred.size:
             bad_value(
                 f"Perplexity: predictions of shape {y_pred.shape} and labels of shape {y.shape}"

@@ -8,7 +8,7 @@ from typing import Any
 from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import fields
-from gradcell.nn.optim.optimizer import Optimizer, assign
+from gradcell.nn.optim.optimizer import Optimizer, assign, averaged
 from gradcell.tensors.parameter import ParameterTuple
 
 _ops = _core.ops
@@ -97,7 +97,7 @@ class Adadelta(Optimizer):
 
     def update_parameter(self, k: int, p: Tensor, g: Tensor, lr: Tensor, scalars: Any) -> Tensor:
         rho, eps, old = self.rho, self.epsilon, self.accum_update[k]
-        a = assign(self.accum[k], rho * self.accum[k] + (1.0 - rho) * (g * g))
+        a = averaged(self.accum[k], g * g, rho)
         d = _ops.sqrt(old + eps) * _ops.rsqrt(a + eps) * g
-        assign(self.accum_update[k], rho * old + (1.0 - rho) * (d * d))
+        averaged(old, d * d, rho)
         return p - lr * d

@@ -10,7 +10,7 @@ from gradcell._core import Tensor
 from gradcell.base import arguments, fields
 from gradcell.base.errors import bad_type, bad_value
 from gradcell.nn.cell import Cell
-from gradcell.nn.optim.optimizer import Optimizer, assign
+from gradcell.nn.optim.optimizer import Optimizer, averaged
 from gradcell.tensors.parameter import Parameter, ParameterTuple
 
 _ops = _core.ops
@@ -117,24 +117,18 @@ class AdaFactor(Optimizer):
             rate = rate * _ops.maximum(_rms(p), self.eps[1])
         square = g * g + self.eps[0]
         if g.ndim > 1:
-            rows = self._mean(self.exp_avg_sq_row[k], square, b, -1)
-            columns = self._mean(self.exp_avg_sq_col[k], square, b, -2)
+            rows = averaged(self.exp_avg_sq_row[k], _ops.mean(square, -1), b)
+            columns = averaged(self.exp_avg_sq_col[k], _ops.mean(square, -2), b)
             scaled = rows / _ops.mean(rows, -1, True)
             factors = _ops.reshape(_ops.rsqrt(scaled), [*rows.shape, 1])
             outer = [*columns.shape[:-1], 1, columns.shape[-1]]
             update = factors * _ops.reshape(_ops.rsqrt(columns), outer) * g
         else:
-            mean = self.exp_avg_sq[k]
-            update = g * _ops.rsqrt(assign(mean, b * mean + (1.0 - b) * square))
+            update = g * _ops.rsqrt(averaged(self.exp_avg_sq[k], square, b))
         update = update / _ops.maximum(_rms(update) / self.clip_threshold, 1.0) * rate
         if self.beta1:
-            old = self.exp_avg[k]
-            update = assign(old, self.beta1 * old + (1.0 - self.beta1) * update)
+            update = averaged(self.exp_avg[k], update, self.beta1)
         decay = self._decays[k]
         if isinstance(decay, Cell) or decay:
             p = p - p * (self._decay_now(decay) * rate)
         return p - update
-
-    @staticmethod
-    def _mean(parameter: Parameter, square: Tensor, b: Tensor, axis: int) -> Tensor:
-        return assign(parameter, b * parameter + (1.0 - b) * _ops.mean(square, axis))

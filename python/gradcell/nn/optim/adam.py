@@ -11,7 +11,7 @@ from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import arguments, fields
 from gradcell.base.signposts import wrong_argument
-from gradcell.nn.optim.optimizer import Optimizer, assign
+from gradcell.nn.optim.optimizer import Optimizer, assign, averaged
 from gradcell.tensors.parameter import Parameter, ParameterTuple
 
 _ops = _core.ops
@@ -84,8 +84,8 @@ class Adam(Optimizer):
 
     def update_parameter(self, k: int, p: Tensor, g: Tensor, lr: Tensor, scalars: Any) -> Tensor:
         b1, b2 = self.beta1, self.beta2
-        m = assign(self.moment1[k], b1 * self.moment1[k] + (1.0 - b1) * g)
-        v = assign(self.moment2[k], b2 * self.moment2[k] + (1.0 - b2) * (g * g))
+        m = averaged(self.moment1[k], g, b1)
+        v = averaged(self.moment2[k], g * g, b2)
         if self.use_amsgrad:
             v = assign(self.vhat[k], _ops.maximum(self.vhat[k], v))
         if self.use_nesterov:
@@ -101,9 +101,8 @@ class Decoupled(Optimizer):
         self.moments2: ParameterTuple = self.state(f"{name}_v")
 
     def _next_moments(self, k: int, g: Tensor) -> tuple[Tensor, Tensor]:
-        b1, b2 = self.beta1, self.beta2
-        m = assign(self.moments1[k], b1 * self.moments1[k] + (1.0 - b1) * g)
-        return m, assign(self.moments2[k], b2 * self.moments2[k] + (1.0 - b2) * (g * g))
+        m = averaged(self.moments1[k], g, self.beta1)
+        return m, averaged(self.moments2[k], g * g, self.beta2)
 
     def decay_weight(self, gradients: Any) -> tuple[Tensor, ...]:
         """The gradients: the decay is part of the update."""
@@ -192,7 +191,6 @@ class AdaMax(Optimizer):
         return 1.0 / rest
 
     def update_parameter(self, k: int, p: Tensor, g: Tensor, lr: Tensor, scalars: Any) -> Tensor:
-        b1, b2 = self.beta1, self.beta2
-        m = assign(self.moment1[k], b1 * self.moment1[k] + (1.0 - b1) * g)
-        v = assign(self.moment2[k], _ops.maximum(b2 * self.moment2[k], _ops.abs(g)))
+        m = averaged(self.moment1[k], g, self.beta1)
+        v = assign(self.moment2[k], _ops.maximum(self.beta2 * self.moment2[k], _ops.abs(g)))
         return p - (lr * scalars) * m / (v + self.eps)  # type: ignore[no-any-return]

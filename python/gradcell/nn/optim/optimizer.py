@@ -509,3 +509,8 @@ def assign(parameter: Parameter, value: Tensor) -> Tensor:
     value = _ops.cast(value, parameter.dtype)
     parameter._set_array(value)
     return value
+
+
+def averaged(parameter: Parameter, value: Tensor, share: Any) -> Tensor:
+    """Moves a mean in a state parameter towards the value, by all but a share of it; returns the new mean."""
+    return assign(parameter, share * parameter + (1.0 - share) * value)

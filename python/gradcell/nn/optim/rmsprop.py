@@ -8,7 +8,7 @@ from typing import Any
 from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import fields
-from gradcell.nn.optim.optimizer import Optimizer, assign
+from gradcell.nn.optim.optimizer import Optimizer, assign, averaged
 from gradcell.tensors.parameter import ParameterTuple
 
 _ops = _core.ops
@@ -45,9 +45,9 @@ class RMSProp(Optimizer):
 
     def update_parameter(self, k: int, p: Tensor, g: Tensor, lr: Tensor, scalars: Any) -> Tensor:
         d = self.decay
-        square = assign(self.ms[k], d * self.ms[k] + (1.0 - d) * (g * g))
+        square = averaged(self.ms[k], g * g, d)
         if self.centered:
-            mean = assign(self.mg[k], d * self.mg[k] + (1.0 - d) * g)
+            mean = averaged(self.mg[k], g, d)
             square = square - mean * mean
         step = lr * g * _ops.rsqrt(square + self.epsilon)
         return p - assign(self.moment[k], self.momentum * self.moment[k] + step)

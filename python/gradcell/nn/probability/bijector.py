@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from gradcell import _core
 from gradcell._core import DType, Tensor
 from gradcell.base import arguments, errors
 from gradcell.nn.cell import Cell
-from gradcell.nn.probability.distribution.distribution import Distribution
+from gradcell.nn.probability.distribution.distribution import Distribution, kept, own
 from gradcell.nn.probability.distribution.transformed import TransformedDistribution
 from gradcell.ops.elements.activations import _softplus
 
@@ -61,40 +61,15 @@ class Bijector(Cell):
             shapes = (tuple(v.shape) if isinstance(v, Tensor) else np.shape(v) for v in numbers)
             self._batch_shape = np.broadcast_shapes(*shapes)
 
-    @property
-    def name(self) -> str:
-        """The name."""
-        return self._name
-
-    @property
-    def dtype(self) -> Any:
-        """The dtype of values, None for any."""
-        return self._dtype
-
-    @property
-    def parameters(self) -> dict[str, Any]:
-        """What it was made of."""
-        return self._given
-
-    @property
-    def is_constant_jacobian(self) -> bool:
-        """Whether it is linear."""
-        return self._is_constant_jacobian
-
-    @property
-    def is_injective(self) -> bool:
-        """Whether different values have different results."""
-        return self._is_injective
-
-    @property
-    def is_scalar_batch(self) -> bool:
-        """Whether all parameters are numbers."""
-        return self._is_scalar_batch
-
-    @property
-    def batch_shape(self) -> Any:
-        """The shape that the parameters broadcast to; None if one is missing."""
-        return self._batch_shape
+    name: str = kept("_name", "The name.")
+    dtype: Any = kept("_dtype", "The dtype of values, None for any.")
+    parameters: dict[str, Any] = kept("_given", "What it was made of.")
+    is_constant_jacobian: bool = kept("_is_constant_jacobian", "Whether it is linear.")
+    is_injective: bool = kept("_is_injective", "Whether different values have different results.")
+    is_scalar_batch: bool = kept("_is_scalar_batch", "Whether all parameters are numbers.")
+    batch_shape: Any = kept(
+        "_batch_shape", "The shape that the parameters broadcast to; None if one is missing."
+    )
 
     def _add_parameter(self, value: Any, name: str) -> Tensor:  # type: ignore[override]
         """A parameter as a tensor, checked."""
@@ -160,16 +135,27 @@ class Bijector(Cell):
         return ", ".join(f"{k} = {v}" for k, v in self._given["param_dict"].items())
 
 
+def _of_parameters(formula: Callable[..., Tensor]) -> Callable[[Any, Tensor], Tensor]:
+    def run(self: Any, x: Tensor) -> Tensor:
+        return formula(x, *(self.cast_param_by_value(x, p) for p in self._own.values()))
+
+    return run
+
+
 class _WithParameters(Bijector):
-    """Parameters by name, each with its property."""
+    """Parameters by name, each with its property, and formulas of a value and of them in its dtype."""
+
+    _formulas: ClassVar[dict[str, Callable[..., Tensor]]] = {}
 
     def __init__(self, name: str, linear: bool = False, **parameters: Any) -> None:
         param = {**parameters, "name": name, "param_dict": parameters}
         super().__init__(linear, True, name, None, param)
         self._own = {k: self._add_parameter(v, k) for k, v in parameters.items()}
 
-    def _of(self, x: Tensor) -> list[Tensor]:
-        return [self.cast_param_by_value(x, p) for p in self._own.values()]
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        for name, formula in vars(cls).get("_formulas", {}).items():
+            setattr(cls, f"_{name}", _of_parameters(formula))
 
     def _least(self, name: str, strictly: bool) -> None:
         """Raises ValueError for a parameter below 0, or at it."""
@@ -182,48 +168,39 @@ class _WithParameters(Bijector):
             )
 
 
+def _over_power(f: Any, x: Tensor, c: Tensor, terms: Sequence[float]) -> Tensor:
+    """f(c x) / c for the power c, where c x is small by f's power series, whose terms are given from the
+    second power on: so derivatives by c are right at 0 too."""
+    close = _ops.less(_ops.abs(c * x), 0.125)
+    near = _ops.logical_or(close, _ops.equal(c, 0.0))  # x may be infinite
+    small = _ops.where(close, c * x, 0.0)
+    series: Tensor | float = 0.0
+    for term in reversed(terms):
+        series = small * (series + term)
+    divisor = _ops.where(near, 1.0, c)
+    far = f(_ops.where(near, 0.0, x) * divisor) / divisor
+    return _ops.where(near, x * (1.0 + series), far)
+
+
+_LOG1P = [(-1) ** k / (k + 1) for k in range(1, 18)]
+_EXPM1 = [1 / math.factorial(k + 1) for k in range(1, 14)]
+
+
 class PowerTransform(_WithParameters):
     """forward: (1 + c x)^(1 / c) for a power c, a number or tensor of at least 0; exp(x) where it is 0."""
+
+    _formulas = {  # noqa: RUF012
+        "forward": lambda x, c: _ops.exp(_over_power(_ops.log1p, x, c, _LOG1P)),
+        "inverse": lambda y, c: _over_power(_ops.expm1, _ops.log(y), c, _EXPM1),
+        "forward_log_jacobian": lambda x, c: (1.0 - c) * _over_power(_ops.log1p, x, c, _LOG1P),
+        "inverse_log_jacobian": lambda y, c: (c - 1.0) * _ops.log(y),
+    }
 
     def __init__(self, power: Any = 0.0, name: str = "PowerTransform") -> None:
         super().__init__(name, power=power)
         self._least("power", False)
 
-    @property
-    def power(self) -> Tensor:
-        """The power."""
-        return self._own["power"]
-
-    def _over_power(self, f: Any, x: Tensor, terms: Sequence[float]) -> tuple[Tensor, Tensor]:
-        """(f(c x) / c, c) for the power c, where c x is small by f's power series, whose terms are given from
-        the second power on: so derivatives by c are right at 0 too."""
-        (c,) = self._of(x)
-        close = _ops.less(_ops.abs(c * x), 0.125)
-        near = _ops.logical_or(close, _ops.equal(c, 0.0))  # x may be infinite
-        small = _ops.where(close, c * x, 0.0)
-        series: Tensor | float = 0.0
-        for term in reversed(terms):
-            series = small * (series + term)
-        divisor = _ops.where(near, 1.0, c)
-        far = f(_ops.where(near, 0.0, x) * divisor) / divisor
-        return _ops.where(near, x * (1.0 + series), far), c
-
-    def _logarithm(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        return self._over_power(_ops.log1p, x, [(-1) ** k / (k + 1) for k in range(1, 18)])
-
-    def _forward(self, x: Tensor) -> Tensor:
-        return _ops.exp(self._logarithm(x)[0])
-
-    def _inverse(self, y: Tensor) -> Tensor:
-        terms = [1 / math.factorial(k + 1) for k in range(1, 14)]
-        return self._over_power(_ops.expm1, _ops.log(y), terms)[0]
-
-    def _forward_log_jacobian(self, x: Tensor) -> Tensor:
-        log, c = self._logarithm(x)
-        return (1.0 - c) * log
-
-    def _inverse_log_jacobian(self, y: Tensor) -> Tensor:
-        return (self._of(y)[0] - 1.0) * _ops.log(y)
+    power = own("power", "The power.")
 
 
 class Exp(PowerTransform):
@@ -236,73 +213,49 @@ class Exp(PowerTransform):
         return "exp"
 
 
+def _gumbel_slope(x: Tensor, loc: Tensor, scale: Tensor) -> Tensor:
+    z = (x - loc) / scale
+    return -z - _ops.exp(-z) - _ops.log(scale)
+
+
 class GumbelCDF(_WithParameters):
     """forward: exp(-exp(-(x - loc) / scale)), the cdf of Gumbel's distribution; scale positive."""
+
+    _formulas = {  # noqa: RUF012
+        "forward": lambda x, loc, scale: _ops.exp(-_ops.exp((loc - x) / scale)),
+        "inverse": lambda y, loc, scale: loc - scale * _ops.log(-_ops.log(y)),
+        "forward_log_jacobian": _gumbel_slope,
+        "inverse_log_jacobian": lambda y, loc, scale: (
+            _ops.log(scale) - _ops.log(y) - _ops.log(-_ops.log(y))
+        ),
+    }
 
     def __init__(self, loc: Any = 0.0, scale: Any = 1.0, name: str = "GumbelCDF") -> None:
         super().__init__(name, loc=loc, scale=scale)
         self._least("scale", True)
 
-    @property
-    def loc(self) -> Tensor:
-        """The location."""
-        return self._own["loc"]
-
-    @property
-    def scale(self) -> Tensor:
-        """The scale."""
-        return self._own["scale"]
-
-    def _forward(self, x: Tensor) -> Tensor:
-        loc, scale = self._of(x)
-        return _ops.exp(-_ops.exp((loc - x) / scale))
-
-    def _inverse(self, y: Tensor) -> Tensor:
-        loc, scale = self._of(y)
-        return loc - scale * _ops.log(-_ops.log(y))
-
-    def _forward_log_jacobian(self, x: Tensor) -> Tensor:
-        loc, scale = self._of(x)
-        z = (x - loc) / scale
-        return -z - _ops.exp(-z) - _ops.log(scale)
-
-    def _inverse_log_jacobian(self, y: Tensor) -> Tensor:
-        log = _ops.log(y)
-        return _ops.log(self._of(y)[1]) - log - _ops.log(-log)
+    loc = own("loc", "The location.")
+    scale = own("scale", "The scale.")
 
 
 class ScalarAffine(_WithParameters):
     """forward: scale x + shift. Its jacobians have the shape of scale."""
 
+    _formulas = {  # noqa: RUF012
+        "forward": lambda x, scale, shift: scale * x + shift,
+        "inverse": lambda y, scale, shift: (y - shift) / scale,
+        "forward_log_jacobian": lambda x, scale, shift: _ops.log(_ops.abs(scale)),
+        "inverse_log_jacobian": lambda y, scale, shift: -_ops.log(_ops.abs(scale)),
+    }
+
     def __init__(self, scale: Any = 1.0, shift: Any = 0.0, name: str = "ScalarAffine") -> None:
         super().__init__(name, True, scale=scale, shift=shift)
 
-    @property
-    def scale(self) -> Tensor:
-        """The factor."""
-        return self._own["scale"]
-
-    @property
-    def shift(self) -> Tensor:
-        """What is added."""
-        return self._own["shift"]
+    scale = own("scale", "The factor.")
+    shift = own("shift", "What is added.")
 
     def _rises(self) -> Any:
         return _ops.greater(self.scale, 0.0)
-
-    def _forward(self, x: Tensor) -> Tensor:
-        scale, shift = self._of(x)
-        return scale * x + shift
-
-    def _inverse(self, y: Tensor) -> Tensor:
-        scale, shift = self._of(y)
-        return (y - shift) / scale
-
-    def _forward_log_jacobian(self, x: Tensor) -> Tensor:
-        return _ops.log(_ops.abs(self._of(x)[0]))
-
-    def _inverse_log_jacobian(self, y: Tensor) -> Tensor:
-        return -self._forward_log_jacobian(y)
 
 
 class Softplus(_WithParameters):
@@ -311,27 +264,17 @@ class Softplus(_WithParameters):
     sharpness: k, a number or a tensor.
     """
 
+    _formulas = {  # noqa: RUF012
+        "forward": lambda x, k: _softplus(k * x) / k,
+        "inverse": lambda y, k: y + _ops.log(-_ops.expm1(-k * y)) / k,
+        "forward_log_jacobian": lambda x, k: -_softplus(-k * x),
+        "inverse_log_jacobian": lambda y, k: -_ops.log(-_ops.expm1(-k * y)),
+    }
+
     def __init__(self, sharpness: Any = 1.0, name: str = "Softplus") -> None:
         super().__init__(name, sharpness=sharpness)
 
-    @property
-    def sharpness(self) -> Tensor:
-        """How sharp the bend at 0 is."""
-        return self._own["sharpness"]
-
-    def _forward(self, x: Tensor) -> Tensor:
-        (k,) = self._of(x)
-        return _softplus(k * x) / k
-
-    def _inverse(self, y: Tensor) -> Tensor:
-        (k,) = self._of(y)
-        return y + _ops.log(-_ops.expm1(-k * y)) / k
-
-    def _forward_log_jacobian(self, x: Tensor) -> Tensor:
-        return -_softplus(-self._of(x)[0] * x)
-
-    def _inverse_log_jacobian(self, y: Tensor) -> Tensor:
-        return -_ops.log(-_ops.expm1(-self._of(y)[0] * y))
+    sharpness = own("sharpness", "How sharp the bend at 0 is.")
 
 
 class Invert(Bijector):
@@ -353,10 +296,7 @@ class Invert(Bijector):
         self._bijector = bijector
         self._is_scalar_batch, self._batch_shape = bijector.is_scalar_batch, bijector.batch_shape
 
-    @property
-    def bijector(self) -> Bijector:
-        """The other one."""
-        return self._bijector
+    bijector: Bijector = kept("_bijector", "The other one.")
 
     def _rises(self) -> Any:
         return self._bijector._rises()

@@ -5,6 +5,7 @@ distributions (1994, 1995); each is in the parameters' order of the constructor.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 from gradcell import _core
@@ -21,22 +22,90 @@ _EULER = 0.57721566490153286061
 _HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
 
 
-def _full(like: Tensor, value: float) -> Tensor:
-    return _ops.full(list(like.shape), value, like.dtype)
+def _normal_log_prob(x: Tensor, mean: Tensor, sd: Tensor) -> Tensor:
+    return -0.5 * _ops.square((x - mean) / sd) - _ops.log(sd) - _HALF_LOG_2PI
+
+
+def _normal_below(z: Tensor, sd: Tensor) -> Tensor:
+    """The probability of less than z of a normal distribution about 0."""
+    return 0.5 * _ops.erfc(-z / (sd * math.sqrt(2)))
+
+
+def _normal_kl(mean: Tensor, sd: Tensor, mean_b: Tensor, sd_b: Tensor) -> Tensor:
+    scale = _ops.log(sd) - _ops.log(sd_b)
+    return 0.5 * (_ops.square((mean - mean_b) / sd_b) + _ops.expm1(2.0 * scale)) - scale
+
+
+def _above_zero(x: Tensor, formula: Callable[[Tensor], Tensor], elsewhere: float) -> Tensor:
+    """formula(log x), and what it is where x is not positive."""
+    positive = _ops.greater(x, 0.0)
+    return within(x, positive, formula(_ops.log(_ops.where(positive, x, 1.0))), elsewhere)
+
+
+def _cauchy_kl(loc: Tensor, scale: Tensor, loc_b: Tensor, scale_b: Tensor) -> Tensor:
+    apart = _ops.square(scale + scale_b) + _ops.square(loc - loc_b)
+    return _ops.log(apart / (4.0 * scale * scale_b))
+
+
+def _standardised(
+    x: Tensor, loc: Tensor, scale: Tensor, formula: Callable[[Tensor], Tensor]
+) -> Tensor:
+    """formula((x - loc) / scale) less log scale; log 0 at -inf, where parts of the formula are infinite."""
+    given = (x - loc) / scale
+    there = _ops.greater(given, -math.inf)
+    return within(given, there, formula(_ops.where(there, given, 0.0)) - _ops.log(scale))
+
+
+def _gumbel_kl(a: Tensor, s: Tensor, b: Tensor, t: Tensor) -> Tensor:
+    ratio, apart = s / t, (b - a) / t
+    far = _ops.exp(apart + lgamma(1.0 + ratio))
+    return _ops.log(t / s) + _EULER * (ratio - 1.0) - apart + far - 1.0
+
+
+def _laplace_below(z: Tensor) -> Tensor:
+    """The probability of less than z at mean 0 and scale 1: one condition for both sides, so that the
+    derivative at 0 is that of a side, not of a kink."""
+    negative = _ops.less(z, 0.0)
+    half = 0.5 * _ops.exp(_ops.where(negative, z, -z))
+    return _ops.where(negative, half, 1.0 - half)
+
+
+def _laplace_kl(mean: Tensor, scale: Tensor, mean_b: Tensor, scale_b: Tensor) -> Tensor:
+    apart = mean - mean_b
+    apart = _ops.where(_ops.less(apart, 0.0), -apart, apart)  # abs has derivative 0 at 0
+    moved = (scale * _ops.exp(-apart / scale) + apart) / scale_b
+    return _ops.log(scale_b / scale) + moved - 1.0
+
+
+def _uniform_log_prob(x: Tensor, low: Tensor, high: Tensor) -> Tensor:
+    inside = _ops.logical_and(_ops.greater_equal(x, low), _ops.less_equal(x, high))
+    return within(x, inside, 0.0 * x - _ops.log(high - low))
+
+
+def _uniform_cdf(x: Tensor, low: Tensor, high: Tensor) -> Tensor:
+    return _ops.minimum(_ops.maximum((x - low) / (high - low), 0.0), 1.0)
+
+
+def _uniform_kl(low: Tensor, high: Tensor, low_b: Tensor, high_b: Tensor) -> Tensor:
+    inside = _ops.logical_and(_ops.less_equal(low_b, low), _ops.less_equal(high, high_b))
+    return _ops.where(inside, _ops.log(high_b - low_b) - _ops.log(high - low), math.inf)
+
+
+def _log_normal_var(loc: Tensor, scale: Tensor) -> Tensor:
+    square = _ops.square(scale)
+    return _ops.expm1(square) * _ops.exp(2.0 * loc + square)
 
 
 class _LocationScale(Distribution):
     """What distributions of (x - location) / scale share."""
 
+    _formulas = {"mode": lambda location, scale: location + 0.0 * scale}  # noqa: RUF012
+
     def _standard(self, shape: list[int]) -> Tensor:
         """Samples at location 0 and scale 1."""
         raise self._absent("sample")
 
-    def _mode(self, *parameters: Tensor) -> Tensor:
-        return parameters[0] + 0.0 * parameters[1]
-
-    def _sample(self, shape: list[int], *parameters: Tensor) -> Tensor:
-        location, scale = parameters
+    def _sample(self, shape: list[int], location: Tensor, scale: Tensor) -> Tensor:
         return location + scale * self._standard(shape)
 
     def _uniform(self, shape: list[int]) -> Tensor:
@@ -62,30 +131,15 @@ class Normal(_LocationScale):
     ) -> None:
         super().__init__(seed, dtype, name, {"mean": mean, "sd": sd})
 
-    def _log_prob(self, x: Tensor, *parameters: Tensor) -> Tensor:
-        mean, sd = parameters
-        return -0.5 * _ops.square((x - mean) / sd) - _ops.log(sd) - _HALF_LOG_2PI
-
-    def _cdf(self, x: Tensor, *parameters: Tensor) -> Tensor:
-        mean, sd = parameters
-        return 0.5 * _ops.erfc((mean - x) / (sd * math.sqrt(2)))
-
-    def _survival(self, x: Tensor, mean: Tensor, sd: Tensor) -> Tensor:
-        return 0.5 * _ops.erfc((x - mean) / (sd * math.sqrt(2)))
-
-    def _mean(self, *parameters: Tensor) -> Tensor:
-        return self._mode(*parameters)
-
-    def _var(self, *parameters: Tensor) -> Tensor:
-        return _ops.square(parameters[1]) + 0.0 * parameters[0]
-
-    def _entropy(self, *parameters: Tensor) -> Tensor:
-        return _ops.log(parameters[1]) + 0.0 * parameters[0] + (0.5 + _HALF_LOG_2PI)
-
-    def _kl(self, *parameters: Tensor) -> Tensor:
-        mean, sd, mean_b, sd_b = parameters
-        scale = _ops.log(sd) - _ops.log(sd_b)
-        return 0.5 * (_ops.square((mean - mean_b) / sd_b) + _ops.expm1(2.0 * scale)) - scale
+    _formulas = {  # noqa: RUF012
+        "log_prob": _normal_log_prob,
+        "cdf": lambda x, mean, sd: _normal_below(x - mean, sd),
+        "survival": lambda x, mean, sd: _normal_below(mean - x, sd),
+        "mean": lambda mean, sd: mean + 0.0 * sd,
+        "var": lambda mean, sd: _ops.square(sd) + 0.0 * mean,
+        "entropy": lambda mean, sd: _ops.log(sd) + 0.0 * mean + (0.5 + _HALF_LOG_2PI),
+        "kl": _normal_kl,
+    }
 
     def _standard(self, shape: list[int]) -> Tensor:
         return _draw_normal(shape, self._seed)
@@ -109,33 +163,20 @@ class LogNormal(Normal):
     loc: Any = own("loc", "The mean of the logarithm.")
     scale: Any = own("scale", "The standard deviation of the logarithm.")
 
-    def _log_prob(self, x: Tensor, *parameters: Tensor) -> Tensor:
-        log = _ops.log(_ops.where(_ops.greater(x, 0.0), x, 1.0))
-        return within(x, _ops.greater(x, 0.0), super()._log_prob(log, *parameters) - log)
+    _formulas = {  # noqa: RUF012
+        "log_prob": lambda x, m, s: _above_zero(
+            x, lambda z: _normal_log_prob(z, m, s) - z, -math.inf
+        ),
+        "cdf": lambda x, m, s: _above_zero(x, lambda z: _normal_below(z - m, s), 0.0),
+        "survival": lambda x, m, s: _above_zero(x, lambda z: _normal_below(m - z, s), 1.0),
+        "mode": lambda loc, scale: _ops.exp(loc - _ops.square(scale)),
+        "mean": lambda loc, scale: _ops.exp(loc + 0.5 * _ops.square(scale)),
+        "var": _log_normal_var,
+        "entropy": lambda loc, scale: _ops.log(scale) + 0.0 * loc + (0.5 + _HALF_LOG_2PI) + loc,
+    }
 
-    def _cdf(self, x: Tensor, *parameters: Tensor) -> Tensor:
-        log = _ops.log(_ops.where(_ops.greater(x, 0.0), x, 1.0))
-        return within(x, _ops.greater(x, 0.0), super()._cdf(log, *parameters), 0.0)
-
-    def _survival(self, x: Tensor, mean: Tensor, sd: Tensor) -> Tensor:
-        log = _ops.log(_ops.where(_ops.greater(x, 0.0), x, 1.0))
-        return within(x, _ops.greater(x, 0.0), super()._survival(log, mean, sd), 1.0)
-
-    def _mode(self, *parameters: Tensor) -> Tensor:
-        return _ops.exp(parameters[0] - _ops.square(parameters[1]))
-
-    def _mean(self, *parameters: Tensor) -> Tensor:
-        return _ops.exp(parameters[0] + 0.5 * _ops.square(parameters[1]))
-
-    def _var(self, *parameters: Tensor) -> Tensor:
-        square = _ops.square(parameters[1])
-        return _ops.expm1(square) * _ops.exp(2.0 * parameters[0] + square)
-
-    def _entropy(self, *parameters: Tensor) -> Tensor:
-        return super()._entropy(*parameters) + parameters[0]
-
-    def _sample(self, shape: list[int], *parameters: Tensor) -> Tensor:
-        return _ops.exp(super()._sample(shape, *parameters))
+    def _sample(self, shape: list[int], location: Tensor, scale: Tensor) -> Tensor:
+        return _ops.exp(super()._sample(shape, location, scale))
 
 
 class Cauchy(_LocationScale):
@@ -153,12 +194,14 @@ class Cauchy(_LocationScale):
     ) -> None:
         super().__init__(seed, dtype, name, {"loc": loc, "scale": scale})
 
-    def _log_prob(self, x: Tensor, *parameters: Tensor) -> Tensor:
-        loc, scale = parameters
-        return -_ops.log1p(_ops.square((x - loc) / scale)) - _ops.log(scale) - math.log(math.pi)
-
-    def _cdf(self, x: Tensor, *parameters: Tensor) -> Tensor:
-        return 0.5 + _ops.atan((x - parameters[0]) / parameters[1]) * (1 / math.pi)
+    _formulas = {  # noqa: RUF012
+        "log_prob": lambda x, loc, scale: (
+            -_ops.log1p(_ops.square((x - loc) / scale)) - _ops.log(scale) - math.log(math.pi)
+        ),
+        "cdf": lambda x, loc, scale: 0.5 + _ops.atan((x - loc) / scale) * (1 / math.pi),
+        "entropy": lambda loc, scale: _ops.log(scale) + 0.0 * loc + math.log(4 * math.pi),
+        "kl": _cauchy_kl,
+    }
 
     def _undefined(self, what: str) -> ValueError:
         return ValueError(f"{what} is undefined for Cauchy distribution.{where()}")
@@ -168,14 +211,6 @@ class Cauchy(_LocationScale):
 
     def _var(self, *parameters: Tensor) -> Tensor:
         raise self._undefined("variance")
-
-    def _entropy(self, *parameters: Tensor) -> Tensor:
-        return _ops.log(parameters[1]) + 0.0 * parameters[0] + math.log(4 * math.pi)
-
-    def _kl(self, *parameters: Tensor) -> Tensor:
-        loc, scale, loc_b, scale_b = parameters
-        apart = _ops.square(scale + scale_b) + _ops.square(loc - loc_b)
-        return _ops.log(apart / (4.0 * scale * scale_b))
 
     def _standard(self, shape: list[int]) -> Tensor:
         return _ops.tan((self._uniform(shape) - 0.5) * math.pi)
@@ -196,26 +231,16 @@ class Logistic(_LocationScale):
     ) -> None:
         super().__init__(seed, dtype, name, {"loc": loc, "scale": scale})
 
-    def _log_prob(self, x: Tensor, *parameters: Tensor) -> Tensor:
-        given = (x - parameters[0]) / parameters[1]
-        there = _ops.greater(given, -math.inf)  # where parts of the sum are infinite
-        z = _ops.where(there, given, 0.0)
-        return within(given, there, -z - 2.0 * _softplus(-z) - _ops.log(parameters[1]))
-
-    def _cdf(self, x: Tensor, *parameters: Tensor) -> Tensor:
-        return _ops.sigmoid((x - parameters[0]) / parameters[1])
-
-    def _survival(self, x: Tensor, loc: Tensor, scale: Tensor) -> Tensor:
-        return _ops.sigmoid((loc - x) / scale)
-
-    def _mean(self, *parameters: Tensor) -> Tensor:
-        return self._mode(*parameters)
-
-    def _var(self, *parameters: Tensor) -> Tensor:
-        return _ops.square(parameters[1]) * (math.pi**2 / 3) + 0.0 * parameters[0]
-
-    def _entropy(self, *parameters: Tensor) -> Tensor:
-        return _ops.log(parameters[1]) + 0.0 * parameters[0] + 2.0
+    _formulas = {  # noqa: RUF012
+        "log_prob": lambda x, loc, scale: _standardised(
+            x, loc, scale, lambda z: -z - 2.0 * _softplus(-z)
+        ),
+        "cdf": lambda x, loc, scale: _ops.sigmoid((x - loc) / scale),
+        "survival": lambda x, loc, scale: _ops.sigmoid((loc - x) / scale),
+        "mean": lambda loc, scale: loc + 0.0 * scale,
+        "var": lambda loc, scale: _ops.square(scale) * (math.pi**2 / 3) + 0.0 * loc,
+        "entropy": lambda loc, scale: _ops.log(scale) + 0.0 * loc + 2.0,
+    }
 
     def _standard(self, shape: list[int]) -> Tensor:
         u = self._uniform(shape)
@@ -238,32 +263,15 @@ class Gumbel(_LocationScale):
     ) -> None:
         super().__init__(seed, dtype, name, {"loc": loc, "scale": scale})
 
-    def _log_prob(self, x: Tensor, *parameters: Tensor) -> Tensor:
-        given = (x - parameters[0]) / parameters[1]
-        there = _ops.greater(given, -math.inf)  # where parts of the sum are infinite
-        z = _ops.where(there, given, 0.0)
-        return within(given, there, -z - _ops.exp(-z) - _ops.log(parameters[1]))
-
-    def _cdf(self, x: Tensor, *parameters: Tensor) -> Tensor:
-        return _ops.exp(-_ops.exp((parameters[0] - x) / parameters[1]))
-
-    def _survival(self, x: Tensor, loc: Tensor, scale: Tensor) -> Tensor:
-        return -_ops.expm1(-_ops.exp((loc - x) / scale))
-
-    def _mean(self, *parameters: Tensor) -> Tensor:
-        return parameters[0] + _EULER * parameters[1]
-
-    def _var(self, *parameters: Tensor) -> Tensor:
-        return _ops.square(parameters[1]) * (math.pi**2 / 6) + 0.0 * parameters[0]
-
-    def _entropy(self, *parameters: Tensor) -> Tensor:
-        return _ops.log(parameters[1]) + 0.0 * parameters[0] + (1.0 + _EULER)
-
-    def _kl(self, *parameters: Tensor) -> Tensor:
-        a, s, b, t = parameters
-        ratio, apart = s / t, (b - a) / t
-        far = _ops.exp(apart + lgamma(1.0 + ratio))
-        return _ops.log(t / s) + _EULER * (ratio - 1.0) - apart + far - 1.0
+    _formulas = {  # noqa: RUF012
+        "log_prob": lambda x, loc, scale: _standardised(x, loc, scale, lambda z: -z - _ops.exp(-z)),
+        "cdf": lambda x, loc, scale: _ops.exp(-_ops.exp((loc - x) / scale)),
+        "survival": lambda x, loc, scale: -_ops.expm1(-_ops.exp((loc - x) / scale)),
+        "mean": lambda loc, scale: loc + _EULER * scale,
+        "var": lambda loc, scale: _ops.square(scale) * (math.pi**2 / 6) + 0.0 * loc,
+        "entropy": lambda loc, scale: _ops.log(scale) + 0.0 * loc + (1.0 + _EULER),
+        "kl": _gumbel_kl,
+    }
 
     def _standard(self, shape: list[int]) -> Tensor:
         exponential = -_ops.log(self._uniform(shape))
@@ -287,38 +295,15 @@ class Laplace(_LocationScale):
     ) -> None:
         super().__init__(seed, dtype, name, {"mean": mean, "sd": sd})
 
-    def _log_prob(self, x: Tensor, *parameters: Tensor) -> Tensor:
-        return -_ops.abs((x - parameters[0]) / parameters[1]) - _ops.log(2.0 * parameters[1])
-
-    def _cdf(self, x: Tensor, *parameters: Tensor) -> Tensor:
-        return self._below((x - parameters[0]) / parameters[1])
-
-    def _survival(self, x: Tensor, mean: Tensor, sd: Tensor) -> Tensor:
-        return self._below((mean - x) / sd)
-
-    @staticmethod
-    def _below(z: Tensor) -> Tensor:
-        """The probability of less than z at mean 0 and scale 1: one condition for both sides, so that
-        the derivative at 0 is that of a side, not of a kink."""
-        negative = _ops.less(z, 0.0)
-        half = 0.5 * _ops.exp(_ops.where(negative, z, -z))
-        return _ops.where(negative, half, 1.0 - half)
-
-    def _mean(self, *parameters: Tensor) -> Tensor:
-        return self._mode(*parameters)
-
-    def _var(self, *parameters: Tensor) -> Tensor:
-        return 2.0 * _ops.square(parameters[1]) + 0.0 * parameters[0]
-
-    def _entropy(self, *parameters: Tensor) -> Tensor:
-        return _ops.log(2.0 * parameters[1]) + 0.0 * parameters[0] + 1.0
-
-    def _kl(self, *parameters: Tensor) -> Tensor:
-        mean, scale, mean_b, scale_b = parameters
-        apart = mean - mean_b
-        apart = _ops.where(_ops.less(apart, 0.0), -apart, apart)  # abs has derivative 0 at 0
-        moved = (scale * _ops.exp(-apart / scale) + apart) / scale_b
-        return _ops.log(scale_b / scale) + moved - 1.0
+    _formulas = {  # noqa: RUF012
+        "log_prob": lambda x, mean, sd: -_ops.abs((x - mean) / sd) - _ops.log(2.0 * sd),
+        "cdf": lambda x, mean, sd: _laplace_below((x - mean) / sd),
+        "survival": lambda x, mean, sd: _laplace_below((mean - x) / sd),
+        "mean": lambda mean, sd: mean + 0.0 * sd,
+        "var": lambda mean, sd: 2.0 * _ops.square(sd) + 0.0 * mean,
+        "entropy": lambda mean, sd: _ops.log(2.0 * sd) + 0.0 * mean + 1.0,
+        "kl": _laplace_kl,
+    }
 
     def _standard(self, shape: list[int]) -> Tensor:
         u = self._uniform(shape) - 0.5
@@ -342,8 +327,7 @@ class HalfNormal(_LocationScale):
     ) -> None:
         super().__init__(seed, dtype, name, {"mean": mean, "sd": sd})
 
-    def _log_prob(self, x: Tensor, *parameters: Tensor) -> Tensor:
-        mean, sd = parameters
+    def _log_prob(self, x: Tensor, mean: Tensor, sd: Tensor) -> Tensor:
         value = -0.5 * _ops.square((x - mean) / sd) - _ops.log(sd) + 0.5 * math.log(2 / math.pi)
         return within(x, _ops.greater_equal(x, 0.0), value)
 
@@ -372,31 +356,16 @@ class Uniform(Distribution):
     low: Any = own("low", "The lower end.")
     high: Any = own("high", "The upper end.")
 
-    def _log_prob(self, x: Tensor, *parameters: Tensor) -> Tensor:
-        low, high = parameters
-        inside = _ops.logical_and(_ops.greater_equal(x, low), _ops.less_equal(x, high))
-        return within(x, inside, 0.0 * x - _ops.log(high - low))
+    _formulas = {  # noqa: RUF012
+        "log_prob": _uniform_log_prob,
+        "cdf": _uniform_cdf,
+        "mean": lambda low, high: 0.5 * (low + high),
+        "var": lambda low, high: _ops.square(high - low) * (1 / 12),
+        "entropy": lambda low, high: _ops.log(high - low),
+        "kl": _uniform_kl,
+    }
 
-    def _cdf(self, x: Tensor, *parameters: Tensor) -> Tensor:
-        low, high = parameters
-        return _ops.minimum(_ops.maximum((x - low) / (high - low), 0.0), 1.0)
-
-    def _mean(self, *parameters: Tensor) -> Tensor:
-        return 0.5 * (parameters[0] + parameters[1])
-
-    def _var(self, *parameters: Tensor) -> Tensor:
-        return _ops.square(parameters[1] - parameters[0]) * (1 / 12)
-
-    def _entropy(self, *parameters: Tensor) -> Tensor:
-        return _ops.log(parameters[1] - parameters[0])
-
-    def _kl(self, *parameters: Tensor) -> Tensor:
-        low, high, low_b, high_b = parameters
-        within = _ops.logical_and(_ops.less_equal(low_b, low), _ops.less_equal(high, high_b))
-        return _ops.where(within, _ops.log(high_b - low_b) - _ops.log(high - low), math.inf)
-
-    def _sample(self, shape: list[int], *parameters: Tensor) -> Tensor:
-        low, high = parameters
+    def _sample(self, shape: list[int], low: Tensor, high: Tensor) -> Tensor:
         return low + (high - low) * _draw(shape, self._seed)
 
 
@@ -416,31 +385,18 @@ class Exponential(Distribution):
 
     rate: Any = own("rate", "The rate.")
 
-    def _log_prob(self, x: Tensor, *parameters: Tensor) -> Tensor:
-        value = _ops.log(parameters[0]) - parameters[0] * x
-        return within(x, _ops.greater_equal(x, 0.0), value)
+    _formulas = {  # noqa: RUF012
+        "log_prob": lambda x, rate: within(
+            x, _ops.greater_equal(x, 0.0), _ops.log(rate) - rate * x
+        ),
+        "cdf": lambda x, rate: -_ops.expm1(-rate * _ops.maximum(x, 0.0)),
+        "survival": lambda x, rate: _ops.exp(-rate * _ops.maximum(x, 0.0)),
+        "mean": lambda rate: 1.0 / rate,
+        "mode": lambda rate: _ops.full(list(rate.shape), 0.0, rate.dtype),
+        "var": lambda rate: 1.0 / _ops.square(rate),
+        "entropy": lambda rate: 1.0 - _ops.log(rate),
+        "kl": lambda rate, rate_b: _ops.log(rate) - _ops.log(rate_b) + rate_b / rate - 1.0,
+    }
 
-    def _cdf(self, x: Tensor, *parameters: Tensor) -> Tensor:
-        return -_ops.expm1(-parameters[0] * _ops.maximum(x, 0.0))
-
-    def _survival(self, x: Tensor, rate: Tensor) -> Tensor:
-        return _ops.exp(-rate * _ops.maximum(x, 0.0))
-
-    def _mean(self, *parameters: Tensor) -> Tensor:
-        return 1.0 / parameters[0]
-
-    def _mode(self, *parameters: Tensor) -> Tensor:
-        return _full(parameters[0], 0.0)
-
-    def _var(self, *parameters: Tensor) -> Tensor:
-        return 1.0 / _ops.square(parameters[0])
-
-    def _entropy(self, *parameters: Tensor) -> Tensor:
-        return 1.0 - _ops.log(parameters[0])
-
-    def _kl(self, *parameters: Tensor) -> Tensor:
-        rate, rate_b = parameters
-        return _ops.log(rate) - _ops.log(rate_b) + rate_b / rate - 1.0
-
-    def _sample(self, shape: list[int], *parameters: Tensor) -> Tensor:
-        return -_ops.log(1.0 - _draw(shape, self._seed)) / parameters[0]
+    def _sample(self, shape: list[int], rate: Tensor) -> Tensor:
+        return -_ops.log(1.0 - _draw(shape, self._seed)) / rate

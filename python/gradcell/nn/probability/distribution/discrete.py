@@ -31,11 +31,26 @@ def _p_log(p: Tensor, q: Tensor) -> Tensor:
     return _ops.where(positive, p * _log(_ops.where(positive, q, 1.0)), 0.0)
 
 
+def _both(p: Tensor, q: Tensor) -> Tensor:
+    """p log q of a success and of a failure, added up."""
+    return _p_log(p, q) + _p_log(1.0 - p, 1.0 - q)
+
+
 def _times_log(x: Tensor, p: Tensor) -> Tensor:
     """x log p; where p is 0, 0 for x = 0 and -inf else."""
     positive = _ops.greater(p, 0.0)
     finite = x * _ops.log(_ops.where(positive, p, 1.0))
     return _ops.where(positive, finite, _ops.where(_ops.equal(x, 0.0), 0.0, -math.inf))
+
+
+def _classes(p: Tensor) -> Tensor:
+    return Tensor(np.arange(p.shape[-1]), p.dtype)
+
+
+def _picked(x: Tensor, p: Tensor, weight: Any) -> Tensor:
+    """The sum over classes of p times weight(class, x)."""
+    k = _ops.reshape(_ops.floor(x), [*x.shape, 1])
+    return _ops.reduce_sum(_ops.where(weight(_classes(p), k), p, 0.0), -1)
 
 
 class _OfProbabilities(Distribution):
@@ -60,32 +75,23 @@ class Bernoulli(_OfProbabilities):
     log_prob, x log p + (1 - x) log(1 - p), is also defined between and beyond 0 and 1, as in MindSpore.
     """
 
-    def _log_prob(self, x: Tensor, *parameters: Tensor) -> Tensor:
-        return _times_log(x, parameters[0]) + _times_log(1.0 - x, 1.0 - parameters[0])
+    _formulas = {  # noqa: RUF012
+        "log_prob": lambda x, p: _times_log(x, p) + _times_log(1.0 - x, 1.0 - p),
+        "mean": lambda p: p,
+        "var": lambda p: p * (1.0 - p),
+        "entropy": lambda p: -_both(p, p),
+        "kl": lambda p, q: _both(p, p) - _both(p, q),
+    }
 
-    def _cdf(self, x: Tensor, *parameters: Tensor) -> Tensor:
-        at_zero = _ops.where(_ops.less(x, 1.0), 1.0 - parameters[0], 1.0)
+    def _cdf(self, x: Tensor, p: Tensor) -> Tensor:
+        at_zero = _ops.where(_ops.less(x, 1.0), 1.0 - p, 1.0)
         return _ops.where(_ops.less(x, 0.0), 0.0, at_zero)
 
-    def _mean(self, *parameters: Tensor) -> Tensor:
-        return parameters[0]
+    def _mode(self, p: Tensor) -> Tensor:
+        return _ops.cast(_ops.greater(p, 0.5), self._dtype)
 
-    def _mode(self, *parameters: Tensor) -> Tensor:
-        return _ops.cast(_ops.greater(parameters[0], 0.5), self._dtype)
-
-    def _var(self, *parameters: Tensor) -> Tensor:
-        return parameters[0] * (1.0 - parameters[0])
-
-    def _entropy(self, *parameters: Tensor) -> Tensor:
-        p = parameters[0]
-        return -_p_log(p, p) - _p_log(1.0 - p, 1.0 - p)
-
-    def _kl(self, *parameters: Tensor) -> Tensor:
-        p, q = parameters
-        return -self._entropy(p) - _p_log(p, q) - _p_log(1.0 - p, 1.0 - q)
-
-    def _sample(self, shape: list[int], *parameters: Tensor) -> Tensor:
-        return _ops.less(_draw(shape, self._seed), parameters[0])
+    def _sample(self, shape: list[int], p: Tensor) -> Tensor:
+        return _ops.less(_draw(shape, self._seed), p)
 
 
 class Geometric(_OfProbabilities):
@@ -93,8 +99,15 @@ class Geometric(_OfProbabilities):
     1]. dtype: of the samples.
     """
 
-    def _log_prob(self, x: Tensor, *parameters: Tensor) -> Tensor:
-        p, k = parameters[0], _ops.maximum(_ops.floor(x), 0.0)
+    _formulas = {  # noqa: RUF012
+        "mean": lambda p: (1.0 - p) / p,
+        "var": lambda p: (1.0 - p) / _ops.square(p),
+        "entropy": lambda p: -_both(p, p) / p,
+        "kl": lambda p, q: _both(p, p) / p - _both(p, q) / p,
+    }
+
+    def _log_prob(self, x: Tensor, p: Tensor) -> Tensor:
+        k = _ops.maximum(_ops.floor(x), 0.0)
         value = _log(p) + _ops.where(_ops.greater(k, 0.0), k * _log(1.0 - p), 0.0)
         return _ops.where(_ops.greater_equal(x, 0.0), value, -math.inf)
 
@@ -102,30 +115,16 @@ class Geometric(_OfProbabilities):
         k = _ops.floor(x) + 1.0
         return _ops.where(_ops.less(x, 0.0), 1.0, _ops.pow(1.0 - p, _ops.maximum(k, 1.0)))
 
-    def _cdf(self, x: Tensor, *parameters: Tensor) -> Tensor:
-        return 1.0 - self._survival(x, *parameters)
+    def _cdf(self, x: Tensor, p: Tensor) -> Tensor:
+        return 1.0 - self._survival(x, p)
 
-    def _mean(self, *parameters: Tensor) -> Tensor:
-        return (1.0 - parameters[0]) / parameters[0]
+    def _mode(self, p: Tensor) -> Tensor:
+        return _ops.full(list(p.shape), 0, self._dtype)
 
-    def _mode(self, *parameters: Tensor) -> Tensor:
-        return _ops.full(list(parameters[0].shape), 0, self._dtype)
-
-    def _var(self, *parameters: Tensor) -> Tensor:
-        return (1.0 - parameters[0]) / _ops.square(parameters[0])
-
-    def _entropy(self, *parameters: Tensor) -> Tensor:
-        p = parameters[0]
-        return -(_p_log(p, p) + _p_log(1.0 - p, 1.0 - p)) / p
-
-    def _kl(self, *parameters: Tensor) -> Tensor:
-        p, q = parameters
-        return -self._entropy(p) - (_p_log(p, q) + _p_log(1.0 - p, 1.0 - q)) / p
-
-    def _sample(self, shape: list[int], *parameters: Tensor) -> Tensor:
+    def _sample(self, shape: list[int], p: Tensor) -> Tensor:
         # P(k or more) = (1 - p)^k: floor of an exponential variable
         u = 1.0 - _draw(shape, self._seed)
-        return _ops.floor(_ops.log(u) / _ops.log(_ops.maximum(1.0 - parameters[0], 1e-38)))
+        return _ops.floor(_ops.log(u) / _ops.log(_ops.maximum(1.0 - p, 1e-38)))
 
 
 class Categorical(_OfProbabilities):
@@ -159,41 +158,22 @@ class Categorical(_OfProbabilities):
     def _batch_of(self, parameters: list[Tensor]) -> list[int]:
         return list(parameters[0].shape[:-1])
 
-    @staticmethod
-    def _classes(p: Tensor) -> Tensor:
-        return Tensor(np.arange(p.shape[-1]), p.dtype)
+    _formulas = {  # noqa: RUF012
+        "log_prob": lambda x, p: _log(_picked(x, p, _ops.equal)),
+        "cdf": lambda x, p: _picked(x, p, _ops.less_equal),
+        "mean": lambda p: _ops.reduce_sum(_classes(p) * p, -1, True),
+        "entropy": lambda p: -_ops.reduce_sum(_p_log(p, p), -1),
+        "kl": lambda p, q: _ops.reduce_sum(_p_log(p, p), -1) - _ops.reduce_sum(_p_log(p, q), -1),
+    }
 
-    def _picked(self, x: Tensor, p: Tensor, weight: Any) -> Tensor:
-        """The sum over classes of p times weight(class, x)."""
-        k = _ops.reshape(_ops.floor(x), [*x.shape, 1])
-        return _ops.reduce_sum(_ops.where(weight(self._classes(p), k), p, 0.0), -1)
+    def _mode(self, p: Tensor) -> Tensor:
+        return _ops.cast(_ops.argmax(p, -1, False), self._dtype)
 
-    def _log_prob(self, x: Tensor, *parameters: Tensor) -> Tensor:
-        return _log(self._picked(x, parameters[0], _ops.equal))
+    def _var(self, p: Tensor) -> Tensor:
+        mean = _ops.reduce_sum(_classes(p) * p, -1, True)
+        return _ops.reduce_sum(_ops.square(_classes(p) - mean) * p, -1, True)
 
-    def _cdf(self, x: Tensor, *parameters: Tensor) -> Tensor:
-        return self._picked(x, parameters[0], _ops.less_equal)
-
-    def _mean(self, *parameters: Tensor) -> Tensor:
-        return _ops.reduce_sum(self._classes(parameters[0]) * parameters[0], -1, True)
-
-    def _mode(self, *parameters: Tensor) -> Tensor:
-        return _ops.cast(_ops.argmax(parameters[0], -1, False), self._dtype)
-
-    def _var(self, *parameters: Tensor) -> Tensor:
-        p = parameters[0]
-        mean = _ops.reduce_sum(self._classes(p) * p, -1, True)
-        return _ops.reduce_sum(_ops.square(self._classes(p) - mean) * p, -1, True)
-
-    def _entropy(self, *parameters: Tensor) -> Tensor:
-        return -_ops.reduce_sum(_p_log(parameters[0], parameters[0]), -1)
-
-    def _kl(self, *parameters: Tensor) -> Tensor:
-        p, q = parameters
-        return -self._entropy(p) - _ops.reduce_sum(_p_log(p, q), -1)
-
-    def _sample(self, shape: list[int], *parameters: Tensor) -> Tensor:
-        p = parameters[0]
+    def _sample(self, shape: list[int], p: Tensor) -> Tensor:
         u = _ops.reshape(_draw(shape, self._seed), [*shape, 1])
         below = _ops.greater_equal(u, _ops.cumsum(p, p.ndim - 1))
         # The last sum may fall short of 1 by a rounding.

@@ -1,12 +1,14 @@
 """Distribution: what all distributions share.
 
-A distribution gives its formulas as methods with an underscore, of a value and of its parameters,
-which are tensors that broadcast; what is asked by name is here.
+A distribution gives its formulas, of a value and of its parameters, which are tensors that broadcast, in a
+table, or as methods with an underscore; what is asked by name is here.
 """
 
 from __future__ import annotations
 
 import math
+import operator
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -32,6 +34,11 @@ def own(name: str, text: str) -> Any:
     return property(lambda self: self._own[name], doc=text)
 
 
+def kept(attribute: str, text: str) -> Any:
+    """The property that is an attribute of another name."""
+    return property(operator.attrgetter(attribute), doc=text)
+
+
 class Distribution(Cell):
     """The base of distributions. Its methods are those of MindSpore's:
 
@@ -49,6 +56,14 @@ class Distribution(Cell):
     #: The parameters' names, and what each has to be: '', 'positive' or 'probability'.
     _needs: ClassVar[dict[str, str]] = {}
     _value_dtypes: ClassVar[str] = "floating"
+    #: Formulas by name: log_prob, prob, cdf and survival of a value and the parameters, mean, mode, var and
+    #: entropy of the parameters, kl of the parameters and those of another.
+    _formulas: ClassVar[dict[str, Callable[..., Tensor]]] = {}
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        for name, formula in vars(cls).get("_formulas", {}).items():
+            setattr(cls, f"_{name}", staticmethod(formula))
 
     def __init__(
         self, seed: int | None = None, dtype: Any = None, name: str = "", param: Any = None
@@ -88,15 +103,8 @@ class Distribution(Cell):
 
     # What it is -----------------------------------------------------------------------------------
 
-    @property
-    def name(self) -> str:
-        """The name."""
-        return self._name
-
-    @property
-    def dtype(self) -> Any:
-        """The dtype of samples."""
-        return self._dtype
+    name: str = kept("_name", "The name.")
+    dtype: Any = kept("_dtype", "The dtype of samples.")
 
     @property
     def seed(self) -> int:
@@ -108,10 +116,7 @@ class Distribution(Cell):
         """The parameters by name."""
         return dict(self._own)
 
-    @property
-    def is_scalar_batch(self) -> bool:
-        """Whether all parameters are numbers."""
-        return self._is_scalar_batch
+    is_scalar_batch: bool = kept("_is_scalar_batch", "Whether all parameters are numbers.")
 
     @property
     def batch_shape(self) -> Any:
@@ -154,8 +159,11 @@ class Distribution(Cell):
         x = arguments.tensor(value, type(self).__name__, "value")
         return _ops.cast(x, self.parameter_type)
 
-    def _has(self, *names: str) -> bool:
-        return any(hasattr(self, name) for name in names)
+    def _formula(self, name: str, asked: str = "") -> Callable[..., Tensor]:
+        found: Callable[..., Tensor] | None = getattr(self, f"_{name}", None)
+        if found is None:
+            raise self._absent(asked or name)
+        return found
 
     def _absent(self, what: str) -> NotImplementedError:
         return NotImplementedError(
@@ -166,7 +174,7 @@ class Distribution(Cell):
 
     def log_prob(self, value: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         """The logarithm of the density, or of the probability."""
-        return self._log_prob(self._value(value), *self._parameters_of(args, kwargs))
+        return self._formula("log_prob")(self._value(value), *self._parameters_of(args, kwargs))
 
     def prob(self, value: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         """The density, or the probability."""
@@ -174,7 +182,7 @@ class Distribution(Cell):
 
     def cdf(self, value: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         """The probability of values up to this one."""
-        return self._cdf(self._value(value), *self._parameters_of(args, kwargs))
+        return self._formula("cdf")(self._value(value), *self._parameters_of(args, kwargs))
 
     def log_cdf(self, value: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         """The logarithm of cdf."""
@@ -182,8 +190,8 @@ class Distribution(Cell):
 
     def survival_function(self, value: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         """1 - cdf, without cancellation where the kind has such a formula."""
-        if self._has("_survival"):
-            return self._survival(self._value(value), *self._parameters_of(args, kwargs))  # type: ignore[no-any-return]
+        if hasattr(self, "_survival"):
+            return self._formula("survival")(self._value(value), *self._parameters_of(args, kwargs))
         return _ops.sub(1.0, self.cdf(value, *args, **kwargs))
 
     def log_survival(self, value: Tensor, *args: Any, **kwargs: Any) -> Tensor:
@@ -194,15 +202,15 @@ class Distribution(Cell):
 
     def mean(self, *args: Any, **kwargs: Any) -> Tensor:
         """The expected value."""
-        return self._mean(*self._parameters_of(args, kwargs))
+        return self._formula("mean")(*self._parameters_of(args, kwargs))
 
     def mode(self, *args: Any, **kwargs: Any) -> Tensor:
         """The value of the largest density or probability."""
-        return self._mode(*self._parameters_of(args, kwargs))
+        return self._formula("mode")(*self._parameters_of(args, kwargs))
 
     def var(self, *args: Any, **kwargs: Any) -> Tensor:
         """The variance."""
-        return self._var(*self._parameters_of(args, kwargs))
+        return self._formula("var")(*self._parameters_of(args, kwargs))
 
     def sd(self, *args: Any, **kwargs: Any) -> Tensor:
         """The standard deviation."""
@@ -210,18 +218,19 @@ class Distribution(Cell):
 
     def entropy(self, *args: Any, **kwargs: Any) -> Tensor:
         """Minus the expected log_prob."""
-        return self._entropy(*self._parameters_of(args, kwargs))
+        return self._formula("entropy")(*self._parameters_of(args, kwargs))
 
     def kl_loss(self, dist: str, *args: Any, **kwargs: Any) -> Tensor:
         """The expected log_prob less that of another distribution: of its kind `dist` and its
         parameters, by position or by name with the suffix _b; own parameters may follow."""
         other, own = self._both(dist, args, kwargs)
-        return self._kl(*own, *other)
+        return self._formula("kl", "kl_loss")(*own, *other)
 
     def cross_entropy(self, dist: str, *args: Any, **kwargs: Any) -> Tensor:
         """entropy plus kl_loss. Arguments are those of kl_loss."""
         other, own = self._both(dist, args, kwargs)
-        return _ops.add(self._entropy(*own), self._kl(*own, *other))
+        kl = self._formula("kl", "kl_loss")
+        return _ops.add(self._formula("entropy")(*own), kl(*own, *other))
 
     def _both(
         self, dist: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -244,7 +253,7 @@ class Distribution(Cell):
         parameters = self._parameters_of(args, kwargs)
         batch = self._batch_of(parameters)
         sizes = [] if shape == () else arguments.integers(shape, type(self).__name__, "shape")
-        drawn = self._sample([*sizes, *batch], *parameters)
+        drawn = self._formula("sample")([*sizes, *batch], *parameters)
         return _ops.cast(drawn, self._dtype or self.parameter_type)
 
     def _batch_of(self, parameters: list[Tensor]) -> list[int]:
@@ -259,31 +268,5 @@ class Distribution(Cell):
             return f"batch_shape = {self.batch_shape}"
         return ", ".join(f"{k} = {v}" for k, v in self._own.items())
 
-    # The formulas, by kind ------------------------------------------------------------------------
-
-    def _log_prob(self, x: Tensor, *parameters: Tensor) -> Tensor:
-        raise self._absent("log_prob")
-
     def _prob(self, x: Tensor, *parameters: Tensor) -> Tensor:
-        return _ops.exp(self._log_prob(x, *parameters))
-
-    def _cdf(self, x: Tensor, *parameters: Tensor) -> Tensor:
-        raise self._absent("cdf")
-
-    def _mean(self, *parameters: Tensor) -> Tensor:
-        raise self._absent("mean")
-
-    def _mode(self, *parameters: Tensor) -> Tensor:
-        raise self._absent("mode")
-
-    def _var(self, *parameters: Tensor) -> Tensor:
-        raise self._absent("var")
-
-    def _entropy(self, *parameters: Tensor) -> Tensor:
-        raise self._absent("entropy")
-
-    def _kl(self, *parameters: Tensor) -> Tensor:
-        raise self._absent("kl_loss")
-
-    def _sample(self, shape: list[int], *parameters: Tensor) -> Tensor:
-        raise self._absent("sample")
+        return _ops.exp(self._formula("log_prob")(x, *parameters))

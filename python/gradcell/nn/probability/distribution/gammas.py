@@ -4,7 +4,6 @@ computed in float64, since their large parts cancel. Formulas: as in continuous.
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -21,10 +20,11 @@ _ops = _core.ops
 
 
 def _in_float64(formula: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    @functools.wraps(formula)
-    def run(self: Distribution, *tensors: Tensor) -> Tensor:
-        found = formula(self, *(_ops.cast(t, _core.float64) for t in tensors))
-        return _ops.cast(found, self.parameter_type)
+    """The formula computed in float64 and given in the dtype of the last parameter."""
+
+    def run(*tensors: Tensor) -> Tensor:
+        found = formula(*(_ops.cast(t, _core.float64) for t in tensors))
+        return _ops.cast(found, tensors[-1].dtype)
 
     return run
 
@@ -36,6 +36,26 @@ def _from_zero(x: Tensor) -> Tensor:
 
 def _log_beta(a: Tensor, b: Tensor) -> Tensor:
     return lgamma(a) + lgamma(b) - lgamma(a + b)
+
+
+def _gamma_log_prob(x: Tensor, a: Tensor, b: Tensor) -> Tensor:
+    inside = _from_zero(x)
+    at = _ops.where(inside, x, 1.0)
+    return within(x, inside, xlogy(a - 1.0, at) - b * at + a * _ops.log(b) - lgamma(a))
+
+
+def _gamma_prob(x: Tensor, a: Tensor, b: Tensor) -> Tensor:
+    edge = _ops.equal(x, 0.0)
+    smooth = _ops.exp(_gamma_log_prob(_ops.where(edge, 1.0, x), a, b))
+    # By powers, whose derivatives are right at 0, where those of the logarithm are infinite.
+    least = _ops.where(edge, x, 1.0)
+    at_edge = _ops.pow(least, a - 1.0) * _ops.exp(a * _ops.log(b) - lgamma(a) - b * least)
+    return _ops.where(edge, at_edge, smooth)
+
+
+def _gamma_kl(a: Tensor, b: Tensor, a_b: Tensor, b_b: Tensor) -> Tensor:
+    first = (a - a_b) * digamma(a) + lgamma(a_b) - lgamma(a)
+    return first + a_b * _ops.log(b / b_b) + a * (b_b / b - 1.0)
 
 
 class Gamma(Distribution):
@@ -57,56 +77,59 @@ class Gamma(Distribution):
     concentration: Any = own("concentration", "The concentration.")
     rate: Any = own("rate", "The rate.")
 
-    @_in_float64
-    def _log_prob(self, x: Tensor, *parameters: Tensor) -> Tensor:
-        a, b = parameters
-        inside = _from_zero(x)
-        at = _ops.where(inside, x, 1.0)
-        found = xlogy(a - 1.0, at) - b * at + a * _ops.log(b) - lgamma(a)
-        return within(x, inside, found)
+    _formulas = {  # noqa: RUF012
+        "log_prob": _in_float64(_gamma_log_prob),
+        "prob": _in_float64(_gamma_prob),
+        "cdf": _in_float64(lambda x, a, b: igamma(a, b * _ops.maximum(x, 0.0))),
+        "survival": _in_float64(lambda x, a, b: igammac(a, b * _ops.maximum(x, 0.0))),
+        "mean": lambda a, b: a / b,
+        "mode": lambda a, b: _ops.where(_ops.greater(a, 1.0), (a - 1.0) / b, math.nan),
+        "var": lambda a, b: a / _ops.square(b),
+        "entropy": _in_float64(lambda a, b: a - _ops.log(b) + lgamma(a) + (1.0 - a) * digamma(a)),
+        "kl": _in_float64(_gamma_kl),
+    }
 
-    @_in_float64
-    def _prob(self, x: Tensor, *parameters: Tensor) -> Tensor:
-        a, b = parameters
-        edge = _ops.equal(x, 0.0)
-        smooth = _ops.exp(self._log_prob(_ops.where(edge, 1.0, x), a, b))
-        # By powers, whose derivatives are right at 0, where those of the logarithm are infinite.
-        least = _ops.where(edge, x, 1.0)
-        at_edge = _ops.pow(least, a - 1.0) * _ops.exp(a * _ops.log(b) - lgamma(a) - b * least)
-        return _ops.where(edge, at_edge, smooth)
+    def _sample(self, shape: list[int], a: Tensor, b: Tensor) -> Tensor:
+        drawn = sampling.gamma(shape, a, self._seed)
+        return _ops.cast(drawn / _ops.cast(b, _core.float64), self.parameter_type)
 
-    @_in_float64
-    def _cdf(self, x: Tensor, *parameters: Tensor) -> Tensor:
-        return igamma(parameters[0], parameters[1] * _ops.maximum(x, 0.0))
 
-    @_in_float64
-    def _survival(self, x: Tensor, a: Tensor, b: Tensor) -> Tensor:
-        return igammac(a, b * _ops.maximum(x, 0.0))
+def _beta_log_prob(x: Tensor, a: Tensor, b: Tensor) -> Tensor:
+    inside = _ops.logical_and(_ops.greater_equal(x, 0.0), _ops.less_equal(x, 1.0))
+    at = _ops.where(inside, x, 0.5)
+    found = xlogy(a - 1.0, at) + xlogy(b - 1.0, 1.0 - at) - _log_beta(a, b)
+    return within(x, inside, found)
 
-    def _mean(self, *parameters: Tensor) -> Tensor:
-        return parameters[0] / parameters[1]
 
-    def _mode(self, *parameters: Tensor) -> Tensor:
-        a, b = parameters
-        return _ops.where(_ops.greater(a, 1.0), (a - 1.0) / b, math.nan)
+def _beta_prob(x: Tensor, a: Tensor, b: Tensor) -> Tensor:
+    edge = _ops.logical_or(_ops.equal(x, 0.0), _ops.equal(x, 1.0))
+    smooth = _ops.exp(_beta_log_prob(_ops.where(edge, 0.5, x), a, b))
+    # As for Gamma.
+    end = _ops.where(edge, x, 0.5)
+    powers = _ops.pow(end, a - 1.0) * _ops.pow(1.0 - end, b - 1.0)
+    return _ops.where(edge, powers * _ops.exp(-_log_beta(a, b)), smooth)
 
-    def _var(self, *parameters: Tensor) -> Tensor:
-        return parameters[0] / _ops.square(parameters[1])
 
-    @_in_float64
-    def _entropy(self, *parameters: Tensor) -> Tensor:
-        a, b = parameters
-        return a - _ops.log(b) + lgamma(a) + (1.0 - a) * digamma(a)
+def _beta_mode(a: Tensor, b: Tensor) -> Tensor:
+    inner = _ops.logical_and(_ops.greater(a, 1.0), _ops.greater(b, 1.0))
+    total = _ops.where(inner, a + b - 2.0, 1.0)
+    return _ops.where(inner, (a - 1.0) / total, math.nan)
 
-    @_in_float64
-    def _kl(self, *parameters: Tensor) -> Tensor:
-        a, b, a_b, b_b = parameters
-        first = (a - a_b) * digamma(a) + lgamma(a_b) - lgamma(a)
-        return first + a_b * _ops.log(b / b_b) + a * (b_b / b - 1.0)
 
-    def _sample(self, shape: list[int], *parameters: Tensor) -> Tensor:
-        drawn = sampling.gamma(shape, parameters[0], self._seed)
-        return _ops.cast(drawn / _ops.cast(parameters[1], _core.float64), self.parameter_type)
+def _beta_var(a: Tensor, b: Tensor) -> Tensor:
+    total = a + b
+    return (a / total) * (b / total) / (total + 1.0)
+
+
+def _beta_entropy(a: Tensor, b: Tensor) -> Tensor:
+    found = _log_beta(a, b) - (a - 1.0) * digamma(a) - (b - 1.0) * digamma(b)
+    return found + (a + b - 2.0) * digamma(a + b)
+
+
+def _beta_kl(a: Tensor, b: Tensor, a_b: Tensor, b_b: Tensor) -> Tensor:
+    found = _log_beta(a_b, b_b) - _log_beta(a, b)
+    found = found + (a - a_b) * digamma(a) + (b - b_b) * digamma(b)
+    return found + (a_b + b_b - a - b) * digamma(a + b)
 
 
 class Beta(Distribution):
@@ -131,54 +154,33 @@ class Beta(Distribution):
     concentration1: Any = own("concentration1", "The power of x, plus 1.")
     concentration0: Any = own("concentration0", "The power of 1 - x, plus 1.")
 
-    @_in_float64
-    def _log_prob(self, x: Tensor, *parameters: Tensor) -> Tensor:
-        a, b = parameters
-        inside = _ops.logical_and(_ops.greater_equal(x, 0.0), _ops.less_equal(x, 1.0))
-        at = _ops.where(inside, x, 0.5)
-        found = xlogy(a - 1.0, at) + xlogy(b - 1.0, 1.0 - at) - _log_beta(a, b)
-        return within(x, inside, found)
-
-    @_in_float64
-    def _prob(self, x: Tensor, *parameters: Tensor) -> Tensor:
-        a, b = parameters
-        edge = _ops.logical_or(_ops.equal(x, 0.0), _ops.equal(x, 1.0))
-        smooth = _ops.exp(self._log_prob(_ops.where(edge, 0.5, x), a, b))
-        # As for Gamma.
-        end = _ops.where(edge, x, 0.5)
-        powers = _ops.pow(end, a - 1.0) * _ops.pow(1.0 - end, b - 1.0)
-        at_edge = powers * _ops.exp(-_log_beta(a, b))
-        return _ops.where(edge, at_edge, smooth)
-
-    def _mean(self, *parameters: Tensor) -> Tensor:
-        return parameters[0] / (parameters[0] + parameters[1])
-
-    def _mode(self, *parameters: Tensor) -> Tensor:
-        a, b = parameters
-        inner = _ops.logical_and(_ops.greater(a, 1.0), _ops.greater(b, 1.0))
-        total = _ops.where(inner, a + b - 2.0, 1.0)
-        return _ops.where(inner, (a - 1.0) / total, math.nan)
-
-    def _var(self, *parameters: Tensor) -> Tensor:
-        total = parameters[0] + parameters[1]
-        return (parameters[0] / total) * (parameters[1] / total) / (total + 1.0)
-
-    @_in_float64
-    def _entropy(self, *parameters: Tensor) -> Tensor:
-        a, b = parameters
-        found = _log_beta(a, b) - (a - 1.0) * digamma(a) - (b - 1.0) * digamma(b)
-        return found + (a + b - 2.0) * digamma(a + b)
-
-    @_in_float64
-    def _kl(self, *parameters: Tensor) -> Tensor:
-        a, b, a_b, b_b = parameters
-        found = _log_beta(a_b, b_b) - _log_beta(a, b)
-        found = found + (a - a_b) * digamma(a) + (b - b_b) * digamma(b)
-        return found + (a_b + b_b - a - b) * digamma(a + b)
+    _formulas = {  # noqa: RUF012
+        "log_prob": _in_float64(_beta_log_prob),
+        "prob": _in_float64(_beta_prob),
+        "mean": lambda a, b: a / (a + b),
+        "mode": _beta_mode,
+        "var": _beta_var,
+        "entropy": _in_float64(_beta_entropy),
+        "kl": _in_float64(_beta_kl),
+    }
 
     def _sample(self, shape: list[int], *parameters: Tensor) -> Tensor:
         first, second = (sampling.gamma(shape, p, self._seed) for p in parameters)
         return _ops.cast(first / (first + second), self.parameter_type)
+
+
+def _poisson_log_prob(x: Tensor, rate: Tensor) -> Tensor:
+    inside = _from_zero(x)
+    n = _ops.where(inside, x, 0.0)
+    return within(x, inside, n * _ops.log(rate) - rate - lgamma(n + 1.0))
+
+
+def _poisson_side(x: Tensor, rate: Tensor, formula: Callable[..., Tensor], last: float) -> Tensor:
+    """The formula at the integer up to x; beyond all of them `last`, below 0 what is left of 1."""
+    inside = _from_zero(x)
+    n = _ops.floor(_ops.where(inside, x, 0.0))
+    beyond = _ops.where(_ops.greater(x, 0.0), last, 1.0 - last)
+    return within(x, inside, formula(n + 1.0, rate), beyond)
 
 
 class Poisson(Distribution):
@@ -203,35 +205,14 @@ class Poisson(Distribution):
 
     rate: Any = own("rate", "The rate.")
 
-    @_in_float64
-    def _log_prob(self, x: Tensor, *parameters: Tensor) -> Tensor:
-        inside = _from_zero(x)
-        n = _ops.where(inside, x, 0.0)
-        found = n * _ops.log(parameters[0]) - parameters[0] - lgamma(n + 1.0)
-        return within(x, inside, found)
+    _formulas = {  # noqa: RUF012
+        "log_prob": _in_float64(_poisson_log_prob),
+        "cdf": _in_float64(lambda x, rate: _poisson_side(x, rate, igammac, 1.0)),
+        "survival": _in_float64(lambda x, rate: _poisson_side(x, rate, igamma, 0.0)),
+        "mean": lambda rate: rate,
+        "mode": lambda rate: _ops.floor(rate),
+        "var": lambda rate: rate,
+    }
 
-    @_in_float64
-    def _cdf(self, x: Tensor, *parameters: Tensor) -> Tensor:
-        inside = _from_zero(x)
-        n = _ops.floor(_ops.where(inside, x, 0.0))
-        beyond = _ops.where(_ops.greater(x, 0.0), 1.0, 0.0)
-        return within(x, inside, igammac(n + 1.0, parameters[0]), beyond)
-
-    @_in_float64
-    def _survival(self, x: Tensor, rate: Tensor) -> Tensor:
-        inside = _from_zero(x)
-        n = _ops.floor(_ops.where(inside, x, 0.0))
-        beyond = _ops.where(_ops.greater(x, 0.0), 0.0, 1.0)
-        return within(x, inside, igamma(n + 1.0, rate), beyond)
-
-    def _mean(self, *parameters: Tensor) -> Tensor:
-        return parameters[0]
-
-    def _mode(self, *parameters: Tensor) -> Tensor:
-        return _ops.floor(parameters[0])
-
-    def _var(self, *parameters: Tensor) -> Tensor:
-        return parameters[0]
-
-    def _sample(self, shape: list[int], *parameters: Tensor) -> Tensor:
-        return sampling.poisson(shape, parameters[0], self._seed)
+    def _sample(self, shape: list[int], rate: Tensor) -> Tensor:
+        return sampling.poisson(shape, rate, self._seed)

@@ -11,7 +11,7 @@ import numpy as np
 from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base.errors import bad_type, bad_value
-from gradcell.nn.probability.distribution.distribution import Distribution
+from gradcell.nn.probability.distribution.distribution import Distribution, kept
 
 _ops = _core.ops
 
@@ -49,15 +49,8 @@ class TransformedDistribution(Distribution):
         self._bijector, self._distribution = bijector, distribution
         self._is_scalar_batch = distribution.is_scalar_batch and bijector.is_scalar_batch
 
-    @property
-    def bijector(self) -> Any:
-        """The bijector."""
-        return self._bijector
-
-    @property
-    def distribution(self) -> Distribution:
-        """The distribution of what is transformed."""
-        return self._distribution
+    bijector: Any = kept("_bijector", "The bijector.")
+    distribution: Distribution = kept("_distribution", "The distribution of what is transformed.")
 
     @property
     def is_linear_transformation(self) -> bool:

@@ -1,0 +1,33 @@
+"""A module's public names: all that it defines, without an underscore in front. Type checkers take them
+for that where they see no `__all__`; at run time it is made of them.
+"""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any
+
+from gradcell.base.signposts import missing
+
+
+def publish(space: dict[str, Any], *others: str) -> None:
+    """Makes the `__all__` of a module, whose globals these are: the classes and functions that it defines,
+    others, and a package's the public names of the modules that it has imported, but for modules that are
+    named as others. dir of a package lists them, and other names are answered by what is like them.
+    """
+    place = space["__name__"]
+    found = {*others}
+    for name, value in space.items():
+        if isinstance(value, ModuleType):
+            if value.__name__ == f"{place}.{name}" and name not in others:
+                found.update(getattr(value, "__all__", ()))
+        elif name[0] != "_" and getattr(value, "__module__", "") == place:
+            found.add(name)
+    names = space["__all__"] = sorted(found)
+
+    def refused(name: str) -> object:
+        raise missing(place, name, names)
+
+    if "__path__" in space:
+        space["__dir__"] = names.copy
+        space.setdefault("__getattr__", refused)
