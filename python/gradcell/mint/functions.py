@@ -211,11 +211,11 @@ def norm(
 
 @spelling(ops.cumsum)
 def cumsum(input: Any, dim: Any, dtype: Any = None) -> Tensor: ...
-@spelling(ops.cummax)  # type: ignore[has-type]
+@spelling(ops.cummax)
 def cummax(input: Any, dim: Any) -> tuple[Tensor, Tensor]: ...
-@spelling(ops.cummin)  # type: ignore[has-type]
+@spelling(ops.cummin)
 def cummin(input: Any, dim: Any) -> tuple[Tensor, Tensor]: ...
-@spelling(ops.diff)  # type: ignore[has-type]
+@spelling(ops.diff)
 def diff(
     input: Any, n: Any = 1, dim: Any = -1, prepend: Any = None, append: Any = None
 ) -> Tensor: ...
@@ -357,7 +357,7 @@ def multinomial(
 
 @spelling(ops.index_select)
 def index_select(input: Any, dim: Any, index: Any) -> Tensor: ...
-@spelling(ops.scatter)  # type: ignore[has-type]
+@spelling(ops.scatter)
 def scatter(input: Any, dim: Any, index: Any, src: Any) -> Tensor: ...
 @spelling(ops.tensor_scatter_elements, index="indices", src="updates", fixed={"reduction": "add"})
 def scatter_add(input: Any, dim: Any, index: Any, src: Any) -> Tensor: ...
