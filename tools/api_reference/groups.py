@@ -95,7 +95,7 @@ GROUPS = (
     Group(
         "Functions of arrays", "special", "Special functions",
         "The error function, gamma, Bessel and zeta functions, for each element.",
-        """@ops.elements.special @ops.elements.bessels @ops.elements.gammas ops.erf ops.erfc ops.erfinv
+        """@ops.elements.composed @ops.elements.bessels @ops.elements.gammas ops.erf ops.erfc ops.erfinv
         ops.ndtr ops.digamma ops.lgamma""",
     ),
     Group(
@@ -145,14 +145,14 @@ GROUPS = (
     Group(
         "Functions of arrays", "windows", "Convolution, pooling, images",
         "Convolutions, pooling, resampling, boxes in images.",
-        """@ops.networks.convolution @ops.networks.windowed @ops.networks.interpolation
+        """@ops.networks.convolution @ops.networks.pooling @ops.networks.interpolation
         @ops.networks.boxes
-        @ops.networks.norms @ops.networks.attention""",
+        @ops.networks.normalization @ops.networks.attention""",
     ),
     Group(
         "Functions of arrays", "random", "Random numbers",
         "Draws from distributions, and their seeds: the same seed gives the same numbers.",
-        """@ops.random.functions @ops.random.draws @ops.random.state
+        """@ops.random.draws @ops.random.state
         @common.generator
         @base.seed""",
     ),

@@ -17,7 +17,7 @@ from gradcell.common.initializer import initializer
 from gradcell.nn.cell import Cell, Layer, OfInput, OfInputX, OfX, cell_of
 from gradcell.ops.elements import activations as _functions
 from gradcell.ops.primitive import Primitive
-from gradcell.ops.random.functions import uniform
+from gradcell.ops.random.draws import uniform
 from gradcell.tensors.parameter import Parameter
 
 _ops = _core.ops

@@ -19,7 +19,7 @@ from gradcell.nn.cell import Cell
 from gradcell.nn.containers import CellList
 from gradcell.nn.normalization import LayerNorm
 from gradcell.ops.networks.attention import attend, weights
-from gradcell.ops.random.functions import dropout as drop
+from gradcell.ops.random.draws import dropout as drop
 from gradcell.tensors.parameter import Parameter
 
 _ops = _core.ops

@@ -15,7 +15,7 @@ from gradcell.common.initializer import HeUniform, Uniform, initializer
 from gradcell.nn.activations import _activation_of
 from gradcell.nn.cell import Cell, Layer
 from gradcell.ops.arrays.scatters import unsorted_segment_max, unsorted_segment_sum
-from gradcell.ops.random.functions import dropout
+from gradcell.ops.random.draws import dropout
 from gradcell.tensors.parameter import Parameter
 
 

@@ -21,7 +21,7 @@ from gradcell.communication.management import (
     has_group,
 )
 from gradcell.nn.cell import Layer
-from gradcell.ops.networks.norms import moments, scaled
+from gradcell.ops.networks.normalization import moments, scaled
 from gradcell.tensors.parameter import Parameter
 
 

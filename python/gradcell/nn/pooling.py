@@ -14,7 +14,7 @@ from gradcell.base import arguments, fields
 from gradcell.base.errors import bad_value
 from gradcell.base.public import publish
 from gradcell.nn.cell import Layer
-from gradcell.ops.networks import pooling, windowed, windows
+from gradcell.ops.networks import pooling, windows
 
 
 class _Windowed(Layer):
@@ -342,7 +342,7 @@ class _MaxUnpool(_Windowed):
 
     def construct(self, x: Tensor, indices: Tensor, output_size: Any = None) -> Tensor:
         sizes = self._kernel, self._stride, self._padding
-        return windowed.unpooled(x, indices, *sizes, output_size, self.rank, type(self).__name__)
+        return pooling.unpooled(x, indices, *sizes, output_size, self.rank, type(self).__name__)
 
 
 class MaxUnpool1d(_MaxUnpool):

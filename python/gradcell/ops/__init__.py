@@ -23,8 +23,8 @@ from gradcell.ops.elements.activations import *  # noqa: F403
 from gradcell.ops.matrices import products
 from gradcell.ops.matrices.products import *  # noqa: F403
 from gradcell.ops.primitive import Primitive
-from gradcell.ops.random import functions
-from gradcell.ops.random.functions import *  # noqa: F403
+from gradcell.ops.random import draws
+from gradcell.ops.random.draws import *  # noqa: F403
 from gradcell.ops.reductions import reductions
 from gradcell.ops.reductions.reductions import *  # noqa: F403
 
@@ -35,7 +35,7 @@ __all__: list[str] = [
     *elementwise.__all__,
     *indexing.__all__,
     *products.__all__,
-    *functions.__all__,
+    *draws.__all__,
     *reductions.__all__,
     *shaping.__all__,
     "GradOperation",

@@ -20,14 +20,14 @@ MODULES = {
         bessel_i0 bessel_i0e bessel_i1 bessel_i1e bessel_j0 bessel_j1 bessel_k0 bessel_k0e bessel_k1
         bessel_k1e bessel_y0 bessel_y1""",
     "elements.complex_numbers": "angle conj imag is_complex isreal polar real view_as_real",
-    "elements.gammas": "igamma igammac mvlgamma polygamma zeta",
+    "elements.composed": """
+        addcdiv addcmul approximate_equal cbrt deg2rad fix float_power frac heaviside
+        is_floating_point isposinf logaddexp logaddexp2 nan_to_num positive pows rad2deg sgn signbit
+        sinc truncate_div truncate_mod xdivy""",
+    "elements.gammas": "digamma igamma igammac lgamma mvlgamma polygamma zeta",
     "elements.integers": """
         bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor gcd
         lcm""",
-    "elements.special": """
-        addcdiv addcmul approximate_equal cbrt deg2rad digamma fix float_power frac heaviside
-        is_floating_point isposinf lgamma logaddexp logaddexp2 nan_to_num positive pows rad2deg sgn
-        signbit sinc truncate_div truncate_mod xdivy""",
     "matrices.factorisations": """
         cholesky cholesky_inverse cholesky_solve det eigh inverse logdet matrix_power matrix_solve
         pinv qr slogdet svd tensor_solve""",
@@ -54,8 +54,8 @@ MODULES = {
         cosine_embedding_loss gaussian_nll_loss hinge_embedding_loss margin_ranking_loss
         multi_margin_loss multilabel_margin_loss multilabel_soft_margin_loss poisson_nll_loss
         soft_margin_loss triplet_margin_loss""",
-    "networks.norms": "batch_norm layer_norm lrn rms_norm",
-    "networks.windowed": """
+    "networks.normalization": "batch_norm layer_norm lrn rms_norm",
+    "networks.pooling": """
         adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d
         adaptive_max_pool2d adaptive_max_pool3d avg_pool1d avg_pool2d avg_pool3d max_pool2d
         max_pool3d max_unpool1d max_unpool2d max_unpool3d""",
@@ -111,13 +111,13 @@ MODULES = {
         SparseApplyFtrl Svd TensorScatterDiv TensorScatterMax TensorScatterMin TensorScatterMul
         TensorScatterSub TensorShape TruncateDiv TruncateMod TupleToArray Unique Unpack
         UnsortedSegmentMax UnsortedSegmentMin UnsortedSegmentSum Xdivy Zeta""",
-    "random.draws": "choice_with_mask multinomial random_categorical shuffle",
-    "reductions.scans": "cummax cummin cumprod diff linear_recurrence logcumsumexp trapz",
+    "reductions.scans": """
+        cummax cummin cumprod cumsum diff linear_recurrence logcumsumexp trapz""",
     "reductions.sets": """
         bucketize isin searchsorted unique unique_consecutive unique_with_pad""",
     "reductions.statistics": """
         aminmax bincount corrcoef cov histc median nanmean nanmedian nanquantile nansum quantile
-        reduce_max reduce_mean reduce_min std_mean var_mean""",
+        std_mean var_mean""",
 }
 METHODS_LATER = """
         addbmm addcdiv addcmul addmv adjoint aminmax angle approximate_equal|other=y baddbmm
@@ -126,11 +126,10 @@ METHODS_LATER = """
         deg2rad det diagflat diagonal_scatter diff digamma dsplit float_power|other=exponent frac
         gcd heaviside histc hsplit igamma igammac imag index_fill|dim=axis inplace_update inverse
         is_complex is_floating_point isposinf isreal lcm lgamma logaddexp logaddexp2 logcumsumexp
-        logdet matrix_power median|dim=axis|keepdim=keepdims moveaxis multinomial mvlgamma
-        nan_to_num nanmean nanmedian nanquantile nansum|dim=axis|keepdim=keepdims
-        norm|axis=dim|keepdims=keepdim|keep_dims=keepdim positive quantile rad2deg
-        random_categorical real renorm rot90 scatter_nd_add scatter|dim=axis select_scatter sgn
-        signbit sinc slice_scatter slogdet svd tensor_scatter_sub tensor_split type_as
-        unique_consecutive unique_with_pad unsorted_segment_max unsorted_segment_min
-        unsorted_segment_sum vsplit xdivy"""
+        logdet matrix_power median|dim=axis|keepdim=keepdims moveaxis mvlgamma nan_to_num nanmean
+        nanmedian nanquantile nansum|dim=axis|keepdim=keepdims
+        norm|axis=dim|keepdims=keepdim|keep_dims=keepdim positive quantile rad2deg real renorm rot90
+        scatter_nd_add scatter|dim=axis select_scatter sgn signbit sinc slice_scatter slogdet svd
+        tensor_scatter_sub tensor_split type_as unique_consecutive unique_with_pad
+        unsorted_segment_max unsorted_segment_min unsorted_segment_sum vsplit xdivy"""
 IN_PLACE_LATER = "index_fill|dim=axis"

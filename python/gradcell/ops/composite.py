@@ -14,7 +14,7 @@ from gradcell.ops.control.composition import (
 )
 from gradcell.ops.matrices.products import dot, matmul, mm, tensor_dot
 from gradcell.ops.networks.clipping import clip_by_global_norm, clip_by_norm
-from gradcell.ops.random.functions import normal, uniform
+from gradcell.ops.random.draws import normal, uniform
 from gradcell.ops.reductions.reductions import count_nonzero
 
 __all__ = [

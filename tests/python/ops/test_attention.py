@@ -18,7 +18,7 @@ from check_grads import check_grads
 import gradcell as ms
 from gradcell import Tensor, nn, ops
 from gradcell.ops.networks.attention import attend, weights
-from gradcell.ops.random.functions import _draw
+from gradcell.ops.random.draws import _draw
 
 RNG = np.random.default_rng(0)
 

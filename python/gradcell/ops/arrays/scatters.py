@@ -16,7 +16,7 @@ from gradcell.base.errors import bad_index, bad_type, bad_value
 from gradcell.base.spelling import named
 from gradcell.derivatives.own_derivatives import Pushforward, call
 from gradcell.ops.arrays import assignments, indexing, shaping
-from gradcell.ops.elements import special
+from gradcell.ops.elements import composed
 from gradcell.ops.method import in_place, method
 from gradcell.ops.one_plan import one_plan
 from gradcell.tensors.indexing import replaced
@@ -140,7 +140,7 @@ _COMBINED: dict[str, tuple[Any, Any]] = {
     "mul": (_ops.mul, _ops.mul),
     "div": (
         _ops.mul,
-        lambda x, y: (_ops.div if x.dtype.is_floating else special.truncate_div)(x, y),
+        lambda x, y: (_ops.div if x.dtype.is_floating else composed.truncate_div)(x, y),
     ),
     "max": (_ops.maximum, _ops.maximum),
     "min": (_ops.minimum, _ops.minimum),

@@ -1,7 +1,8 @@
-"""Functions about the gamma function: Hurwitz's zeta, polygamma, incomplete gamma functions.
+"""Functions about the gamma function: its logarithm and that one's derivatives, Hurwitz's zeta, incomplete
+gamma functions.
 
-Computed in float64; composed of ops, so that they have derivatives of any order with respect to
-all arguments.
+All but the logarithm are computed in float64; composed of ops, so that they have derivatives of any order
+with respect to all arguments.
 """
 
 from __future__ import annotations
@@ -16,11 +17,12 @@ from gradcell._core import Tensor
 from gradcell.base import arguments
 from gradcell.base.errors import bad_value
 from gradcell.ops.control.loops import ForiLoop
-from gradcell.ops.elements import special
 from gradcell.ops.method import method
-from gradcell.ops.one_plan import one_plan
+from gradcell.ops.one_plan import in_float32, one_plan
 
-__all__ = ["igamma", "igammac", "mvlgamma", "polygamma", "zeta"]
+__all__ = [
+    "digamma", "igamma", "igammac", "lgamma", "mvlgamma", "polygamma", "zeta",
+]  # fmt: skip
 
 _ops = _core.ops
 
@@ -108,7 +110,7 @@ def polygamma(n: Any, input: Any) -> Tensor:
         bad_value(f"polygamma: n must not be negative, got {order}")
     x = arguments.floating(arguments.tensor(input, "polygamma"))
     if order == 0:
-        return special.digamma(x)
+        return digamma(x)
     sign = -1.0 if order % 2 == 0 else 1.0
     return _ops.mul(zeta(float(order + 1), x), sign * math.factorial(order))
 
@@ -124,7 +126,7 @@ def mvlgamma(input: Any, p: int) -> Tensor:
     x = arguments.floating(arguments.tensor(input, "mvlgamma"))
     total: Any = count * (count - 1) / 4 * math.log(math.pi)
     for j in range(count):
-        total = _ops.add(special.lgamma(_ops.sub(x, j / 2)), total)
+        total = _ops.add(lgamma(_ops.sub(x, j / 2)), total)
     return _ops.where(_ops.greater(x, (count - 1) / 2), total, math.nan)
 
 
@@ -150,16 +152,14 @@ def _incomplete(input: Any, other: Any, op: str) -> tuple[Tensor, Tensor]:
     usual = _ops.logical_not(_ops.logical_or(bad, _ops.logical_or(none, all_)))
     start = _ops.logical_and(none, _ops.logical_not(bad))  # 0, where a series about x has no terms
     a0, x0 = _ops.where(start, a, 1.0), _ops.where(start, x, 0.0)
-    first = _ops.mul(
-        _ops.lower_gamma(x0, _ops.sub(a0, 1.0)), _ops.exp(_ops.neg(special.lgamma(a0)))
-    )
+    first = _ops.mul(_ops.lower_gamma(x0, _ops.sub(a0, 1.0)), _ops.exp(_ops.neg(lgamma(a0))))
     a, x = _ops.where(usual, a, 1.0), _ops.where(usual, x, 1.0)
     large = _ops.greater(a, _LARGE)
     below = _ops.less(x, _ops.add(a, 1.0))
     series = _ops.logical_and(below, _ops.logical_not(large))
     fraction = _ops.logical_not(_ops.logical_or(below, large))
     # e^(a log x - x - lgamma(a)), of which all three are parts.
-    scale = _ops.exp(_ops.sub(_ops.sub(_ops.mul(a, _ops.log(x)), x), special.lgamma(a)))
+    scale = _ops.exp(_ops.sub(_ops.sub(_ops.mul(a, _ops.log(x)), x), lgamma(a)))
     lower = _ops.mul(scale, _series(*(_ops.where(series, t, 1.0) for t in (a, x))))
     upper = _ops.mul(scale, _fraction(_ops.where(fraction, a, 1.0), _ops.where(fraction, x, 3.0)))
     tail = _tail(_ops.where(large, a, _LARGE), _ops.where(large, x, _LARGE))
@@ -229,4 +229,98 @@ def _tail(a: Tensor, x: Tensor) -> Tensor:
     inside = _ops.sub(_ops.mul(first, _ops.sub(_ops.log(t), _ops.log(first))), _ops.sub(t, first))
     total = _ops.reduce_sum(_ops.mul(_ops.exp(inside), Tensor(_WEIGHTS, x.dtype)), [x.ndim], False)
     signed = _ops.where(above, half, _ops.neg(half))
-    return _ops.mul(_ops.mul(total, signed), _ops.exp(_ops.sub(lead, special.lgamma(a))))
+    return _ops.mul(_ops.mul(total, signed), _ops.exp(_ops.sub(lead, lgamma(a))))
+
+
+# Log gamma and its derivative ---------------------------------------------------------------------
+
+#: Bernoulli numbers B_2, B_4, ... (Abramowitz and Stegun, table 23.2).
+_BERNOULLI_NUMBERS = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510)
+_EULER = 0.57721566490153286
+#: zeta(k) - 1 for k = 2, 3, ... (Abramowitz and Stegun, table 23.3).
+_ZETA = (
+    0.6449340668482264, 0.2020569031595943, 0.08232323371113819, 0.03692775514336993,
+    0.01734306198444914, 0.008349277381922827, 0.004077356197944339, 0.002008392826082214,
+    0.0009945751278180853, 0.0004941886041194646, 0.0002460865533080483, 0.0001227133475784891,
+    6.124813505870483e-05, 3.058823630702049e-05, 1.528225940865187e-05, 7.637197637899762e-06,
+    3.817293264999840e-06, 1.908212716553939e-06, 9.539620338727961e-07, 4.769329867878065e-07,
+    2.384505027277330e-07, 1.192199259653111e-07, 5.960818905125948e-08, 2.980350351465228e-08,
+    1.490155482836504e-08, 7.450711789835429e-09, 3.725334024788457e-09, 1.862659723513049e-09,
+)  # fmt: skip
+
+
+def _from_integer(t: Tensor) -> Tensor:
+    """t minus the next integer, exactly; t itself close to 0, whose sign stays."""
+    return _ops.where(_ops.less(_ops.abs(t), 0.5), t, _ops.sub(t, _ops.round(t)))
+
+
+@method()
+@one_plan
+@in_float32
+def lgamma(input: Any) -> Tensor:
+    """log |Gamma(x)|, infinite at 0 and the negative integers.
+
+    Close to 1 and 2, where it is 0, its series (Abramowitz and Stegun, 6.1.33), from there to 8 or 12
+    by the recurrence, beyond Stirling's series (6.1.41); for x < 1/2 by reflection (6.1.17).
+    """
+    x = arguments.floating(arguments.operand(input, "lgamma", "input"))
+    last, terms, stirling_terms = (12, 26, 8) if x.dtype == _core.float64 else (8, 13, 4)
+    low = _ops.less(x, 0.5)
+    y = _ops.where(low, _ops.sub(1.0, x), x)
+    far = _ops.greater(y, last + 0.5)
+    near = _ops.where(far, 2.0, y)
+    whole = _ops.floor(_ops.add(near, 0.5))
+    d = _ops.sub(near, whole)
+    series = _ops.full([], 0.0, x.dtype)
+    for n in range(terms, 1, -1):
+        series = _ops.sub(_ZETA[n - 2] / n, _ops.mul(d, series))
+    series = _ops.mul(d, _ops.add(1 - _EULER, _ops.mul(d, series)))  # log Gamma(2 + d)
+    product = _ops.full([], 1.0, x.dtype)
+    for k in range(1, last):  # Gamma(y) / Gamma(2 + d)
+        factor = _ops.where(_ops.greater(whole, k + 1.5), _ops.sub(near, float(k)), 1.0)
+        product = _ops.mul(product, factor)
+    first = _ops.less(whole, 1.5)
+    log = _ops.log(_ops.where(_ops.logical_or(far, first), y, product))
+    close = _ops.add(series, _ops.where(first, _ops.neg(log), log))
+    inverse = _ops.reciprocal(y)
+    square, tail = _ops.square(inverse), _ops.full([], 0.0, x.dtype)
+    for n in range(stirling_terms, 0, -1):
+        tail = _ops.add(_BERNOULLI_NUMBERS[n - 1] / (2 * n * (2 * n - 1)), _ops.mul(square, tail))
+    tail = _ops.add(_ops.mul(inverse, tail), 0.5 * math.log(2 * math.pi))
+    stirling = _ops.add(_ops.sub(_ops.mul(_ops.sub(y, 0.5), log), y), tail)
+    above = _ops.where(far, stirling, close)
+    turn = _ops.abs(_ops.sin(_ops.mul(_ops.where(low, _from_integer(x), 0.5), math.pi)))
+    reflected = _ops.sub(_ops.sub(math.log(math.pi), _ops.log(turn)), above)
+    out = _ops.where(low, reflected, above)
+    endless = _ops.logical_or(_ops.isinf(x), _ops.equal(turn, 0))
+    return _ops.where(endless, math.inf, out)
+
+
+@method()
+@one_plan
+def digamma(input: Any) -> Tensor:
+    """The derivative of log Gamma(x): infinite at 0, NaN at the negative integers.
+
+    Its asymptotic series (Abramowitz and Stegun, 6.3.18) beyond x, brought back by the recurrence; for
+    x < 1/2 by reflection (6.3.7). In float64, whatever x is.
+    """
+    x = arguments.floating(arguments.operand(input, "digamma", "input"))
+    # shorter types are computed in float64 too, and need fewer of its digits
+    steps, terms = (10, 8) if x.dtype == _core.float64 else (6, 5)
+    t = _ops.cast(x, _core.float64)
+    low = _ops.less(t, 0.5)
+    y = _ops.where(low, _ops.sub(1.0, t), t)
+    total = _ops.reciprocal(y)
+    for k in range(1, steps):
+        total = _ops.add(total, _ops.reciprocal(_ops.add(y, float(k))))
+    z = _ops.add(y, float(steps))
+    square, series = _ops.square(_ops.reciprocal(z)), _ops.full([], 0.0, _core.float64)
+    for n in range(terms, 0, -1):
+        series = _ops.mul(square, _ops.add(_BERNOULLI_NUMBERS[n - 1] / (2 * n), series))
+    above = _ops.sub(_ops.sub(_ops.sub(_ops.log(z), _ops.div(0.5, z)), series), total)
+    part = _from_integer(t)
+    angle = _ops.mul(_ops.where(low, part, 0.25), math.pi)
+    cotangent = _ops.div(_ops.cos(angle), _ops.sin(angle))  # (a tangent is too large at 1/2)
+    out = _ops.where(low, _ops.sub(above, _ops.mul(math.pi, cotangent)), above)
+    pole = _ops.logical_and(_ops.equal(part, 0), _ops.less(t, 0))
+    return _ops.cast(_ops.where(pole, math.nan, out), x.dtype)

@@ -21,7 +21,7 @@ from gradcell.base import arguments
 from gradcell.base.errors import bad_type
 from gradcell.base.location import where
 from gradcell.ops.one_plan import one_plan
-from gradcell.ops.random.functions import _draw, _stream
+from gradcell.ops.random.draws import _draw, _stream
 
 __all__ = ["flash_attention_score"]
 

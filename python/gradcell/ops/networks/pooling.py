@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from gradcell import _core
 from gradcell._core import Tensor
-from gradcell.base.errors import bad_value
+from gradcell.base import arguments
+from gradcell.base.errors import bad_type, bad_value
 from gradcell.ops.networks import windows
+from gradcell.ops.one_plan import one_plan
 from gradcell.tensors.indexing import replaced
+
+__all__ = [
+    "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d",
+    "adaptive_max_pool2d", "adaptive_max_pool3d", "avg_pool1d", "avg_pool2d", "avg_pool3d",
+    "max_pool2d", "max_pool3d", "max_unpool1d", "max_unpool2d", "max_unpool3d",
+]  # fmt: skip
 
 _ops = _core.ops
 
@@ -147,3 +155,156 @@ def unpool(x: Tensor, indices: Tensor, sizes: Sequence[int]) -> Tensor:
     zeros = _ops.full([rows * count], 0.0, x.dtype)
     out = replaced(zeros, _ops.reshape(at, [-1]), _ops.reshape(x, [-1]))
     return _ops.reshape(out, [*outer, *sizes])
+
+
+# As functions -------------------------------------------------------------------------------------
+
+
+def _max_pool(rank: int) -> Any:
+    owner = f"max_pool{rank}d"
+
+    @one_plan
+    def function(
+        x: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
+        return_indices: bool = False, ceil_mode: bool = False,
+    ) -> Any:  # fmt: skip
+        t = arguments.of_rank(x, (rank + 2,), owner)
+        step = kernel_size if stride is None else stride
+        axes = windows.axes_of(t, owner, kernel_size, step, "pad", padding, dilation, ceil_mode)
+        return max_pool(t, axes, return_indices)
+
+    function.__name__ = function.__qualname__ = owner
+    function.__doc__ = (
+        f"The largest elements of windows over the last {windows.DIMENSIONS[rank]} of (N, C, ...); with "
+        "return_indices also their places in those dimensions flattened, int64. stride None: the kernel's "
+        "size. ceil_mode: also windows that stick out."
+    )
+    return function
+
+
+max_pool2d: Callable[..., Any] = _max_pool(2)
+_max_pool3d = _max_pool(3)
+
+
+def max_pool3d(
+    x: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
+    ceil_mode: bool = False, return_indices: bool = False,
+) -> Any:  # fmt: skip
+    """The largest elements of windows over the last three dimensions of (N, C, ...); with
+    return_indices also their places in those dimensions flattened, int64. stride None: the kernel's
+    size. ceil_mode: also windows that stick out."""
+    return _max_pool3d(x, kernel_size, stride, padding, dilation, return_indices, ceil_mode)
+
+
+def _avg_pool(rank: int) -> Any:
+    owner = f"avg_pool{rank}d"
+
+    @one_plan
+    def function(
+        input_x: Any, kernel_size: Any = 1, stride: Any = 1, padding: Any = 0, ceil_mode: bool = False,
+        count_include_pad: bool = True, divisor_override: int = 0,
+    ) -> Tensor:  # fmt: skip
+        t = arguments.of_rank(input_x, (rank + 2,), owner)
+        axes = windows.axes_of(t, owner, kernel_size, stride, "pad", padding, 1, ceil_mode)
+        return avg_pool(t, axes, count_include_pad, divisor_override or None)
+
+    function.__name__ = function.__qualname__ = owner
+    function.__doc__ = (
+        f"The means of windows over the last {windows.DIMENSIONS[rank]} of (N, C, ...), or their sums over "
+        "divisor_override. count_include_pad: zeros of the padding count."
+    )
+    return function
+
+
+avg_pool1d: Callable[..., Tensor]
+avg_pool2d: Callable[..., Tensor]
+avg_pool3d: Callable[..., Tensor]
+avg_pool1d, avg_pool2d, avg_pool3d = (_avg_pool(rank) for rank in (1, 2, 3))
+
+
+def _numbers(output_size: Any, rank: int) -> list[Any]:
+    return list(output_size) if isinstance(output_size, (tuple, list)) else [output_size] * rank
+
+
+def _adaptive_pool(rank: int, mean: bool) -> Any:
+    owner = f"adaptive_{'avg' if mean else 'max'}_pool{rank}d"
+
+    @one_plan
+    def average(input: Any, output_size: Any) -> Tensor:
+        t = arguments.of_rank(input, (rank + 1, rank + 2), owner)
+        return adaptive_avg_pool(t, _numbers(output_size, rank))
+
+    @one_plan
+    def largest(input: Any, output_size: Any, return_indices: bool = False) -> Any:
+        t = arguments.of_rank(input, (rank + 1, rank + 2), owner)
+        out, index = adaptive_max_pool(t, _numbers(output_size, rank))
+        return (out, index) if return_indices else out
+
+    function: Any = average if mean else largest
+    function.__name__ = function.__qualname__ = owner
+    function.__doc__ = (
+        f"The {'means' if mean else 'largest elements'} of as many windows over the last "
+        f"{windows.DIMENSIONS[rank]} as output_size says; None keeps a dimension as it is."
+    )
+    return function
+
+
+adaptive_avg_pool1d: Callable[..., Tensor]
+adaptive_avg_pool2d: Callable[..., Tensor]
+adaptive_avg_pool3d: Callable[..., Tensor]
+adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d = (
+    _adaptive_pool(r, True) for r in (1, 2, 3)
+)
+adaptive_max_pool1d: Callable[..., Any]
+adaptive_max_pool2d: Callable[..., Any]
+adaptive_max_pool3d: Callable[..., Any]
+adaptive_max_pool1d, adaptive_max_pool2d, adaptive_max_pool3d = (
+    _adaptive_pool(r, False) for r in (1, 2, 3)
+)
+
+
+def unpooled(
+    x: Any, indices: Any, kernel_size: Any, stride: Any, padding: Any, output_size: Any, rank: int,
+    owner: str,
+) -> Tensor:  # fmt: skip
+    """Zeros with the elements of x at their places."""
+    t = arguments.of_rank(x, (rank + 1, rank + 2), owner)
+    at = arguments.of_rank(indices, (t.ndim,), owner)
+    if list(at.shape) != list(t.shape):
+        bad_value(
+            f"For '{owner}', the indices must have the input's shape {list(t.shape)}, but got "
+            f"{list(at.shape)}."
+        )
+    if at.dtype.is_floating or at.dtype == _core.bool:
+        bad_type(f"For '{owner}', the indices must be integers, but got {at.dtype}.")
+    kernel = windows.sizes(kernel_size, rank, owner, "kernel_size")
+    steps = windows.sizes(stride, rank, owner, "stride") if stride else kernel
+    pads = windows.sizes(padding, rank, owner, "padding", 0)
+    sizes = [
+        (n - 1) * s - 2 * p + k
+        for n, s, p, k in zip(t.shape[-rank:], steps, pads, kernel, strict=True)
+    ]
+    return unpool(t, at, list(output_size)[-rank:] if output_size else sizes)
+
+
+def _unpool(rank: int, images: str) -> Any:
+    name = f"max_unpool{rank}d"
+
+    def function(
+        x: Any, indices: Any, kernel_size: Any, stride: Any = None, padding: Any = 0,
+        output_size: Any = None,
+    ) -> Tensor:  # fmt: skip
+        return unpooled(x, indices, kernel_size, stride, padding, output_size, rank, name)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = (
+        f"The opposite of a max pool of {images} with return_indices: its elements at their places among "
+        "zeros.\n\n    stride None: kernel_size. output_size: of the result, where several are possible. "
+        "Raises ValueError for incompatible shapes, IndexError for places that are not there."
+    )
+    return function
+
+
+max_unpool1d: Callable[..., Tensor] = _unpool(1, "(N, C, L)")
+max_unpool2d: Callable[..., Tensor] = _unpool(2, "images (N, C, H, W)")
+max_unpool3d: Callable[..., Tensor] = _unpool(3, "volumes (N, C, D, H, W)")

@@ -150,3 +150,25 @@ def margins(padding: Any, rank: int, owner: str) -> list[tuple[int, int]]:
         )
     found = [arguments.integer(item, owner, "padding item", 0) for item in padding]
     return list(zip(found[::2], found[1::2], strict=True))
+
+
+def last_sizes(values: Any, rank: int, owner: str, name: str) -> tuple[int, ...]:
+    """The numbers of the windowed dimensions; of four also those of batch and channels are taken."""
+    if isinstance(values, (tuple, list)) and len(values) == rank + 2:
+        values = tuple(values)[2:]
+    return sizes(values, rank, owner, name)
+
+
+def axes_of(
+    x: Tensor, owner: str, kernel: Any, stride: Any, pad_mode: str, padding: Any = 0,
+    dilation: Any = 1, ceil_mode: bool = False,
+) -> list[Axis]:  # fmt: skip
+    """How windows move along all dimensions behind the channels."""
+    rank = x.ndim - 2
+    mode = arguments.one_of(str(pad_mode).lower(), ("valid", "same", "pad"), owner, "pad_mode")
+    moves = zip(
+        x.shape[2:], last_sizes(kernel, rank, owner, "kernel_size"),
+        last_sizes(stride, rank, owner, "stride"), last_sizes(dilation, rank, owner, "dilation"),
+        margins(padding, rank, owner), strict=True,
+    )  # fmt: skip
+    return [axis(owner, n, k, s, d, mode, p, ceil_mode) for n, k, s, d, p in moves]

@@ -17,11 +17,11 @@ from gradcell.ops.arrays import assignments, creation, indexing, shaping
 from gradcell.ops.control import composition
 from gradcell.ops.elements import activations, elementwise
 from gradcell.ops.matrices import products
-from gradcell.ops.networks import losses, norms
+from gradcell.ops.networks import losses, normalization
 from gradcell.ops.one_plan import in_float32, one_plan
 from gradcell.ops.primitives import summaries
 from gradcell.ops.primitives.rows import REQUIRED, Axis, primitive, row
-from gradcell.ops.random import functions
+from gradcell.ops.random import draws
 from gradcell.ops.reductions import reductions
 
 _ops = _core.ops
@@ -294,7 +294,7 @@ def _layer_norm(
     """(x normalised from begin_norm_axis on, times gamma, plus beta; the mean; the variance)."""
     t = arguments.tensor(x, "LayerNorm", "x")
     first = arguments.axis_of(begin_norm_axis, t.ndim, "LayerNorm", "begin_norm_axis")
-    y, mean, variance = norms._normalized(t, list(range(first, t.ndim)), epsilon)
+    y, mean, variance = normalization._normalized(t, list(range(first, t.ndim)), epsilon)
     return _ops.add(_ops.mul(y, gamma), beta), mean, variance
 
 
@@ -367,20 +367,20 @@ define(
 @one_plan
 def _uniform_real(shape: Any, *, seed: int, seed2: int) -> Tensor:
     """Uniform random numbers in [0, 1), float32."""
-    return functions._draw(arguments.shape(shape, "UniformReal"), seed, seed2)
+    return draws._draw(arguments.shape(shape, "UniformReal"), seed, seed2)
 
 
 @one_plan
 def _standard_normal(shape: Any, *, seed: int, seed2: int) -> Tensor:
     """Standard normal numbers, float32."""
-    return functions._draw_normal(arguments.shape(shape, "StandardNormal"), seed, seed2)
+    return draws._draw_normal(arguments.shape(shape, "StandardNormal"), seed, seed2)
 
 
 @one_plan
 def _dropout(x: Any, *, keep_prob: float, Seed0: int, Seed1: int) -> tuple[Tensor, Tensor]:
     """(x with each element kept with probability keep_prob and divided by it, the mask)."""
     keep = arguments.number(keep_prob, "Dropout", "keep_prob", above=0, most=1)
-    return functions._dropout(arguments.tensor(x, "Dropout", "x"), keep, Seed0, Seed1)
+    return draws._dropout(arguments.tensor(x, "Dropout", "x"), keep, Seed0, Seed1)
 
 
 define("UniformReal", _uniform_real, seed=0, seed2=0)

@@ -10,12 +10,12 @@ from gradcell import _core, ops
 from gradcell._core import Tensor
 from gradcell.derivatives.transform import vjp
 from gradcell.ops.arrays import arrangement, creation, indexing, scatters, shaping
-from gradcell.ops.elements import activations, complex_numbers, gammas, special
+from gradcell.ops.elements import activations, complex_numbers, composed, gammas
 from gradcell.ops.matrices import factorisations, fourier, linear_algebra
 from gradcell.ops.matrices.norms import renorm, vector_norm
-from gradcell.ops.networks import boxes, losses, norms, windowed
+from gradcell.ops.networks import boxes, losses, normalization, pooling
 from gradcell.ops.primitive import Primitive
-from gradcell.ops.primitives import custom, scalars, sequences, sparse_places, steps
+from gradcell.ops.primitives import custom, scalars, sequences, sparse_places, steps, windowed
 from gradcell.ops.primitives.rows import REQUIRED, Row, primitive, row
 from gradcell.ops.random import draws
 from gradcell.ops.reductions import reductions, scans
@@ -165,8 +165,8 @@ ROWS: dict[str, Row] = {
         ignored="data_format", kernel_size=1, strides=1, pad_mode="valid", pad=0, ceil_mode=False,
         count_include_pad=True, divisor_override=0, data_format="NCDHW"),
     "MaxPoolWithArgmax": row(windowed.max_pool_with_argmax, **_POOL),
-    "AdaptiveAvgPool2D": row(windowed.adaptive_avg_pool2d, "x", output_size=REQUIRED),
-    "AdaptiveMaxPool2D": row(windowed.adaptive_max_pool2d, fixed={"return_indices": True},
+    "AdaptiveAvgPool2D": row(pooling.adaptive_avg_pool2d, "x", output_size=REQUIRED),
+    "AdaptiveMaxPool2D": row(pooling.adaptive_max_pool2d, fixed={"return_indices": True},
         output_size=REQUIRED),
     "Conv2D": row(windowed.convolved, fixed={"rank": 2}, out_channel=REQUIRED, kernel_size=REQUIRED,
         **_CONV, data_format="NCHW"),
@@ -194,13 +194,14 @@ ROWS: dict[str, Row] = {
         extrapolation_value=0.0),
     "DepthToSpace": row(boxes.depth_to_space, block_size=REQUIRED),
     "SpaceToDepth": row(boxes.space_to_depth, block_size=REQUIRED),
-    "LRN": row(norms.lrn, depth_radius=5, bias=1.0, alpha=1.0, beta=0.5, norm_region="ACROSS_CHANNELS"),
+    "LRN": row(normalization.lrn, depth_radius=5, bias=1.0, alpha=1.0, beta=0.5,
+        norm_region="ACROSS_CHANNELS"),
     "MirrorPad": row(arrangement.mirror_pad, mode="REFLECT"),
     "ScalarToTensor": row(creation.scalar_to_tensor, "x dtype"),
     "TupleToArray": row(scalars.tuple_to_array),
     "ScalarToArray": row(scalars.scalar_to_array),
     "TensorShape": row(scalars.tensor_shape, "input_x"),
-    "Eps": row(special.eps),
+    "Eps": row(composed.eps),
     "FloatStatus": row(reductions.float_status),
     "Real": row(complex_numbers.real),
     "Imag": row(complex_numbers.imag),
@@ -297,10 +298,10 @@ ROWS: dict[str, Row] = {
     "TensorScatterMin": row(ops.tensor_scatter_min),
     "Conv3DTranspose": row(windowed.convolved_up, "dout weight", in_channel=REQUIRED,
         out_channel=REQUIRED, kernel_size=REQUIRED, **_CONV, output_padding=0, data_format="NCDHW"),
-    "MaxUnpool2D": row(windowed.max_unpool2d, "x argmax", named={"ksize": "kernel_size", "strides":
+    "MaxUnpool2D": row(pooling.max_unpool2d, "x argmax", named={"ksize": "kernel_size", "strides":
         "stride", "pads": "padding", "output_shape": "output_size"}, ignored="data_format",
         ksize=REQUIRED, strides=0, pads=0, output_shape=(), data_format="NCHW"),
-    "MaxUnpool3D": row(windowed.max_unpool3d, "x argmax", named={"ksize": "kernel_size", "strides":
+    "MaxUnpool3D": row(pooling.max_unpool3d, "x argmax", named={"ksize": "kernel_size", "strides":
         "stride", "pads": "padding", "output_shape": "output_size"}, ignored="data_format",
         ksize=REQUIRED, strides=0, pads=0, output_shape=(), data_format="NCDHW"),
     "TraceV2": row(_trace),
@@ -317,7 +318,7 @@ ROWS: dict[str, Row] = {
     "CTCLoss": row(sequences.sparse_ctc_loss, preprocess_collapse_repeated=False,
         ctc_merge_repeated=True, ignore_longer_outputs_than_inputs=False),
     "NLLLoss": row(losses.nll_loss_and_weight, reduction="mean", ignore_index=-100),
-    "BatchNorm": row(norms.batch_norm_and_moments, is_training=False, epsilon=1e-05, momentum=0.1,
+    "BatchNorm": row(normalization.batch_norm_and_moments, is_training=False, epsilon=1e-05, momentum=0.1,
         data_format="NCHW"),
     "ApplyMomentum": row(steps.momentum_step, use_nesterov=False, use_locking=False,
         gradient_scale=1.0),

@@ -13,13 +13,13 @@ from gradcell._core import Tensor
 from gradcell.base import seed as _seed
 from gradcell.base.errors import bad_type
 from gradcell.base.location import where
-from gradcell.ops.random import functions
+from gradcell.ops.random import draws
 
 
 def _streams() -> dict[str, Any]:
     """The variables that hold the state of random ops, by name."""
-    made = {"global": functions._global}
-    made.update({f"{a}:{b}": v for (a, b), v in functions._streams.items()})
+    made = {"global": draws._global}
+    made.update({f"{a}:{b}": v for (a, b), v in draws._streams.items()})
     return made
 
 
@@ -45,14 +45,14 @@ def set_random_state(state: str) -> None:
     _seed._generator = None
     _seed.generator().bit_generator.state = found["initialisers"]
     if found["streams"]:
-        for key, stream in functions._streams.items():  # those that were not there yet
-            stream._set_array(functions._stream_start(key))
+        for key, stream in draws._streams.items():  # those that were not there yet
+            stream._set_array(draws._stream_start(key))
         for name, value in found["streams"].items():
             if name == "global":
-                stream = functions._global
+                stream = draws._global
             else:
                 a, b = name.split(":")
-                stream = functions._stream(int(a), int(b))
+                stream = draws._stream(int(a), int(b))
             stream._set_array(Tensor(np.array(value, np.int64)))
 
 

@@ -22,8 +22,8 @@ from gradcell.ops.method import method
 from gradcell.ops.one_plan import in_float32, one_plan
 
 __all__ = [
-    "all", "amax", "amin", "any", "argmax", "argmin", "count_nonzero", "cumsum", "logsumexp", "max",
-    "mean", "min", "prod", "reduce_sum", "std", "sum", "var",
+    "all", "amax", "amin", "any", "argmax", "argmin", "count_nonzero", "logsumexp", "max", "mean",
+    "min", "prod", "reduce_max", "reduce_mean", "reduce_min", "reduce_sum", "std", "sum", "var",
 ]  # fmt: skip
 
 _ops = _core.ops
@@ -364,11 +364,16 @@ def logsumexp(input: Any, dim: Axis = None, keepdim: bool = False) -> Tensor:
     return y if keepdim else _ops.reshape(y, [n for i, n in enumerate(x.shape) if i not in axes])
 
 
-def cumsum(x: Any, axis: Axis, dtype: DTypeLike | None = None) -> Tensor:
-    """The sums of all elements up to each along axis, in x's dtype unless dtype says otherwise."""
-    if dtype is not None:
-        x = _ops.cast(x, to_dtype(dtype))
-    at = arguments.integer(axis, "CumSum", "axis")
-    if isinstance(x, Tensor) and not x.ndim:
-        return _ops.reshape(_ops.cumsum(arguments.vector(x), at), [])
-    return _ops.cumsum(x, at)
+def reduce_mean(x: Any, axis: Any = ()) -> Tensor:
+    """The mean along axis, in the dtype of x."""
+    return _ops.mean(x, axis)
+
+
+def reduce_max(x: Any, axis: Any = ()) -> Tensor:
+    """The largest element along axis."""
+    return amax(x, axis)
+
+
+def reduce_min(x: Any, axis: Any = ()) -> Tensor:
+    """The smallest element along axis."""
+    return amin(x, axis)

@@ -1,4 +1,4 @@
-"""Running products and extrema along a dimension, recurrences, differences, and the trapezoidal rule."""
+"""Running sums, products and extrema along a dimension, recurrences, differences, the trapezoidal rule."""
 
 from __future__ import annotations
 
@@ -12,18 +12,28 @@ from gradcell._core import Tensor
 from gradcell.base import arguments
 from gradcell.base.convert import to_dtype
 from gradcell.base.errors import bad_value
-from gradcell.base.types import DTypeLike
+from gradcell.base.types import Axis, DTypeLike
 from gradcell.derivatives.own_derivatives import Pushforward, call
 from gradcell.ops.arrays import indexing, shaping
-from gradcell.ops.elements import special
+from gradcell.ops.elements import composed
 from gradcell.ops.method import method
 from gradcell.ops.one_plan import in_float32, one_plan
 
 __all__ = [
-    "cummax", "cummin", "cumprod", "diff", "linear_recurrence", "logcumsumexp", "trapz",
+    "cummax", "cummin", "cumprod", "cumsum", "diff", "linear_recurrence", "logcumsumexp", "trapz",
 ]  # fmt: skip
 
 _ops = _core.ops
+
+
+def cumsum(x: Any, axis: Axis, dtype: DTypeLike | None = None) -> Tensor:
+    """The sums of all elements up to each along axis, in x's dtype unless dtype says otherwise."""
+    if dtype is not None:
+        x = _ops.cast(x, to_dtype(dtype))
+    at = arguments.integer(axis, "CumSum", "axis")
+    if isinstance(x, Tensor) and not x.ndim:
+        return _ops.reshape(_ops.cumsum(arguments.vector(x), at), [])
+    return _ops.cumsum(x, at)
 
 
 @method()
@@ -138,7 +148,7 @@ def logcumsumexp(input: Any, axis: Any) -> Tensor:
         head = shaping._window(x, a, 0, reach)
         late = shaping._window(x, a, reach, x.shape[a] - reach)
         early = shaping._window(x, a, 0, x.shape[a] - reach)
-        both = special.log_sum(late, early)
+        both = composed.log_sum(late, early)
         x = _ops.concat([head, both], a)
         reach *= 2
     return x

@@ -19,8 +19,7 @@ from gradcell.ops.reductions import reductions
 
 __all__ = [
     "aminmax", "bincount", "corrcoef", "cov", "histc", "median", "nanmean", "nanmedian",
-    "nanquantile", "nansum", "quantile", "reduce_max", "reduce_mean", "reduce_min", "std_mean",
-    "var_mean",
+    "nanquantile", "nansum", "quantile", "std_mean", "var_mean",
 ]  # fmt: skip
 
 _ops = _core.ops
@@ -298,18 +297,3 @@ def _counted(x: Tensor, bins: int, low: float, high: float) -> Tensor:
         found = np.histogram_bin_edges(np.zeros(0, narrow.name), bins, (low, high))
         edges = Tensor(found.astype(np.float64))
     return _ops.cast(_ops.count_between(values, edges), x.dtype)
-
-
-def reduce_mean(x: Any, axis: Any = ()) -> Tensor:
-    """The mean along axis, in the dtype of x."""
-    return _ops.mean(x, axis)
-
-
-def reduce_max(x: Any, axis: Any = ()) -> Tensor:
-    """The largest element along axis."""
-    return reductions.amax(x, axis)
-
-
-def reduce_min(x: Any, axis: Any = ()) -> Tensor:
-    """The smallest element along axis."""
-    return reductions.amin(x, axis)

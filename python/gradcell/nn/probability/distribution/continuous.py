@@ -14,8 +14,8 @@ from gradcell.base.errors import bad_value
 from gradcell.base.location import where
 from gradcell.nn.probability.distribution.distribution import Distribution, own, within
 from gradcell.ops.elements.activations import _softplus
-from gradcell.ops.elements.special import lgamma
-from gradcell.ops.random.functions import _draw, _draw_normal
+from gradcell.ops.elements.gammas import lgamma
+from gradcell.ops.random.draws import _draw, _draw_normal
 
 _ops = _core.ops
 _EULER = 0.57721566490153286061

@@ -14,7 +14,7 @@ from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base.errors import bad_value
 from gradcell.nn.probability.distribution.distribution import Distribution, own
-from gradcell.ops.random.functions import _draw
+from gradcell.ops.random.draws import _draw
 
 _ops = _core.ops
 

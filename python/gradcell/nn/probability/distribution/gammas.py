@@ -13,8 +13,7 @@ from gradcell._core import Tensor
 from gradcell.nn.probability.distribution import sampling
 from gradcell.nn.probability.distribution.distribution import Distribution, own, within
 from gradcell.ops.elements.elementwise import xlogy
-from gradcell.ops.elements.gammas import igamma, igammac
-from gradcell.ops.elements.special import digamma, lgamma
+from gradcell.ops.elements.gammas import digamma, igamma, igammac, lgamma
 
 _ops = _core.ops
 

@@ -13,9 +13,8 @@ from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.derivatives.transform import grad
 from gradcell.nn.derivatives import custom_vjp
-from gradcell.ops.elements.gammas import igamma
-from gradcell.ops.elements.special import lgamma
-from gradcell.ops.random.functions import _draw, _draw_normal
+from gradcell.ops.elements.gammas import igamma, lgamma
+from gradcell.ops.random.draws import _draw, _draw_normal
 
 _ops = _core.ops
 
