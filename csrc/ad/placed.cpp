@@ -102,12 +102,31 @@ class Joiner {
   Graph& g_;
 };
 
+/// What is placed, and where.
+Placement box_of(Graph& g, NodeId id) {
+  if (const auto box = placement(g, id)) return *box;
+  const Dims& to = g.dims(id);
+  Placement box = *placement(g, g.input(id, 0));
+  Dims whole = g.dims(box.from);
+  for (size_t k = 0; k < to.size(); ++k)
+    if (g.dims(g.input(id, 0))[k] != to[k]) whole[k] = to[k];
+  box.from = broadcast_to(g, box.from, whole);
+  return box;
+}
+
 }  // namespace
+
+bool is_placed(const Graph& g, NodeId id) {
+  if (placement(g, id)) return true;
+  if (!is_broadcast(g, id)) return false;
+  const NodeId below = g.input(id, 0);
+  return placement(g, below) && g.dims(below).size() == g.dims(id).size();
+}
 
 NodeId sum_of_placed(Graph& g, std::span<const NodeId> placed) {
   if (placed.size() == 1) return placed[0];
   std::vector<Placement> boxes;
-  for (NodeId id : placed) boxes.push_back(*placement(g, id));
+  for (NodeId id : placed) boxes.push_back(box_of(g, id));
   std::vector<Part> parts;
   for (const Placement& b : boxes)
     if (g.count(b.from) > 0) parts.push_back({b.from, b.start, b.step});

@@ -78,7 +78,7 @@ class Adjoints {
   Adjoints(Graph& g, NodeId end) : g_(g), sums_(end, kNoNode) {}
 
   void add(NodeId x, NodeId contribution) {
-    if (contribution != kNoNode && placement(g_, contribution))
+    if (contribution != kNoNode && is_placed(g_, contribution))
       placed_[x].push_back(contribution);
     else
       sums_[x] = accumulate(g_, sums_[x], contribution);

@@ -201,3 +201,23 @@ def test_a_loss_of_what_watch_was_given_is_said():
             assert gc.gradients((y * y).sum(), [y, z])[1].asnumpy().tolist() == [0, 0, 0]
             assert gc.gradients((x * y).sum(), y).asnumpy().tolist() == [1, 1, 1]
             gc.gradients(Tensor(1.0) * 1, y)
+
+
+def test_slices_of_one_tensor_each_by_a_number() -> None:
+    """Their adjoints repeat a number along what they fill: joined where they lie apart, added where not."""
+    places = [
+        (2.0, np.s_[0]), (3.0, np.s_[2]), (-1.0, np.s_[5]), (0.5, np.s_[1:4]), (4.0, np.s_[:, 3]),
+        (7.0, np.s_[4:, :2]), (-2.0, np.s_[::2, 1:]), (1.5, np.s_[::-1, 0]),
+    ]  # fmt: skip
+    x, want = Tensor(np.ones((6, 4))), np.zeros((6, 4))
+    for weight, place in places:
+        want[place] += weight
+
+    def fn(x: Tensor) -> Tensor:
+        return sum(weight * x[place].sum() for weight, place in places)
+
+    for slope in (gc.grad(fn), gc.jit(gc.grad(fn))):
+        np.testing.assert_array_equal(slope(x).asnumpy(), want)
+    np.testing.assert_array_equal(
+        gc.vmap(gc.grad(fn))(ops.stack([x, x])).asnumpy(), np.stack([want] * 2)
+    )
