@@ -82,7 +82,8 @@ class Call(differentiating):
         self.by: list[Any] = [as_tensors(args[p]) for p in by.positions]
         super().__init__(self.by, by.weights)
         self.what: By = by
-        self.full: list[Any] = [a if i in by.positions else own(a) for i, a in enumerate(args)]
+        chosen = set(by.positions)
+        self.full: list[Any] = [a if i in chosen else own(a) for i, a in enumerate(args)]
         self.kwargs: dict[str, Any] = own(kwargs) if kwargs else kwargs
 
     def __enter__(self) -> Call:  # type: ignore[override]

@@ -142,10 +142,11 @@ def _without_sens(
 
 def _numbers_as_tensors(args: tuple[Any, ...], positions: Sequence[int]) -> tuple[Any, ...]:
     """The arguments, with a tensor for each number to differentiate by."""
-    numbers = (bool, int, float)
-    return tuple(
-        Tensor(a) if i in positions and isinstance(a, numbers) else a for i, a in enumerate(args)
-    )
+    given = list(args)
+    for p in positions:
+        if p < len(args) and isinstance(args[p], (bool, int, float)):
+            given[p] = Tensor(args[p])
+    return tuple(given)
 
 
 class _Gradient(By):
