@@ -436,7 +436,7 @@ void bind_parameters(py::module_& m) {
         return std::make_shared<ParameterBase>(t->born(
             known ? std::make_shared<Variable>(value->value())
                   : std::make_shared<Variable>(Type{t->graph.dtype(node), t->graph.dims(node)}),
-            node));
+            node, known));
       }))
       .def("_set_array",
            [](ParameterBase& p, const TensorPtr& value) {

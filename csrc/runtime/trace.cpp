@@ -110,11 +110,12 @@ NodeId Trace::lift(const VariablePtr& variable) {
 void Trace::assign(const VariablePtr& variable, NodeId node) {
   lift(variable);
   refer(state_.at(variable.get()), node);
+  if (const auto b = born_.find(variable.get()); b != born_.end()) b->second.written = true;
   variable->touch();
 }
 
-VariablePtr Trace::born(VariablePtr variable, NodeId value) {
-  born_[variable.get()] = graph.size();
+VariablePtr Trace::born(VariablePtr variable, NodeId value, bool known) {
+  born_[variable.get()] = {graph.size(), !known};
   refer(state_.emplace(variable.get(), kNoNode).first->second, stop_gradient(graph, value));
   state_order_.push_back(variable);
   return variable;
@@ -148,7 +149,8 @@ void Trace::end_examples(std::span<const NodeId> examples) {
   const NodeId first = examples.empty() ? kNoNode : std::ranges::min(examples);
   std::erase_if(state_order_, [&](const VariablePtr& v) {
     const auto b = born_.find(v.get());
-    if (b == born_.end() || b->second <= static_cast<size_t>(first) || !depends[state_.at(v.get())])
+    if (b == born_.end() || b->second.nodes <= static_cast<size_t>(first) ||
+        !depends[state_.at(v.get())])
       return false;
     refer(state_.at(v.get()), kNoNode);
     state_.erase(v.get());
@@ -507,7 +509,8 @@ std::vector<Array> Trace::values(std::span<const NodeId> ids) {
 std::vector<VariablePtr> Trace::updated() const {
   std::vector<VariablePtr> variables;
   for (const VariablePtr& v : state_order_) {
-    if (born_.contains(v.get()) && v.use_count() == 1) continue;
+    const auto b = born_.find(v.get());
+    if (b != born_.end() && (v.use_count() == 1 || !b->second.written)) continue;
     const Given* leaf = given(state_.at(v.get()));
     if (!leaf || leaf->variable != v) variables.push_back(v);
   }

@@ -43,10 +43,10 @@ class Trace : public std::enable_shared_from_this<Trace> {
   /// The node that stands for the variable now.
   NodeId lift(const VariablePtr& variable);
   void assign(const VariablePtr& variable, NodeId node);
-  /// Takes over a variable made here, whose value may not be known yet: derivatives do not pass
-  /// through it. What outlives the trace is written at its end; a repeated run makes no new one, so
-  /// the trace can then not be repeated. Others are new, with this value, at each run.
-  VariablePtr born(VariablePtr variable, NodeId value);
+  /// Takes over a variable made here, whose value is known or has yet to be found: derivatives do
+  /// not pass through it. What outlives the trace is written at its end; a repeated run makes no
+  /// new one, so the trace can then not be repeated. Others are new, with this value, at each run.
+  VariablePtr born(VariablePtr variable, NodeId value, bool known);
   /// Stands for one example of a batch, [N, ...], that a function is mapped over: a node [...]
   /// without a value.
   NodeId example(NodeId batch);
@@ -182,7 +182,11 @@ class Trace : public std::enable_shared_from_this<Trace> {
   std::unordered_map<const void*, NodeId> captured_;
   std::unordered_map<const Variable*, NodeId> state_;
   std::vector<VariablePtr> state_order_;
-  std::unordered_map<const Variable*, size_t> born_;  ///< made here, when there were so many nodes
+  struct Birth {
+    size_t nodes;  ///< so many were there
+    bool written;  ///< whether the variable is to get another value than it has
+  };
+  std::unordered_map<const Variable*, Birth> born_;
   struct Known {
     Array value;
     bool asked;

@@ -50,6 +50,21 @@ def test_one_of_a_known_value_is_new_at_each_call() -> None:
     np.testing.assert_array_equal(gc.jit(counted)(Tensor(X)).asnumpy(), (X[0] + X[1]) * X)
 
 
+def test_one_that_nothing_is_written_to_may_outlive_the_trace() -> None:
+    traced = []
+
+    @gc.jit
+    def fn(x: Tensor) -> Tensor:
+        traced.append([Parameter(Tensor(np.ones(3))), None])
+        traced[-1][1] = traced[-1]  # a cycle, as cells are in some
+        return traced.pop()[0] * x
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # of a function that is traced at each call
+        for _ in range(3):
+            np.testing.assert_array_equal(fn(Tensor(X[0])).asnumpy(), X[0])
+
+
 def test_one_that_is_kept_keeps_its_value() -> None:
     kept: list[Parameter] = []
 

@@ -45,7 +45,7 @@ class Resize(ImageOperation):
     def __init__(self, size: Any, interpolation: Inter = Inter.LINEAR) -> None:
         self.whole: bool = isinstance(size, (list, tuple))
         self.size: tuple[int, int] = pair(size, "Resize", "size")
-        self.how: Inter = Inter(interpolation)
+        self.how: Inter = made(Inter)(interpolation, "Resize", "interpolation")
 
     def _target(self, height: int, width: int) -> tuple[int, int]:
         if self.whole:
@@ -513,7 +513,7 @@ class RandomAffine(ImageOperation):
         self.shears: list[tuple[float, float]] = [
             interval(shears[k : k + 2], owner, "shear") for k in (0, 2)
         ]
-        self.how: Inter = Inter(resample)
+        self.how: Inter = made(Inter)(resample, owner, "resample")
         self.fill: Any = fill_value
 
     def _image(self, image: np.ndarray) -> np.ndarray:

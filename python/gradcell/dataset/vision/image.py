@@ -9,7 +9,6 @@ from __future__ import annotations
 import enum
 import functools
 import importlib
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -134,9 +133,17 @@ def interval(value: Any, owner: str, name: str, least: float | None = None) -> t
     return low, high
 
 
-def made(kind: Callable[[Any], Any]) -> fields.Check:
-    """The check of a field that is what a class makes of the argument."""
-    return lambda value, owner, name: kind(value)
+def made(kind: type[enum.Enum]) -> fields.Check:
+    """The check of a field that is a member of an enumeration, or the value of one."""
+
+    def check(value: Any, owner: str, name: str) -> Any:
+        try:
+            return kind(value)
+        except ValueError:
+            members = ", ".join(f"{kind.__name__}.{m.name}" for m in kind)
+            bad_value(f"For '{owner}', the '{name}' must be one of {members}, but got {value!r}.")
+
+    return check
 
 
 # Resampling ---------------------------------------------------------------------------------------
