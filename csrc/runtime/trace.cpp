@@ -110,12 +110,12 @@ NodeId Trace::lift(const VariablePtr& variable) {
 void Trace::assign(const VariablePtr& variable, NodeId node) {
   lift(variable);
   refer(state_.at(variable.get()), node);
-  if (const auto b = born_.find(variable.get()); b != born_.end()) b->second.written = true;
   variable->touch();
 }
 
 VariablePtr Trace::born(VariablePtr variable, NodeId value, bool known) {
-  born_[variable.get()] = {graph.size(), !known};
+  born_[variable.get()] = {graph.size(), known};
+  if (known) return lift(variable), variable;
   refer(state_.emplace(variable.get(), kNoNode).first->second, stop_gradient(graph, value));
   state_order_.push_back(variable);
   return variable;
@@ -509,8 +509,7 @@ std::vector<Array> Trace::values(std::span<const NodeId> ids) {
 std::vector<VariablePtr> Trace::updated() const {
   std::vector<VariablePtr> variables;
   for (const VariablePtr& v : state_order_) {
-    const auto b = born_.find(v.get());
-    if (b != born_.end() && (v.use_count() == 1 || !b->second.written)) continue;
+    if (born_.contains(v.get()) && v.use_count() == 1) continue;
     const Given* leaf = given(state_.at(v.get()));
     if (!leaf || leaf->variable != v) variables.push_back(v);
   }
@@ -555,11 +554,18 @@ std::vector<Array> Trace::finish(std::span<const NodeId> outputs,
                 "a tangent or cotangent that stands for any is used after the rule that it was "
                 "given to has ended");
   for (Tensor* t = tensors_; t; t = t->next_) t->in(*this);  // views of what has changed
+  // What was made here and is held by the leaf and the list of states alone: a value, no variable.
+  for (Given& l : leaves_) {
+    const auto b = l.variable ? born_.find(l.variable.get()) : born_.end();
+    if (b != born_.end() && l.variable.use_count() == 2)
+      l.array = l.variable->value(), l.variable = nullptr;
+  }
   std::vector<NodeId> roots(outputs.begin(), outputs.end());
   const std::vector<VariablePtr> updated = this->updated();
   for (const VariablePtr& v : updated) {
     roots.push_back(state_.at(v.get()));
-    if (born_.contains(v.get())) mark_unrepeatable();
+    const auto b = born_.find(v.get());
+    if (b != born_.end() && !b->second.known) mark_unrepeatable();
   }
   // Effects take place whether or not their values are used.
   add_effects(roots, {}, true);

@@ -43,9 +43,10 @@ class Trace : public std::enable_shared_from_this<Trace> {
   /// The node that stands for the variable now.
   NodeId lift(const VariablePtr& variable);
   void assign(const VariablePtr& variable, NodeId node);
-  /// Takes over a variable made here, whose value is known or has yet to be found: derivatives do
-  /// not pass through it. What outlives the trace is written at its end; a repeated run makes no
-  /// new one, so the trace can then not be repeated. Others are new, with this value, at each run.
+  /// Takes over a variable made here: derivatives do not pass through its making. One that does not
+  /// outlive the trace is new, with this value, at each run. Of others, one whose value was not
+  /// known is written at the end; a repeated run makes no new one, so the trace can then not be
+  /// repeated.
   VariablePtr born(VariablePtr variable, NodeId value, bool known);
   /// Stands for one example of a batch, [N, ...], that a function is mapped over: a node [...]
   /// without a value.
@@ -184,7 +185,7 @@ class Trace : public std::enable_shared_from_this<Trace> {
   std::vector<VariablePtr> state_order_;
   struct Birth {
     size_t nodes;  ///< so many were there
-    bool written;  ///< whether the variable is to get another value than it has
+    bool known;    ///< whether it had a value from the beginning
   };
   std::unordered_map<const Variable*, Birth> born_;
   struct Known {
