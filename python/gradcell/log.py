@@ -43,7 +43,7 @@ class _Formatter(logging.Formatter):
         )
 
 
-class _Stderr(logging.StreamHandler):  # type: ignore[type-arg]
+class _Stderr(logging.StreamHandler):
     """Whatever sys.stderr is when a line is written."""
 
     def emit(self, record: logging.LogRecord) -> None:

@@ -77,7 +77,8 @@ def gap_at_one(dtype: _core.DType) -> float:
 
 def little_endian(dtype: _core.DType) -> np.dtype:
     """NumPy's dtype of elements in a file, bit patterns where it has no such numbers."""
-    return np.dtype(dtype.numpy_code).newbyteorder("<")  # type: ignore[no-any-return]
+    found: np.dtype = np.dtype(dtype.numpy_code).newbyteorder("<")
+    return found
 
 
 @functools.cache  # NumPy puts the name of a dtype together each time

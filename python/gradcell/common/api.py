@@ -154,15 +154,15 @@ class _MutableFloat(float, _Mutable):
     pass
 
 
-class _MutableTuple(tuple, _Mutable):  # type: ignore[type-arg]
+class _MutableTuple(tuple, _Mutable):
     pass
 
 
-class _MutableList(list, _Mutable):  # type: ignore[type-arg]
+class _MutableList(list, _Mutable):
     pass
 
 
-class _MutableDict(dict, _Mutable):  # type: ignore[type-arg]
+class _MutableDict(dict, _Mutable):
     pass
 
 

@@ -114,7 +114,8 @@ def read_idx(owner: str, folder: str, name: str, axes: int) -> np.ndarray:
     if len(data) - head != size:
         _fail(owner, path, f"{'truncated' if len(data) - head < size else 'corrupted'}: "
               f"{len(data) - head} bytes for the shape {shape}")  # fmt: skip
-    return np.frombuffer(data, np.uint8, offset=head).reshape(shape)  # type: ignore[no-any-return]
+    pixels: np.ndarray = np.frombuffer(data, np.uint8, offset=head).reshape(shape)
+    return pixels
 
 
 class MnistDataset(_Arrays):

@@ -88,7 +88,8 @@ class ToTensor(TensorOperation):
         if image.ndim not in (2, 3):
             self._fail(f"expected [height, width, channels], got the shape {list(image.shape)}")
         planes = image[..., None] if image.ndim == 2 else image
-        return (planes.transpose(2, 0, 1) * np.float32(1 / 255)).astype(self.dtype)  # type: ignore[no-any-return]
+        scaled: np.ndarray = planes.transpose(2, 0, 1) * np.float32(1 / 255)
+        return scaled.astype(self.dtype)
 
 
 class ToType(TensorOperation):

@@ -102,7 +102,8 @@ class Sometimes(ImageOperation):
 
 def size_of(image: np.ndarray) -> tuple[int, int]:
     """(height, width)"""
-    return image.shape[:2] if image.ndim < 3 else image.shape[-3:-1]
+    height, width = image.shape[:2] if image.ndim < 3 else image.shape[-3:-1]
+    return height, width
 
 
 def part(image: np.ndarray, top: int, left: int, height: int, width: int) -> np.ndarray:
