@@ -96,15 +96,21 @@ class Joiner {
 
   // Rows -----------------------------------------------------------------------------------------
 
-  /// Products in the order of what their left factors meet in a gradient of weights, where that
-  /// lies side by side already: then that gradient can be one product too.
-  std::vector<size_t> like_their_partners(std::vector<size_t> steps) const {
+  /// What buffers meet in gradients of weights.
+  std::map<BufferId, BufferId> partners() const {
     std::map<BufferId, BufferId> partner;
     for (const Step& s : plan_.steps)
       if (is_product(s) && s.product.transpose_a) {
         partner.emplace(s.product.a, s.product.b);
         partner.emplace(s.product.b, s.product.a);
       }
+    return partner;
+  }
+
+  /// Products in the order of what their left factors meet there, where that lies side by side
+  /// already: then that gradient can be one product too.
+  std::vector<size_t> like_their_partners(std::vector<size_t> steps,
+                                          const std::map<BufferId, BufferId>& partner) const {
     std::map<size_t, std::pair<int, ptrdiff_t>> place;  // by step: which group, where in it
     for (size_t at : steps) {
       const auto met = partner.find(plan_.steps[at].product.a);
@@ -133,11 +139,13 @@ class Joiner {
       if (plain && !dropped_[at] && writers_[p.out] == 1 && movable(p.a) && movable(p.out))
         alike[{s.stage, p.b, p.dtype, p.transpose_b, p.tf32, p.n, p.k}].push_back(at);
     }
+    const std::map<BufferId, BufferId> met = partners();
     for (const auto& [key, all] : alike) {
+      if (all.size() < 2) continue;
       std::vector<size_t> steps;
       Neighbours from, to;
       std::set<BufferId> factors{std::get<BufferId>(key)};
-      for (size_t at : like_their_partners(all)) {
+      for (size_t at : like_their_partners(all, met)) {
         const Gemm& p = plan_.steps[at].product;
         if (!factors.insert(p.a).second) continue;
         steps.push_back(at), from.push_back(p.a), to.push_back(p.out);

@@ -163,8 +163,9 @@ class Cell(GraphMode):
         elif isinstance(value, ParameterTuple):
             self._forget(name)
             self._tuples[name] = value
+            here = {id(p) for p in self._params.values()}
             for p in value:
-                if not any(p is q for q in self._params.values()):
+                if id(p) not in here:
                     self._params[p.name] = p
             object.__setattr__(self, name, value)
         else:
