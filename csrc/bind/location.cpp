@@ -82,7 +82,7 @@ std::string plain(std::string_view text) {
 constexpr std::string_view kCalledByName[] = {"ops", "nn", "numpy", "mint", "scipy", "physics"};
 
 /// What users call a function of the package's, from its frame: the name of a function of a module,
-/// or of the class of a layer or primitive; empty for what is private.
+/// of what a wrapper wraps, or of the class of a layer or primitive; empty for what is private.
 std::string called_name(const py::object& frame) {
   const py::dict globals = frame.attr("f_globals");
   std::string module = py::str(globals["__name__"]);
@@ -95,6 +95,8 @@ std::string called_name(const py::object& frame) {
     found = name;
   } else if (const py::object locals = frame.attr("f_locals"); locals.contains("self")) {
     found = py::str(py::type::of(locals["self"]).attr("__name__"));
+  } else if (locals.contains("function")) {  // that of a wrapper
+    found = py::str(locals["function"].attr("__name__"));
   }
   return found.starts_with("_") ? "" : found;
 }

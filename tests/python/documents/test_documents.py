@@ -76,10 +76,10 @@ STRUCTURED(Reshape, reshape, Linear)
     functions, methods = tool.rows_stub(table).split("class TensorRows")
     found = re.findall(r"def (.*): \.\.\.", functions)
     assert found == [
-        "lorentz(input: Any) -> Tensor",
-        "pair(input: Any, other: Any) -> Tensor",
-        "is_odd(input: Any) -> Tensor",
-        "pick(condition: Any, input: Any, other: Any) -> Tensor",
+        "lorentz(input: Tensor) -> Tensor",
+        "pair(input: TensorLike, other: TensorLike) -> Tensor",
+        "is_odd(input: Tensor) -> Tensor",
+        "pick(condition: Tensor, input: TensorLike, other: TensorLike) -> Tensor",
     ]
     assert re.findall(r"def (.*) -> Tensor", methods) == [
         "lorentz(self)",

@@ -285,6 +285,7 @@ def interruptible():
     signal.signal(signal.SIGINT, before)
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # in a collection
 def test_signals_at_any_moment(mode, interruptible):
     """SIGINT at random times: what is left is always the state behind some finished step."""
     states = []

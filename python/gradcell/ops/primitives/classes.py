@@ -425,7 +425,7 @@ _FUNCTIONS = {
 }
 for _name, _function in _FUNCTIONS.items():
     define(_name, getattr(elementwise, _function))
-for _name in ("And", "Or", "Xor"):
+for _name in ("And", "Or"):
     define(f"Logical{_name}", elementwise.ROWS[f"logical_{_name.lower()}"], "x y")
 for _row in _core.op_table():
     if _row["kind"] != "structured" and _row["name"] not in __all__:

@@ -68,6 +68,12 @@ def index_rows() -> Iterator[BatchRow]:
                 lambda x, i, a=axis: ops.gather(x, i, a),
                 (numbers(4, 3, 5), indices(size, *at)),
             )
+            yield BatchRow(
+                "Label",
+                f"{axis}-{at}",
+                lambda x, i, a=axis, n=size: ops.label(x, ops.mod(i, n), a),
+                (numbers(4, 3, 5), indices(size, *at)),
+            )
             full = [4, 3, 5]
             full[axis : axis + 1] = at
             yield BatchRow(

@@ -541,6 +541,9 @@ def gather_cases() -> Iterator[Case]:
     rows = np.array([[0, 2], [1, 1]], dtype=np.int32)
     yield moving("Gather", "batch_dims", lambda x: ops.gather(x, Tensor(rows), 1, 1),
                  lambda x: np.take_along_axis(x, rows, 1), (2, 3))  # fmt: skip
+    yield moving("Label", "classes", lambda x: _core.ops.label(x, Tensor(columns), 0),
+                 lambda x: x[columns],
+                 (4, 3))  # fmt: skip
     yield moving("Gather", "gather_elements", lambda x: ops.gather_elements(x, 1, Tensor(rows)),
                  lambda x: np.take_along_axis(x, rows, 1), (2, 3))  # fmt: skip
 
