@@ -83,9 +83,9 @@ STRUCTURED(Reshape, reshape, Linear)
     ]
     assert re.findall(r"def (.*) -> Tensor", methods) == [
         "lorentz(self)",
-        "pair(self, other: Any)",
+        "pair(self, other: TensorLike)",
         "is_odd(self)",
-        "pick(self, input: Any, other: Any)",
+        "pick(self, input: TensorLike, other: TensorLike)",
     ]
 
 
