@@ -21,22 +21,22 @@ from gradcell import context, cuda, dtype  # noqa: E402
 from gradcell._core import Tensor  # noqa: E402
 from gradcell.compilation.compiled import jit  # noqa: E402
 from gradcell.context import (  # noqa: E402
-    COMPATIBLE,
-    GRAPH_MODE,
-    LAX,
-    PYNATIVE_MODE,
-    STRICT,
-    get_context,
-    get_current_device,
-    get_default_dtype,
-    get_ps_context,
-    reset_ps_context,
-    set_context,
-    set_default_dtype,
-    set_deterministic,
-    set_device,
-    set_ps_context,
-    set_recursion_limit,
+    COMPATIBLE as COMPATIBLE,
+    GRAPH_MODE as GRAPH_MODE,
+    LAX as LAX,
+    PYNATIVE_MODE as PYNATIVE_MODE,
+    STRICT as STRICT,
+    get_context as get_context,
+    get_current_device as get_current_device,
+    get_default_dtype as get_default_dtype,
+    get_ps_context as get_ps_context,
+    reset_ps_context as reset_ps_context,
+    set_context as set_context,
+    set_default_dtype as set_default_dtype,
+    set_deterministic as set_deterministic,
+    set_device as set_device,
+    set_ps_context as set_ps_context,
+    set_recursion_limit as set_recursion_limit,
 )  # fmt: skip
 from gradcell.derivatives.transform import get_grad, grad, jvp, value_and_grad, vjp  # noqa: E402
 from gradcell.dtype import *  # noqa: E402, F403
