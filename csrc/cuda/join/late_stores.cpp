@@ -22,7 +22,7 @@ constexpr size_t kMostArrays = 128;
 /// A longer text takes long to compile.
 constexpr double kMostValues = 200;
 /// Nodes looked at before it is enough: in small graphs, in all, and for each that there is.
-constexpr size_t kLeastWork = 1 << 20, kMostWork = 4 << 20, kWorkPerNode = 256;
+constexpr size_t kLeastWork = 1 << 18, kMostWork = 4 << 20, kWorkPerNode = 64;
 constexpr int kSweeps = 3;
 
 /// About how many instructions an element takes.
