@@ -124,7 +124,7 @@ def test_a_day_can_be_drawn_again(request: pytest.FixtureRequest) -> None:
 @pytest.mark.one_in(4)
 def test_a_file_is_tested_by_what_it_can_break(request: pytest.FixtureRequest) -> None:
     """`--for FILE`."""
-    ctc, losses = PACKAGE / "ops/networks/ctc.py", PACKAGE / "ops/networks/sequences.py"
+    ctc, losses = PACKAGE / "ops/networks/ctc.py", PACKAGE / "ops/primitives/sequences.py"
     files = affected_files(ctc, PACKAGE.rglob("*.py"))
     assert {ctc, losses} <= files and len(files) < 10
     everything = affected_files(PACKAGE / "base/tree.py", PACKAGE.rglob("*.py"))
