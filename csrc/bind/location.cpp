@@ -95,7 +95,8 @@ std::string called_name(const py::object& frame) {
     found = name;
   } else if (const py::object locals = frame.attr("f_locals"); locals.contains("self")) {
     found = py::str(py::type::of(locals["self"]).attr("__name__"));
-  } else if (locals.contains("function")) {  // that of a wrapper
+  } else if (locals.contains("function") && py::hasattr(locals["function"], "__name__")) {
+    // (that of a wrapper)
     found = py::str(locals["function"].attr("__name__"));
   }
   return found.starts_with("_") ? "" : found;
