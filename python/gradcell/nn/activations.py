@@ -14,7 +14,8 @@ from gradcell.base.errors import bad_key, bad_type, bad_value
 from gradcell.base.public import publish
 from gradcell.base.signposts import kind_of, nearest
 from gradcell.common.initializer import initializer
-from gradcell.nn.cell import Cell, Layer, OfInput, OfInputX, OfX, cell_of
+from gradcell.nn.cell import Cell, Layer
+from gradcell.nn.of_functions import OfInput, OfInputX, OfX, cell_of
 from gradcell.ops.elements import activations as _functions
 from gradcell.ops.primitive import Primitive
 from gradcell.ops.random.draws import uniform

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import inspect
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
@@ -12,14 +11,12 @@ from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
 
 from gradcell import _core
 from gradcell._core import Tensor
-from gradcell.base import arguments, fields, structure, tree
+from gradcell.base import structure, tree
 from gradcell.base.convert import to_dtype
 from gradcell.base.errors import bad_key, bad_type, bad_value
-from gradcell.base.fields import dataclass_transform
 from gradcell.base.location import where
 from gradcell.base.naming import by_own_names
 from gradcell.base.signposts import SignatureOfInit, check_arguments, instead
-from gradcell.base.spelling import Parameters
 from gradcell.common.recompute import recompute
 from gradcell.compilation.compiled import dispatcher_of, keep_form, traced
 from gradcell.derivatives.hooks import HookHandle
@@ -37,7 +34,6 @@ __all__ = [
 #: What a cell has under a name besides its own attributes, or None: gradcell.nn says what.
 held_by: Callable[[Any, str], Any] | None = None
 
-C = TypeVar("C", bound="Cell")
 P = ParamSpec("P")
 R = TypeVar("R", covariant=True)
 
@@ -679,61 +675,3 @@ class Layer(Cell):
     """
 
     _only_computes = True
-
-
-@dataclass_transform(
-    eq_default=False,
-    field_specifiers=(
-        fields.anything,
-        fields.number,
-        fields.boolean,
-        fields.tensor,
-        fields.checked,
-    ),
-)
-def cell_of(function: Callable[..., Any], **others: str) -> Callable[[type[C]], type[C]]:
-    """A decorator: the cell is this function of tensors, its inputs, and of what it keeps.
-
-    The class declares its fields, as fields.declared has them; the function gets them by name, or by the name
-    that `others` gives. A construct names the inputs and hands them to `_computed`, which refuses what is no
-    tensor in these names; those of many cells are in base classes.
-    """
-
-    def made(cls: type[C]) -> type[C]:
-        if any(isinstance(value, fields.Field) for value in vars(cls).values()):
-            cls = fields.declared(cls)
-        inputs = cls.construct.__code__.co_varnames[1 : cls.construct.__code__.co_argcount]
-        kept = {"reduction", *getattr(cls, "_declared_fields", {})} - {*others}
-        taken = () if inspect.isbuiltin(function) else Parameters(function).names[len(inputs) :]
-        given = [*((name, name) for name in taken if name in kept), *others.items()]
-
-        def computed(self: Any, *values: Any) -> Any:
-            for name, value in zip(inputs, values, strict=True):
-                arguments.tensor(value, type(self).__name__, name)
-            return function(*values, **{other: getattr(self, name) for name, other in given})
-
-        cls._computed = computed
-        return cls
-
-    return made
-
-
-class OfX(Layer):
-    """A function of x."""
-
-    def construct(self, x: Tensor) -> Tensor:
-        return self._computed(x)
-
-
-class OfInput(Layer):
-    """A function of what MindSpore calls input."""
-
-    def construct(self, input: Tensor) -> Tensor:
-        return self._computed(input)
-
-
-class OfInputX(Layer):
-    """A function of what MindSpore calls input_x."""
-
-    def construct(self, input_x: Tensor) -> Tensor:
-        return self._computed(input_x)

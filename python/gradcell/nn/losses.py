@@ -14,7 +14,8 @@ from gradcell._core import Tensor
 from gradcell.base import arguments, fields
 from gradcell.base.errors import bad_type, unsupported
 from gradcell.base.public import publish
-from gradcell.nn.cell import Cell, Layer, cell_of
+from gradcell.nn.cell import Cell, Layer
+from gradcell.nn.of_functions import cell_of
 from gradcell.ops.networks import losses as _functions
 
 _ops = _core.ops

@@ -14,8 +14,8 @@ from gradcell.base import arguments, fields
 from gradcell.base.errors import bad_type, bad_value
 from gradcell.base.public import publish
 from gradcell.nn.activations import _activation_of
-from gradcell.nn.cell import cell_of
 from gradcell.nn.losses import LossBase, _Pair
+from gradcell.nn.of_functions import cell_of
 from gradcell.ops.elements.activations import log_softmax
 from gradcell.ops.networks import ctc, margins as _functions
 from gradcell.ops.one_plan import in_float32

@@ -11,7 +11,8 @@ from gradcell._core import Tensor, ops as _ops
 from gradcell.base import arguments, fields
 from gradcell.base.errors import bad_type, bad_value
 from gradcell.base.public import publish
-from gradcell.nn.cell import Layer, OfX, cell_of
+from gradcell.nn.cell import Layer
+from gradcell.nn.of_functions import OfX, cell_of
 from gradcell.ops.arrays import shaping
 from gradcell.ops.networks import windows
 from gradcell.ops.networks.interpolation import interpolate
