@@ -36,7 +36,7 @@ from gradcell.numpy.making import (  # isort: skip
     arange, diag_indices, geomspace, indices, ix_, linspace, logspace, mgrid, ogrid, randint,
 )  # fmt: skip
 from gradcell.numpy.mathematics import (  # isort: skip
-    array_equal, array_equiv, average, convolve, corrcoef, correlate, cov, cross, gradient,
+    array_equal, array_equiv, average, convolve, corrcoef, correlate, cov, cross, digitize, gradient,
     histogram, histogram2d, histogramdd, interp, isscalar, matmul, nanmax, nanmin, nanvar, norm,
     polyder, polyint, polymul, polyval, promote_types, ptp, result_type, size, unwrap,
 )  # fmt: skip
@@ -59,11 +59,11 @@ __all__ = [
     *_elementwise.__all__, *_functions.__all__,
     "apply_along_axis", "apply_over_axes", "arange", "array", "array_equal", "array_equiv", "array_split",
     "average", "choose", "concatenate", "convolve", "corrcoef", "correlate", "cov", "cross",
-    "diag_indices", "full", "geomspace", "gradient", "histogram", "histogram2d", "histogramdd", "indices",
-    "interp", "intersect1d", "isscalar", "ix_", "linspace", "logspace", "matmul", "mgrid", "nanmax",
-    "nanmin", "nanvar", "norm", "ogrid", "pad", "piecewise", "polyder", "polyint", "polymul", "polyval",
-    "promote_types", "ptp", "randint", "ravel_multi_index", "result_type", "select", "setdiff1d", "size",
-    "split", "unravel_index", "unwrap",
+    "diag_indices", "digitize", "full", "geomspace", "gradient", "histogram", "histogram2d",
+    "histogramdd", "indices", "interp", "intersect1d", "isscalar", "ix_", "linspace", "logspace",
+    "matmul", "mgrid", "nanmax", "nanmin", "nanvar", "norm", "ogrid", "pad", "piecewise", "polyder",
+    "polyint", "polymul", "polyval", "promote_types", "ptp", "randint", "ravel_multi_index",
+    "result_type", "select", "setdiff1d", "size", "split", "unravel_index", "unwrap",
 ]  # fmt: skip
 
 from gradcell.base.signposts import missing as _missing  # noqa: E402

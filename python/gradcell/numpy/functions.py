@@ -35,7 +35,7 @@ __all__ = [
     "amax", "amin", "append", "argmax", "argmin", "argwhere", "around", "array_str", "asarray",
     "asfarray", "atleast_1d", "atleast_2d", "atleast_3d", "bartlett", "bincount", "blackman",
     "broadcast_arrays", "broadcast_to", "clip", "column_stack", "copy", "count_nonzero", "cumprod",
-    "cumsum", "diag", "diagflat", "diagonal", "diff", "digitize", "divmod", "dot", "dsplit", "dstack",
+    "cumsum", "diag", "diagflat", "diagonal", "diff", "divmod", "dot", "dsplit", "dstack",
     "ediff1d", "empty", "empty_like", "expand_dims", "eye", "fix", "flip", "fliplr", "flipud",
     "full_like", "hamming", "hanning", "histogram_bin_edges", "hsplit", "hstack", "identity", "in1d",
     "inner", "isclose", "isin", "isneginf", "isposinf", "kron", "logical_not", "matrix_power", "max",
@@ -206,7 +206,7 @@ def trapz(y: Any, x: Any = None, dx: Any = 1.0, axis: Any = -1) -> Tensor:
 
 def diff(a: Any, n: Any = 1, axis: Any = -1, prepend: Any = None, append: Any = None) -> Tensor:
     """The n-th differences along axis, after prepend and append have been joined to the ends."""
-    return ops.diff(tensor(a), n, axis, *optional(prepend, append))
+    return ops.diff(tensor(a), n, axis, operand(prepend), operand(append))
 
 
 def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Tensor:
@@ -542,8 +542,6 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
     return histogram(a, bins, range, weights)[1]
 
 
-@spelling(ops.bucketize, x=tensor, bins=tensor)
-def digitize(x: Any, bins: Any, right: bool = False) -> Tensor: ...
 @spelling(ops.take, a=tensor, indices=tensor)
 def take(a: Any, indices: Any, axis: Any = None, mode: Any = "clip") -> Tensor: ...
 

@@ -246,27 +246,73 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None) -> Ten
 
 
 def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Any:
-    """Differences over distances: central inside, one-sided at the ends (numpy.gradient, edge_order 1).
+    """Differences over distances, of second order inside and of edge_order, 1 or 2, at the ends, as
+    numpy.gradient has them: a tensor for one axis, else a list.
 
-    varargs: the distance of all dimensions, or one for each. A tensor for one axis, else a list. f:
-    the values of a function on a grid. edge_order: must be 1.
+    f: the values of a function on a grid. varargs: the distance of neighbours along all axes, or for
+    each axis its distance or the coordinates along it, a vector.
     """
-    if edge_order != 1:
-        bad_value(f"gradient: edge_order must be 1, got {edge_order}")
+    order = arguments.one_of(edge_order, (1, 2), "gradient", "edge_order")
     x = floating(f)
     axes = arguments.axes_of(axis, x.ndim, "gradient")
     steps = list(varargs) or [1.0]
-    steps = steps * len(axes) if len(steps) == 1 else steps
-    out = []
-    for a, h in zip(axes, steps, strict=True):
-        n = x.shape[a]
-        if n < 2:
-            bad_value(f"gradient: axis {a} needs at least 2 elements, has {n}")
-        first = _ops.sub(ops.narrow(x, a, 1, 1), ops.narrow(x, a, 0, 1))
-        last = _ops.sub(ops.narrow(x, a, n - 1, 1), ops.narrow(x, a, n - 2, 1))
-        inner = _ops.mul(_ops.sub(ops.narrow(x, a, 2, n - 2), ops.narrow(x, a, 0, n - 2)), 0.5)
-        out.append(_ops.div(_ops.concat([first, inner, last], a), h))
+    steps = steps * len(axes) if len(steps) == 1 and not np.ndim(steps[0]) else steps
+    if len(steps) != len(axes):
+        bad_type(f"gradient: {len(steps)} distances do not fit {len(axes)} axes")
+    out = [_slopes(x, a, h, order) for a, h in zip(axes, steps, strict=True)]
     return out[0] if len(axes) == 1 else out
+
+
+def _slopes(x: Tensor, axis: int, step: Any, order: int) -> Tensor:
+    n = x.shape[axis]
+    if n < order + 1:
+        bad_value(f"gradient: axis {axis} needs at least {order + 1} elements, has {n}")
+    f = functools.partial(ops.narrow, x, axis)
+    places = step if isinstance(step, Tensor) else Tensor(np.asarray(step), x.dtype)
+    if places.ndim:
+        if places.ndim != 1 or places.size != n:
+            bad_value(f"gradient: axis {axis} has {n} places, not {list(places.shape)}")
+        apart = _ops.reshape(ops.diff(places), [n - 1] + [1] * (x.ndim - 1 - axis))
+    else:
+        apart = _ops.broadcast_to(places, [n - 1] + [1] * (x.ndim - 1 - axis))
+    h = functools.partial(ops.narrow, apart, 0)
+
+    def three(i: int, count: int, place: int) -> Tensor:
+        """The slope of the parabola through count triples from the i-th element on, at one of each."""
+        one, two = h(i, count), h(i + 1, count)
+        first, second = (
+            (f(i + k + 1, count) - f(i + k, count)) / d for k, d in enumerate((one, two))
+        )
+        bend = (second - first) / (one + two)
+        return first + bend * (-one, one, one + two + two)[place]
+
+    first = (f(1, 1) - f(0, 1)) / h(0, 1) if order == 1 else three(0, 1, 0)
+    last = (f(n - 1, 1) - f(n - 2, 1)) / h(n - 2, 1) if order == 1 else three(n - 3, 1, 2)
+    if places.ndim:
+        inner = three(0, n - 2, 1)
+    else:
+        inner = (f(2, n - 2) - f(0, n - 2)) / (h(0, n - 2) + h(1, n - 2))
+    return _ops.concat([first, inner, last], axis)
+
+
+def digitize(x: Any, bins: Any, right: bool = False) -> Tensor:
+    """The place of each element between bins, a vector that rises or falls, int32: i where
+    bins[i - 1] <= x < bins[i], or where bins[i - 1] > x >= bins[i] if they fall.
+
+    right: whether an element that equals a bin belongs to the interval on its other side. Raises
+    ValueError for bins in no order.
+    """
+    t, line = (v if isinstance(v, Tensor) else Tensor(np.asarray(v)) for v in (x, bins))
+    n = line.size
+    if n < 2:
+        return ops.bucketize(t, line, right=right)
+    if _core.is_plain(line):
+        steps = np.diff(line.asnumpy())
+        if (steps < 0).any() and (steps > 0).any():
+            bad_value("digitize: the bins must rise or fall, each beyond the one before")
+    falls = _ops.less(ops.narrow(line, 0, n - 1, 1), ops.narrow(line, 0, 0, 1))
+    place = ops.bucketize(t, _ops.where(falls, ops.flip(line, (0,)), line), right=right)
+    return _ops.where(_ops.reshape(falls, []), _ops.sub(n, place), place)
 
 
 def unwrap(p: Any, discont: float = math.pi, axis: int = -1) -> Tensor:

@@ -34,7 +34,8 @@ def concatenate(arrays: Any, axis: Any = 0) -> Tensor:
 def _sections(x: Any, sections: Any, axis: int, equal: bool) -> tuple[Tensor, ...]:
     t = tensor(x)
     n = t.shape[arguments.axis_in(t, axis, "split")]
-    if isinstance(sections, (list, tuple)):
+    if isinstance(sections, (list, tuple)) or getattr(sections, "ndim", 0):
+        sections = arguments.integers(sections, "split", "indices_or_sections")
         cuts = [builtins.min(builtins.max(c + n if c < 0 else c, 0), n) for c in sections]
         ends = [0, *cuts, n]
         sizes = [builtins.max(b - a, 0) for a, b in itertools.pairwise(ends)]

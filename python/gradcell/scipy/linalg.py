@@ -7,6 +7,7 @@ from typing import Any
 from gradcell import ops
 from gradcell._core import Tensor, ops as _ops
 from gradcell.base.spelling import spelling
+from gradcell.ops.matrices.factorisations import of_triangle
 
 __all__ = [
     "block_diag", "cho_factor", "cho_solve", "cholesky", "det", "eigh", "inv", "solve_triangular",
@@ -31,15 +32,16 @@ def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Tensor:
 def cholesky(
     a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
 ) -> Tensor:
-    """U with U' U = a for symmetric (Hermitian) positive definite matrices; L with L L' = a if lower."""
-    return ops.cholesky(a, not lower)
+    """U with U' U = a for symmetric (Hermitian) positive definite matrices, of which the upper triangle is
+    read; if lower L with L L' = a, of which the lower one is."""
+    return ops.cholesky(a if lower else ops.adjoint(a), not lower)
 
 
 def cho_factor(
     a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
 ) -> tuple[Tensor, bool]:
     """(the factor that cholesky gives, lower): what cho_solve takes."""
-    return ops.cholesky(a, not lower), lower
+    return cholesky(a, lower), lower
 
 
 def cho_solve(
@@ -68,12 +70,11 @@ def eigh(
     overwrite_b: bool = False, turbo: bool = True, eigvals: Any = None, type: int = 1,
     check_finite: bool = True,
 ) -> Any:  # fmt: skip
-    """(eigenvalues, eigenvectors) of the symmetric matrix that a triangle of a stands for."""
+    """(eigenvalues, eigenvectors) of the symmetric (Hermitian) matrix of which a triangle of a is one
+    half; the derivative is by the elements of that triangle, and 0 by the others."""
     if b is not None:
         raise NotImplementedError("eigh: a second matrix is not supported")
-    part = ops.tril(a) if lower else ops.triu(a)
-    across = ops.swapaxes(ops.tril(a, -1) if lower else ops.triu(a, 1), -2, -1)
-    values, vectors = ops.eigh(_ops.add(part, across))
+    values, vectors = ops.eigh(of_triangle(a, lower))
     return values if eigvals_only else (values, vectors)
 
 

@@ -207,20 +207,25 @@ def tensor_solve(a: Any, b: Any) -> Tensor:
 def pinv(x: Any, *, atol: Any = None, rtol: Any = None, hermitian: bool = False) -> Tensor:
     """The pseudo-inverse of matrices [..., m, n] of any rank.
 
-    Singular values up to max(atol, rtol times the largest) count as zero; without both rtol is
-    max(m, n) times the dtype's epsilon. The derivative (Golub, Pereyra 1973, SIAM J. Numer. Anal. 10,
-    equation 4.12) is that among matrices of the same rank.
+    Singular values up to max(atol, rtol times the largest), numbers or one for each matrix, count as
+    zero; without both rtol is max(m, n) times the dtype's epsilon. hermitian: the matrices are those
+    whose lower triangle is x's. The derivative (Golub, Pereyra 1973, SIAM J. Numer. Anal. 10, equation
+    4.12) is that among matrices of the same rank.
     """
     t = arguments.floating(arguments.tensor(x, "pinv", "x"))
     if t.ndim < 2:
         bad_value(f"pinv: matrices are needed, got shape {list(t.shape)}")
+    if hermitian:
+        t = of_triangle(t, True)
     left, values, right = _singular(_ops.stop_gradient(t), False)
     values = complex_numbers.real(values)
     if atol is None and rtol is None:
         rtol = max(t.shape[-2:]) * float(np.finfo(_real_name(t.dtype)).eps)
-    least = _ops.mul(reductions.largest(values, [-1], True), 0.0 if rtol is None else rtol)
-    if atol is not None:
-        least = _ops.maximum(least, atol)
+    atol, rtol = (
+        0.0 if limit is None else limit if isinstance(limit, float) else _column(limit)
+        for limit in (atol, rtol)
+    )
+    least = _ops.maximum(_ops.mul(reductions.largest(values, [-1], True), rtol), atol)
     kept = _ops.greater(values, least)
     scales = _ops.where(kept, _ops.div(1.0, _ops.where(kept, values, 1.0)), 0.0)
     scaled = _ops.mul(right, _ops.cast(_row(scales), right.dtype))
@@ -243,6 +248,20 @@ def pinv(x: Any, *, atol: Any = None, rtol: Any = None, hermitian: bool = False)
         return [_ops.add(found, _product(turned, p, back, rest(_ops.matmul(p, a), n <= m)))]
 
     return _differentiable("pinv", [found], [t], adjoint, whole)[0]
+
+
+def _column(limits: Any) -> Any:
+    """Numbers, one for each matrix, as [..., 1]; a number as it is."""
+    given = limits if isinstance(limits, Tensor) else Tensor(np.asarray(limits))
+    return _ops.reshape(given, [*given.shape, 1]) if given.ndim else limits
+
+
+def of_triangle(x: Tensor, lower: bool) -> Tensor:
+    """The symmetric (Hermitian) matrices of which x's lower or upper triangle is one half."""
+    half, strict = (shaping.tril(x), shaping.tril(x, -1)) if lower else (
+        shaping.triu(x), shaping.triu(x, 1)
+    )  # fmt: skip
+    return _ops.add(half, _transposed(strict))
 
 
 def _real_name(dtype: _core.DType) -> str:
@@ -600,6 +619,9 @@ def _singular_adjoint(
 @one_plan
 def eigh(input: Any) -> tuple[Tensor, Tensor]:
     """(eigenvalues in ascending order, eigenvectors as columns) of symmetric matrices [..., n, n].
+
+    The lower triangle is what is read. The derivative is that among symmetric matrices, and itself
+    symmetric: of two elements that mirror each other each gets half of what moving both changes.
 
     Eigenvalues always have a first derivative; higher derivatives, and those of eigenvectors, need
     distinct eigenvalues; derivatives of complex vectors raise NotImplementedError: they have no

@@ -288,7 +288,7 @@ def argmin(input: Any, axis: Axis = None, keepdims: bool = False) -> Tensor:
 # Moments and norms --------------------------------------------------------------------------------
 
 
-def _var(x: Tensor, axis: Axis, ddof: int, keepdims: bool) -> Tensor:
+def _var(x: Tensor, axis: Axis, ddof: float, keepdims: bool) -> Tensor:
     axes = arguments.axes_of(_axes(axis), x.ndim, "var")
     count = _reduced_count(x, axes, "var")
     squares = square_sizes(_ops.sub(x, _ops.mean(x, axes, True)))
@@ -314,7 +314,7 @@ def var(input: Any, axis: Axis = None, ddof: Any = 0, keepdims: bool = False) ->
 
     ddof True is 1, False 0. Integers are taken as float32.
     """
-    return _var(arguments.floating(arguments.tensor(input, "var")), axis, int(ddof), keepdims)
+    return _var(arguments.floating(arguments.tensor(input, "var")), axis, float(ddof), keepdims)
 
 
 @method(dim="axis", keepdim="keepdims", keep_dims="keepdims", correction="ddof")
@@ -324,7 +324,7 @@ def std(input: Any, axis: Axis = None, ddof: Any = 0, keepdims: bool = False) ->
     """The standard deviation, the square root of var. Of equal elements, where it has a kink, derivatives
     are taken to be 0."""
     return length(
-        _var(arguments.floating(arguments.tensor(input, "std")), axis, int(ddof), keepdims)
+        _var(arguments.floating(arguments.tensor(input, "std")), axis, float(ddof), keepdims)
     )
 
 

@@ -157,10 +157,16 @@ def logcumsumexp(input: Any, axis: Any) -> Tensor:
 @method()
 @one_plan
 def diff(x: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Tensor:
-    """The n-th differences along axis, after prepend and append have been joined to the ends."""
+    """The n-th differences along axis, after prepend and append have been joined to the ends: tensors,
+    or numbers, each of which stands for one element everywhere."""
     t = arguments.tensor(x, "diff", "x")
     a = arguments.axis_of(axis, t.ndim, "diff")
-    parts = [p for p in (prepend, t, append) if p is not None]
+    one = [1 if i == a else n for i, n in enumerate(t.shape)]
+    parts = [
+        p if getattr(p, "ndim", 0) else _ops.add(_ops.full(one, 0, t.dtype), p)
+        for p in (prepend, t, append)
+        if p is not None
+    ]
     t = t if len(parts) == 1 else _ops.concat(parts, a)
     if t.ndim == 0 or arguments.integer(n, "diff", "n") < 0:
         bad_value(f"diff: needs a dimension and n >= 0, got {list(t.shape)} and {n}")
