@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from made_up_gpu import Process
 
 PROGRAM = """
@@ -52,5 +53,6 @@ else:
 """
 
 
+@pytest.mark.one_in(3)
 def test_routines_between_kernels(process: Process) -> None:
     process.good(PROGRAM)

@@ -162,6 +162,7 @@ def replay(
     )  # fmt: skip
 
 
+@pytest.mark.one_in(3)
 def test_there_are_forty_checks_and_steps_with_and_without_tiles_and_groups(
     plans: pathlib.Path,
 ) -> None:
@@ -200,6 +201,7 @@ def test_plans_run_by_themselves(process: Process, plans: pathlib.Path) -> None:
     assert process.counts()["compiles"] == 0
 
 
+@pytest.mark.one_in(3)
 def test_each_buffer_of_a_replay_is_an_allocation(
     process: Process, plans: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -212,6 +214,7 @@ def test_each_buffer_of_a_replay_is_an_allocation(
     assert sizes == sorted([workspace, status, *(b[3] for b in plan["buffers"])])
 
 
+@pytest.mark.one_in(3)
 def test_a_wrong_result_is_told(process: Process, plans: pathlib.Path) -> None:
     wrong = "check-cumprod-0-False-False"
     some = carried(plans, process.folder / "some", "check-dropout", wrong)

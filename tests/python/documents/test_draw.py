@@ -109,6 +109,7 @@ def test_each_case_has_its_day(request: pytest.FixtureRequest, n: int, count: in
     assert grouped == set(range(count))
 
 
+@pytest.mark.one_in(3)
 def test_a_day_can_be_drawn_again(request: pytest.FixtureRequest) -> None:
     """In processes of pytest-xdist too, which take the first one's day."""
     test = "tests/python/ops/test_cumprod.py::test_derivatives_along_longer_axes"
@@ -146,6 +147,7 @@ def calls_nothing() -> None:
     """A test of no function of the package."""
 
 
+@pytest.mark.one_in(3)
 def test_a_name_that_is_imported_later_is_found() -> None:
     """No text of its module's __all__ has it, but ops/_index.py."""
     cases = ("test[ops.bessel_j0(x) of 2]", "test[ops.sin(x) of 2]")

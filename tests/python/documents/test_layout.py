@@ -38,8 +38,8 @@ def imported(source, module, known):
 
 @functools.cache
 def nodes(source):
-    """The imports and calls of a text, which is parsed once."""
-    kinds = (ast.Import, ast.ImportFrom, ast.Call)
+    """The imports, calls and attributes of a text, which is parsed once."""
+    kinds = (ast.Import, ast.ImportFrom, ast.Call, ast.Attribute)
     return [node for node in ast.walk(ast.parse(source)) if isinstance(node, kinds)]
 
 
@@ -202,8 +202,8 @@ def home(place, name):
 @functools.cache
 def used(module):
     """{the modules that a module's text names or whose names it uses, through packages, too}."""
-    tree, found, packages = ast.parse(modules()[module].read_text()), set(), {}
-    for node in ast.walk(tree):
+    source, found, packages = modules()[module].read_text(), set(), {}
+    for node in nodes(source):
         if isinstance(node, ast.Import):
             for alias in node.names:
                 if alias.name == "gradcell":
@@ -218,11 +218,11 @@ def used(module):
                     packages[alias.asname or alias.name] = place
                 else:
                     found.add(place)
-    for node in ast.walk(tree):
+    for node in nodes(source):
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
             if node.value.id in packages:
                 found.add(home(packages[node.value.id], node.attr))
-    later = asked_for(modules()[module].read_text())
+    later = asked_for(source)
     return {name for name in found | set(packages.values()) | later if name in modules()}
 
 

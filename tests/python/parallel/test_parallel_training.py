@@ -64,6 +64,7 @@ def check(found: list[Any], option: str, size: int) -> None:
             assert got["weights"][name].tobytes() == same, f"{option} {name} differs by rank"
 
 
+@pytest.mark.one_in(3)
 def test_two_processes_train_as_one(of_two: dict[str, list[Any]]) -> None:
     check_all(of_two["trains"], 2)
 
@@ -136,6 +137,7 @@ def test_model_saves_once_and_any_number_goes_on(tmp_path: pathlib.Path, size: i
         np.testing.assert_allclose(got, want, rtol=1e-3, atol=1e-5)
 
 
+@pytest.mark.one_in(3)
 def test_the_documents_programs(tmp_path: pathlib.Path) -> None:
     """The programs of docs/parallel.md run, with fewer points and steps."""
     text = (pathlib.Path(__file__).parents[3] / "docs" / "parallel.md").read_text()

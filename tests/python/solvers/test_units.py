@@ -45,6 +45,7 @@ def path(method, f, start, loss=0, point=0, steps=25):
     return state, m.evaluations, m.skipped, np.stack(seen)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("f", [rosenbrock, quadratic])
 @pytest.mark.parametrize(
     "method, dtype", [("lbfgs", np.float32), *((m, np.float64) for m in METHODS)]
@@ -245,6 +246,7 @@ def test_every_threshold_is_a_share_of_something():
 # What steep losses end at -----------------------------------------------------------------------------
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("weight", [1e-20, 1.0, 1e6])
 def test_a_steep_loss_ends_where_scipy_and_the_same_loss_without_its_weight_do(weight):
     optimize = pytest.importorskip("scipy.optimize")
