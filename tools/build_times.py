@@ -1,10 +1,10 @@
-"""What compiling costs: seconds of processor time a file, the dearest first, and a folder.
+"""What compiling costs: seconds of processor time a file, the slowest first, and a folder.
 
     cmake -S . -B build/times -DCMAKE_BUILD_TYPE=Release
     python tools/build_times.py build/times [pattern]
 
 Compiles each file of the build alone, without a cache, into nothing. A file that is compiled for several
-instruction-set levels counts with all of them. Nothing is written; CONTRIBUTING.md has the ten dearest.
+instruction-set levels counts with all of them. Nothing is written.
 """
 
 from __future__ import annotations
