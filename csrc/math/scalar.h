@@ -94,8 +94,8 @@ GRADCELL_DEVICE float copysign(float a, float b) { return ::copysignf(a, b); }
 GRADCELL_DEVICE double copysign(double a, double b) { return ::copysign(a, b); }
 GRADCELL_DEVICE float abs(float x) { return ::fabsf(x); }
 GRADCELL_DEVICE double abs(double x) { return ::fabs(x); }
-GRADCELL_DEVICE float sign(float x) { return x > 0 ? 1.0f : x < 0 ? -1.0f : x; }
-GRADCELL_DEVICE double sign(double x) { return x > 0 ? 1.0 : x < 0 ? -1.0 : x; }
+GRADCELL_DEVICE float sign(float x) { return x > 0 ? 1.0f : x < 0 ? -1.0f : x + 0.0f; }
+GRADCELL_DEVICE double sign(double x) { return x > 0 ? 1.0 : x < 0 ? -1.0 : x + 0.0; }
 
 // NaN if either argument is.
 GRADCELL_DEVICE float maximum(float a, float b) { return a != a ? a : (a < b || b != b ? b : a); }

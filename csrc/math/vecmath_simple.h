@@ -26,8 +26,9 @@ GRADCELL_SAME_IN_BOTH(Ceil, round_up(x))
 GRADCELL_SAME_IN_BOTH(Round, round_even(x))
 GRADCELL_SAME_IN_BOTH(Trunc, copy_sign(round_down(abs_value(x)), x))
 GRADCELL_SAME_IN_BOTH(Abs, abs_value(x))
-// NaN and both zeros are their own sign.
-GRADCELL_SAME_IN_BOTH(Sign, select(x > all<V>(0), all<V>(1), select(x < all<V>(0), all<V>(-1), x)))
+// NaN is its own sign, and that of both zeros is 0.
+GRADCELL_SAME_IN_BOTH(Sign, select(x > all<V>(0), all<V>(1),
+                                   select(x < all<V>(0), all<V>(-1), x + all<V>(0))))
 #undef GRADCELL_SAME_IN_BOTH
 
 struct RsqrtFn {

@@ -1,6 +1,8 @@
 #include "ops/complex.h"
 
 #include <cmath>
+#include <limits>
+#include <numbers>
 
 #include "ops/families.h"
 #include "ops/identity.h"
@@ -139,9 +141,12 @@ Z operator/(Z a, Z b) {
   return a * reciprocal(b);
 }
 
+/// a b; a zero b stays zero beside an infinite a.
+Value kept_zero(Value a, Value b) { return where(logical_and(b == 0.0, isinf(a)), b, a * b); }
+
 Z exp(Z z) {
   const Value size = exp(z.re);
-  return {size * cos(z.im), size * sin(z.im)};
+  return {size * cos(z.im), kept_zero(size, sin(z.im))};
 }
 
 Z log(Z z) { return {log(modulus(z)), atan2(z.im, z.re)}; }
@@ -157,8 +162,8 @@ Z sqrt(Z z) {
   return {where(left, sign * short_part, long_part), where(left, sign * long_part, short_part)};
 }
 
-Z sin(Z z) { return {sin(z.re) * cosh(z.im), cos(z.re) * sinh(z.im)}; }
-Z cos(Z z) { return {cos(z.re) * cosh(z.im), -(sin(z.re) * sinh(z.im))}; }
+Z sin(Z z) { return {kept_zero(cosh(z.im), sin(z.re)), cos(z.re) * sinh(z.im)}; }
+Z cos(Z z) { return {cos(z.re) * cosh(z.im), -kept_zero(sinh(z.im), sin(z.re))}; }
 Z sinh(Z z) { return times_minus_i(sin(times_i(z))); }
 Z cosh(Z z) { return cos(times_i(z)); }
 
@@ -185,16 +190,21 @@ Z acosh(Z z) {
   return {asinh((conj(minus) * plus).re), 2.0 * atan2(minus.im, plus.re)};
 }
 Z asinh(Z z) { return times_minus_i(asin(times_i(z))); }
+/// An odd function: its real part is taken of |x|, where nothing cancels.
 Z atanh(Z z) {
-  const Value from_one = 1.0 - z.re, y = z.im * z.im;
-  return {0.25 * log1p(4.0 * z.re / (from_one * from_one + y)),
-          0.5 * atan2(2.0 * z.im, from_one * (1.0 + z.re) - y)};
+  const Value left = z.re < 0.0, x = where(left, -z.re, z.re), from_one = 1.0 - x;
+  const Value size = hypot(from_one, z.im), near = size < 1e-15;
+  const Value apart = where(logical_or(near, isinf(size)), ones_like(size), size);
+  const Value far = where(isinf(size), zeros_like(x), x);
+  const Value real = where(near, 0.5 * (0.69314718055994530942 - log(size)),
+                           0.25 * log1p(4.0 * far / apart / apart));
+  return {where(left, -real, real), 0.5 * atan2(2.0 * z.im, from_one * (1.0 + x) - z.im * z.im)};
 }
 Z atan(Z z) { return times_minus_i(atanh(times_i(z))); }
 
 Z expm1(Z z) {
   const Value half = sin(z.im * 0.5);
-  return {expm1(z.re) * cos(z.im) - 2.0 * (half * half), exp(z.re) * sin(z.im)};
+  return {expm1(z.re) * cos(z.im) - 2.0 * (half * half), kept_zero(exp(z.re), sin(z.im))};
 }
 Z log1p(Z z) {
   const Value near = maximum(abs(z.re), abs(z.im)) < 0.5;
@@ -231,10 +241,81 @@ Z pow(Z a, Z b) {
     const double n = constant_value(*b.re.graph, b.re.id);
     if (n == std::trunc(n) && std::fabs(n) <= 64) return whole_power(a, narrow<int>(n));
   }
-  const Value zero = logical_and(a.re == 0.0, a.im == 0.0);
-  const Value none_of_it = logical_and(b.re == 0.0, b.im == 0.0);
-  const Z at_zero{where(none_of_it, ones_like(a.re), zeros_like(a.re)), zeros_like(a.re)};
-  return where(zero, at_zero, exp(b * log(a)));
+  const Value zero = logical_and(a.re == 0.0, a.im == 0.0), turns = b.im != 0.0;
+  const Value nothing = logical_and(turns, b.re == 0.0);  // |a^b| is 1, and its angle anything
+  const Z one{ones_like(a.re), zeros_like(a.re)}, least = where(zero, a, one);
+  const Value undefined_there = full_like(a.re, std::numeric_limits<double>::quiet_NaN());
+  Z at_zero{where(nothing, undefined_there, pow(least.re, b.re)), zeros_like(a.re)};
+  // By products, which have the right derivatives, where that makes a difference.
+  for (int n = 1; n <= 4; ++n) {
+    const Value is_n = logical_and(logical_not(turns), b.re == static_cast<double>(n));
+    at_zero = where(is_n, whole_power(least, n), at_zero);
+  }
+  return where(zero, at_zero, exp(b * log(where(zero, one, a))));
+}
+
+/// The error function, for Re z >= 0, beside the function that is 1 minus it.
+struct Errors {
+  Z erf, erfc;
+};
+
+/// Close to 0 the series of erf (Abramowitz and Stegun, 7.1.5); else exp(-z^2) w(iz), w by the
+/// trapezoidal rule with the residue of the pole beside it (Al Azah, Chandler-Wilde 2021, SIAM J.
+/// Numer. Anal. 59, section 1.2).
+Errors errors(Z z) {
+  const Value one = ones_like(z.re), zero = zeros_like(z.re);
+  const Value near = logical_and(z.re < 0.8, logical_and(z.im<1.0, z.im> - 1.0));
+  const Z least = where(near, z, Z{zero, zero}), minus_square = -square(least);
+  constexpr int kTerms = 20;
+  Z series{zero, zero};
+  double factorial = std::tgamma(static_cast<double>(kTerms));
+  for (int n = kTerms - 1; n >= 0; --n) {
+    series = series * minus_square + 1.0 / (factorial * (2 * n + 1));
+    if (n > 0) factorial /= n;
+  }
+  const Z small = least * series * 1.1283791670955125739;
+  // w(iz) of the quarter plane Re >= 0, Im >= 0: of (|Im z|, Re z), and its conjugate's mirror.
+  constexpr int kNodes = 12;
+  const double step = std::sqrt(std::numbers::pi / (kNodes + 1));
+  const Z far = where(near, Z{one, zero}, Z{where(z.re > 1e15, one * 40.0, z.re), z.im});
+  const Value below = far.im < 0.0;
+  const Value x = where(below, -far.im, far.im), y = far.re;
+  const Z at{x, y}, at_square = square(at);
+  const Value place = x / step - floor(x / step);
+  const Value high = logical_or(y > x, y == x);
+  const Value deep = logical_and(high, y > std::numbers::pi / step);
+  const Value middle = logical_or(high, logical_or(place < 0.25, place > 0.75));
+  Z sum{zero, zero};
+  for (int k = 0; k <= kNodes; ++k) {
+    const double half = (k + 0.5) * step, whole = k * step;
+    const Value t = where(middle, full_like(x, half * half), full_like(x, whole * whole));
+    const double end = k == 0 ? 0.5 : 1.0;
+    const Value weight = where(middle, full_like(x, std::exp(-half * half)),
+                               full_like(x, end * std::exp(-whole * whole)));
+    sum = sum + reciprocal(Z{at_square.re - t, at_square.im}) * weight;
+  }
+  Z w = times_i(at * sum) * (2 * step / std::numbers::pi);
+  // 2 exp(-at^2) / (1 +- exp(-2 pi i at / step)), next to nothing where deep.
+  const Z inside = where(deep, Z{zero, one}, at);
+  const Z turn = exp(times_i(inside) * (2 * std::numbers::pi / step));
+  const Z pole = exp(-square(inside)) * 2.0 * turn / (turn + Z{where(middle, one, -one), zero});
+  w = where(deep, w, w + pole);
+  const Z mirrored = where(below, w, conj(w));
+  const Z rest = exp(-square(far)) * mirrored;
+  const Z erfc_near = 1.0 - small, erf_far = 1.0 - rest;
+  return {where(near, small, erf_far), where(near, erfc_near, rest)};
+}
+
+/// erf is odd, erfc(-z) = 2 - erfc(z).
+Z erf(Z z) {
+  const Value left = z.re < 0.0;
+  const Z found = errors(where(left, -z, z)).erf;
+  return where(left, -found, found);
+}
+Z erfc(Z z) {
+  const Value left = z.re < 0.0;
+  const Z found = errors(where(left, -z, z)).erfc;
+  return where(left, 2.0 - found, found);
 }
 
 Z wrapped(Graph& g, NodeId x) {
@@ -310,6 +391,10 @@ NodeId complex_unary(Graph& g, Op op, NodeId x) {
       return node(atanh(z));
     case Op::Sigmoid:
       return node(sigmoid(z));
+    case Op::Erf:
+      return node(erf(z));
+    case Op::Erfc:
+      return node(erfc(z));
     case Op::IsNan:
     case Op::IsInf:
       return binary(g, Op::LogicalOr, unary(g, op, z.re.id), unary(g, op, z.im.id));

@@ -8,6 +8,7 @@ import pickle
 from collections.abc import Iterator
 from typing import Any
 
+import mpmath
 import numpy as np
 import pytest
 from check_grads import check_grads
@@ -467,7 +468,7 @@ def test_plans_hold_pairs() -> None:
 @pytest.mark.parametrize(
     "text",
     ["ops.relu(z)", "ops.floor(z)", "ops.maximum(z, z)", "z < z", "ops.atan2(z, z)", "z // 2", "z % z",
-     "ops.ReduceMax()(z)", "ops.Argmax()(z)", "ops.cummax(z, 0)", "ops.erf(z)", "ops.ReduceMax()(z)",
+     "ops.ReduceMax()(z)", "ops.Argmax()(z)", "ops.cummax(z, 0)", "ops.erfinv(z)", "ops.ReduceMax()(z)",
      "ops.topk(z, 1)", "ops.sort(z)", "_core.ops.iota([3], ms.complex64, 0)",
      "Tensor([1j], ms.float32)"],
 )  # fmt: skip
@@ -553,3 +554,56 @@ def test_the_slope_of_a_spread_without_nan() -> None:
     there = np.array([1.0, 3.0, 7.0])
     np.testing.assert_allclose(got[[0, 2, 3]], 2 / 3 * (there - there.mean()), rtol=1e-14)
     assert got[1] == 0
+
+
+#: Near 0 and far from it, in all quadrants and on the axes, beside and between the nodes of the integral.
+ERROR_POINTS = np.array(
+    [0j, 1e-10 + 1e-9j, 0.3 - 0.2j, 0.79 + 0.99j, 0.81 - 0.2j, -1.3 + 1.1j, 2.5, -2.5j, 5.9j, -4 - 4j]
+    + [x + 1j * y for x in np.linspace(0.05, 6, 9) for y in (1e-12, 0.3, 1.7, 4.0)]
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["erf", "erfc"])
+def test_error_functions_of_complex_numbers(name):
+    """Values and first derivatives, 2 exp(-z^2) / sqrt(pi), by mpmath; the infinities of the real axis."""
+    function, sign = getattr(ops, name), 1 if name == "erf" else -1
+    wanted = np.array([complex(getattr(mpmath, name)(complex(z))) for z in ERROR_POINTS])
+    found = function(Tensor(ERROR_POINTS)).asnumpy()
+    assert np.all(np.abs(found - wanted) <= 3e-14 * np.abs(wanted))
+    slope = ms.grad(lambda z: ops.sum(ops.real(function(z))))(Tensor(ERROR_POINTS)).asnumpy()
+    exact = sign * 2 / np.sqrt(np.pi) * np.exp(-(ERROR_POINTS**2))
+    assert np.all(np.abs(np.conj(slope) - exact) <= 1e-11 * np.maximum(np.abs(exact), 1))
+    ends = function(Tensor(np.array([np.inf + 0j, -np.inf + 0j, 1e300 + 0j]))).asnumpy()
+    np.testing.assert_array_equal(ends, [1, -1, 1] if name == "erf" else [0, 2, 0])
+
+
+@pytest.mark.parametrize("order", [0, 1, 2, 3, 4, 5, 6.5, 1.5, 1 + 1j])
+def test_powers_of_zero_to_a_tensor(order):
+    """Value and derivatives at 0 of z^b for b of a tensor: of z^0 to z^4 exact, else those of limits."""
+    b, zero = Tensor(np.array([order], complex)), Tensor(np.array([0j]))
+
+    def real(z, b=b):
+        return ops.sum(ops.real(z**b))
+
+    def slopes(z):
+        return ops.sum(ops.real(ms.grad(real)(z)))
+
+    assert complex((zero**b).asnumpy()[0]) == (1 if order == 0 else 0)
+    np.testing.assert_allclose(ms.grad(real)(zero).asnumpy(), [1.0 if np.real(order) == 1 else 0.0])
+    if np.real(order) > 2 or order in (0, 1, 2):
+        np.testing.assert_allclose(ms.grad(slopes)(zero).asnumpy(), [2.0 if order == 2 else 0.0])
+    np.testing.assert_allclose(ms.grad(lambda b: real(zero, b))(b).asnumpy(), [0.0])
+
+
+def test_infinite_parts_leave_zeros():
+    """As NumPy: no NaN from an infinite factor and a zero; atanh keeps its digits beside -1 and 1."""
+    z = np.array([1e8 + 0j, np.inf + 0j, -1e8 + 0j])
+    for ours, theirs in ((ops.exp, np.exp), (ops.cosh, np.cosh), (ops.sinh, np.sinh)):
+        with np.errstate(over="ignore"):
+            np.testing.assert_array_equal(ours(Tensor(z)).asnumpy(), theirs(z))
+    z = np.array(
+        [-1 + 1e-8j, 1 + 1e-200j, 1e200 + 1j, -1 - 1e-30j, np.inf + 0j, 0.3 - 0.2j, 1e-20 + 0j]
+    )
+    found = ops.atanh(Tensor(z)).asnumpy()
+    np.testing.assert_allclose(found.real, np.arctanh(z).real, 1e-14)
+    np.testing.assert_allclose(found.imag, np.arctanh(z).imag, 1e-14)

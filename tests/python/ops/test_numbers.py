@@ -490,3 +490,11 @@ def test_a_number_has_no_dimensions(dtype: str) -> None:
     x = Tensor(np.zeros((2, 3)), kind)
     x[1, 2] = 1
     assert x.asnumpy().tolist() == [[0, 0, 0], [0, 0, 1]]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16])
+def test_the_sign_of_both_zeros_is_zero(dtype):
+    x = np.array([-0.0, 0.0, -2.0, 3.0, np.nan, -np.inf] * 7, dtype)
+    found = ops.sign(Tensor(x)).asnumpy()
+    np.testing.assert_array_equal(found, np.sign(x))
+    np.testing.assert_array_equal(np.signbit(found), np.signbit(np.sign(x)))
