@@ -38,6 +38,43 @@ def test_incomplete_gamma_functions(dtype, digits):
     np.testing.assert_array_equal(edges.asnumpy(), [0, 1, np.nan, np.nan, np.nan])
 
 
+#: (a, x) in all regions of the formulas: small ones, and a so large that rounding x moves the value.
+CORNERS = [
+    (a, x * max(a, 1))
+    for a in (1e-20, 1e-8, 0.5, 2.9, 3.1, 9.99, 10.01, 1e3)
+    for x in (1e-300, 1e-9, 0.1, 0.9, 1.0001, 3.0)
+] + [(a, a + k * a**0.5) for a in (1e6, 1e8, 1e12) for k in (-6, 0, 3)]
+
+
+def _both_tails(a, x):
+    """(P, Q) by mpmath; for a large a, which its series do not reach, by its integrator."""
+    if a < 2e3:
+        ends = ((0, x), (x, mpmath.inf))
+        return [float(mpmath.gammainc(a, *end, regularized=True)) for end in ends]
+    top, sign = mpmath.mpf(a) - 1, 1 if x > a - 1 else -1
+    front = mpmath.exp(top * mpmath.log(x) - x - mpmath.loggamma(a))
+    steps = [k * mpmath.sqrt(a) for k in range(14)]
+    tail = front * mpmath.quad(
+        lambda t: mpmath.exp(top * mpmath.log1p(sign * t / x) - sign * t), steps
+    )
+    return [float(v) for v in ((1 - tail, tail) if sign > 0 else (tail, 1 - tail))]
+
+
+def test_incomplete_gamma_functions_in_corners():
+    """To 13 digits of each tail, which are also the smaller ones'."""
+    with mpmath.workdps(35):
+        wanted = np.array([_both_tails(*at) for at in CORNERS]).T
+    a, x = (Tensor(np.array(t)) for t in zip(*CORNERS, strict=True))
+    for function, want in zip((ops.igamma, ops.igammac), wanted, strict=True):
+        usual = want > 1e-290
+        np.testing.assert_allclose(function(a, x).asnumpy()[usual], want[usual], 3e-13)
+        single = function(ops.cast(a, gc.float32), ops.cast(x, gc.float32)).asnumpy()
+        same = usual & (np.float32(a.asnumpy()) == a.asnumpy()) & (np.float32(x) == x.asnumpy())
+        np.testing.assert_allclose(single[same], want[same], 3e-7, 1e-37)
+    ends = Tensor([np.inf, np.inf, np.nan, 2.0]), Tensor([3.0, np.inf, 1.0, np.nan])
+    np.testing.assert_array_equal(ops.igamma(*ends).asnumpy(), [0, np.nan, np.nan, np.nan])
+
+
 @pytest.mark.parametrize(
     ("a", "x"), [(0.5, 1.0), (2.0, 1.5), (4.0, 8.0), (60.0, 50.0), (250.0, 260.0)]
 )
@@ -64,6 +101,15 @@ def test_zeta_and_polygamma():
         float(by_s), float(mpmath.diff(lambda t: mpmath.zeta(t, 0.7), 2.5)), 1e-9
     )
     np.testing.assert_allclose(float(by_q), -2.5 * scipy.special.zeta(3.5, 0.7), 1e-12)
+    negative = np.array([-10.3, -0.3, -0.5, -1.5, -2.999, -1e-3, -1e-20, -50.25])
+    for n in (1, 2, 5, 10):
+        values = Tensor(negative)
+        for order, found in enumerate(
+            (ops.polygamma(n, values), gc.grad(lambda t, n=n: ops.sum(ops.polygamma(n, t)))(values))
+        ):
+            wanted = [float(mpmath.polygamma(n + order, mpmath.mpf(v))) for v in negative]
+            np.testing.assert_allclose(found.asnumpy(), wanted, 1e-13)
+    np.testing.assert_array_equal(ops.polygamma(1, Tensor([np.inf, np.nan])), [0, np.nan])
     with pytest.raises(ValueError, match="must not be negative"):
         ops.polygamma(-1, Tensor([1.0]))
 
