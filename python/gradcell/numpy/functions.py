@@ -143,7 +143,7 @@ def sum(
     return total(a, axis, dtype, keepdims, initial)
 
 
-@spelling(ops.mean, a=tensor)
+@spelling(ops.mean, a=floating)
 def mean(a: Any, axis: Any = None, keepdims: bool = False, dtype: Any = None) -> Tensor: ...
 @spelling(ops.std, x=floating)
 def std(x: Any, axis: Any = None, ddof: Any = 0, keepdims: bool = False) -> Tensor: ...

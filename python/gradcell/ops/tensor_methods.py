@@ -145,7 +145,7 @@ def _of_numbers(self: Tensor, other: Any, function: Callable[..., Tensor]) -> Te
 
 @in_place("copy_")
 def _copied(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
-    source = src if isinstance(src, Tensor) else Tensor(src, self.dtype)
+    source = _core.ops.cast(src, self.dtype) if isinstance(src, Tensor) else Tensor(src, self.dtype)
     return ops.broadcast_to(source, self.shape)
 
 

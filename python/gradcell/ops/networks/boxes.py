@@ -232,7 +232,7 @@ def roi_align(
     roi_end_mode 1: the last pixel belongs to a region.
     """
     x, regions = (
-        arguments.of_rank(features, (4,), "ROIAlign"),
+        arguments.floating(arguments.of_rank(features, (4,), "ROIAlign")),
         _boxes(rois, "ROIAlign", "rois", 5),
     )
     h, w = x.shape[2:]

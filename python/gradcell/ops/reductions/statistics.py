@@ -10,7 +10,7 @@ from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import arguments
 from gradcell.base.convert import has_numpy_dtype, to_dtype
-from gradcell.base.errors import bad_value
+from gradcell.base.errors import bad_type, bad_value
 from gradcell.base.types import DTypeLike
 from gradcell.ops.arrays import arrangement, indexing, shaping
 from gradcell.ops.method import method
@@ -185,8 +185,9 @@ def aminmax(input: Any, *, axis: Any = 0, keepdims: bool = False) -> tuple[Tenso
 def var_mean(
     input: Any, axis: Any = None, ddof: Any = 0, keepdims: bool = False
 ) -> tuple[Tensor, Tensor]:
-    """The variance and the mean, as ops.var and ops.mean give them."""
-    return reductions.var(input, axis, ddof, keepdims), reductions.mean(input, axis, keepdims)
+    """The variance and the mean. Integers are taken as floats."""
+    x = arguments.floating(arguments.tensor(input, "var_mean"))
+    return reductions.var(x, axis, ddof, keepdims), reductions.mean(x, axis, keepdims)
 
 
 @one_plan
@@ -194,8 +195,9 @@ def var_mean(
 def std_mean(
     input: Any, axis: Any = None, ddof: Any = 0, keepdims: bool = False
 ) -> tuple[Tensor, Tensor]:
-    """The standard deviation and the mean, as ops.std and ops.mean give them."""
-    return reductions.std(input, axis, ddof, keepdims), reductions.mean(input, axis, keepdims)
+    """The standard deviation and the mean. Integers are taken as floats."""
+    x = arguments.floating(arguments.tensor(input, "std_mean"))
+    return reductions.std(x, axis, ddof, keepdims), reductions.mean(x, axis, keepdims)
 
 
 @method()
@@ -267,6 +269,8 @@ def histc(input: Any, bins: int = 100, min: float = 0.0, max: float = 0.0) -> Te
     of the elements), in input's dtype.
     """
     x = indexing.ordered(input, "histc")
+    if x.dtype == _core.bool:
+        bad_type("histc: the counts have the input's dtype, which is bool: cast it first")
     count = arguments.integer(bins, "histc", "bins", 1)
     if max < min:
         bad_value(f"histc: max must be larger than min, got {min} and {max}")
