@@ -30,7 +30,7 @@ _ops = _core.ops
 
 
 def isscalar(element: Any) -> bool:
-    """Whether the argument is a Python number, string or bytes.
+    """Return whether the argument is a Python number, string or bytes.
 
     element: any value.
     """
@@ -48,7 +48,7 @@ def size(a: Any, axis: Any = None) -> int:
 
 
 def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Tensor:
-    """Whether both have one shape and the same elements; NaN equals NaN with equal_nan."""
+    """Return whether both have one shape and the same elements; NaN equals NaN with equal_nan."""
     a, b = tensor(a1), tensor(a2)
     if tuple(a.shape) != tuple(b.shape):
         return Tensor(False)
@@ -59,7 +59,7 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Tensor:
 
 
 def array_equiv(a1: Any, a2: Any) -> Tensor:
-    """Whether both have the same elements after broadcasting."""
+    """Return whether both have the same elements after broadcasting."""
     a, b = tensor(a1), tensor(a2)
     try:
         np.broadcast_shapes(tuple(a.shape), tuple(b.shape))

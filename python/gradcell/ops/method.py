@@ -23,9 +23,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Method(NamedTuple):
-    """What a method does, and what its keywords may be called: {another spelling: the function's}. The
-    function is None for an op of the method's name (without the _ of one in place) that is imported
-    when it is first called."""
+    """A method's function, and other spellings of its keywords: {another spelling: the function's}.
+    The function is None for an op of the method's name (without the _ of one in place) that is
+    imported when it is first called."""
 
     function: Callable[..., Any] | None
     spellings: dict[str, str]

@@ -28,7 +28,7 @@ def moments(x: Tensor, axes: list[int]) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def scaled(centred: Tensor, variance: Tensor, eps: float) -> Tensor:
-    """What is centred over the root of its variance plus eps."""
+    """Divide centred values by the root of their variance plus eps."""
     return _ops.mul(centred, _ops.rsqrt(_ops.add(variance, eps)))
 
 

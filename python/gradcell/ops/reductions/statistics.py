@@ -64,7 +64,7 @@ def _between(ordered: Tensor, axis: int, place: Tensor) -> Tensor:
 
 
 def _nan_along(x: Tensor, axis: int) -> Tensor:
-    """How many elements along axis are NaN, int32, the axis kept."""
+    """Count NaN along axis, int32; the axis is kept."""
     dims = [1 if i == axis else n for i, n in enumerate(x.shape)]
     if not x.dtype.is_floating:
         return _ops.full(dims, 0, _core.int32)
@@ -247,9 +247,7 @@ def corrcoef(input: Any) -> Tensor:
 
 @method()
 def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Tensor:
-    """How often each integer from 0 on occurs in a vector, as float32; with weights, the sums of
-    the weights.
-    """
+    """Count each integer from 0 on in a vector, as float32; with weights, sum these."""
     x = arguments.tensor(input, "bincount")
     whole = not (x.dtype.is_floating or x.dtype.is_complex or x.dtype == _core.bool)
     numbers = x if not whole or x.dtype == _core.int32 else _ops.cast(x, _core.int64)
@@ -265,8 +263,8 @@ def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Tensor:
 
 @method()
 def histc(input: Any, bins: int = 100, min: float = 0.0, max: float = 0.0) -> Tensor:
-    """How many elements lie in each of `bins` equal intervals from min to max (by default the range
-    of the elements), in input's dtype.
+    """Count the elements in each of `bins` equal intervals from min to max (by default the range of
+    the elements), in input's dtype.
     """
     x = indexing.ordered(input, "histc")
     if x.dtype == _core.bool:
@@ -278,7 +276,7 @@ def histc(input: Any, bins: int = 100, min: float = 0.0, max: float = 0.0) -> Te
 
 
 def _narrow(dtype: _core.DType) -> _core.DType:
-    """What the edges between elements of this dtype are rounded to, as NumPy does."""
+    """Return the dtype to which edges between elements of a dtype are rounded, as NumPy does."""
     if not has_numpy_dtype(dtype):
         return _core.float32
     return dtype if dtype.is_floating else _core.float64
