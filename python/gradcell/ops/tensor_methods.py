@@ -145,7 +145,7 @@ def _of_numbers(self: Tensor, other: Any, function: Callable[..., Tensor]) -> Te
 
 @in_place("copy_")
 def _copied(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
-    source = src if isinstance(src, Tensor) else Tensor(src, self.dtype)
+    source = _core.ops.cast(src, self.dtype) if isinstance(src, Tensor) else Tensor(src, self.dtype)
     return ops.broadcast_to(source, self.shape)
 
 
@@ -327,7 +327,7 @@ def data(self: Tensor) -> Tensor:
 def allclose(
     self: Tensor, other: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False
 ) -> bool:
-    """Whether all elements are close to other's, in the sense of isclose: a bool."""
+    """Return whether all elements are close to other's, in the sense of isclose: a bool."""
     return bool(ops.all(ops.isclose(self, other, rtol, atol, equal_nan)))
 
 
@@ -387,7 +387,7 @@ def fmin(self: Tensor, other: Any) -> Tensor:
 
 @method()
 def searchsorted(self: Tensor, v: Any, side: Any = "left", sorter: Any = None) -> Tensor:
-    """Where to put v into this vector in order, int32."""
+    """Return the places of v in this sorted vector, int32."""
     return ops.searchsorted(self, v, side=side, sorter=sorter, out_int32=True)
 
 
@@ -427,7 +427,7 @@ def top_k(self: Tensor, k: Any, sorted: bool = True) -> Any:
 
 @method()
 def is_signed(self: Tensor) -> bool:
-    """Whether the dtype has negative numbers."""
+    """Return whether the dtype has negative numbers."""
     return self.dtype.is_floating or self.dtype.name.startswith("int")
 
 

@@ -299,12 +299,13 @@ def _order(x: Tensor, axis: int, descending: bool) -> Tensor:
 
 
 def _known(*tensors: Tensor) -> bool:
-    """Whether a result can be had at once: all values are there, and nobody records."""
+    """Return whether a result can be computed now: all values are known, and nothing is being
+    recorded."""
     return not _core.in_trace() and all(map(_core.is_plain, tensors))
 
 
 def _adds(x: Tensor) -> bool:
-    """Whether the core adds elements of this dtype in place."""
+    """Return whether the core adds elements of this dtype in place."""
     return not x.dtype.is_complex and x.dtype != _core.bool
 
 
@@ -592,7 +593,8 @@ def clamp(input: Any, min: Any = None, max: Any = None) -> Tensor:
 
 
 def _or_nan(beyond: Tensor, bound: Any) -> Tensor:
-    """Where x is beyond the bound, or the bound is NaN, which then is the result."""
+    """Extend a condition that x is beyond the bound to bounds that are NaN, which then is the
+    result."""
     if isinstance(bound, Tensor) and bound.dtype.is_floating:
         return _ops.logical_or(beyond, _ops.isnan(bound))
     if isinstance(bound, float) and math.isnan(bound):
@@ -627,8 +629,8 @@ def clip_by_value(x: T, clip_value_min: Any = None, clip_value_max: Any = None) 
 def isclose(
     input: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
 ) -> Tensor:
-    """Where |input - other| <= atol + rtol * |other|, or both are the same infinity; or, with
-    equal_nan, both NaN."""
+    """Return where |input - other| <= atol + rtol * |other|, or both are the same infinity; or,
+    with equal_nan, both NaN."""
     a, b = arguments.tensor(input, "isclose"), arguments.tensor(other, "isclose", "other")
     a, b = arguments.floating(a), arguments.floating(b)
     bound = _ops.add(_ops.mul(_ops.abs(b), rtol), atol)

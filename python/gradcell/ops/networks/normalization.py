@@ -20,7 +20,7 @@ _ops = _core.ops
 
 
 def moments(x: Tensor, axes: list[int]) -> tuple[Tensor, Tensor, Tensor]:
-    """(mean, x - mean, variance) of x as floats, the moments with axes of size 1."""
+    """(mean, x - mean, variance), the moments with axes of size 1. Integers are taken as floats."""
     x = arguments.floating(x)
     mean = _ops.mean(x, axes, True)
     centred = _ops.sub(x, mean)
@@ -28,7 +28,7 @@ def moments(x: Tensor, axes: list[int]) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def scaled(centred: Tensor, variance: Tensor, eps: float) -> Tensor:
-    """What is centred over the root of its variance plus eps."""
+    """Divide centred values by the root of their variance plus eps."""
     return _ops.mul(centred, _ops.rsqrt(_ops.add(variance, eps)))
 
 
@@ -174,7 +174,7 @@ def lrn(
     depth_radius: how many channels on each side count. alpha: the factor of the sum of squares.
     beta: the exponent. norm_region: 'ACROSS_CHANNELS', the only one there is.
     """
-    t = arguments.of_rank(x, (4,), "LRN")
+    t = arguments.floating(arguments.of_rank(x, (4,), "LRN"))
     c = t.shape[1]
     near = np.abs(np.arange(c)[:, None] - np.arange(c)) <= depth_radius
     squares = _ops.reshape(_ops.square(t), [t.shape[0], c, t.shape[2] * t.shape[3]])

@@ -123,7 +123,7 @@ def _truth(x: Tensor) -> Tensor:
 @method(dim="axis", keepdim="keep_dims", keepdims="keep_dims")
 @one_plan
 def all(input: Any, axis: Axis = None, keep_dims: bool = False) -> Tensor:
-    """Whether all elements are true (not zero); true for none. The result is bool."""
+    """Return whether all elements are true (not zero); true for none. The result is bool."""
     false = _ops.logical_not(_truth(arguments.tensor(input, "all")))
     return _ops.equal(_ops.reduce_sum(false, _axes(axis), keep_dims), 0)
 
@@ -131,7 +131,7 @@ def all(input: Any, axis: Axis = None, keep_dims: bool = False) -> Tensor:
 @method(dim="axis", keepdim="keep_dims", keepdims="keep_dims")
 @one_plan
 def any(input: Any, axis: Axis = None, keep_dims: bool = False) -> Tensor:
-    """Whether any element is true (not zero); false for none. The result is bool."""
+    """Return whether any element is true (not zero); false for none. The result is bool."""
     true = _truth(arguments.tensor(input, "any"))
     return _ops.greater(_ops.reduce_sum(true, _axes(axis), keep_dims), 0)
 
