@@ -50,6 +50,7 @@ from gradcell.base.seed import get_seed, set_seed  # noqa: E402
 if _typing.TYPE_CHECKING:
     from gradcell import (
         amp as amp,
+        array_api as array_api,
         boost as boost,
         communication as communication,
         dataset as dataset,
@@ -221,8 +222,8 @@ if _typing.TYPE_CHECKING:
 #: modules themselves). Importing gradcell loads what differentiating a function needs.
 _PLACES = {
     "": """
-        amp boost communication dataset log mindrecord mint nn numpy parallel physics profiler runtime
-        scipy train""",
+        amp array_api boost communication dataset log mindrecord mint nn numpy parallel physics profiler
+        runtime scipy train""",
     "amp": "build_train_network",
     "common.no_grad": "no_grad",
     "common.recompute": "recompute",
@@ -261,6 +262,16 @@ _PLACES = {
 }
 _LATER = {name: place for place, names in _PLACES.items() for name in names.split()}
 
+
+def _array_namespace(self: Tensor, *, api_version: str | None = None) -> _typing.Any:
+    """The functions of the Array API standard: gradcell.array_api. Raises ValueError for another version
+    than 2021.12, 2022.12, 2023.12 and 2024.12."""
+    if api_version not in (None, "2021.12", "2022.12", "2023.12", "2024.12"):
+        raise ValueError(f"the Array API standard is here in its version 2024.12, not {api_version!r}")
+    return _import_module("gradcell.array_api")
+
+
+Tensor.__array_namespace__ = _array_namespace  # type: ignore[method-assign]
 
 from gradcell.base.signposts import missing as _missing  # noqa: E402
 

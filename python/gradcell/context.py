@@ -278,12 +278,12 @@ def get_context(attr_key: str) -> Any:
 
 
 def graph_mode() -> bool:
-    """Return whether the mode is GRAPH_MODE."""
+    """Whether the mode is GRAPH_MODE."""
     return bool(_values["mode"] == GRAPH_MODE)
 
 
 def set_device(device_target: str, device_id: int | None = None) -> None:
-    """Set the device: set_context(device_target=..., device_id=...).
+    """Where to compute: set_context(device_target=..., device_id=...).
 
     device_target: 'CPU' or 'GPU'. device_id: which GPU, 0 for None.
     """

@@ -121,7 +121,7 @@ def get_py_obj_dtype(obj: Any) -> Any:
 
 
 def _issubclass_(type_: Any, dtype: Any) -> builtins.bool:
-    """Return whether a dtype is another, or of its kind."""
+    """Whether a dtype is (of the kind) of another."""
     return builtins.bool(type_ == dtype or (isinstance(dtype, type) and isinstance(type_, dtype)))
 
 

@@ -33,8 +33,11 @@ NAMESPACES = (
     "gradcell.mint.nn", "gradcell.mint.nn.functional",
 )  # fmt: skip
 
-#: Packages without public names of their own, or that cannot be imported everywhere; demo is programs.
-OTHERS = ("gradcell.deepxde", "gradcell.demo", "gradcell.scipy", "gradcell.nn.probability")
+#: Packages without public names of their own, or that cannot be imported everywhere; demo is programs, and
+#: the names of array_api are the Array API standard's.
+OTHERS = (
+    "gradcell.array_api", "gradcell.deepxde", "gradcell.demo", "gradcell.scipy", "gradcell.nn.probability",
+)  # fmt: skip
 
 #: Spellings that no rule below finds: the entry that each belongs to.
 SPELLINGS = {

@@ -1,4 +1,4 @@
-"""The interface of cells for packages below nn."""
+"""What the rooms below nn know of cells."""
 
 from __future__ import annotations
 

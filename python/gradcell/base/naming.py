@@ -1,4 +1,4 @@
-"""Other names of the inputs of layers."""
+"""What else the inputs of layers are called."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Displays of tensors, cells, graphs and plans in a notebook."""
+"""What tensors, cells, graphs and plans look like in a notebook."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Messages for missing names of modules, objects and arguments: replacements, or the nearest names."""
+"""What is said for a missing name, of a module, an object or an argument: what to write instead, or
+the nearest names."""
 
 from __future__ import annotations
 
@@ -49,7 +50,7 @@ INSTEAD = {
         "backward": _OF_FUNCTIONS, "grad": _OF_FUNCTIONS, "grad_fn": _OF_FUNCTIONS,
         "retain_grad": _OF_FUNCTIONS, "is_leaf": _OF_FUNCTIONS,
         "at": "x[i] = value, or ops.tensor_scatter_add",
-        "cpu": _DEVICE, "cuda": _DEVICE, "device": _DEVICE, "devices": _DEVICE, "get_device": _DEVICE,
+        "cpu": _DEVICE, "cuda": _DEVICE, "devices": _DEVICE, "get_device": _DEVICE,
         "is_cuda": _DEVICE, "block_until_ready": "asnumpy(), which waits for the values",
         "mv": "x @ v", "vdot": "ops.dot",
         "unflatten": "reshape", "clamp_min": "clamp(min=...)",
@@ -100,7 +101,7 @@ def missing(module: str, name: str, names: Iterable[str]) -> AttributeError:
 
 
 def instead(cls: type, name: str) -> str:
-    """Return advice for an attribute that objects of a class do not have: ': use ..', or ' (why)'."""
+    """What to write in place of an attribute that objects of a class do not have: ': use ..', or ' (why)'."""
     for base in cls.__mro__:
         text = INSTEAD.get(base.__name__, {}).get(name)
         if text is not None:
@@ -144,7 +145,7 @@ def wrong_argument(function: str, name: str, names: Iterable[str]) -> TypeError:
 
 
 def kind_of(value: Any) -> str:
-    """Describe a value given in place of a cell, with advice if it is a class or a function."""
+    """What was given in place of a cell, and what to write if it is a class or a function."""
     if inspect.isclass(value):
         return f"the class {value.__name__}: make one of it, {value.__name__}()"
     if inspect.isroutine(value) or inspect.isfunction(value):
@@ -202,8 +203,7 @@ class SignatureOfInit:
 
 @functools.lru_cache(512)
 def _parameters(init: Any) -> tuple[str, ...] | None:
-    """Return the names of a constructor's parameters; None if it takes any keyword or has no
-    signature."""
+    """What a constructor can be given by name; None if that cannot be told."""
     try:
         parameters = list(inspect.signature(init).parameters.values())[1:]
     except (TypeError, ValueError):

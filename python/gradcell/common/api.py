@@ -1,4 +1,4 @@
-"""Compilation: jit and the names around it.
+"""What programs say about compiling: jit and the words around it.
 
 gradcell traces a function with the Python that it is made of, so it needs no hints about which
 classes a graph may contain, what is constant or what is inlined, which MindSpore has to be given.
@@ -77,7 +77,7 @@ def jit_class(cls: type) -> type:
 
 
 def is_jit_class(cls: Any) -> bool:
-    """Return whether traced functions may use the class: true of any class."""
+    """Whether a function that is traced may use the class: any."""
     return isinstance(cls, type)
 
 
@@ -140,7 +140,7 @@ def cell_attr_register(fn: Any = None, attrs: Any = None) -> Any:
 
 
 class _Mutable:
-    """Base class of the types of values that mutable() marks."""
+    """What mutable() gives: the value itself, of a type that says so."""
 
     __ms_mutable__ = True
     __ms_dynamic_len__ = False

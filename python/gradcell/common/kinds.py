@@ -82,10 +82,10 @@ def type_to_type_id(dtype: DType) -> int:
 
 
 def is_tensor(value: Any) -> bool:
-    """Return whether the value is a tensor."""
+    """Whether it is a tensor."""
     return isinstance(value, Tensor)
 
 
 def enable_security() -> bool:
-    """Return False: no build leaves out functions for security."""
+    """Whether this is a build that leaves out what may be abused: no."""
     return False

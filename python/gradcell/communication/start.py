@@ -1,4 +1,4 @@
-"""The start of processes that share the data: they get the same parameters."""
+"""How processes that share the data begin: with the same parameters."""
 
 from __future__ import annotations
 

@@ -284,7 +284,7 @@ class ImageFolderDataset(IndexedDataset):
         return dict(self._classes)
 
     def num_classes(self) -> int:
-        """Return the number of classes."""
+        """How many classes there are."""
         return len(self._classes)
 
 

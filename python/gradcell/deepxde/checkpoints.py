@@ -25,7 +25,7 @@ _STORAGES = {
 
 
 def is_pytorchs(path: Any) -> bool:
-    """Return whether torch.save wrote a file."""
+    """Whether a file is one of torch.save."""
     if not zipfile.is_zipfile(path):
         return False
     with zipfile.ZipFile(path) as archive:
@@ -33,8 +33,7 @@ def is_pytorchs(path: Any) -> bool:
 
 
 def read(path: Any) -> Any:
-    """Return the contents of a file of torch.save. Raises ValueError for a file with other things
-    than numbers and tensors."""
+    """What was saved. Raises ValueError for a file with other things than numbers and tensors."""
     with zipfile.ZipFile(path) as archive:
         name = next(n for n in archive.namelist() if n.endswith("/data.pkl"))
         folder = name[: -len("data.pkl")]

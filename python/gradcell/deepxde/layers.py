@@ -27,7 +27,7 @@ class Module:
         return self.forward(*args, **kwargs)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """Compute the module's output; subclasses define it."""
+        """What the module computes; subclasses say it."""
         unsupported(f"{type(self).__name__} has no forward")
 
     def _parts(self) -> _Named:
@@ -174,7 +174,7 @@ class Sequential(ModuleList):
         super().__init__(modules)
 
     def forward(self, x: Any) -> Any:
-        """Return the last module's output."""
+        """What the last one makes."""
         for module in self._items:
             x = module(x)
         return x

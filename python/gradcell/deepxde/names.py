@@ -84,7 +84,7 @@ def _product(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def random() -> np.random.Generator:
-    """Return the generator of initial weights."""
+    """What weights are drawn from."""
     return _state["random"]  # type: ignore[no-any-return]
 
 
@@ -228,7 +228,7 @@ def save(tree_of_arrays: Any, path: Any, **_: Any) -> None:
 
 
 def load(path: Any, **_: Any) -> Any:
-    """Read a file of `save` or of PyTorch's. Raises ValueError for a file of another program."""
+    """What `save` or PyTorch's has written. Raises ValueError for a file of another program."""
     if checkpoints.is_pytorchs(path):
         return checkpoints.read(path)
     try:

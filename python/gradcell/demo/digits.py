@@ -105,7 +105,7 @@ def plot(net: nn.Cell, losses: list[float], scales: list[float], right: float, p
 
 
 def run(steps: int, points: int, path: str) -> None:
-    """Run `python -m gradcell demo digits`."""
+    """What `python -m gradcell demo digits` does."""
     print("A network of 121-256-128-10 in float16; the loss scale starts at 2^28.")
     start = time.perf_counter()
     net, losses, scales, right = train(steps, points)

@@ -137,7 +137,7 @@ def plot(net: nn.Cell, unseen: list[gc.Tensor], errors: tuple[float, float], pat
 
 
 def run(steps: int, points: int, path: str) -> None:
-    """Run `python -m gradcell demo forces`."""
+    """What `python -m gradcell demo forces` does."""
     print(
         f"{points} clusters of four atoms; the loss contains the forces, derivatives of the network."
     )

@@ -1,4 +1,4 @@
-"""The demos' progress line, and their pictures if Matplotlib is installed."""
+"""What the demos share: progress that is shown, and a picture where Matplotlib is installed."""
 
 from __future__ import annotations
 

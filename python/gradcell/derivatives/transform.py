@@ -156,7 +156,7 @@ class _Gradient(By):
 
 
 class _GradFunction:
-    """The function that grad and value_and_grad return."""
+    """What grad and value_and_grad return."""
 
     def __init__(
         self,

@@ -68,7 +68,7 @@ class Pad(Layer):
 
 @fields.declared
 class _Padding(Layer):
-    """Base class of paddings of the last dimensions."""
+    """What paddings of the last dimensions share."""
 
     rank: ClassVar[int]
     mode: ClassVar[str] = "constant"

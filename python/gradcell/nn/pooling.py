@@ -18,7 +18,7 @@ from gradcell.ops.networks import pooling, windows
 
 
 class _Windowed(Layer):
-    """Base class of poolings over fixed windows."""
+    """What poolings over fixed windows share."""
 
     rank: ClassVar[int]
 

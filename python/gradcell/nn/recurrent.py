@@ -108,7 +108,7 @@ def _check_features(owner: str, x: Tensor, size: int) -> None:
 
 @fields.declared
 class _Recurrent(Cell):
-    """Base class of RNN, LSTM and GRU."""
+    """What RNN, LSTM and GRU share."""
 
     mode: ClassVar[str]
 
@@ -289,7 +289,7 @@ class GRU(_Recurrent):
 
 @fields.declared
 class _Step(Cell):
-    """Base class of RNNCell, LSTMCell and GRUCell."""
+    """What RNNCell, LSTMCell and GRUCell share."""
 
     mode: ClassVar[str]
 

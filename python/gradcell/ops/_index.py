@@ -1,4 +1,4 @@
-"""Index of ops that are imported at first use, by module.
+"""Where ops are that are imported later.
 
 Written by tools/make_table_stubs.py; do not edit."""
 

@@ -106,12 +106,12 @@ def flip(self: Tensor, *dims: Any) -> Tensor:
 def cumsum(self: Tensor, axis: Any = None, dtype: Any = None) -> Tensor:
     """The sums up to each element along axis; None: of the flattened tensor.
 
-    bool and integers below int64 are added up as int32, those from uint16 on as uint64, unless dtype
-    says otherwise.
+    bool and integers below int64 are added up as int32, unless dtype says otherwise.
     """
     x = ravel(self) if axis is None else self
-    if dtype is None and not x.dtype.is_floating and x.dtype != _core.int64:
-        dtype = _core.uint64 if x.dtype.name in ("uint16", "uint32", "uint64") else _core.int32
+    wide = ("int64", "uint16", "uint32", "uint64")
+    if dtype is None and not x.dtype.is_floating and x.dtype.name not in wide:
+        dtype = _core.int32
     return ops.cumsum(x, 0 if axis is None else axis, dtype)
 
 
@@ -145,7 +145,7 @@ def _of_numbers(self: Tensor, other: Any, function: Callable[..., Tensor]) -> Te
 
 @in_place("copy_")
 def _copied(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
-    source = _core.ops.cast(src, self.dtype) if isinstance(src, Tensor) else Tensor(src, self.dtype)
+    source = src if isinstance(src, Tensor) else Tensor(src, self.dtype)
     return ops.broadcast_to(source, self.shape)
 
 
@@ -327,7 +327,7 @@ def data(self: Tensor) -> Tensor:
 def allclose(
     self: Tensor, other: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False
 ) -> bool:
-    """Return whether all elements are close to other's, in the sense of isclose: a bool."""
+    """Whether all elements are close to other's, in the sense of isclose: a bool."""
     return bool(ops.all(ops.isclose(self, other, rtol, atol, equal_nan)))
 
 
@@ -387,7 +387,7 @@ def fmin(self: Tensor, other: Any) -> Tensor:
 
 @method()
 def searchsorted(self: Tensor, v: Any, side: Any = "left", sorter: Any = None) -> Tensor:
-    """Return the places of v in this sorted vector, int32."""
+    """Where to put v into this vector in order, int32."""
     return ops.searchsorted(self, v, side=side, sorter=sorter, out_int32=True)
 
 
@@ -427,7 +427,7 @@ def top_k(self: Tensor, k: Any, sorted: bool = True) -> Any:
 
 @method()
 def is_signed(self: Tensor) -> bool:
-    """Return whether the dtype has negative numbers."""
+    """Whether the dtype has negative numbers."""
     return self.dtype.is_floating or self.dtype.name.startswith("int")
 
 
@@ -517,6 +517,20 @@ def mT(self: Tensor) -> Tensor:
 
 
 @_attribute
+def device(self: Tensor) -> str:
+    """Where tensors are, as the context says: 'CPU' or 'GPU'."""
+    return "CPU" if _core.device_in_use() < 0 else "GPU"
+
+
+@method()
+def to_device(self: Tensor, device: str, /, *, stream: None = None) -> Tensor:
+    """The tensor on a device, 'CPU' or 'GPU', as move_to moves it. stream: None."""
+    if stream is not None:
+        bad_value("to_device: work is in order already, so that stream must be None")
+    return self.move_to(device)
+
+
+@_attribute
 def mH(self: Tensor) -> Tensor:
     """The last two dimensions exchanged, conjugate."""
     return self.adjoint()
@@ -548,6 +562,10 @@ in_place("mul_")(ops.mul)
 in_place("div_")(ops.div)
 in_place("fill_", value="fill_value")(ops.full_like)
 in_place("zero_")(ops.zeros_like)
+
+for _name, _shift in (("lshift", ops.bitwise_left_shift), ("rshift", ops.bitwise_right_shift)):
+    setattr(Tensor, f"__{_name}__", _shift)
+    setattr(Tensor, f"__r{_name}__", lambda self, other, of=_shift: of(other, self))
 
 record_later(METHODS_LATER)
 record_later(IN_PLACE_LATER, in_place=True)

@@ -1,4 +1,4 @@
-"""Work shared by several processes: ParallelMode, and MindSpore's names for dividing networks."""
+"""How several processes share the work: ParallelMode, and what MindSpore divides networks with."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""MindSpore's search for a way to divide a network over processes; here none is divided."""
+"""How MindSpore looks for a way to divide a network over processes: here none is divided."""
 
 from __future__ import annotations
 
@@ -63,8 +63,7 @@ def sync_pipeline_shared_parameters(net: Any) -> None:
 
 
 class Layout:
-    """The layout of a tensor on an array of devices: Layout(device_matrix, alias_name)('dp',
-    'None').
+    """How a tensor lies on an array of devices: Layout(device_matrix, alias_name)('dp', 'None').
 
     device_matrix: the sizes of the array of devices, a tuple. alias_name: a name for each of its
     axes. rank_list: the numbers of the devices, which are stored.
@@ -99,7 +98,7 @@ class AutoParallel(Cell):
         self._parallel_mode = parallel_mode
 
     def construct(self, *args: Any, **kwargs: Any) -> Any:
-        """Return the network's output."""
+        """What the network computes."""
         return self.network(*args, **kwargs)
 
     def __getattr__(self, name: str) -> Any:

@@ -1,4 +1,4 @@
-"""NumPy's own functions of tensors.
+"""What NumPy's own functions do with tensors.
 
 An operator between an array and a tensor is the tensor's. Any other NumPy function works on the
 tensors' numbers and gives arrays, as it does for whatever else is like an array.
@@ -71,7 +71,7 @@ def array_ufunc(self: Tensor, ufunc: Any, method: str, *inputs: Any, **kwargs: A
 def array_function(
     self: Tensor, function: Callable[..., Any], types: Any, args: Any, kwargs: Any
 ) -> Any:
-    """Call NumPy's function with the tensors' numbers."""
+    """What NumPy's function makes of the numbers."""
     if function in _SHAPES and len(args) == 1 and not kwargs:
         return getattr(args[0], _SHAPES[function])
     name = function.__name__

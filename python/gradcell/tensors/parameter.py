@@ -75,7 +75,7 @@ class Parameter(ParameterBase):
 
     @property
     def requires_grad(self) -> bool:
-        """Return whether training changes the parameter."""
+        """Whether training changes it."""
         return self._requires_grad
 
     @requires_grad.setter

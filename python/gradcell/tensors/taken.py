@@ -150,7 +150,7 @@ class _Reading:
         return _LOST if isinstance(called, (types.BuiltinFunctionType, type)) else _UNKNOWN
 
     def _of_value(self, node: ast.AST) -> int:
-        """Return what becomes of an expression's value."""
+        """What becomes of an expression's value."""
         parent = self.parents.get(node)
         if isinstance(parent, (ast.FormattedValue, ast.Compare, ast.BoolOp, ast.Slice, ast.Expr)):
             return _USED
@@ -229,7 +229,7 @@ class _Reading:
         return node
 
     def _is_tensor(self, node: ast.AST) -> bool:
-        """Return whether an expression is known to be a tensor."""
+        """Whether an expression is known to be a tensor."""
         if isinstance(node, ast.BinOp):
             return self._is_tensor(node.left) or self._is_tensor(node.right)
         if isinstance(node, ast.UnaryOp):
@@ -244,7 +244,7 @@ class _Reading:
         return isinstance(found, Tensor)
 
     def _will_be_tensor(self, name: ast.Name) -> bool:
-        """Return whether a name that has no value yet is going to be one of a tensor."""
+        """Whether a name that has no value yet is going to be one of a tensor."""
         key = f"={name.id}"
         if key in self.followed:
             return False
@@ -266,7 +266,7 @@ class _Reading:
         return isinstance(called, CellBase) or (callable(called) and module == "gradcell")
 
     def _value(self, node: ast.AST) -> Any:
-        """Return the present value of a name or an attribute; None if it is not known."""
+        """What a name or an attribute is by now; None if that is not known."""
         if isinstance(node, ast.Name):
             for names in (*self.locals, self.frame.f_globals, vars(builtins)):
                 if node.id in names:

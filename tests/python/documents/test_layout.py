@@ -140,7 +140,7 @@ FLOORS = """
     solvers
     amp boost dataset mint numpy parallel physics scipy show
     train
-    demo deepxde mindspore
+    array_api demo deepxde mindspore
 """
 
 
@@ -264,7 +264,7 @@ def test_a_room_imports_what_is_below_it():
 #: What is MindSpore's, DeepXDE's and for show: it stands on the core, and no module of the core imports it
 #: or takes names of it. All the other modules are the core. (Packages' `__init__` name both halves.)
 BESIDE_THE_CORE = """
-    amp boost dataset deepxde demo log mindrecord mindspore mint numpy parallel runtime scipy
+    amp array_api boost dataset deepxde demo log mindrecord mindspore mint numpy parallel runtime scipy
     common._grad_function common.api common.generator common.kinds common.sparse_tensor
     nn.dynamic_lr nn.fused nn.held_primitives nn.images nn.margins nn.metrics nn.op_cells
     nn.probability nn.wrap
@@ -407,6 +407,7 @@ PATHS = [
 FILES = {
     "gradcell": {
         "amp",
+        "array_api",
         "boost",
         "common",
         "communication",
@@ -419,6 +420,7 @@ FILES = {
     | {"mindrecord", "mint", "nn", "numpy", "ops", "parallel", "physics"}
     | {"profiler", "runtime", "scipy"}
     | {"train"},
+    "gradcell.array_api": {"fft", "linalg"},
     "gradcell.communication": {"comm_func", "management"},
     "gradcell.mint": {"linalg", "nn", "special"},
     "gradcell.mint.nn": {"functional"},

@@ -44,7 +44,7 @@ def linear(input: Any, weight: Any, bias: Any = None) -> Any:
 
 
 def counts(input: Any, n: int) -> Tensor:
-    """Count each of the integers below n in the input."""
+    """How often each of the integers below n is among the input's."""
     at = _ops.reshape(input, [input.size])
     return _ops.scatter_add(at, _ops.full([input.size], 1.0, _core.float32), 0, n)
 

@@ -43,7 +43,7 @@ class Linear(nn.Dense):
 
 
 class _Convolution(nn.Cell):
-    """Base class of convolutions."""
+    """How convolutions are made."""
 
     def __init__(
         self, in_channels: Any, out_channels: Any, kernel_size: Any, stride: Any = 1, padding: Any =
@@ -257,7 +257,7 @@ class MaxPool2d(nn.MaxPool2d):
 
 
 class _AvgPool(nn.Cell):
-    """Base class of poolings by means."""
+    """How poolings by means are made."""
 
     def __init__(
         self, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,

@@ -58,8 +58,7 @@ class Metric(ABC):
         self._indexes: list[int] | None = None
 
     def set_indexes(self, indexes: list[int]) -> Metric:
-        """Choose which of (loss, prediction, label, ...) update gets. Returns itself. Raises
-        ValueError."""
+        """Which of (loss, prediction, label, ...) update gets. Returns itself. Raises ValueError."""
         if not isinstance(indexes, list) or not all(isinstance(i, int) for i in indexes):
             bad_value(
                 f"For 'set_indexes', the argument 'indexes' must be a list of ints, but got {indexes!r}."
@@ -69,7 +68,7 @@ class Metric(ABC):
 
     @property
     def indexes(self) -> list[int] | None:
-        """Return the indexes given to set_indexes, or None."""
+        """What set_indexes was given."""
         return getattr(self, "_indexes", None)
 
     def _convert_data(self, data: Any) -> np.ndarray:

@@ -1,5 +1,4 @@
-"""The rule by which a loss scale follows overflows, and the cells that apply it inside a training
-step."""
+"""How a loss scale follows overflows: the rule, and the cells that apply it inside a training step."""
 
 from __future__ import annotations
 
@@ -32,8 +31,7 @@ def check_scale(owner: str, name: str, value: Any, least: float = 0.0) -> float:
 
 
 def not_finite(inputs: Any) -> Tensor:
-    """Return whether a tree of tensors contains inf or nan: a 0-d bool tensor, a node inside a
-    trace.
+    """Whether a tree of tensors contains inf or nan: a 0-d bool tensor, a node inside a trace.
 
     Raises ValueError for a tree without tensors, TypeError for one that is not of tensors.
     """

@@ -44,7 +44,7 @@ def print_(*input_x: Any) -> Any:
 
 
 def is_tensor(obj: Any) -> bool:
-    """Return whether an object is a Tensor.
+    """Whether an object is a Tensor.
 
     obj: any object.
     """
@@ -85,7 +85,7 @@ def partial(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Callable[..., 
 
 
 class _Mapping:
-    """Base class of Map and HyperMap: the function is given now or at the call."""
+    """What Map and HyperMap share: the function, given now or at the call."""
 
     _name = "Map"
 
@@ -217,8 +217,7 @@ class MultitypeFuncGraph:
     def _score(
         self, key: tuple[str, ...], names: Sequence[tuple[str, ...]]
     ) -> tuple[int, ...] | None:
-        """Return a score of the fit of registered types, argument by argument (lower is more
-        specific), or None."""
+        """How specially the registered types fit, argument by argument: less is more specially."""
         if len(key) != len(names):
             return None
         places = []

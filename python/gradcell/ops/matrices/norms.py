@@ -10,6 +10,7 @@ from gradcell._core import Tensor
 from gradcell.base import arguments
 from gradcell.base.convert import to_dtype
 from gradcell.base.errors import bad_value
+from gradcell.ops.elements import complex_numbers
 from gradcell.ops.method import method
 from gradcell.ops.one_plan import in_float32, one_plan
 from gradcell.ops.reductions import reductions
@@ -73,6 +74,7 @@ def _spectral_norm(x: Tensor, order: Any, axes: list[int], keepdim: bool) -> Ten
 
     rest = [i for i in range(x.ndim) if i not in axes]
     values = factorisations.svd(_core.views.transpose(x, [*rest, *axes]), compute_uv=False)
+    values = complex_numbers.real(values)
     reduce: Any = {2: reductions.largest, -2: _ops.reduce_min, "nuc": _ops.reduce_sum}[order]
     y = reduce(values, [values.ndim - 1], False)
     y = _ops.cast(y, x.dtype) if x.dtype.is_complex else y

@@ -1,1 +1,1 @@
-"""Ops of layers, losses and optimisers."""
+"""What layers, losses and optimisers are made of."""

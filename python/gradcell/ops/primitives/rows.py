@@ -17,7 +17,7 @@ REQUIRED = inspect.Parameter.empty
 
 
 class Row(NamedTuple):
-    """The description of a primitive: see row."""
+    """What a primitive is: see row."""
 
     function: Callable[..., Any]
     inputs: str
