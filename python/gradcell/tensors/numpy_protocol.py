@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import tree
-from gradcell.base.errors import bad_type
+from gradcell.base.convert import has_numpy_dtype, values_of
+from gradcell.tensors import taken
 
 #: A ufunc that is an operator: the names of the method of its left operand and of its right one.
 _OPERATORS: dict[Any, tuple[str, str]] = {
@@ -37,20 +37,23 @@ _OPERATORS: dict[Any, tuple[str, str]] = {
     np.greater_equal: ("__ge__", "__le__"),
 }
 
-#: What needs no numbers, so that it works on tensors that only record, too.
-_SHAPES: dict[Any, str] = {np.shape: "shape", np.ndim: "ndim"}
+#: What asks for shapes and dtypes alone, so that no number is taken.
+_WITHOUT_NUMBERS: set[Any] = {
+    np.shape, np.ndim, np.size, np.result_type, np.common_type, np.iscomplexobj, np.isrealobj,
+    np.zeros_like, np.ones_like, np.empty_like,
+}  # fmt: skip
 
 
-def _numbers(name: str, values: Any) -> Any:
+def _numbers(function: Any, values: Any) -> Any:
+    name = function.__name__
+    how = f"numpy.{name}" if getattr(np, name, None) is function else name
+
     def array(t: Tensor) -> np.ndarray:
-        if t._traced or (
-            _core.in_trace() and t._is_variable and getattr(t, "requires_grad", False)
-        ):
-            bad_type(
-                f"numpy.{name} cannot be differentiated: inside a transform its result would be a constant. "
-                "Use gradcell.ops, or asnumpy() where a constant is meant"
-            )
-        return np.asarray(t)
+        if function in _WITHOUT_NUMBERS:
+            kind = t.dtype.name if has_numpy_dtype(t.dtype) else "float32"
+            return np.broadcast_to(np.zeros((), kind), t.shape)
+        taken.array_of(t, how)
+        return values_of(t._shared_numpy(), t.dtype)
 
     return tree.map_leaves(array, values)
 
@@ -63,16 +66,11 @@ def array_ufunc(self: Tensor, ufunc: Any, method: str, *inputs: Any, **kwargs: A
         if isinstance(left, Tensor):
             return getattr(left, of_left)(right)
         return getattr(right, of_right)(left)
-    return getattr(ufunc, method)(
-        *_numbers(ufunc.__name__, inputs), **_numbers(ufunc.__name__, kwargs)
-    )
+    return getattr(ufunc, method)(*_numbers(ufunc, inputs), **_numbers(ufunc, kwargs))
 
 
 def array_function(
     self: Tensor, function: Callable[..., Any], types: Any, args: Any, kwargs: Any
 ) -> Any:
     """What NumPy's function makes of the numbers."""
-    if function in _SHAPES and len(args) == 1 and not kwargs:
-        return getattr(args[0], _SHAPES[function])
-    name = function.__name__
-    return function(*_numbers(name, args), **_numbers(name, kwargs))
+    return function(*_numbers(function, args), **_numbers(function, kwargs))

@@ -4,6 +4,9 @@ No derivative goes through them, so what is computed with them is wrong without 
 printed, kept or decided by them is right. The program's text says which it is: `notice` follows what becomes
 of the number in the function that took it, and warns, once for each place, where that is known to be lost.
 set_context(locate_constants=True) also names the places of which it is not known.
+
+An array that another library makes of a tensor by itself, as np.asarray(x) or scipy.special.erf(x) do, was
+not asked for as numbers: `array_of` allows it only where it is known to be said, kept or decided by.
 """
 
 from __future__ import annotations
@@ -13,7 +16,9 @@ import builtins
 import functools
 import inspect
 import linecache
+import os
 import sys
+import sysconfig
 import types
 import warnings
 from typing import Any
@@ -55,39 +60,87 @@ _TAKING = {
 _places: dict[tuple[types.CodeType, int], tuple[int, str]] = {}
 _MOST_PLACES = 4096
 
+#: What takes the numbers for the user; and where other libraries are, who take arrays for the user.
+_PLUMBING = {
+    "gradcell.tensors.tensor", "gradcell.tensors.numpy_protocol", "gradcell.base.tree",
+    "gradcell.ops.method", "gradcell.ops.tensor_methods",
+}  # fmt: skip
+_LIBRARIES = tuple({sysconfig.get_path(name) + os.sep for name in ("stdlib", "purelib", "platlib")})
+
 
 def notice(x: Tensor, how: str) -> None:
     """Says where numbers are taken from x, if it is being differentiated and they are lost there."""
     if not (_core.in_trace() and (x._traced or x._is_variable)):
         return
-    frame: types.FrameType | None = sys._getframe(1)
-    plumbing = {sys._getframe(1).f_globals["__name__"], "gradcell.ops.method"}
-    while frame is not None and (module := frame.f_globals.get("__name__", "")) in plumbing:
-        frame = frame.f_back
-    if frame is None or module.partition(".")[0] == "gradcell":
-        return  # the package's own reading
-    place = (frame.f_code, frame.f_lasti)
-    if place not in _places:
-        if len(_places) >= _MOST_PLACES:
-            _places.clear()
-        _places[place] = _Reading(frame).fate()
-    fate, text = _places[place]
+    frame = _taking_frame()
+    if frame is None:
+        return
+    place, fate, text = _fate_at(frame)
     if fate == _USED or (fate == _UNKNOWN and not context.get_context("locate_constants")):
         return
-    if x._is_variable and x._variable_id() not in _core.lifted_variables():
-        return
-    if not _core.differentiated([x]):
+    if not _is_differentiated(x):
         return
     _places[place] = (_USED, text)
     warnings.warn_explicit(
         f"{text or how} takes numbers out of a tensor that is being differentiated: no derivative goes "
         "through them. Compute with gradcell.ops, or take them from ops.stop_gradient(x) where constants "
-        "are meant "
-        f"({frame.f_code.co_filename}:{frame.f_lineno})",
+        f"are meant ({_line(frame)})",
         RuntimeWarning,
         frame.f_code.co_filename,
         frame.f_lineno,
     )
+
+
+def array_of(x: Tensor, how: str) -> None:
+    """Raises TypeError, with the user's line, where another library takes x as an array, if x is being
+    differentiated and the array is not known to be only printed, kept or decided by."""
+    if not (_core.in_trace() and (x._traced or x._is_variable)):
+        return
+    frame = _taking_frame()
+    libraries = []
+    while frame is not None and frame.f_code.co_filename.startswith(_LIBRARIES):
+        libraries.append(frame.f_globals.get("__name__", ""))
+        frame = frame.f_back
+    if frame is None or any(
+        name.startswith("numpy.testing") or name.partition(".")[0] in _MODULES_THAT_SAY
+        for name in libraries
+    ):
+        return
+    _, fate, text = _fate_at(frame)
+    if fate != _USED and _is_differentiated(x):
+        raise TypeError(
+            f"{text or how} cannot be differentiated: it makes an array of a tensor, through which no "
+            "derivative goes. Compute with gradcell.ops, or take the array of ops.stop_gradient(x) where a "
+            f"constant is meant ({_line(frame)})"
+        )
+
+
+def _taking_frame() -> types.FrameType | None:
+    """What runs the code that took a number; None if that is the package itself."""
+    frame: types.FrameType | None = sys._getframe(2)
+    while frame is not None and (module := frame.f_globals.get("__name__", "")) in _PLUMBING:
+        frame = frame.f_back
+    return None if frame is None or module.partition(".")[0] == "gradcell" else frame
+
+
+def _fate_at(frame: types.FrameType) -> tuple[tuple[types.CodeType, int], int, str]:
+    """(The place, what becomes of what is taken there, the text that takes it)."""
+    place = (frame.f_code, frame.f_lasti)
+    if place not in _places:
+        if len(_places) >= _MOST_PLACES:
+            _places.clear()
+        _places[place] = _Reading(frame).fate()
+    return place, *_places[place]
+
+
+def _is_differentiated(x: Tensor) -> bool:
+    if x._is_variable and x._variable_id() not in _core.lifted_variables():
+        return False
+    return _core.differentiated([x])
+
+
+def _line(frame: types.FrameType) -> str:
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}"
 
 
 @functools.lru_cache(maxsize=64)

@@ -63,8 +63,7 @@ def asnumpy(self: Tensor) -> np.ndarray:
     being differentiated this asks for the value, which is computed there and then.
     """
     taken.notice(self, "asnumpy()")
-    array = self._shared_numpy()
-    return values_of(array, self.dtype)
+    return values_of(self._shared_numpy(), self.dtype)
 
 
 def _elements(self: Tensor) -> np.ndarray:
@@ -111,7 +110,8 @@ def _index(self: Tensor) -> int:
 
 
 def _array(self: Tensor, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-    array = asnumpy(self)
+    taken.array_of(self, "numpy.asarray(x)")
+    array = values_of(self._shared_numpy(), self.dtype)
     if dtype is not None and np.dtype(dtype) != array.dtype:
         return array.astype(dtype)
     return array.copy() if copy else array
@@ -260,8 +260,8 @@ def _dlpack(
 ) -> Any:
     here = _dlpack_device(self)
     wanted = here if dl_device is None else (int(dl_device[0]), int(dl_device[1]))
+    taken.array_of(self, "from_dlpack(x)")
     if wanted[0] == _DLPACK_CPU:
-        taken.notice(self, "__dlpack__()")
         array = self._shared_numpy()
         if copy or not array.flags.writeable:
             array = array.copy()

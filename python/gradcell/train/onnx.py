@@ -17,6 +17,7 @@ from gradcell.base.whole_file import write_whole
 from gradcell.nn.cell import Cell
 from gradcell.ops.networks.attention import composed
 from gradcell.show.inspect import recorded_nodes
+from gradcell.tensors.tensor import declared_shape
 from gradcell.train.data import evaluating
 from gradcell.train.onnx_rules import write_nodes
 from gradcell.train.onnx_writer import Writer
@@ -38,11 +39,17 @@ def onnx_model(net: Cell, *inputs: Tensor) -> Any:
 
     Inputs are named as construct's parameters, outputs output or output_0, output_1, ...; shapes are
     those of the inputs. Raises NotImplementedError for a node that ONNX cannot express: random
-    numbers (dropout in training mode).
+    numbers (dropout in training mode); ValueError for an input of a shape that is not known.
     """
     onnx = _package()
     for k, x in enumerate(inputs):
-        arguments.tensor(x, "export", f"inputs[{k}]")
+        sizes = declared_shape(arguments.tensor(x, "export", f"inputs[{k}]"))
+        if min(sizes, default=0) < 0:
+            known = [None if n < 0 else n for n in sizes] if sizes != [-2] else None
+            bad_value(
+                f"export: inputs[{k}] is declared with shape {known}, but the file's shapes are those of the "
+                "inputs: give a tensor of the shape that the file's network is to take"
+            )
     with composed():
         nodes, given, outputs, parameters = recorded_nodes(net, inputs, net.get_parameters())
     code = net.construct.__code__

@@ -243,6 +243,12 @@ def test_export_refuses_what_it_cannot_write(tmp_path, image, monkeypatch):
         export(net, *image, file_name=str(tmp_path / "a"), file_format="MINDIR")
     with pytest.raises(TypeError, match=r"inputs\[1\].*Tensor"):
         export(net, image[0], 3, file_name=str(tmp_path / "a"))
+    for unknown in ([None, 3, 8, 8], None):
+        declared = Tensor(shape=unknown, dtype=ms.float32)
+        with pytest.raises(
+            ValueError, match=r"inputs\[0\] is declared with shape (\[None, 3|None)"
+        ):
+            export(net, declared, file_name=str(tmp_path / "a"))
     with pytest.raises(TypeError, match="'file_name' must be a string"):
         export(net, *image, file_name=3)
     net.set_train(True)

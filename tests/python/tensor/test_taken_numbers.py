@@ -25,15 +25,8 @@ x.item()
 x.asnumpy()
 x.numpy()
 x.tolist()
-x.__array__()
 x.__float__()
-np.asarray(x)
-np.array(x)
-np.array([x])
-np.float32(x)
-np.from_dlpack(x)
 np.frombuffer(x.get_bytes(), np.float32)[0]
-np.array(x).sum()
 x.asnumpy()[...]
 [float(x)][0]
 [float(v) for v in [x]][0]
@@ -58,6 +51,28 @@ IMPLICIT = [
     "cmath.exp(x).real",
     "array.array('d', [x])[0]",
 ]
+#: Arrays that another library makes of a tensor: where those may be lost, that is an error.
+ARRAYS = """\
+np.asarray(x)
+np.array(x)
+np.array([x])
+np.array([x, 1.0]).sum()
+np.float32(x)
+np.ascontiguousarray(x)
+np.from_dlpack(x)
+np.array(x).sum()
+x.__array__()
+2 * np.asarray(x)
+np.exp(x)
+np.add.reduce(x)
+np.add(x, 1, dtype=np.float64)
+np.mean(x)
+np.stack([x, x]).sum()
+np.linalg.norm(x)
+np.nan_to_num(x)
+scipy.special.erf(x)
+scipy.special.logsumexp(x)
+scipy.stats.norm.cdf(x)""".splitlines()
 #: What loses it: N is the number.
 LOST = [
     "return x * (N)",
@@ -105,6 +120,7 @@ UNKNOWN = [
 HEADER = """
 import array, cmath, logging, math, types
 import numpy as np
+import scipy.special, scipy.stats
 import gradcell as gc
 from gradcell import nn, ops
 log, history, holder = [], {}, types.SimpleNamespace()
@@ -160,6 +176,47 @@ def test_what_is_lost_is_said_and_what_is_used_is_not(number, written):
         for text in found:
             assert line < int(text.rsplit(":", 1)[1][:-1]) <= line + 4 and "written.py:" in text
         assert said(f, X) == []  # once for a place
+
+
+@columns
+@pytest.mark.one_in(4)
+@pytest.mark.parametrize("taken_as", ARRAYS)
+def test_an_array_is_refused_unless_it_is_known_to_be_used(taken_as, written):
+    """In each way of use, those that nobody can know among them; the error names the line."""
+    cases = [use.replace("N", taken_as) for use in LOST + UNKNOWN + USED]
+    plain = written([f"return {taken_as}"])[0]
+    assert isinstance(plain(X), (np.ndarray, np.generic, float))
+    for k, (body, f) in enumerate(zip(cases, written(cases), strict=True)):
+        if k >= len(LOST + UNKNOWN):
+            assert said(f, X) == [], body
+            continue
+        with pytest.raises(TypeError, match="cannot be differentiated") as raised:
+            gc.grad(f)(X)
+        line, text = f.__code__.co_firstlineno, str(raised.value)
+        assert line < int(text.rsplit(":", 1)[1][:-1]) <= line + 4 and "written.py:" in text, body
+        with pytest.raises(TypeError, match="cannot be differentiated"):  # at every call
+            gc.grad(f)(X)
+
+
+@columns
+def test_an_array_of_what_is_not_differentiated_is_no_error(written):
+    """Outside of transforms, in jit, of other tensors, and where a constant is asked for."""
+    (f,) = written(["return x * gc.Tensor(np.asarray(x))"])
+    other = Tensor(2.0)
+    for y in (
+        f(other),
+        gc.grad(lambda x: x * f(other))(X),
+        gc.grad(lambda x: x * f(ops.stop_gradient(x)))(other),
+        gc.grad(lambda x: x * f(other * 1))(X),
+    ):
+        assert y.asnumpy() == 4.0
+    with pytest.warns(RuntimeWarning, match="asked for a tensor's value"):
+        assert gc.jit(f)(other).asnumpy() == 4.0
+    with pytest.raises(TypeError, match="cannot be differentiated"):
+        gc.jvp(f, X, X)
+    with pytest.raises(TypeError, match="cannot be differentiated"):
+        w = Parameter(X, name="w")
+        gc.grad(lambda: f(w), None, [w])()
 
 
 @columns
