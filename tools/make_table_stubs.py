@@ -173,7 +173,7 @@ def index() -> str:
     methods = [methods_of(module) for module in modules]
     rows = [f'    "{m.__name__[13:]}": {listed(m.__all__)},' for m in modules]
     lines = [
-        '"""Where ops are that are imported later.',
+        '"""Index of ops that are imported at first use, by module.',
         "",
         'Written by tools/make_table_stubs.py; do not edit."""',
         "",

@@ -1,12 +1,21 @@
-// The dtype of tensors of two dtypes that meet: MindSpore's rules.
+// The dtype of tensors of two dtypes that meet: MindSpore's rules, and NumPy's where it has none.
 #pragma once
 
 #include <utility>
 
-#include "base/error.h"
 #include "base/types.h"
 
 namespace gradcell {
+
+constexpr DType promote(DType a, DType b);
+
+/// Of uint16, uint32 or uint64 and another that is not bool: MindSpore refuses these.
+constexpr DType promote_unsigned(DType u, DType t) {
+  const DType floating = u == DType::UInt16 ? DType::Float32 : DType::Float64;
+  if (is_floating(t)) return promote(floating, t);
+  if (item_size(t) > item_size(u) || is_unsigned(t)) return item_size(t) > item_size(u) ? t : u;
+  return u == DType::UInt16 ? DType::Int32 : u == DType::UInt32 ? DType::Int64 : floating;
+}
 
 constexpr DType promote(DType a, DType b) {
   auto family = [](DType t) {
@@ -15,9 +24,8 @@ constexpr DType promote(DType a, DType b) {
   auto wide_unsigned = [](DType t) { return is_unsigned(t) && t != DType::UInt8; };
   if (a == b) return a;
   if (a == DType::Bool || b == DType::Bool) return a == DType::Bool ? b : a;
-  if (wide_unsigned(a) || wide_unsigned(b))
-    fail(ErrorKind::Type, name(a), " and ", name(b),
-         " have no common dtype, as in MindSpore: cast one of them");
+  if (wide_unsigned(a)) return promote_unsigned(a, b);
+  if (wide_unsigned(b)) return promote_unsigned(b, a);
   if (family(a) != family(b)) {
     if (family(a) < family(b)) std::swap(a, b);
     return b == DType::Float64 ? DType::Complex128 : a;

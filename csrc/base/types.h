@@ -13,8 +13,8 @@ namespace gradcell {
 
 /// X(DType, storage, Compute, name, as MindSpore prints it), a row for each element type. The order
 /// is MindSpore's promotion order within each family. Bool is what stores one, as whoever expands
-/// the table declares it. (uint64 computes as int64: right modulo 2^64, which is all that is
-/// allowed with it.)
+/// the table declares it. (uint64 computes as int64, which is right modulo 2^64;
+/// ops/elementwise.cpp has the rest.)
 #define GRADCELL_DTYPES(X)                         \
   X(Bool, Bool, I32, "bool", "Bool")               \
   X(UInt8, uint8_t, I32, "uint8", "UInt8")         \

@@ -32,13 +32,13 @@ void bind_method(py::class_<Tensor, TensorPtr>& tensor, const char* method, Test
 }
 
 void bind_operator(py::class_<Tensor, TensorPtr>& tensor, const char* method, const char* reflected,
-                   Op op) {
-  bind_method(tensor, method, is_operand, [op](const TensorPtr& a, py::handle b) {
-    return binary(op, a, to_operand(b, info(op).name));
+                   Op op, decltype(&bits) apply = binary) {
+  bind_method(tensor, method, is_operand, [op, apply](const TensorPtr& a, py::handle b) {
+    return apply(op, a, to_operand(b, info(op).name));
   });
   if (!reflected) return;
-  bind_method(tensor, reflected, is_operand, [op](const TensorPtr& a, py::handle b) {
-    return binary(op, to_operand(b, info(op).name), a);
+  bind_method(tensor, reflected, is_operand, [op, apply](const TensorPtr& a, py::handle b) {
+    return apply(op, to_operand(b, info(op).name), a);
   });
 }
 
@@ -346,9 +346,19 @@ void bind_ops(py::module_& m) {
   bind_operator(tensor, "__floordiv__", "__rfloordiv__", Op::FloorDiv);
   bind_operator(tensor, "__mod__", "__rmod__", Op::Mod);
   bind_operator(tensor, "__pow__", "__rpow__", Op::Pow);
-  bind_operator(tensor, "__and__", "__rand__", Op::LogicalAnd);
-  bind_operator(tensor, "__or__", "__ror__", Op::LogicalOr);
-  bind_operator(tensor, "__xor__", "__rxor__", Op::LogicalXor);
+  const std::tuple<const char*, const char*, const char*, Op> of_bits[] = {
+      {"__and__", "__rand__", "bitwise_and", Op::LogicalAnd},
+      {"__or__", "__ror__", "bitwise_or", Op::LogicalOr},
+      {"__xor__", "__rxor__", "bitwise_xor", Op::LogicalXor}};
+  for (const auto& [method, reflected, name, op] : of_bits) {
+    bind_operator(tensor, method, reflected, op, bits);
+    o.def(
+        name,
+        [op, name](py::handle a, py::handle b) {
+          return bits(op, to_operand(a, name), to_operand(b, name));
+        },
+        py::arg("input"), py::arg("other"));
+  }
   bind_operator(tensor, "__lt__", nullptr, Op::Less);
   bind_operator(tensor, "__le__", nullptr, Op::LessEqual);
   bind_operator(tensor, "__gt__", nullptr, Op::Greater);

@@ -70,12 +70,13 @@ T evaluate(Op op, std::span<const uint64_t> in) {
 
 uint64_t to_bits(DType dtype, double value) {
   if (is_floating(dtype)) return std::bit_cast<uint64_t>(rounded(dtype, value));
+  if (dtype == DType::Bool) return value != 0;
   if (value != value) return 0;
   constexpr double kLimit = 9223372036854775808.0;
   int64_t i = value >= kLimit   ? std::numeric_limits<int64_t>::max()
               : value < -kLimit ? std::numeric_limits<int64_t>::min()
                                 : static_cast<int64_t>(value);
-  return dtype == DType::Bool ? uint64_t(value != 0) : to_bits(dtype, i);
+  return to_bits(dtype, i);
 }
 
 uint64_t to_bits(DType dtype, int64_t value) {

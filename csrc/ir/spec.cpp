@@ -38,12 +38,13 @@ NodeId make(Graph& g, Op op, Draft draft) {
   if (s.form != Form::Marker) {
     bool complex = info(s.form).parts == PartsRule::Converted && is_complex(draft.asked.dtype);
     const bool by_order = s.combine == Combine::Max || s.combine == Combine::Min;
+    bool in_order = false;
     for (NodeId x : draft.inputs) {
       complex |= is_complex(g.dtype(x));
-      require(!by_order || g.dtype(x) != DType::UInt64, ErrorKind::Type, info(op).name,
-              ": not defined for uint64; cast to another dtype first");
+      in_order |= by_order && g.dtype(x) == DType::UInt64;
     }
     if (complex) return make_of_parts(g, s, draft);
+    if (in_order) return make_in_order(g, s, draft);
   }
   const Type type = s.infer(g, draft);
   const NodeId simple = s.simplify(g, draft, type);

@@ -63,6 +63,9 @@ class Spec;
 /// That of a draft with complex tensors, in terms of their real and imaginary parts. Throws Type if
 /// the op is not defined for them. (Defined above this folder, in ops/complex.cpp.)
 NodeId make_of_parts(Graph& g, const Spec& s, const Draft& draft);
+/// That of a draft that orders uint64, on int64 in the same order. (Defined in
+/// ops/elementwise.cpp.)
+NodeId make_in_order(Graph& g, const Spec& s, const Draft& draft);
 
 class Spec {
  public:

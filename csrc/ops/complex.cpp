@@ -129,41 +129,76 @@ Z where(Value c, Z a, Z b) { return {where(c, a.re, b.re), where(c, a.im, b.im)}
 /// |z|; its derivative at zero is zero, as the absolute value's of a real number is.
 Value modulus(Z z) { return none(z.im) ? abs(z.re) : hypot(z.re, z.im); }
 
-Z reciprocal(Z z) {
-  const Value k = scale(z.re, z.im);
+/// 1 / z over k, the power of two that brings z near one.
+Z scaled_reciprocal(Z z, Value k) {
   const Z near = z * k;
   const Value square = near.re * near.re + near.im * near.im;
-  return Z{near.re / square, -(near.im / square)} * k;
+  return {near.re / square, -(near.im / square)};
+}
+Z reciprocal(Z z) {
+  const Value k = scale(z.re, z.im);
+  return scaled_reciprocal(z, k) * k;
 }
 
 Z operator/(Z a, Z b) {
   if (none(b.im)) return {a.re / b.re, none(a.im) ? a.im : a.im / b.re};
-  return a * reciprocal(b);
+  const Value k = scale(b.re, b.im);
+  return a * k * scaled_reciprocal(b, k);
 }
 
-/// a b; a zero b stays zero beside an infinite a.
-Value kept_zero(Value a, Value b) { return where(logical_and(b == 0.0, isinf(a)), b, a * b); }
+// Exponentials grow beyond what a dtype holds before their products with a sine do, and infinity
+// times a sine that is 0 is no number. So these are multiplied by roots that are always finite.
 
-Z exp(Z z) {
-  const Value size = exp(z.re);
-  return {size * cos(z.im), kept_zero(size, sin(z.im))};
+/// Half of x, or what is as good: from there on squares of its exponential are infinite.
+Value half_exponent(Value x) {
+  const double far = x.dtype() == DType::Float64 ? 705 : 88;
+  return minimum(maximum(x * 0.5, full_like(x, -far)), full_like(x, far));
 }
 
-Z log(Z z) { return {log(modulus(z)), atan2(z.im, z.re)}; }
+/// root^2 (cos(y) + i sin(y)).
+Z turned(Value root, Value y) { return {root * cos(y) * root, root * sin(y) * root}; }
+
+Z exp(Z z) { return turned(exp(half_exponent(z.re)), z.im); }
+Z exp2(Z z) { return turned(exp2(half_exponent(z.re)), z.im * 0.69314718055994530942); }
+
+/// a cosh(y) and a sinh(y).
+Value times_cosh(Value a, Value y) {
+  const Value root = sinh(half_exponent(y));
+  return a + 2.0 * (a * root * root);
+}
+Value times_sinh(Value a, Value y) {
+  const Value half = half_exponent(y);
+  return 2.0 * (a * sinh(half) * cosh(half));
+}
+
+/// log |z|: of the larger part m and the smaller one n, log |m| and half of log(1 + (n / m)^2).
+/// Near one, half of log(1 + (m^2 - 1 + n^2)).
+Z log(Z z) {
+  const Value first = abs(z.re) >= abs(z.im);
+  const Value m = where(first, z.re, z.im), n = where(first, z.im, z.re), one = ones_like(m);
+  const Value size = abs(m), near = logical_and(size > 0.5, size < 2.0);
+  const Value ratio = where(isinf(n), one, n / where(m == 0.0, one, m));
+  const Value more = where(near, (m - 1.0) * (m + 1.0) + n * n, ratio * ratio);
+  return {log(where(near, one, size)) + 0.5 * log1p(more), atan2(z.im, z.re)};
+}
 
 /// On the cut, the negative reals, by the sign of the imaginary zero.
 Z sqrt(Z z) {
   const Value left = z.re < 0.0;
   const Value below = logical_or(z.im < 0.0, 1.0 / z.im < 0.0);
   const Value one = ones_like(z.re), sign = where(below, -one, one);
-  const Value long_part = sqrt(modulus(z) * 0.5 + where(left, -z.re, z.re) * 0.5);
+  const double most = z.re.dtype() == DType::Float64 ? 0x1p1000 : 0x1p120;
+  const Value far = maximum(abs(z.re), abs(z.im)) > most;
+  const Value by = where(far, full_like(one, 0.0625), one), root = where(far, 4.0 * one, one);
+  const Value left_by = where(left, -z.re, z.re) * by;
+  const Value long_part = root * sqrt(modulus(z * by) * 0.5 + left_by * 0.5);
   const Value zero = long_part == 0.0;
   const Value short_part = where(zero, z.im, z.im / (2.0 * where(zero, one, long_part)));
   return {where(left, sign * short_part, long_part), where(left, sign * long_part, short_part)};
 }
 
-Z sin(Z z) { return {kept_zero(cosh(z.im), sin(z.re)), cos(z.re) * sinh(z.im)}; }
-Z cos(Z z) { return {cos(z.re) * cosh(z.im), -kept_zero(sinh(z.im), sin(z.re))}; }
+Z sin(Z z) { return {times_cosh(sin(z.re), z.im), times_sinh(cos(z.re), z.im)}; }
+Z cos(Z z) { return {times_cosh(cos(z.re), z.im), -times_sinh(sin(z.re), z.im)}; }
 Z sinh(Z z) { return times_minus_i(sin(times_i(z))); }
 Z cosh(Z z) { return cos(times_i(z)); }
 
@@ -190,21 +225,26 @@ Z acosh(Z z) {
   return {asinh((conj(minus) * plus).re), 2.0 * atan2(minus.im, plus.re)};
 }
 Z asinh(Z z) { return times_minus_i(asin(times_i(z))); }
-/// An odd function: its real part is taken of |x|, where nothing cancels.
-Z atanh(Z z) {
-  const Value left = z.re < 0.0, x = where(left, -z.re, z.re), from_one = 1.0 - x;
-  const Value size = hypot(from_one, z.im), near = size < 1e-15;
-  const Value apart = where(logical_or(near, isinf(size)), ones_like(size), size);
-  const Value far = where(isinf(size), zeros_like(x), x);
-  const Value real = where(near, 0.5 * (0.69314718055994530942 - log(size)),
-                           0.25 * log1p(4.0 * far / apart / apart));
-  return {where(left, -real, real), 0.5 * atan2(2.0 * z.im, from_one * (1.0 + x) - z.im * z.im)};
+Z atanh(Z from) {  // an odd function: of the right half
+  const Value left = from.re < 0.0;
+  const Z z = where(left, -from, from);
+  const Value one = ones_like(z.re), from_one = 1.0 - z.re;
+  const Value distance = modulus(Z{from_one, z.im}), close = distance < 0x1p-60;
+  const Value inside = where(isinf(distance), zeros_like(one), z.re);
+  const Value x = where(close, one, inside), d = where(close, one, distance);
+  const Value logs = 2.0 * log(where(close, 2.0 / distance, one));  // 4 / d^2 + 1 is 4 / d^2
+  const Value sides = from_one * (1.0 + z.re) - z.im * z.im;
+  const Z found{0.25 * where(close, logs, log1p(x / d * (4.0 / d))),
+                0.5 * atan2(z.im, 0.5 * sides)};
+  return where(left, -found, found);
 }
 Z atan(Z z) { return times_minus_i(atanh(times_i(z))); }
 
 Z expm1(Z z) {
-  const Value half = sin(z.im * 0.5);
-  return {expm1(z.re) * cos(z.im) - 2.0 * (half * half), kept_zero(exp(z.re), sin(z.im))};
+  const Value half = sin(z.im * 0.5), far = z.re > 40.0;
+  const Value near = expm1(where(far, zeros_like(z.re), z.re)) * cos(z.im) - 2.0 * (half * half);
+  const Z all = exp(z);
+  return {where(far, all.re, near), all.im};
 }
 Z log1p(Z z) {
   const Value near = maximum(abs(z.re), abs(z.im)) < 0.5;
@@ -228,7 +268,7 @@ Z square(Z z) {
 }
 
 Z whole_power(Z z, int n) {
-  if (n < 0) return reciprocal(whole_power(z, -n));
+  if (n < 0) return whole_power(reciprocal(z), -n);
   if (n == 0) return {ones_like(z.re), zeros_like(z.re)};
   if (n == 1) return z;
   const Z half = whole_power(z, n / 2);
@@ -354,7 +394,7 @@ NodeId complex_unary(Graph& g, Op op, NodeId x) {
     case Op::Exp:
       return node(exp(z));
     case Op::Exp2:
-      return node(exp(z * 0.69314718055994530942));
+      return node(exp2(z));
     case Op::Expm1:
       return node(expm1(z));
     case Op::Log:

@@ -8,11 +8,118 @@
 #include "ir/fold.h"
 #include "ops/complex.h"
 #include "ops/families.h"
+#include "ops/identity.h"
 #include "ops/moving/movement.h"
 #include "ops/value_of.h"
 #include "ops/written_normal.h"
 
 namespace gradcell {
+
+// uint64. Engines compute it as int64, which is right for all that is defined modulo 2^64: sums,
+// products, equality, bits. What depends on how large a number is (order, quotients, floats) is
+// made of nodes of int64 as it is recorded, so planners and engines need to know nothing of it.
+
+namespace symbolic {
+
+namespace {
+
+constexpr double kHighest = 0x1p63;  // what the highest bit stands for
+
+Value as(DType t, Value x) { return {x.graph, cast(*x.graph, x.id, t)}; }
+Value bits(Value x) { return as(DType::Int64, x); }
+Value integer(Value condition) { return as(DType::Int64, condition); }
+
+/// int64 in the order of the uint64 with these bits: the highest one is exchanged. And back.
+Value ordered(Value x) { return bits(x) + -kHighest; }
+Value unordered(Value x) { return as(DType::UInt64, x + -kHighest); }
+
+/// Half of the uint64 with these bits, rounded down.
+Value half_of(Value x) {
+  return floor_div(x, 2.0) + where(x < 0.0, full_like(x, -kHighest), zeros_like(x));
+}
+
+/// a / b of the bits, rounded down. (H. S. Warren, Hacker's Delight, 2nd edition, 9-3: half of a is
+/// positive, and twice its quotient is a / b or one below.)
+Value quotient(Value a, Value b) {
+  const Value near = 2.0 * floor_div(half_of(a), b);
+  const Value once = integer(ordered(a) >= ordered(b));  // b is 2^63 or more
+  const Value rest = a - near * b;
+  return where(b < 0.0, once, near + integer(ordered(rest) >= ordered(b)));
+}
+
+/// a^b of the bits. From 2^62 on an exponent is as good as any other with the same lower 62 bits:
+/// a^(2^62) is 1, or 0 if a is even.
+Value power(Value a, Value b) { return pow(a, where(b < 0.0, mod(b, 0x1p62) + 0x1p62, b)); }
+
+Value to_float(Value x, DType t) {
+  const Value n = bits(x), half = half_of(n), last = mod(half, 2.0);
+  // (Of the bit that halving drops only whether it is set matters to rounding.)
+  const Value odd = half - last + maximum(last, mod(n, 2.0));
+  return where(n < 0.0, 2.0 * as(t, odd), as(t, n));
+}
+
+Value from_float(Value from) {
+  const Value x = as(wide(from.dtype()), from);  // halves do not hold 2^63
+  const Value high = x >= kHighest;
+  const Value low = where(high, x - kHighest, x);
+  const Value n = bits(low);
+  return as(DType::UInt64, where(high, n + -kHighest, n));
+}
+
+}  // namespace
+
+}  // namespace symbolic
+
+namespace {
+
+/// Whether the row of the op table is right modulo 2^64.
+bool is_modular(Op op) {
+  static constexpr Op kModular[] = {Op::Neg,   Op::Square, Op::Add,      Op::Sub,
+                                    Op::Mul,   Op::Equal,  Op::NotEqual, Op::Select,
+                                    Op::IsNan, Op::IsInf,  Op::IsFinite, Op::IsNegInf};
+  return std::ranges::find(kModular, op) != std::end(kModular);
+}
+
+// The other rows of numbers, on uint64.
+NodeId uint64_unary(Graph& g, Op op, NodeId x) {
+  using namespace symbolic;  // NOLINT: the functions above
+  if (op == Op::Sign) return as(DType::UInt64, wrap(g, x) != 0.0).id;
+  return x;  // Abs, ReLU and what rounds
+}
+
+NodeId uint64_binary(Graph& g, Op op, NodeId x, NodeId y) {
+  using namespace symbolic;  // NOLINT: the functions above
+  const Value a = wrap(g, x), b = wrap(g, y);
+  switch (op) {
+    case Op::Pow:
+      return as(DType::UInt64, power(bits(a), bits(b))).id;
+    case Op::FloorDiv:
+      return as(DType::UInt64, quotient(bits(a), bits(b))).id;
+    case Op::Mod:
+    case Op::Fmod:
+      return (a - as(DType::UInt64, quotient(bits(a), bits(b))) * b).id;
+    default: {
+      const Value found{&g, binary(g, op, ordered(a).id, ordered(b).id)};
+      return (info(op).kind == OpKind::Compare ? found : unordered(found)).id;
+    }
+  }
+}
+
+}  // namespace
+
+NodeId uint64_cast(Graph& g, NodeId x, DType to) {
+  using namespace symbolic;  // NOLINT: the functions above
+  return (to == DType::UInt64 ? from_float(wrap(g, x)) : to_float(wrap(g, x), to)).id;
+}
+
+NodeId make_in_order(Graph& g, const Spec& s, const Draft& d) {
+  std::vector<NodeId> in(d.inputs.begin(), d.inputs.end());
+  for (NodeId& x : in)
+    if (g.dtype(x) == DType::UInt64) x = symbolic::ordered(symbolic::wrap(g, x)).id;
+  const bool back = s.infer(g, d).dtype == DType::UInt64;
+  const NodeId y = make(g, s.op, {in, d.attributes, d.asked});
+  return back ? symbolic::unordered(symbolic::wrap(g, y)).id : y;
+}
 
 namespace {
 
@@ -140,14 +247,6 @@ void check_same(const Graph& g, Op op, NodeId a, NodeId b) {
   check_same_dtype(info(op).name, g.dtype(a), g.dtype(b));
 }
 
-/// uint64 is computed with as int64, which is right for what is defined modulo 2^64.
-void check_modulo(Op op) {
-  static constexpr Op kModulo[] = {Op::Neg, Op::Square,   Op::Add,   Op::Sub,
-                                   Op::Mul, Op::NotEqual, Op::Equal, Op::Select};
-  require(std::ranges::find(kModulo, op) != std::end(kModulo), ErrorKind::Type, info(op).name,
-          ": not defined for uint64; cast to another dtype first");
-}
-
 void check_class(Op op, DType t) {
   const OpInfo& row = info(op);
   if (is_floating(t) && row.cls != OpClass::Bool) return;
@@ -155,7 +254,6 @@ void check_class(Op op, DType t) {
           " needs a floating dtype, got ", name(t));
   require(row.cls != OpClass::Bool || t == DType::Bool, ErrorKind::Type, row.name,
           " needs bool, got ", name(t));
-  if (t == DType::UInt64) check_modulo(op);
 }
 
 void check_condition(const Graph& g, NodeId c, NodeId values) {
@@ -172,6 +270,7 @@ NodeId unary(Graph& g, Op op, NodeId x) {
   DType dtype = g.dtype(x);
   if (is_complex(dtype)) return complex_unary(g, op, x);
   check_class(op, dtype);
+  if (dtype == DType::UInt64 && !is_modular(op)) return uint64_unary(g, op, x);
   DType out = result_dtype(g, op, x);
   if (is_constant(g, x)) {
     uint64_t bits[] = {g[x].bits};
@@ -189,6 +288,7 @@ NodeId binary(Graph& g, Op op, NodeId a, NodeId b) {
   DType dtype = g.dtype(a);
   if (is_complex(dtype)) return complex_binary(g, op, a, b);
   check_class(op, dtype);
+  if (dtype == DType::UInt64 && !is_modular(op)) return uint64_binary(g, op, a, b);
   DType out = result_dtype(g, op, a);
   if (is_constant(g, a) && is_constant(g, b)) {
     uint64_t bits[] = {g[a].bits, g[b].bits};
@@ -297,6 +397,8 @@ class Row : public Spec {
         check_same(g, op, x, model);
     }
     check_class(op, g.dtype(model));
+    require(g.dtype(model) != DType::UInt64 || is_modular(op), ErrorKind::Runtime, info(op).name,
+            ": a node of uint64");
     return {result_dtype(g, op, model), g.dims(model)};
   }
   NodeId adjoint(Graph& g, NodeId id, int k, NodeId dy) const override {

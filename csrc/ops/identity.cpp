@@ -84,18 +84,19 @@ class Casting : public Linear {
   explicit Casting(Op op) : Linear(op, Form::Convert, {}, kCast) {}
 
   Type infer(const Graph& g, const Draft& d) const override {
-    const DType from = g.dtype(d.inputs[0]), to = d.asked.dtype;
-    require(
-        !(from == DType::UInt64 && is_floating(to)) && !(to == DType::UInt64 && is_floating(from)),
-        ErrorKind::Type, "Cast: no conversion between ", gradcell::name(from), " and ",
-        gradcell::name(to), ": cast to int64 first");
-    return {to, g.dims(d.inputs[0])};
+    return {d.asked.dtype, g.dims(d.inputs[0])};
   }
   NodeId simplify(Graph& g, Draft& d, const Type& to) const override {
     const NodeId x = d.inputs[0];
-    if (g.dtype(x) == to.dtype) return x;
+    const DType from = g.dtype(x);
+    if (from == to.dtype) return x;
+    if (is_floating(from) && to.dtype == DType::UInt32)  // which int64 holds
+      return cast(g, cast(g, x, DType::Int64), to.dtype);
+    if ((is_floating(from) && to.dtype == DType::UInt64) ||
+        (from == DType::UInt64 && is_floating(to.dtype)))
+      return uint64_cast(g, x, to.dtype);
     if (is_constant(g, x))
-      return constant_bits(g, to.dtype, to.dims, convert_bits(g.dtype(x), to.dtype, g[x].bits));
+      return constant_bits(g, to.dtype, to.dims, convert_bits(from, to.dtype, g[x].bits));
     return is_broadcast(g, x) ? broadcast_to(g, cast(g, g.input(x, 0), to.dtype), to.dims)
                               : kNoNode;
   }

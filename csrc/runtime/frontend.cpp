@@ -256,7 +256,8 @@ TensorPtr binary(Op op, const TensorOrNumber& a, const TensorOrNumber& b) {
     op = on_bools(op);
     require(info(op).cls == OpClass::Bool, ErrorKind::Type, row.name, ": not defined for bool");
   }
-  if (row.kind == OpKind::Compare && !(fits(a, t) && fits(b, t))) t = DType::Int64;
+  if (row.kind == OpKind::Compare && !(fits(a, t) && fits(b, t)))
+    t = t == DType::UInt64 ? DType::Float64 : DType::Int64;
   const bool integers = !is_floating(t) && !is_complex(t);
   const auto limit = op == Op::FloorDiv ? IntegerLimit::FloorDiv
                      : op == Op::Mod    ? IntegerLimit::Mod
@@ -273,6 +274,26 @@ TensorPtr binary(Op op, const TensorOrNumber& a, const TensorOrNumber& b) {
   else if (unchecked)
     y = permitted(r.graph(), y, limit);
   return r.result(binary(r.graph(), op, x, y));
+}
+
+TensorPtr bits(Op op, const TensorOrNumber& a, const TensorOrNumber& b) {
+  const DType t = common_dtype(a, b);
+  if (t == DType::Bool) return binary(op, a, b);
+  const auto function = op == Op::LogicalAnd  ? IntegerFunction::And
+                        : op == Op::LogicalOr ? IntegerFunction::Or
+                                              : IntegerFunction::Xor;
+  static constexpr const char* kNames[] = {"bitwise_and", "bitwise_or", "bitwise_xor"};
+  const char* name = kNames[static_cast<size_t>(function)];
+  require(!is_floating(t), ErrorKind::Type, name, ": integers or bools are needed, got ",
+          gradcell::name(t));
+  Recorder r;
+  const Dims dims = broadcast_shapes(name, operand_dims(a), operand_dims(b));
+  // (A number stays one: it is repeated where it is read.)
+  auto of = [&](const TensorOrNumber& o) {
+    return lower(r, name, o, t, operand_dims(o).empty() ? Dims{} : dims);
+  };
+  const NodeId x = of(a), y = of(b);
+  return r.result(of_integers(r.graph(), function, x, y));
 }
 
 TensorPtr value_of(Function f, const TensorOrNumber& a, const TensorOrNumber& b) {
@@ -433,9 +454,16 @@ TensorPtr mean(const TensorPtr& x, const std::optional<Dims>& axes, bool keep_di
   DType t = x->dtype();
   require(t != DType::Bool, ErrorKind::Type, "ReduceMean: not defined for bool");
   const auto n = static_cast<double>(element_count(pick(dims, along, true)));
-  NodeId total = sum(g, cast(g, r.in(x), wide(t)), along);
-  NodeId count = constant(g, g.dtype(total), g.dims(total), n);
-  NodeId y = binary(g, is_floating(t) ? Op::Div : Op::FloorDiv, total, count);
+  const NodeId from = cast(g, r.in(x), wide(t));
+  auto count = [&](NodeId like) { return constant(g, g.dtype(like), Dims(g.dims(like)), n); };
+  auto divided = [&](Op op, NodeId sum) { return binary(g, op, sum, count(sum)); };
+  NodeId y;
+  if (t == DType::UInt64) {  // whose sum may be beyond 2^64: of quotients, and of what they leave
+    const NodeId rest = sum(g, binary(g, Op::Mod, from, count(from)), along);
+    y = binary(g, Op::Add, sum(g, divided(Op::FloorDiv, from), along), divided(Op::FloorDiv, rest));
+  } else {
+    y = divided(is_floating(t) ? Op::Div : Op::FloorDiv, sum(g, from, along));
+  }
   y = cast(g, y, t);
   return r.result(keep_dims ? keep(g, y, dims, along) : y);
 }

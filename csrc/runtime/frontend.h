@@ -35,6 +35,8 @@ void set_default_float(DType t);
 
 TensorPtr unary(Op op, const TensorPtr& x);
 TensorPtr binary(Op op, const TensorOrNumber& a, const TensorOrNumber& b);
+/// LogicalAnd, LogicalOr, LogicalXor of bools; of integers the same of their bits.
+TensorPtr bits(Op op, const TensorOrNumber& a, const TensorOrNumber& b);
 TensorPtr select(const TensorPtr& c, const TensorOrNumber& a, const TensorOrNumber& b);
 /// A function of ops/value_of.h.
 TensorPtr value_of(Function f, const TensorOrNumber& a, const TensorOrNumber& b);

@@ -278,12 +278,12 @@ def get_context(attr_key: str) -> Any:
 
 
 def graph_mode() -> bool:
-    """Whether the mode is GRAPH_MODE."""
+    """Return whether the mode is GRAPH_MODE."""
     return bool(_values["mode"] == GRAPH_MODE)
 
 
 def set_device(device_target: str, device_id: int | None = None) -> None:
-    """Where to compute: set_context(device_target=..., device_id=...).
+    """Set the device: set_context(device_target=..., device_id=...).
 
     device_target: 'CPU' or 'GPU'. device_id: which GPU, 0 for None.
     """

@@ -19,7 +19,7 @@ def __dir__() -> list[str]:
 
 
 class Plan:
-    """What the CUDA planner makes of a function's graph.
+    """The CUDA planner's plan of a function's graph.
 
     Attributes:
         kernels: (name, text) of each kernel; kernels with the same text are one.
@@ -91,7 +91,7 @@ def _every(
 
 
 def _named(step: dict[str, Any]) -> tuple[str, str]:
-    """What a step is, and its size."""
+    """Return the name and the size of a step."""
     if "kernel" in step:
         several = f" ({step['segments']} arrays)" if step["segments"] > 1 else ""
         return step["kernel"] + several, f"{step['grid']} x {step['block'][0]}x{step['block'][1]}"

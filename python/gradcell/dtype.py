@@ -121,7 +121,7 @@ def get_py_obj_dtype(obj: Any) -> Any:
 
 
 def _issubclass_(type_: Any, dtype: Any) -> builtins.bool:
-    """Whether a dtype is (of the kind) of another."""
+    """Return whether a dtype is another, or of its kind."""
     return builtins.bool(type_ == dtype or (isinstance(dtype, type) and isinstance(type_, dtype)))
 
 

@@ -1,4 +1,4 @@
-"""Where the time of a run goes: profile() and Report by region, op and line, Profiler by function too.
+"""Profiles of runs: profile() and Report by region, op and line, Profiler by function too.
 
 It measures plans on the CPU only; for a GPU use NVIDIA's profilers.
 """
@@ -24,7 +24,7 @@ from gradcell.base.whole_file import write_whole
 
 @dataclass
 class Line:
-    """What one op, at one line of the user's program, did in a run of the step.
+    """The work of one op, at one line of the user's program, in a run of the step.
 
     op: its name. location: the user's file and line. seconds: the time of a run. operations: of
     floating-point numbers. bytes: read and written.
@@ -43,7 +43,7 @@ class Line:
 
 
 class Report:
-    """What plans measured of themselves while the step ran `repeat` times in `seconds`.
+    """The measurements of plans while the step ran `repeat` times in `seconds`.
 
     plans: as the core gives them: for each plan its runs, seconds and steps, of each step its ops.
     peaks: what the machine can do, measured: operations of float32 products, and bytes, a second.
@@ -185,7 +185,7 @@ class Report:
 
 
 def profile(step: Callable[..., Any], *args: Any, repeat: int = 10, **kwargs: Any) -> Report:
-    """Where the time of step(*args, **kwargs) goes, by region, op and line.
+    """Measure the time of step(*args, **kwargs) by region, op and line.
 
     The step runs once before, which plans it, and then `repeat` times. Without a profile going on,
     runs measure nothing; with one, each instruction of each tile is timed, which makes small ones
@@ -286,7 +286,7 @@ class Profiler:
             self._plans[name] += count - self._before[name]
 
     def ops(self) -> Report:
-        """Where the time went by region, op and line; all of it counts as one run."""
+        """Report the time by region, op and line; all of it counts as one run."""
         return Report(self._ops, self._seconds, 1, _core.machine_peaks())
 
     def report(self, lines: int = 40) -> str:

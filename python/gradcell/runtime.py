@@ -40,7 +40,7 @@ def set_memory(
 
 
 def threads_num(num: int) -> None:
-    """How many threads the CPU computes with, as set_context(max_threads=num)."""
+    """Set the number of threads on the CPU, as set_context(max_threads=num)."""
     context.set_context(max_threads=num)
 
 

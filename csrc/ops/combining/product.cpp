@@ -1,8 +1,10 @@
 #include "ops/combining/product.h"
 
 #include "base/broadcast.h"
+#include "base/promotion.h"
 #include "ops/elementwise.h"
 #include "ops/families.h"
+#include "ops/identity.h"
 #include "ops/moving/movement.h"
 
 namespace gradcell {
@@ -81,13 +83,13 @@ class MatrixProduct : public Spec {
 
   /// NumPy's matmul: vectors, matrices, broadcast batches; flags transpose the last two dimensions.
   NodeId apply(Graph& g, Draft d) const override {
-    const NodeId a = d.inputs[0], b = d.inputs[1];
+    const DType dtype = promote(g.dtype(d.inputs[0]), g.dtype(d.inputs[1]));
+    const NodeId a = cast(g, d.inputs[0], dtype), b = cast(g, d.inputs[1], dtype);
     const auto given = decode<ProductAttributes>(d.attributes);
     auto p = given;
     const Dims shape_a = g.dims(a), shape_b = g.dims(b);
     if (shape_a.empty() || shape_b.empty()) fail_shapes(shape_a, shape_b, given);
-    check_same_dtype("MatMul", g.dtype(a), g.dtype(b));
-    require(g.dtype(a) != DType::Bool, ErrorKind::Type, "MatMul: not defined for bool");
+    require(dtype != DType::Bool, ErrorKind::Type, "MatMul: not defined for bool");
     const bool vector_a = shape_a.size() == 1, vector_b = shape_b.size() == 1;
     const Dims da = vector_a ? Dims{1, shape_a[0]} : shape_a;
     const Dims db = vector_b ? Dims{shape_b[0], 1} : shape_b;

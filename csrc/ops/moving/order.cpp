@@ -224,6 +224,12 @@ SPEC(DrawByWeights, Drawn)
 SPEC(OfIntegers, Integers)
 SPEC(Permitted, Checked)
 
+NodeId of_integers(Graph& g, IntegerFunction function, NodeId a, NodeId b) {
+  const NodeId in[] = {a, b};
+  const Dims attributes = encode(IntegersAttributes{static_cast<int64_t>(function)});
+  return make(g, Op::OfIntegers, {in, attributes});
+}
+
 NodeId permitted(Graph& g, NodeId x, IntegerLimit limit) {
   const Dims dims = g.dims(x);
   const int64_t attributes[] = {static_cast<int64_t>(limit), static_cast<int64_t>(dims.size())};

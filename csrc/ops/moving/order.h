@@ -65,6 +65,8 @@ struct IntegersAttributes {
   }
 };
 
+NodeId of_integers(Graph& g, IntegerFunction function, NodeId a, NodeId b);
+
 /// What integers have to be for one of those ops: divisors not 0, exponents not below 0.
 enum class IntegerLimit : uint8_t { FloorDiv, Mod, Pow, Fmod };
 

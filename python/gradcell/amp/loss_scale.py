@@ -49,7 +49,8 @@ def _times(t: Tensor, factor: Tensor) -> Tensor:
 
 
 def all_finite(inputs: Any, status: Any = None) -> Tensor:
-    """Whether every element of a tuple, list or other tree of tensors is finite: a 0-d bool Tensor.
+    """Return whether every element of a tuple, list or other tree of tensors is finite: a 0-d bool
+    Tensor.
 
     status: what init_status gave; not needed here, where the elements themselves are checked.
     inputs: tensors, in tuples, lists or dicts. Raises ValueError for an empty tree, TypeError for
@@ -200,7 +201,7 @@ class FixedLossScaleManager(LossScaleManager):
         return self._loss_scale
 
     def get_drop_overflow_update(self) -> bool:
-        """Whether steps that overflow are skipped."""
+        """Return whether steps that overflow are skipped."""
         return self._drop_overflow_update
 
     def update_loss_scale(self, overflow: bool) -> None:

@@ -53,7 +53,8 @@ def get_black_list() -> list[type[Cell]]:
 
 
 def _unstable() -> tuple[type[Cell], ...]:
-    """What level auto keeps in float32: the black list, losses, and cells that exponentiate."""
+    """Return the cells that level auto keeps in float32: the black list, losses, and cells that
+    exponentiate."""
     return (*get_black_list(), nn.GroupNorm, nn.LossBase, nn.Softmax, nn.LogSoftmax)
 
 

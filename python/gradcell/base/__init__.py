@@ -1,4 +1,5 @@
-"""What every room stands on: trees of tensors, checks of arguments, what errors and warnings say and where.
+"""The foundation of all packages: trees of tensors, checks of arguments, errors and warnings with
+the user's line.
 
 In: Python values. Out: tensors, dtypes, checked numbers, texts. It knows the core and nothing above itself.
 """

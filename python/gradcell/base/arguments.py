@@ -274,7 +274,7 @@ def floating_dtype(value: Any, owner: str, name: str = "dtype") -> DType:
 
 
 def same_dtype(x: Tensor, weight: Tensor, owner: str) -> None:
-    """Raises TypeError where x and the weight differ in dtype: matrices are not promoted."""
+    """Raises TypeError where x and the weight differ in dtype: a layer does not promote its weight."""
     if x.dtype != weight.dtype:
         name = getattr(weight, "name", "")
         whole = (

@@ -1,4 +1,4 @@
-"""What the rooms below nn know of cells."""
+"""The interface of cells for packages below nn."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ _BY_NUMPY_NAME = {d.name: d for d in _core.dtypes() if d.name not in _NOT_OF_NUM
 
 
 def has_numpy_dtype(dtype: _core.DType) -> bool:
-    """Whether NumPy has the dtype, too."""
+    """Return whether NumPy has the dtype, too."""
     return dtype.name not in _NOT_OF_NUMPY
 
 
@@ -179,7 +179,7 @@ def _integers(data: Any, kinds: set[str], name: str) -> np.ndarray:
     """Python numbers in an integer dtype, without fractions. Raises ValueError if one does not fit,
     NaN and infinities among them."""
     if "float32" not in kinds:
-        array = np.array(data, np.int64)  # OverflowError
+        array = np.array(data, object if name == "uint64" else np.int64)  # OverflowError
         if name == "int64":
             return array
         limits = np.iinfo(name)
@@ -321,7 +321,8 @@ def from_gpu(data: Any, share: bool) -> _core.Tensor:
 
 
 def to_array(data: Any, dtype: Any) -> tuple[np.ndarray, _core.DType] | _core.Tensor:
-    """What the constructor of Tensor takes: (contiguous native array, dtype), or a tensor."""
+    """Convert data to what the core's constructor of Tensor takes: (contiguous native array,
+    dtype), or a tensor."""
     if dtype is not None and not isinstance(dtype, _core.DType):
         dtype = to_dtype(dtype)
     if hasattr(data, "__cuda_array_interface__") and not isinstance(data, _core.Tensor):

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 else:
 
     def dataclass_transform(**_):
-        """What type checkers read; at run time it changes nothing."""
+        """Mark a decorator for type checkers; at run time this changes nothing."""
         return lambda decorator: decorator
 
 
@@ -45,7 +45,7 @@ NEEDED = inspect.Parameter.empty
 
 
 class Field:
-    """What a line says of an argument."""
+    """The declaration of one argument."""
 
     __slots__ = (
         "alias", "base", "check", "default", "fixed", "kept", "kw_only", "optional", "shown", "type",
@@ -137,8 +137,8 @@ def of_base(name: str = "", **options: Any) -> Any:
 
 
 def fixed(value: Any, *, of_base: str | None = None, init: Literal[False] = False) -> Any:
-    """What is no argument of the class, but always this value: a field of the base class, or an argument of
-    the `__init__` of the one that is not declared, by its name there."""
+    """Declare a value that is no argument of the class: of a field of the base class, or of an
+    argument of its `__init__`, by its name there, if the base class is not declared."""
     field = Field(None, default=value)
     field.base, field.fixed = of_base, True
     return field
@@ -288,7 +288,7 @@ def _missing(owner: str, by_name: dict[str, tuple[str, Field]], given: dict[str,
 
 def _printer(shown: list[str]) -> Callable[[Any], str]:
     def extend_repr(self: Any) -> str:
-        """What stands between the parentheses when the cell is printed."""
+        """Return the text between the parentheses of the cell's repr."""
         return ", ".join(f"{name}={getattr(self, name)}" for name in shown)
 
     return extend_repr

@@ -68,7 +68,7 @@ def _find(name: str, versions: range) -> str:
 
 
 def find_libraries() -> dict[str, str]:
-    """Where each library is; empty where it is not found.
+    """Return the path of each library, empty if it is not found.
 
     A variable (GRADCELL_CUDA_DRIVER, GRADCELL_NVRTC, GRADCELL_CUBLASLT, GRADCELL_NCCL,
     GRADCELL_CUDNN) comes first, then what suits the driver: of several versions of CUDA that are
@@ -98,7 +98,7 @@ def use(number: int) -> None:
 
 
 def missing(number: int) -> str | None:
-    """What keeps plans from running on this GPU, in a few words, or None."""
+    """Return the reason why plans cannot run on this GPU, in a few words, or None."""
     find_libraries()
     try:
         _core.require_device(number)
@@ -120,7 +120,7 @@ def reason(error: BaseException) -> str:
 
 
 def report() -> list[tuple[str, str]]:
-    """What `python -m gradcell info` says about GPUs: (name, finding)."""
+    """Return the lines of `python -m gradcell info` about GPUs: (name, finding)."""
     paths = find_libraries()
     rows = []
     try:

@@ -1,4 +1,4 @@
-"""Where the user's code is, for the ends of messages."""
+"""The line of the user's code, for the ends of messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What else the inputs of layers are called."""
+"""Other names of the inputs of layers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tensors, cells, graphs and plans look like in a notebook."""
+"""Displays of tensors, cells, graphs and plans in a notebook."""
 
 from __future__ import annotations
 

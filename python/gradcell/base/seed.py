@@ -53,7 +53,7 @@ def get_seed() -> int | None:
 
 
 def data_seed() -> int:
-    """What the order of data follows from: the seed set last, else one drawn for this process."""
+    """Return the seed of the order of data: the seed set last, else one drawn for this process."""
     global _data_seed
     if _seed is not None:
         return _seed

@@ -1,5 +1,4 @@
-"""What is said for a missing name, of a module, an object or an argument: what to write instead, or
-the nearest names."""
+"""Messages for missing names of modules, objects and arguments: replacements, or the nearest names."""
 
 from __future__ import annotations
 
@@ -101,7 +100,7 @@ def missing(module: str, name: str, names: Iterable[str]) -> AttributeError:
 
 
 def instead(cls: type, name: str) -> str:
-    """What to write in place of an attribute that objects of a class do not have: ': use ..', or ' (why)'."""
+    """Return advice for an attribute that objects of a class do not have: ': use ..', or ' (why)'."""
     for base in cls.__mro__:
         text = INSTEAD.get(base.__name__, {}).get(name)
         if text is not None:
@@ -145,7 +144,7 @@ def wrong_argument(function: str, name: str, names: Iterable[str]) -> TypeError:
 
 
 def kind_of(value: Any) -> str:
-    """What was given in place of a cell, and what to write if it is a class or a function."""
+    """Describe a value given in place of a cell, with advice if it is a class or a function."""
     if inspect.isclass(value):
         return f"the class {value.__name__}: make one of it, {value.__name__}()"
     if inspect.isroutine(value) or inspect.isfunction(value):
@@ -203,7 +202,8 @@ class SignatureOfInit:
 
 @functools.lru_cache(512)
 def _parameters(init: Any) -> tuple[str, ...] | None:
-    """What a constructor can be given by name; None if that cannot be told."""
+    """Return the names of a constructor's parameters; None if it takes any keyword or has no
+    signature."""
     try:
         parameters = list(inspect.signature(init).parameters.values())[1:]
     except (TypeError, ValueError):

@@ -1,5 +1,6 @@
-"""What compiled functions depend on and their arguments do not show: attributes of cells, whether
-parameters are trained. Restoring it reuses the forms compiled for it, as restoring a setting does."""
+"""State outside the arguments on which compiled functions depend: attributes of cells, whether
+parameters are trained. Restoring it reuses the forms compiled for it, as restoring a setting does.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ def _is_plain(value: Any) -> bool:
 
 
 def same(was: Any, now: Any) -> bool:
-    """Whether nothing can tell one value from the other."""
+    """Return whether nothing can tell one value from the other."""
     return was is now or (
         _is_plain(now) and type(was) is type(now) and repr(was) == repr(now)  # 0.0 is not -0.0
     )

@@ -45,7 +45,7 @@ def _copied(like: Any) -> Any:
 
 
 def is_computed(value: Any, name: str) -> bool:
-    """Whether an attribute is what a property of the class has computed and kept."""
+    """Return whether an attribute is what a property of the class has computed and kept."""
     return isinstance(getattr(type(value), name, None), functools.cached_property)
 
 
@@ -125,12 +125,12 @@ def _kind_of(tree: Any) -> _Kind | None:
 
 
 def is_container(tree: Any) -> bool:
-    """Whether it is no leaf."""
+    """Return whether the tree is a container, not a leaf."""
     return not isinstance(tree, Tensor) and _kind_of(tree) is not None
 
 
 def parts(tree: Any) -> Sequence[Any] | None:
-    """What a container holds, in order; None for a leaf."""
+    """Return the children of a container, in order; None for a leaf."""
     kind = None if isinstance(tree, Tensor) else _kind_of(tree)
     return kind and kind.parts(tree)
 
@@ -194,7 +194,7 @@ def map_all(fn: Callable[[Any], Any], tree: Any) -> Any:
 
 
 class _Place:
-    """Where the i-th tensor was in a tree."""
+    """Placeholder of the i-th tensor of a tree."""
 
     __slots__ = ("index",)
 
@@ -219,8 +219,9 @@ def refill(outline: Any, tensors: Sequence[Any]) -> Any:
 
 
 def matched(who: str, tree: Any, like: Any) -> list[Any]:
-    """What a tree has at the places of like's tensors, in their order: dicts by their keys, and None for all
-    below it. Raises ValueError, which begins with who, where the two differ."""
+    """Return the parts of a tree at the places of like's tensors, in their order. Dicts are matched
+    by their keys; None stands for all below it. Raises ValueError, which begins with who, where the
+    two differ."""
     if isinstance(like, (Tensor, _Place)):
         return [tree]
     wanted = parts(like)
@@ -240,7 +241,7 @@ def matched(who: str, tree: Any, like: Any) -> list[Any]:
 
 
 def same_structure(a: Any, b: Any) -> bool:
-    """Whether two trees have tensors at the same positions."""
+    """Return whether two trees have tensors at the same positions."""
     if isinstance(a, Tensor) or isinstance(b, Tensor):
         return isinstance(a, Tensor) and isinstance(b, Tensor)
     x, y = parts(a), parts(b)

@@ -1,4 +1,4 @@
-"""What every part shares: dtypes, initialisers, the seed."""
+"""MindSpore's `common`: dtypes, initialisers, the seed."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ class _Function:
 
     @property
     def saved_tensors(self) -> tuple[Tensor | None, ...]:
-        """What save_for_backward has been given."""
+        """Return the tensors given to save_for_backward."""
         self._looked = True
         return self._saved or ()
 
@@ -102,7 +102,7 @@ class _Function:
 
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
-        """What forward gives for these arguments."""
+        """Return forward's result for these arguments."""
         if cls.setup_context is not _Function.setup_context:
             bound = inspect.signature(cls.forward).bind(*args, **kwargs)
             bound.apply_defaults()
@@ -187,7 +187,8 @@ class _Function:
 def _put_away(
     ctx: _Function, outputs: list[Any]
 ) -> tuple[Callable[..., dict[str, Any]], list[Tensor]]:
-    """What ctx has, as a function of the outputs and of the recorded tensors that it has; and those.
+    """Return the members of ctx as a function of the outputs and of the recorded tensors among
+    them, and these tensors.
 
     A tensor that is an output is the call's output when backward finds it.
     """

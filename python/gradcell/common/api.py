@@ -1,4 +1,4 @@
-"""What programs say about compiling: jit and the words around it.
+"""Compilation: jit and the names around it.
 
 gradcell traces a function with the Python that it is made of, so it needs no hints about which
 classes a graph may contain, what is constant or what is inlined, which MindSpore has to be given.
@@ -77,7 +77,7 @@ def jit_class(cls: type) -> type:
 
 
 def is_jit_class(cls: Any) -> bool:
-    """Whether a function that is traced may use the class: any."""
+    """Return whether traced functions may use the class: true of any class."""
     return isinstance(cls, type)
 
 
@@ -140,7 +140,7 @@ def cell_attr_register(fn: Any = None, attrs: Any = None) -> Any:
 
 
 class _Mutable:
-    """What mutable() gives: the value itself, of a type that says so."""
+    """Base class of the types of values that mutable() marks."""
 
     __ms_mutable__ = True
     __ms_dynamic_len__ = False

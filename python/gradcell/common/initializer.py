@@ -254,7 +254,7 @@ def _gain(owner: str, nonlinearity: str, slope: float) -> float:
 
 
 class _He(Initializer):
-    """What HeUniform and HeNormal share: the standard deviation gain / sqrt(fan)."""
+    """Base class of HeUniform and HeNormal, with the standard deviation gain / sqrt(fan)."""
 
     def __init__(
         self, negative_slope: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu"

@@ -82,10 +82,10 @@ def type_to_type_id(dtype: DType) -> int:
 
 
 def is_tensor(value: Any) -> bool:
-    """Whether it is a tensor."""
+    """Return whether the value is a tensor."""
     return isinstance(value, Tensor)
 
 
 def enable_security() -> bool:
-    """Whether this is a build that leaves out what may be abused: no."""
+    """Return False: no build leaves out functions for security."""
     return False

@@ -22,7 +22,7 @@ def _shape(shape: Any, owner: str) -> tuple[int, ...]:
 
 
 class _Sparse:
-    """What all of them have: values and a shape."""
+    """Base class of sparse tensors: values and a shape."""
 
     def __init__(self, values: Any, shape: Any) -> None:
         self.values: Tensor = arguments.tensor(values, type(self).__name__, "values")

@@ -1,4 +1,4 @@
-"""How gradients and an optimiser's state go between processes: in buckets, and in shares."""
+"""Buckets of gradients, and shares of an optimiser's state, for exchanges between processes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ BUCKET_BYTES = 8 << 20
 
 
 def _bucket_bytes() -> int:
-    """What comm_fusion says of all-reduces, else BUCKET_BYTES. Raises ValueError."""
+    """Return the bucket size that comm_fusion sets for all-reduces, else BUCKET_BYTES. Raises
+    ValueError."""
     fusion = (get_auto_parallel_context("comm_fusion") or {}).get("allreduce") or {}
     mode = fusion.get("mode", "auto")
     if mode == "size":
@@ -44,7 +45,7 @@ def _cuts() -> list[int]:
 
 
 def buckets(sizes: Sequence[int], dtypes: Sequence[Any]) -> list[list[int]]:
-    """Which tensors are exchanged together: lists of indices, the last tensors first.
+    """Group tensors that are exchanged together: lists of indices, the last tensors first.
 
     sizes: bytes of each. A bucket has one dtype, and ends where it would grow beyond its size, or at
     the indices that were set. A tensor that fills one is alone, so that it is not copied.
@@ -74,7 +75,7 @@ def joined(tensors: list[Tensor], rows: int) -> Tensor:
 
 
 def taken_apart(matrix: Tensor, shapes: list[list[int]], rows: int) -> list[Tensor]:
-    """What `joined` was made of, by the tensors' shapes."""
+    """Split the matrix that `joined` made into tensors of the given shapes."""
     if len(shapes) == 1:
         return [_ops.reshape(matrix, shapes[0])]
     parts, at = [], 0
@@ -86,8 +87,8 @@ def taken_apart(matrix: Tensor, shapes: list[list[int]], rows: int) -> list[Tens
 
 
 class StateShards:
-    """How an optimiser's parameters are shared out: process r keeps and updates part r of the first
-    dimension of those that have equal parts and are no smaller than the threshold.
+    """Shares of an optimiser's parameters among processes: process r keeps and updates part r of
+    the first dimension of those that have equal parts and are no smaller than the threshold.
 
     sharded: a flag for each parameter.
     """

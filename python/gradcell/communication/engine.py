@@ -71,7 +71,7 @@ class Group:
 
     @property
     def size(self) -> int:
-        """How many processes there are."""
+        """Return the number of processes."""
         return len(self.ranks)
 
 
@@ -90,7 +90,8 @@ processes: Processes = Processes()
 
 
 def announced() -> int:
-    """How many processes the launcher says it has started; 1 if there was none."""
+    """Return the number of processes that the launcher says it has started; 1 if there was no
+    launcher."""
     for name in _SIZES:
         value = os.environ.get(name, "")
         if value.isdigit() and _BESIDE.get(name, name) in os.environ:
@@ -134,7 +135,7 @@ def _addresses(mpi: Any) -> dict[str, int]:
 
 
 def _handle(mpi: Any, thing: Any) -> int:
-    """What C sees of an MPI object: an int or a pointer."""
+    """Return the C handle of an MPI object: an int or a pointer."""
     value = int(mpi._handleof(thing))
     return value - (1 << 64) if value >= 1 << 63 else value
 
@@ -391,8 +392,8 @@ def _wait_for_readers() -> None:
 
 
 def report() -> list[tuple[str, str]]:
-    """What `python -m gradcell info` says of MPI: (name, finding). MPI is asked which it is, and not
-    started, since that can fail, or wait for a network."""
+    """Return the lines of `python -m gradcell info` about MPI: (name, finding). MPI is asked which
+    it is, and not started, since that can fail, or wait for a network."""
     try:
         import mpi4py
 

@@ -53,7 +53,7 @@ def group_of(group: str) -> Group:
 
 
 def has_group(name: str) -> bool:
-    """Whether create_group has made it."""
+    """Return whether create_group has made the group."""
     return name in _groups
 
 
@@ -96,7 +96,7 @@ def release() -> None:
 
 
 def is_initialized() -> bool:
-    """Whether init has been called."""
+    """Return whether init has been called."""
     return GlobalComm.INITED
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class ParallelMode:
-    """How several devices share the work."""
+    """Names of the ways in which several devices share the work."""
 
     STAND_ALONE = "stand_alone"
     DATA_PARALLEL = "data_parallel"

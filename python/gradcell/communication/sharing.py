@@ -132,7 +132,7 @@ def reset_auto_parallel_context() -> None:
 
 
 def is_set(name: str) -> bool:
-    """Whether a program has set the option."""
+    """Return whether a program has set the option."""
     return name in _set
 
 
@@ -148,19 +148,19 @@ class _AutoParallelContext:
         return lambda value, *rest: set_auto_parallel_context(**{option: value})
 
     def get_parameter_broadcast_is_set(self) -> bool:
-        """Whether parameter_broadcast has been set."""
+        """Return whether parameter_broadcast has been set."""
         return is_set("parameter_broadcast")
 
     def get_device_num_is_set(self) -> bool:
-        """Whether device_num has been set."""
+        """Return whether device_num has been set."""
         return is_set("device_num")
 
     def set_all_reduce_fusion_split_indices(self, indices: Any, group: str = "") -> None:
-        """Where gradients are cut into groups that are summed together: indices of the last of each."""
+        """Set the indices of the last gradient of each group that is summed together."""
         set_auto_parallel_context(all_reduce_fusion_config=list(indices))
 
     def get_all_reduce_fusion_split_indices(self) -> Any:
-        """What set_all_reduce_fusion_split_indices has set."""
+        """Return the indices that set_all_reduce_fusion_split_indices has set."""
         return _values["all_reduce_fusion_config"]
 
     def reset(self) -> None:
@@ -191,7 +191,7 @@ _get_full_batch = _asked("full_batch", bool)
 
 
 def _get_device_num() -> int:
-    """What device_num has been set to, else the number of processes."""
+    """Return device_num as it was set, else the number of processes."""
     if is_set("device_num") or not is_initialized():
         return int(get_auto_parallel_context("device_num"))
     return get_group_size()
@@ -204,13 +204,13 @@ def _get_global_rank() -> int:
 
 
 def _shares_data() -> bool:
-    """Whether several processes train on parts of the data."""
+    """Return whether several processes train on parts of the data."""
     modes = (ParallelMode.DATA_PARALLEL, ParallelMode.HYBRID_PARALLEL)
     return _get_parallel_mode() in modes and get_group_size() > 1
 
 
 def _get_enable_parallel_optimizer() -> bool:
-    """Whether the processes share out an optimiser's state."""
+    """Return whether the processes share out an optimiser's state."""
     return bool(get_auto_parallel_context("enable_parallel_optimizer")) and _shares_data()
 
 

@@ -1,4 +1,4 @@
-"""How processes that share the data begin: with the same parameters."""
+"""The start of processes that share the data: they get the same parameters."""
 
 from __future__ import annotations
 

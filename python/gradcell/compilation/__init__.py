@@ -1,4 +1,4 @@
-"""How an outermost call runs: traced, planned, and kept by the signature of its arguments.
+"""Outermost calls: traced, planned, and cached by the signature of their arguments.
 
 In: a function and its arguments. Out: tensors, from a plan that the next such call finds again.
 """

@@ -1,4 +1,4 @@
-"""What is traced is compiled and kept: forms of functions by signature, and jit.
+"""Cache of compiled functions by signature, and jit.
 
 A form is a plan for arguments of one signature. Whether a call is part of a trace, runs the form that
 fits or is traced anew, the core's Dispatcher decides: for jit, transforms, cells and ops alike.
@@ -79,8 +79,8 @@ class _Unhashable(Exception):
 
 
 def _signature(value: Any, tensors: list[Tensor], objects: list[Any]) -> Any:
-    """What a compiled function depends on besides the elements of tensors. Lists the tensors, and
-    the objects that the signature names by id."""
+    """Return the cache key of a value: all that matters but the elements of tensors. Lists the
+    tensors, and the objects that the signature names by id."""
     if isinstance(value, Tensor):
         if value._is_variable:
             return ("variable", value._variable_id())
@@ -114,8 +114,9 @@ def _signature(value: Any, tensors: list[Tensor], objects: list[Any]) -> Any:
 
 
 def _kind(value: Any, objects: list[Any]) -> Any:
-    """Which container it is; one of a class of its own may have attributes, and what it is made with
-    (a defaultdict's function). Those that it also holds are only named: tensors there may be others."""
+    """Return the part of the cache key for a container's type; one of a class of its own may have
+    attributes, and what it is made with (a defaultdict's function). Those that it also holds are
+    only named: tensors there may be others."""
     kind = type(value)
     if kind in (tuple, list, dict):
         return kind
@@ -129,9 +130,10 @@ def _kind(value: Any, objects: list[Any]) -> Any:
 
 
 def _state(value: Any, objects: list[Any], seen: set[int]) -> Any:
-    """What an object holds, by value: attributes, elements, numbers, what a function closes over. Tensors
-    are those that they are (what is written to them is seen), and so are modules, and cells, which count
-    their changes themselves. Raises _Unhashable for an iterator whose place nothing tells."""
+    """Return the contents of an object by value: attributes, elements, numbers, what a function
+    closes over. Tensors are those that they are (what is written to them is seen), and so are
+    modules, and cells, which count their changes themselves. Raises _Unhashable for an iterator
+    whose place nothing tells."""
     if value is None or isinstance(value, (bool, int, float, str, complex, bytes, np.generic)):
         return (type(value).__name__, repr(value))
     if isinstance(value, np.ndarray) and value.dtype != object:
@@ -187,12 +189,13 @@ def _slots_of(cls: type) -> list[str]:
 
 
 def _closed_over(function: types.FunctionType) -> list[Any]:
-    """What is in a function's cells; one may be empty."""
+    """Return the values that a function closes over, without empty cells."""
     return [c.cell_contents for c in function.__closure__ or () if c != types.CellType()]
 
 
 def _reduced(value: Any) -> tuple[Any, ...]:
-    """What pickle would keep of an object whose type says so: a deque's elements, a generator's place."""
+    """Return the state by which pickle would rebuild an object: a deque's elements, a generator's
+    place."""
     kind: Any = type(value)
     if kind.__reduce_ex__ is object.__reduce_ex__ and kind.__reduce__ is object.__reduce__:
         if isinstance(value, Iterator) and not _attributes(value):
@@ -324,7 +327,7 @@ class CompiledCache:
     def _dispatched(
         self, structure: Any, entry: _Compiled, out: Any, args: Any, kwargs: Any
     ) -> bool:
-        """Whether the dispatcher has taken the entry."""
+        """Return whether the dispatcher has taken the entry."""
         dispatcher = self.dispatcher()
         if dispatcher is None or entry.compiled is None or entry.prints.calls or kwargs:
             return False
@@ -385,7 +388,7 @@ _MOST_CAPTURED = 1 << 18
 
 
 class _NoForm(Exception):
-    """What no form does the work of."""
+    """Raised for a call that cannot be cached."""
 
 
 def keep_form(
@@ -491,8 +494,9 @@ _caches: dict[int, tuple[weakref.ref[Any], dict[Any, Any]]] = {}
 
 
 def cache_for(fn: Any, key: Any) -> Any:
-    """What runs a transform of fn: it is called with the function that records it, and the arguments. The
-    results share elements with nothing. `key` says which transform; it lives as long as fn."""
+    """Return the cached runner of a transform of fn, which is called with the function that records
+    it, and the arguments. The results share elements with nothing. `key` says which transform; it
+    lives as long as fn."""
     # One of a transform, which may be made anew for each call, is the function's. (functools.wraps of one
     # copies what it says of itself.)
     while (made := getattr(fn, "__dict__", {}).get("_transform")) and made[2] == id(fn):

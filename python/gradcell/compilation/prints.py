@@ -1,4 +1,4 @@
-"""What a compiled function prints: recorded while it is traced, printed at each of its calls.
+"""Output of compiled functions: recorded in the trace, printed at each call.
 
 A value that is known only when the compiled function runs is not asked for: it becomes one more
 output of the plan. So `print(x)` and `ops.Print` need no second trace. What needs a text at once

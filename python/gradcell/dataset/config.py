@@ -51,12 +51,12 @@ def get_seed() -> int | None:
 
 
 def order_seed() -> int:
-    """What the order of rows follows from: the seed, else one drawn for this process."""
+    """Return the seed of the order of rows: the one set, else one drawn for this process."""
     return data_seed() if _seed is None else _seed
 
 
 def set_num_parallel_workers(num: int) -> None:
-    """How many threads a step uses that says nothing itself and is worth it (reading files).
+    """Set the number of threads of steps that set none and gain from threads (reading files).
 
     num: a positive int.
     """
@@ -65,12 +65,12 @@ def set_num_parallel_workers(num: int) -> None:
 
 
 def get_num_parallel_workers() -> int:
-    """How many threads a step uses that says nothing itself, at most the machine's cores."""
+    """Return the number of threads of steps that set none, at most the machine's cores."""
     return min(_workers, os.cpu_count() or 1)
 
 
 def set_prefetch_size(size: int) -> None:
-    """How many rows each worker may be ahead of what was asked for.
+    """Set the number of rows that each worker may compute ahead.
 
     size: a positive int.
     """
@@ -79,7 +79,7 @@ def set_prefetch_size(size: int) -> None:
 
 
 def get_prefetch_size() -> int:
-    """How many rows each worker may be ahead."""
+    """Return the number of rows that each worker may compute ahead."""
     return _prefetch
 
 

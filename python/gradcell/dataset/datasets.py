@@ -21,7 +21,7 @@ from gradcell.dataset.rows import Row, column_names, given, place
 
 
 def _kept(column: Any) -> np.ndarray:
-    """What stands for a column where its shape and dtype are asked for."""
+    """Return the array that stands for a column where its shape and dtype are asked for."""
     return np.empty(0, object) if isinstance(column, dict) else column
 
 
@@ -60,7 +60,7 @@ class Dataset:
         return None
 
     def get_dataset_size(self) -> int:
-        """How many rows, or batches, an epoch has."""
+        """Return the number of rows, or batches, of an epoch."""
         return self.children[0].get_dataset_size()
 
     def get_col_names(self) -> list[str]:
@@ -73,7 +73,7 @@ class Dataset:
         return self.children[0].get_batch_size() if self.children else 1
 
     def get_repeat_count(self) -> int:
-        """How often repeat() repeats."""
+        """Return the count of repeat()."""
         return self.children[0].get_repeat_count() if self.children else 1
 
     def get_class_indexing(self) -> dict[str, Any]:
@@ -81,7 +81,7 @@ class Dataset:
         return self.children[0].get_class_indexing() if self.children else {}
 
     def num_classes(self) -> int | None:
-        """How many classes the source has, None if it has none."""
+        """Return the number of classes of the source, None if it has none."""
         return self.children[0].num_classes() if self.children else None
 
     # ----------------------------------------------------------------------------------------------
@@ -119,7 +119,7 @@ class Dataset:
         return 0 if self._fixed else epoch
 
     def _random(self, epoch: int) -> np.random.Generator:
-        """What an epoch's order is drawn from."""
+        """Return the generator of an epoch's order."""
         return np.random.default_rng(self._entropy(self._order_epoch(epoch)))
 
     def _in_fixed_order(self) -> Dataset:
@@ -359,7 +359,7 @@ class Dataset:
 
 
 def _part_sizes(size: int, sizes: Sequence[int | float]) -> list[int]:
-    """How many rows each part of a split has."""
+    """Return the number of rows of each part of a split."""
     if not isinstance(sizes, (list, tuple)) or not sizes:
         bad_type("split: 'sizes' must be a list of numbers")
     if all(isinstance(n, int) and not isinstance(n, bool) for n in sizes):
@@ -415,7 +415,7 @@ class Passes:
             yield values if self.names is None else dict(zip(self.names, values, strict=True))
 
     def get_dataset_size(self) -> int:
-        """How many elements an epoch has."""
+        """Return the number of elements of an epoch."""
         return self.source.get_dataset_size()
 
     def __len__(self) -> int:

@@ -284,7 +284,7 @@ class ImageFolderDataset(IndexedDataset):
         return dict(self._classes)
 
     def num_classes(self) -> int:
-        """How many classes there are."""
+        """Return the number of classes."""
         return len(self._classes)
 
 

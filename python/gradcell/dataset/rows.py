@@ -1,4 +1,4 @@
-"""What a dataset's steps have in common: rows as tuples of arrays, and checks of arguments."""
+"""Rows as tuples of arrays, and checks of arguments, for all steps of a dataset."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def column_names(owner: str, names: Any, count: int | None = None) -> list[str]:
 
 
 def place(owner: str, names: list[str], name: Any) -> int:
-    """Where a column is; raises ValueError if there is none of this name."""
+    """Return the position of a column; raises ValueError if there is none of this name."""
     if name not in names:
         bad_value(f"{owner}: there is no column {name!r}; the columns are {names}")
     return names.index(name)

@@ -24,7 +24,7 @@ __all__ = ["DatasetCache", "GeneratorDataset", "NumpySlicesDataset", "PaddedData
 
 
 class Shuffle(str, enum.Enum):
-    """What a dataset of files shuffles: all rows, the files, or the rows within each file."""
+    """Levels of shuffling of a dataset of files: all rows, the files, or the rows within each file."""
 
     GLOBAL = "global"
     FILES = "files"
@@ -90,7 +90,7 @@ class IndexedDataset(Dataset):
         self.sampler = new_sampler
 
     def get_dataset_size(self) -> int:
-        """How many rows an epoch has."""
+        """Return the number of rows of an epoch."""
         return len(self._indices(0))
 
 
@@ -276,7 +276,7 @@ class GeneratorDataset(IndexedDataset):
         return tuple(stacked("GeneratorDataset", name, values) for name, values in columns)
 
     def get_dataset_size(self) -> int:
-        """How many rows an epoch has; a source without __len__ is read through once."""
+        """Return the number of rows of an epoch; a source without __len__ is read through once."""
         if self.batch_sampler is not None:
             return sum(1 for _ in self._batches())
         if self.indexable:
@@ -339,5 +339,5 @@ class DatasetCache:
         )
 
     def get_stat(self) -> dict[str, int]:
-        """How much is in the cache: nothing."""
+        """Return the size of the cache: it is empty."""
         return {"avg_cache_sz": 0, "num_mem_cached": 0, "num_disk_cached": 0}

@@ -272,7 +272,7 @@ class ConcatDataset(Dataset, step="concat"):
 
 
 class BatchInfo:
-    """What a function of batches is told: the numbers of the batch and of the epoch, from 0.
+    """The numbers of the batch and of the epoch, for functions of batches.
 
     epoch: its number, from 0. batch: its number within the epoch, from 0.
     """

@@ -199,7 +199,7 @@ class _Tokenizer(TensorOperation):
 
 
 class PythonTokenizer(_Tokenizer):
-    """What a function of a string makes of it: a list of strings.
+    """Split a string by a function of yours.
 
     tokenizer: a function from a string to a list of strings.
     """
@@ -228,7 +228,7 @@ class UnicodeCharTokenizer(_Tokenizer):
 
 
 class RegexTokenizer(_Tokenizer):
-    """What is between the matches of delim_pattern, with those that match keep_delim_pattern.
+    """Split a string at the matches of delim_pattern, and keep those that match keep_delim_pattern.
 
     delim_pattern: a regular expression of what lies between tokens. keep_delim_pattern: a regular
     expression of the delimiters that are tokens too.

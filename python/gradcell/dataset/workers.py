@@ -36,8 +36,8 @@ _eager: tuple[int | None, np.random.Generator] | None = None
 
 
 def generator() -> np.random.Generator:
-    """What a random transform draws from: the row's generator; outside of a dataset one that starts
-    anew where the seed changes."""
+    """Return the generator of random transforms: the row's, or outside of a dataset one that starts
+    anew when the seed changes."""
     global _eager
     stream = _current.get()
     if stream is not None:

@@ -25,7 +25,7 @@ _STORAGES = {
 
 
 def is_pytorchs(path: Any) -> bool:
-    """Whether a file is one of torch.save."""
+    """Return whether torch.save wrote a file."""
     if not zipfile.is_zipfile(path):
         return False
     with zipfile.ZipFile(path) as archive:
@@ -33,7 +33,8 @@ def is_pytorchs(path: Any) -> bool:
 
 
 def read(path: Any) -> Any:
-    """What was saved. Raises ValueError for a file with other things than numbers and tensors."""
+    """Return the contents of a file of torch.save. Raises ValueError for a file with other things
+    than numbers and tensors."""
     with zipfile.ZipFile(path) as archive:
         name = next(n for n in archive.namelist() if n.endswith("/data.pkl"))
         folder = name[: -len("data.pkl")]

@@ -1,5 +1,5 @@
-"""How DeepXDE is imported with the names of gradcell.deepxde in the place of PyTorch, and what of it is
-replaced. Nothing stays among the loaded modules that others could take for PyTorch."""
+"""Import of DeepXDE with the names of gradcell.deepxde in the place of PyTorch, and the table of
+what is replaced. Nothing stays among the loaded modules that others could take for PyTorch."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ RELIED_ON = (
 
 
 def _stands_for(name: str) -> ModuleType | None:
-    """What a module's name stands for: ours for PyTorch and what is in it."""
+    """Return our module for the name of PyTorch or of a module in it, else None."""
     first, *rest = name.split(".")
     module: Any = torch
     if first != "torch":

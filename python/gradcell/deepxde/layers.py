@@ -27,7 +27,7 @@ class Module:
         return self.forward(*args, **kwargs)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """What the module computes; subclasses say it."""
+        """Compute the module's output; subclasses define it."""
         unsupported(f"{type(self).__name__} has no forward")
 
     def _parts(self) -> _Named:
@@ -174,7 +174,7 @@ class Sequential(ModuleList):
         super().__init__(modules)
 
     def forward(self, x: Any) -> Any:
-        """What the last one makes."""
+        """Return the last module's output."""
         for module in self._items:
             x = module(x)
         return x

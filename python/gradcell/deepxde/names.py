@@ -84,7 +84,7 @@ def _product(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def random() -> np.random.Generator:
-    """What weights are drawn from."""
+    """Return the generator of initial weights."""
     return _state["random"]  # type: ignore[no-any-return]
 
 
@@ -228,7 +228,7 @@ def save(tree_of_arrays: Any, path: Any, **_: Any) -> None:
 
 
 def load(path: Any, **_: Any) -> Any:
-    """What `save` or PyTorch's has written. Raises ValueError for a file of another program."""
+    """Read a file of `save` or of PyTorch's. Raises ValueError for a file of another program."""
     if checkpoints.is_pytorchs(path):
         return checkpoints.read(path)
     try:

@@ -70,7 +70,7 @@ class NNCG(Optimizer):
         self._values, self._vectors = np.zeros(self.rank), np.zeros((self.rank, size))
 
     def minimise(self, loss: Callable[..., Tensor]) -> None:
-        """What the steps are of: a function whose arguments they are given."""
+        """Set the function that steps minimise; they are given its arguments."""
         self._flat = FlatLoss(loss, self.parameters)
         self._products = gc.jit(self._record_products)
         self._begin = gc.jit(self._record_beginning)
@@ -218,7 +218,7 @@ class NNCG(Optimizer):
     # Between processes ------------------------------------------------------------------------------
 
     def state_dict(self) -> dict[str, Any]:
-        """What is kept from step to step, as arrays by name."""
+        """Return the state that is kept between steps, as arrays by name."""
         return {
             "taken": self.taken,
             "direction": self._direction.copy(),

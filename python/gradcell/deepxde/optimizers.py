@@ -89,7 +89,7 @@ class Optimizer:
             yield from ((f"{name}.{i}", v) for i, v in enumerate(values))
 
     def state_dict(self) -> dict[str, Any]:
-        """What is kept from step to step, as arrays by name."""
+        """Return the state that is kept between steps, as arrays by name."""
         return {name: p.asnumpy().copy() for name, p in self._kept()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:

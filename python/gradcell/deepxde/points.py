@@ -1,5 +1,6 @@
-"""What residuals and conditions read besides their arguments: NumPy arrays, which become inputs of the
-plan where DeepXDE's classes say how they read them, and else, with globals, distinguish compiled forms."""
+"""Values that residuals and conditions read besides their arguments. NumPy arrays become inputs of
+the plan if DeepXDE's classes say how they read them; the others, and globals, are part of the key
+of a compiled form."""
 
 from __future__ import annotations
 
@@ -43,7 +44,7 @@ class Numbers:
 
 
 class Reading:
-    """What the losses of a model read besides the network's inputs."""
+    """The values that the losses of a model read besides the network's inputs."""
 
     def __init__(self, model: Any) -> None:
         self.model = model
@@ -73,7 +74,8 @@ class Reading:
         return found
 
     def key(self) -> tuple[Any, ...]:
-        """What a compiled form depends on: sizes, arrays that are read while it is recorded, globals."""
+        """Return the key of a compiled form: sizes, arrays that are read while it is recorded,
+        globals."""
         data, conditions = self.model.data, self._conditions
         sizes = getattr(data, "num_bcs", None)
         parts: list[Any] = [tuple(map(int, sizes)) if sizes is not None else None]

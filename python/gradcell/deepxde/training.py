@@ -1,4 +1,4 @@
-"""What takes the place of DeepXDE's functions that train: a model's losses as compiled functions, its
+"""Replacements of DeepXDE's functions that train: a model's losses as compiled functions, its
 training step, L-BFGS, operators of predictions."""
 
 from __future__ import annotations
@@ -305,7 +305,7 @@ def train_lbfgs(self: Any, verbose: int = 1) -> None:
 
 
 def operated(model: Any, operator: Any, arrays: tuple[Any, ...]) -> Any:
-    """What an operator of the network's inputs and outputs computes, as an array."""
+    """Apply an operator to the network's inputs and outputs; returns an array."""
     model.net.eval()
 
     def of(*inputs: Tensor) -> Any:

@@ -142,7 +142,7 @@ def plot(net: nn.Cell, path: str, title: str = "") -> None:
 
 
 def run(steps: int, points: int, path: str) -> None:
-    """What `python -m gradcell demo burgers` does."""
+    """Run `python -m gradcell demo burgers`."""
     print("Burgers' equation, u_t + u u_x = nu u_xx, by a physics-informed network of 3 x 20 tanh.")
     print(
         f"{steps} Gauss-Newton steps in float64; each needs the residual's derivatives by all weights."

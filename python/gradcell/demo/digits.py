@@ -105,7 +105,7 @@ def plot(net: nn.Cell, losses: list[float], scales: list[float], right: float, p
 
 
 def run(steps: int, points: int, path: str) -> None:
-    """What `python -m gradcell demo digits` does."""
+    """Run `python -m gradcell demo digits`."""
     print("A network of 121-256-128-10 in float16; the loss scale starts at 2^28.")
     start = time.perf_counter()
     net, losses, scales, right = train(steps, points)

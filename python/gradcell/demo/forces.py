@@ -137,7 +137,7 @@ def plot(net: nn.Cell, unseen: list[gc.Tensor], errors: tuple[float, float], pat
 
 
 def run(steps: int, points: int, path: str) -> None:
-    """What `python -m gradcell demo forces` does."""
+    """Run `python -m gradcell demo forces`."""
     print(
         f"{points} clusters of four atoms; the loss contains the forces, derivatives of the network."
     )

@@ -109,7 +109,7 @@ def plot(model: Inverse, found: list[float], data: tuple[np.ndarray, ...], path:
 
 
 def run(steps: int, points: int, path: str) -> None:
-    """What `python -m gradcell demo inverse` does."""
+    """Run `python -m gradcell demo inverse`."""
     print("u_t + u u_x = nu u_xx with nu unknown, from 300 observations with noise of 0.02.")
     start = time.perf_counter()
     model, found, data = train(steps, points)

@@ -1,4 +1,4 @@
-"""What the demos share: progress that is shown, and a picture where Matplotlib is installed."""
+"""The demos' progress line, and their pictures if Matplotlib is installed."""
 
 from __future__ import annotations
 

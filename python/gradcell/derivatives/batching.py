@@ -59,7 +59,7 @@ def _one_example() -> Iterator[None]:
 
 
 def in_vmap() -> bool:
-    """Whether what is recorded now is for one example."""
+    """Return whether a function is being recorded for one example."""
     return _state.depth > 0
 
 
@@ -142,7 +142,7 @@ class _Inputs:
 
 
 class _Place:
-    """Where the i-th example goes among the arguments."""
+    """Placeholder of the i-th example among the arguments."""
 
     __slots__ = ("index",)
 

@@ -1,4 +1,4 @@
-"""What derivatives ask of functions, their arguments and what they return, said by all transforms alike."""
+"""Checks of functions, arguments and results, shared by all transforms."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def aux_of(out: Any) -> tuple[Any, Any]:
 
 
 def unmarked(x: Any) -> Any:
-    """What mutable() has marked for who compiles, without the mark, which a gradient has not."""
+    """Return a container without the mark of mutable(), which gradients do not have."""
     if not (hasattr(x, "__ms_mutable__") and tree.is_container(x)):
         return x
     return next(plain(x) for plain in (tuple, list, dict) if isinstance(x, plain))
@@ -112,7 +112,7 @@ def check_positions(grad_position: Any) -> tuple[int, ...]:
 
 
 def _way_to_weights(given: Any) -> str:
-    """How the Parameters of what was given instead are had."""
+    """Return advice on getting the Parameters of a value that was given in their place."""
     if isinstance(given, dict):
         return ": its Parameters are list(d.values())"
     trainable = hasattr(given, "trainable_params")

@@ -19,7 +19,7 @@ __all__ = ["custom_jvp", "custom_vjp"]
 
 
 class _Rule:
-    """What custom_vjp and custom_jvp share: the function, which arguments have a derivative."""
+    """Base class of custom_vjp and custom_jvp: the function, and which arguments have a derivative."""
 
     def __init__(self, fun: Callable[..., Any], nondiff_argnums: Sequence[int] = ()) -> None:
         kind = type(self).__name__
@@ -259,7 +259,7 @@ class _Pushforward(Pullback):
     def tangent(  # type: ignore[override]
         self, inputs: list[Tensor], outputs: list[Tensor], tangents: Tensors, kept: list[Tensor]
     ) -> Tensors:
-        """What the core asks for."""
+        """Return the tangents of the outputs, for the core."""
         primals = tuple(tree.refill(self.parts, inputs))
         moved = tuple(tree.refill(self.parts, filled(tangents, inputs)))
         made = self.jvp(*tree.refill(self.outline, kept), primals, moved)

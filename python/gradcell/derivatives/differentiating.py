@@ -1,5 +1,5 @@
-"""What all transforms share: what is differentiated by, the variables that stand for it while the
-function runs, the signature, the checks and the errors.
+"""The core of all transforms: variables of differentiation, recording of the function, signature,
+checks and errors.
 
 `By` says by what a transform differentiates, `Call` records the function, and `differentiating` is the
 scope of the variables.
@@ -104,9 +104,9 @@ class Call(differentiating):
         return self
 
     def arranged(self, found: Sequence[Any]) -> Any:
-        """What was found for each variable, in the structure of what it is by: alone for one position, a
-        tuple for several, a tuple for Parameters, alone for a single one; (by position, by Parameter)
-        for both."""
+        """Arrange one result for each variable in the structure of the variables: alone for one
+        position, a tuple for several, a tuple for Parameters, alone for a single one; (by position,
+        by Parameter) for both."""
         return self.what.joined(*self.parted(found))
 
     def parted(self, found: Sequence[Any]) -> tuple[list[Any], list[Any]]:
@@ -126,7 +126,7 @@ class Call(differentiating):
 
 
 class By:
-    """What a transform differentiates by: the arguments at some positions, Parameters, or both.
+    """The variables of a transform: the arguments at some positions, Parameters, or both.
 
     Raises ValueError if both are None, and what check_positions and check_weights raise.
     """
@@ -256,5 +256,6 @@ class Given(By):
         return found
 
     def run(self, key: Any, record: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        """What `record` gives of the arguments, of a form in GRAPH_MODE; `key` says which record it is."""
+        """Call `record` with the arguments, in GRAPH_MODE by a cached form; `key` identifies the
+        record."""
         return cache_for(self.fn, (self.name, self.key, key))(record, *args, **kwargs)

@@ -115,7 +115,8 @@ def hooks(self: Tensor) -> list[Callable[..., Any]]:
 
 
 def wants_gradient(self: Tensor) -> bool:
-    """Whether a derivative by something reaches this tensor, or requires_grad_ has asked for it."""
+    """Return whether a derivative by something reaches this tensor, or requires_grad_ has asked for
+    it."""
     if self._traced:
         return self.dtype.is_floating and _core.differentiated([self])
     return bool(self.__dict__.get("_asked", False))

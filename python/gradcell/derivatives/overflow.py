@@ -22,8 +22,8 @@ _SOURCES = ("Leaf", "Const")
 
 @dataclass(frozen=True)
 class Operand:
-    """What an op read or wrote: shape, dtype, the range of its finite elements and how many are
-    not finite."""
+    """A tensor that an op read or wrote: shape, dtype, the range of its finite elements and how
+    many are not finite."""
 
     shape: tuple[int, ...]
     dtype: _core.DType
@@ -59,7 +59,7 @@ class Overflow:
 
     @property
     def is_adjoint(self) -> bool:
-        """Whether the op belongs to a derivative."""
+        """Return whether the op belongs to a derivative."""
         return self.order > 0
 
     @property

@@ -88,7 +88,7 @@ class Pullback:
         self, inputs: list[Tensor], outputs: list[Tensor], cotangents: Tensors, wanted: list[bool],
         kept: list[Tensor],
     ) -> Tensors:  # fmt: skip
-        """What the core asks for."""
+        """Return the cotangents of the inputs, for the core."""
         if not self.keeps:
             return self.pull(inputs, outputs, cotangents, wanted)
         return self.pull(inputs, outputs, cotangents, wanted, tree.refill(self.outline, kept))
@@ -109,7 +109,7 @@ class Pushforward:
     def tangent(
         self, inputs: list[Tensor], outputs: list[Tensor], tangents: Tensors, kept: list[Tensor]
     ) -> Tensors:
-        """What the core asks for."""
+        """Return the tangents of the outputs, for the core."""
         return self.push(inputs, outputs, tangents, tree.refill(self.outline, kept))
 
 

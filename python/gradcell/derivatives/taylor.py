@@ -29,7 +29,8 @@ Rule = Callable[[list[Tensor], list[Tensor]], list[Any]]
 
 
 def _along(call: Call, rule: Rule) -> Any:
-    """What `rule` makes of the call's outputs and variables, a list with one result for each output."""
+    """Apply `rule` to the call's outputs and variables; returns a list with one result for each
+    output."""
     return rule([_core.record(t) for t in call.outputs], call.wrt)
 
 

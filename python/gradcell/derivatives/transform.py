@@ -156,7 +156,7 @@ class _Gradient(By):
 
 
 class _GradFunction:
-    """What grad and value_and_grad return."""
+    """The function that grad and value_and_grad return."""
 
     def __init__(
         self,

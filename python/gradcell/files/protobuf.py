@@ -62,7 +62,7 @@ def read_varint(data: memoryview, at: int) -> tuple[int, int]:
 
 
 def signed(value: int) -> int:
-    """What a varint says as a signed number of 64 bits."""
+    """Return a varint's value as a signed number of 64 bits."""
     return value - 2**64 if value >= 2**63 else value
 
 

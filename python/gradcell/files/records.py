@@ -27,8 +27,9 @@ def framed(data: bytes) -> bytes:
 
 
 def places(data: memoryview) -> Iterator[tuple[int, int]]:
-    """Where each record's bytes begin and end. Raises ValueError for a file that is cut short or no
-    such file. The checksums of the lengths are checked; those of the bytes by `intact`."""
+    """Yield the beginning and the end of each record's bytes. Raises ValueError for a file that is
+    cut short or no such file. The checksums of the lengths are checked; those of the bytes by
+    `intact`."""
     at = 0
     while at < len(data):
         head = data[at : at + 12]
@@ -44,6 +45,6 @@ def places(data: memoryview) -> Iterator[tuple[int, int]]:
 
 
 def intact(data: memoryview, begin: int, end: int) -> bool:
-    """Whether a record's bytes are those that its checksum was made of."""
+    """Return whether a record's bytes match its checksum."""
     (check,) = struct.unpack("<I", data[end : end + 4])
     return masked(data[begin:end]) == check  # type: ignore[no-any-return]

@@ -30,7 +30,7 @@ from gradcell.mindrecord.values import (
 
 
 def check_schema(schema: Any) -> str | None:
-    """What is wrong with a schema, or None."""
+    """Return the error in a schema, or None."""
     if not isinstance(schema, dict) or not schema:
         return "the schema must be a dict with a field at least"
     for name, field in schema.items():
@@ -112,7 +112,7 @@ class RecordFile:
         return dict(sorted(schema.items()))
 
     def _find(self, header: dict[str, Any]) -> np.ndarray:
-        """Where the two parts of each row begin and end."""
+        """Return the beginnings and ends of the two parts of each row."""
         first, size = int(header["header_size"]), int(header["page_size"])
         if first < 8 or size < 1:
             self._fail(f"corrupted: header_size is {first}, page_size {size}")
@@ -146,7 +146,8 @@ class RecordFile:
         return np.array(rows, np.int64).reshape(-1, 4)
 
     def _parts(self, at: int, end: int, count: int) -> list[tuple[int, int]]:
-        """Where `count` parts lie that follow each other from `at` on, each behind its length."""
+        """Return the places of `count` parts that follow each other from `at` on, each behind its
+        length."""
         found = []
         for _ in range(count):
             if end - at < 8:
@@ -230,7 +231,7 @@ class FileReader:
                 yield {name: row[name] for name in self._columns}
 
     def len(self) -> int:
-        """How many rows there are."""
+        """Return the number of rows."""
         return sum(map(len, self._files))
 
     def schema(self) -> Schema:

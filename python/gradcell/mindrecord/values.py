@@ -1,4 +1,4 @@
-"""How a row of a MindRecord file is put into bytes.
+"""Rows of a MindRecord file as bytes.
 
 A row has two parts. Numbers and strings are a MessagePack map (https://github.com/msgpack/msgpack).
 Arrays and bytes, the blob fields, follow each other in the schema's order; where there are several,
@@ -22,7 +22,7 @@ Schema = dict[str, dict[str, Any]]
 
 
 def is_blob(field: dict[str, Any]) -> bool:
-    """Whether a field of the schema is among the blobs."""
+    """Return whether a field of the schema is among the blobs."""
     return field["type"] == "bytes" or "shape" in field
 
 

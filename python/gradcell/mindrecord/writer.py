@@ -100,12 +100,12 @@ class FileWriter:
         return "SUCCESS"
 
     def set_header_size(self, header_size: int) -> str:
-        """How many bytes the header may have: a multiple of 4 from 16 KiB to 128 MiB."""
+        """Set the header's size in bytes: a multiple of 4 from 16 KiB to 128 MiB."""
         self._header_size = _size("header_size", header_size, 1 << 14, 1 << 27)
         return "SUCCESS"
 
     def set_page_size(self, page_size: int) -> str:
-        """How many bytes a page has: a multiple of 4 from 32 KiB to 256 MiB. A row must fit."""
+        """Set a page's size in bytes: a multiple of 4 from 32 KiB to 256 MiB. A row must fit."""
         self._page_size = _size("page_size", page_size, 1 << 15, 1 << 28)
         return "SUCCESS"
 
@@ -200,7 +200,7 @@ def _checked(schema: Schema, i: int, row: Any) -> dict[str, Any]:
 
 
 def _saved(schema: Schema, blobs: list[str], rows: list[dict[str, Any]]) -> int:
-    """How many bytes the packing of integers saves, which the header says."""
+    """Return the number of bytes that packing integers saves, for the header."""
     packed = [name for name in blobs if schema[name]["type"] in ("int32", "int64")]
     return sum(
         row[name].nbytes - len(pack_blobs(schema, [name], row)) for row in rows for name in packed

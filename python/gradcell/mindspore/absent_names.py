@@ -143,7 +143,8 @@ class _Refused(type):
 
 
 def named(path: str) -> Any:
-    """What stands for a name below `mindspore`. Raises AttributeError for one of no table."""
+    """Return the stand-in for a name below `mindspore`. Raises AttributeError for a name in no
+    table."""
     name = path.rpartition(".")[2]
     if path in REFUSED:
         return _Refused(name, (), {"path": path, "__doc__": f"Not here: {REFUSED[path]}."})

@@ -174,7 +174,7 @@ def _tell(message: str) -> None:
 
 
 def _is_import() -> bool:
-    """Whether the program asks by `from module import name`."""
+    """Return whether the program asks by `from module import name`."""
     frame = sys._getframe(2)
     return frame.f_code.co_code[frame.f_lasti] == dis.opmap["IMPORT_FROM"]
 
@@ -207,7 +207,7 @@ def _at(path: str) -> object:
 
 
 def _found_elsewhere(module: ModuleType, name: str) -> object:
-    """What MindSpore's module of this name has and the module here has not. Raises AttributeError."""
+    """Find a name that MindSpore's module has and the module here has not. Raises AttributeError."""
     target = _OTHERS.get((module.__name__, name))
     if target is not None:
         return _at(target)

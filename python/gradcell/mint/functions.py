@@ -91,12 +91,12 @@ def isnan(tensor: Any) -> Tensor: ...
 
 
 def isneginf(input: Any) -> Tensor:
-    """Whether each element is -inf."""
+    """Return whether each element is -inf."""
     return ops.logical_and(ops.isinf(input), ops.less(input, 0))
 
 
 def equal(input: Any, other: Any) -> Any:
-    """Whether the shapes and all elements are the same: a bool."""
+    """Return whether the shapes and all elements are the same: a bool."""
     return (
         bool(ops.all(ops.equal(input, other)))
         if tuple(input.shape) == tuple(other.shape)
@@ -123,7 +123,7 @@ def addcmul(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor
 def allclose(
     input: Any, other: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False
 ) -> Any:
-    """Whether all elements are close, as isclose has it: a bool."""
+    """Return whether all elements are close, as isclose has it: a bool."""
     return bool(ops.all(ops.isclose(input, other, rtol, atol, equal_nan)))
 
 
@@ -222,7 +222,7 @@ def diff(
 
 
 def bincount(input: Any, weights: Any = None, minlength: Any = 0) -> Any:
-    """How often each number occurs, int64; with weights, their sums."""
+    """Count each number, int64; with weights, sum these."""
     out = ops.bincount(input, weights, minlength)
     return _ops.cast(out, _core.int64) if weights is None else out
 

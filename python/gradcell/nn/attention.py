@@ -141,7 +141,7 @@ class MultiheadAttention(Cell):
         return out, found if batched else _ops.reshape(found, list(found.shape[1:]))
 
     def _check(self, query: Any, key: Any, value: Any) -> bool:
-        """Whether there is a batch."""
+        """Check the inputs' shapes; returns whether there is a batch."""
         sizes = (self.embed_dim, self.kdim, self.vdim)
         for name, x, size in zip(
             ("query", "key", "value"), (query, key, value), sizes, strict=True
@@ -185,7 +185,7 @@ class MultiheadAttention(Cell):
         return _ops.concat([x, _ops.full(last, 0.0, x.dtype)], 0) if self.add_zero_attn else x
 
     def _mask(self, padding: Any, mask: Any, q: Tensor, size: int) -> Any:
-        """What is added to the scores, (N or 1, heads or 1, L or 1, S), or None."""
+        """Return the mask to add to the scores, (N or 1, heads or 1, L or 1, S), or None."""
         length, n, _ = q.shape
         total: Any = None
         shapes: list[Any] = []
@@ -270,7 +270,7 @@ def _function(value: Any, owner: str, name: str) -> Any:
 
 @fields.declared
 class _Layer(Cell):
-    """What encoder and decoder layers share: the feed-forward part and their arguments."""
+    """Base class of encoder and decoder layers: the feed-forward part and the arguments."""
 
     norms = 2
 

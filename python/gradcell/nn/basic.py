@@ -20,7 +20,7 @@ from gradcell.tensors.parameter import Parameter
 
 
 def _as_rows(x: Tensor, features: int) -> str:
-    """How numbers without a dimension of features get one."""
+    """Return advice on giving numbers a dimension of features."""
     if x.ndim > 1 or x.size % features:
         return ""
     return f"; a row for each sample is x.reshape(-1, {features})"
@@ -155,7 +155,7 @@ class Flatten(Cell):
 
 
 class _Dropping(Cell):
-    """What dropouts share: `p` is the probability of zero."""
+    """Base class of dropouts: `p` is the probability of zero."""
 
     p: float
 

@@ -203,7 +203,8 @@ class Cell(GraphMode):
             structure.changed(self, name, old, value)
 
     def _may_be_read(self) -> bool:
-        """Whether a trace may have read attributes: one has begun or ended since the cell was made."""
+        """Return whether a trace may have read attributes: one has begun or ended since the cell
+        was made."""
         return self._made_at != _core.trace_clock()  # type: ignore[no-any-return]
 
     def _forget(self, name: str, keep: dict[str, Any] | None = None) -> None:
@@ -480,13 +481,13 @@ class Cell(GraphMode):
         return self
 
     def get_flags(self) -> dict[str, Any]:
-        """What add_flags has set."""
+        """Return the flags that add_flags has set."""
         return dict(self.__dict__.get("_flags", {}))
 
     # Running --------------------------------------------------------------------------------------
 
     def construct(self, *args: Any, **kwargs: Any) -> Any:
-        """What the cell computes. Each cell defines it."""
+        """Compute the cell's output; each cell defines it."""
         raise AttributeError(
             f"For 'Cell', the method 'construct' is not defined. ({type(self).__name__}"
             f"{': rename its forward' if hasattr(type(self), 'forward') else ''}){where()}"
@@ -504,7 +505,7 @@ class Cell(GraphMode):
             return runner(self, *args, **kwargs)
 
     def _prepared(self) -> Any:
-        """What runs the cell with its present settings."""
+        """Return the runner of the cell with its present settings."""
         own = self.__dict__
         if not self._called:  # (a Cell without super().__init__() says so)
             own["_called"] = True
@@ -517,7 +518,7 @@ class Cell(GraphMode):
         return own["_runner"]
 
     def _is_plain(self) -> bool:
-        """Whether a call is one of construct and nothing else."""
+        """Return whether a call only calls construct."""
         own = self.__dict__
         return not (
             own["_cast_to"] is not None
@@ -651,7 +652,7 @@ class Cell(GraphMode):
         return cell_html(self)
 
     def extend_repr(self) -> str:
-        """What stands between the parentheses when the cell is printed."""
+        """Return the text between the parentheses of the cell's repr."""
         return ""
 
     def __repr__(self) -> str:

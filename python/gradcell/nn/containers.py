@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 
 def _prefix_of(cells: Mapping[str, Cell]) -> str:
-    """What the names of a container's parameters begin with before a child's own name: it is read
-    off the first child that has parameters, as MindSpore does, so that what is appended is
-    named alike. Where the child's name is in several positions of the parameter's, it is the last, or
-    the first at which the second child's parameter has the second child's name too."""
+    """Return the prefix of the names of a container's parameters, before a child's own name. It is
+    read off the first child that has parameters, as MindSpore does, so that children appended later
+    are named alike. Where the child's name is in several positions of the parameter's, it is the
+    last, or the first at which the second child's parameter has the second child's name too."""
     with_parameters = (
         (key, p.name.split("."))
         for key, c in cells.items()
@@ -39,7 +39,7 @@ def _prefix_of(cells: Mapping[str, Cell]) -> str:
 
 
 class _Numbered(Cell):
-    """What SequentialCell and CellList share: children named 0, 1, 2, ..."""
+    """Base class of SequentialCell and CellList, with children named 0, 1, 2, ..."""
 
     def _put(self, position: int, cell: Any) -> None:
         """A cell at a position, with its prefix; those behind it move up."""

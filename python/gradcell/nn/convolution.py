@@ -24,7 +24,7 @@ _FORMATS = {1: "NCL", 2: "NCHW", 3: "NCDHW"}
 
 
 class _Convolution(Layer):
-    """What all convolutions share. One dimension is kept as two, of which the first has size 1."""
+    """Base class of all convolutions. One dimension is kept as two, of which the first has size 1."""
 
     rank: ClassVar[int]
     transposed: ClassVar[bool] = False
@@ -163,7 +163,7 @@ class Conv1d(_First):
 
 @fields.declared
 class _Plain(_First):
-    """What Conv2d and Conv3d share."""
+    """Base class of Conv2d and Conv3d."""
 
     dilation: Any = fields.anything(default=1)
     group: int = fields.integer(1, default=1)

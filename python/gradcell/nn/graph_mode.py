@@ -1,4 +1,4 @@
-"""What programs say to a cell about compiling it and dividing its work."""
+"""Methods of Cell for compilation and sharding."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class GraphMode(CellBase):
         self._steer(_declared=tuple(inputs))  # type: ignore[attr-defined]
 
     def get_inputs(self) -> Any:
-        """What set_inputs has declared, or None."""
+        """Return the inputs that set_inputs has declared, or None."""
         return self.__dict__.get("_declared")
 
     def _check_inputs(self, args: tuple[Any, ...]) -> None:
@@ -142,7 +142,7 @@ class GraphMode(CellBase):
     # Several processes ------------------------------------------------------------------------------
 
     def set_comm_fusion(self, fusion_type: Any = None, recurse: bool = True) -> Any:
-        """Which gradients are summed over processes together: with one process none is summed."""
+        """Accept a choice of gradients to sum together over processes; it changes nothing."""
         return self
 
     def set_data_parallel(self) -> Any:

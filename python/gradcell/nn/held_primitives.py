@@ -101,7 +101,7 @@ _HELD: dict[str, dict[str, Callable[[Any], Any]]] = {
 
 
 def held_by(cell: Any, name: str) -> Any:
-    """What MindSpore's cell of this kind has under that name, None if nothing."""
+    """Return the primitive that MindSpore's cell of this kind has under a name, or None."""
     for kind in type(cell).__mro__:
         makes = _HELD.get(kind.__name__, {}).get(name)
         if makes is not None and str(kind.__module__).startswith("gradcell."):

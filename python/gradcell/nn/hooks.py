@@ -1,4 +1,4 @@
-"""What a cell calls before, after and when derivatives pass: register_forward_pre_hook and its kin."""
+"""Hooks of cells, for the forward and the backward pass: register_forward_pre_hook and its kin."""
 
 from __future__ import annotations
 
@@ -111,8 +111,8 @@ class CellHooks:
 def _checked(
     hook: Hook, new: Any, old: tuple[Tensor | None, ...], kind: str, what: str
 ) -> tuple[Tensor | None, ...]:
-    """What a hook gave in the place of gradients. Raises TypeError for another number of them,
-    ValueError for another shape or dtype."""
+    """Check the gradients that a hook returned in place of others. Raises TypeError for another
+    number of them, ValueError for another shape or dtype."""
     if new is None:
         return old
     found = tuple(new) if isinstance(new, (tuple, list)) else (new,)

@@ -20,7 +20,7 @@ from gradcell.ops.networks import pooling, windows
 
 
 def _largest(dtype: _core.DType) -> float:
-    """What a pixel of that dtype is at most: images of floats reach to 1."""
+    """Return the largest value of a pixel of a dtype: 1 for floats."""
     return 1.0 if dtype.is_floating else float(np.iinfo(dtype.name).max)
 
 
@@ -46,7 +46,7 @@ def _pair(owner: str, img1: Any, img2: Any, max_val: float) -> tuple[Tensor, Ten
 
 
 class _Structure(Cell):
-    """What SSIM and MSSSIM share: a Gaussian window and the comparison under it."""
+    """Base class of SSIM and MSSSIM: a Gaussian window and the comparison under it."""
 
     max_val: float
     filter_size: int

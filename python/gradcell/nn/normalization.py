@@ -32,7 +32,7 @@ def _widened(x: Tensor) -> Tensor:
 
 @fields.declared
 class _BatchNorm(Layer):
-    """What BatchNorm1d, 2d and 3d share: feature axis 1, statistics over all the others."""
+    """Base class of BatchNorm1d, 2d and 3d: feature axis 1, statistics over all the others."""
 
     ranks: ClassVar[tuple[int, ...]] = ()
 
@@ -122,7 +122,7 @@ class _BatchNorm(Layer):
 
 @fields.declared
 class _Plain(_BatchNorm):
-    """What BatchNorm1d and BatchNorm2d share."""
+    """Base class of BatchNorm1d and BatchNorm2d."""
 
     data_format: InitVar[str] = fields.one_of("NCHW", default="NCHW")
     dtype: InitVar[_core.DType | None] = fields.floating_dtype(default=None)
@@ -241,7 +241,7 @@ def _group_of_mine(process_groups: Any) -> str | None:
 
 @fields.declared
 class _InstanceNorm(_BatchNorm):
-    """What InstanceNorm1d, 2d and 3d share: statistics of each sample and feature."""
+    """Base class of InstanceNorm1d, 2d and 3d: statistics of each sample and feature."""
 
     momentum: float = fields.number(least=0, most=1, default=0.1)
     moving_mean_init: InitVar[Any] = fields.fixed("zeros")

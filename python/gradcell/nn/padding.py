@@ -68,7 +68,7 @@ class Pad(Layer):
 
 @fields.declared
 class _Padding(Layer):
-    """What paddings of the last dimensions share."""
+    """Base class of paddings of the last dimensions."""
 
     rank: ClassVar[int]
     mode: ClassVar[str] = "constant"

@@ -18,7 +18,7 @@ from gradcell.ops.networks import pooling, windows
 
 
 class _Windowed(Layer):
-    """What poolings over fixed windows share."""
+    """Base class of poolings over fixed windows."""
 
     rank: ClassVar[int]
 

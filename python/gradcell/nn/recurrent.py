@@ -108,7 +108,7 @@ def _check_features(owner: str, x: Tensor, size: int) -> None:
 
 @fields.declared
 class _Recurrent(Cell):
-    """What RNN, LSTM and GRU share."""
+    """Base class of RNN, LSTM and GRU."""
 
     mode: ClassVar[str]
 
@@ -289,7 +289,7 @@ class GRU(_Recurrent):
 
 @fields.declared
 class _Step(Cell):
-    """What RNNCell, LSTMCell and GRUCell share."""
+    """Base class of RNNCell, LSTMCell and GRUCell."""
 
     mode: ClassVar[str]
 

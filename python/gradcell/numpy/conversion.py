@@ -1,4 +1,4 @@
-"""What goes into NumPy's names and comes out: numbers, lists and tensors as tensors, dtypes, shapes."""
+"""Conversions for NumPy's names: numbers, lists and tensors to tensors, dtypes, shapes."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def optional(*xs: Any) -> list[Tensor | None]:
 
 
 def joined(*parts: Any) -> Tensor:
-    """What is not None, flattened and joined."""
+    """Flatten the parts that are not None, and join them."""
     return ops.concat([vector(p) for p in parts if p is not None], 0)
 
 

@@ -69,12 +69,12 @@ def fix(x: Any) -> Tensor: ...
 
 
 def isneginf(x: Any) -> Tensor:
-    """Whether each element is -inf."""
+    """Return whether each element is -inf."""
     return ops.logical_and(ops.isinf(tensor(x)), ops.less(tensor(x), 0))
 
 
 def isposinf(x: Any) -> Tensor:
-    """Whether each element is inf."""
+    """Return whether each element is inf."""
     return ops.logical_and(ops.isinf(tensor(x)), ops.greater(tensor(x), 0))
 
 
@@ -143,7 +143,7 @@ def sum(
     return total(a, axis, dtype, keepdims, initial)
 
 
-@spelling(ops.mean, a=tensor)
+@spelling(ops.mean, a=floating)
 def mean(a: Any, axis: Any = None, keepdims: bool = False, dtype: Any = None) -> Tensor: ...
 @spelling(ops.std, x=floating)
 def std(x: Any, axis: Any = None, ddof: Any = 0, keepdims: bool = False) -> Tensor: ...
@@ -170,8 +170,16 @@ def cumsum(a: Any, axis: Any = None, dtype: Any = None) -> Any:
 
 
 def cumprod(a: Any, axis: Any = None, dtype: Any = None) -> Tensor:
-    """The products of all elements up to each along axis; None: of the flattened tensor."""
-    return ops.cumprod(*along(a, axis), dtype)
+    """The products of all elements up to each along axis; None: of the flattened tensor.
+
+    Without a dtype, integers below int64 are multiplied as int32, uint8 as uint32, those from uint16 on
+    as uint64.
+    """
+    x, k = along(a, axis)
+    if dtype is None and not x.dtype.is_floating and x.dtype != _core.int64:
+        wide = {"uint8": _core.uint32, "uint16": _core.uint64, "uint32": _core.uint64}
+        dtype = wide.get(x.dtype.name, x.dtype if x.dtype == _core.uint64 else _core.int32)
+    return ops.cumprod(x, k, dtype)
 
 
 def nancumsum(a: Any, axis: Any = None, dtype: Any = None) -> Any:
@@ -531,9 +539,7 @@ def matrix_power(a: Any, n: Any) -> Tensor: ...
 
 
 def bincount(x: Any, weights: Any = None, minlength: Any = 0, length: Any = None) -> Tensor:
-    """How often each integer from 0 on occurs in a vector, as float32; with weights, the sums of
-    the weights.
-    """
+    """Count each integer from 0 on in a vector, as float32; with weights, sum these."""
     return typed(ops.bincount(tensor(x), weights, length or minlength), _core.float32)  # type: ignore[no-any-return]
 
 
@@ -557,7 +563,8 @@ def argwhere(a: Any) -> Any:
 
 
 def searchsorted(a: Any, v: Any, side: Any = "left", sorter: Any = None) -> Tensor:
-    """Where to put v into a vector in order, int32: before equal elements; behind them for side "right"."""
+    """Return the places of v in a sorted vector, int32: before equal elements; behind them for side
+    "right"."""
     return ops.searchsorted(tensor(a), operand(v), side=side, sorter=sorter, out_int32=True)
 
 
@@ -571,7 +578,7 @@ def unique(x: Any, return_inverse: bool = False) -> Any:
 def isin(element: Any, test_elements: Any, invert: bool = False) -> Tensor: ...
 @spelling(ops.isin, ar1=vector)
 def in1d(ar1: Any, ar2: Any, invert: bool = False) -> Tensor:
-    """Whether each of the flattened elements is among ar2 (is not, if invert)."""
+    """Return whether each of the flattened elements is among ar2 (is not, if invert)."""
 
 
 def polyadd(a1: Any, a2: Any) -> Tensor:

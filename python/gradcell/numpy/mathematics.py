@@ -30,7 +30,7 @@ _ops = _core.ops
 
 
 def isscalar(element: Any) -> bool:
-    """Whether the argument is a Python number, string or bytes.
+    """Return whether the argument is a Python number, string or bytes.
 
     element: any value.
     """
@@ -48,7 +48,7 @@ def size(a: Any, axis: Any = None) -> int:
 
 
 def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Tensor:
-    """Whether both have one shape and the same elements; NaN equals NaN with equal_nan."""
+    """Return whether both have one shape and the same elements; NaN equals NaN with equal_nan."""
     a, b = tensor(a1), tensor(a2)
     if tuple(a.shape) != tuple(b.shape):
         return Tensor(False)
@@ -59,7 +59,7 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Tensor:
 
 
 def array_equiv(a1: Any, a2: Any) -> Tensor:
-    """Whether both have the same elements after broadcasting."""
+    """Return whether both have the same elements after broadcasting."""
     a, b = tensor(a1), tensor(a2)
     try:
         np.broadcast_shapes(tuple(a.shape), tuple(b.shape))
@@ -133,7 +133,9 @@ def average(x: Any, axis: Any = None, weights: Any = None, returned: bool = Fals
 def _extreme_without_nan(
     x: Any, axis: Any, dtype: Any, keepdims: bool, worst: float, reduce: Any
 ) -> Tensor:
-    t = floating(x)
+    t = tensor(x)
+    if not t.dtype.is_floating:
+        return typed(reduce(t, axis, keepdims), dtype)  # type: ignore[no-any-return]
     nan = _ops.isnan(t)
     out = reduce(_ops.where(nan, worst, t), axis, keepdims)
     return typed(_ops.where(ops.all(nan, axis, keepdims), math.nan, out), dtype)  # type: ignore[no-any-return]
@@ -357,11 +359,11 @@ def convolve(a: Any, v: Any, mode: str = "full") -> Tensor:
 
 
 def correlate(a: Any, v: Any, mode: str = "valid") -> Tensor:
-    """The correlation of two vectors: sum_n a[n + k] v[n].
+    """The correlation of two vectors: sum_n a[n + k] times the conjugate of v[n].
 
     mode: 'full', 'same' or 'valid', as in convolve.
     """
-    x, k = tensor(a), tensor(v)
+    x, k = tensor(a), ops.conj(tensor(v))
     out = convolve(x, ops.flip(k, (0,)), mode)
     even = mode == "same" and k.size > x.size and k.size % 2 == 0
     return (

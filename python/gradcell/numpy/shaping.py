@@ -164,8 +164,8 @@ def choose(a: Any, choices: Any, mode: str = "clip") -> Tensor:
 
 
 def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Tensor:
-    """Where a condition is true the value of its function (or number): the last one counts, one more
-    function is for the rest, else 0.
+    """Evaluate a function (or a number) where its condition is true: the last true condition
+    counts, one more function is for the rest, else 0.
 
     funclist: functions or numbers, one for each condition, and one more for the rest. args, kw:
     further arguments of the functions.

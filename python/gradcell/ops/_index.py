@@ -1,4 +1,4 @@
-"""Where ops are that are imported later.
+"""Index of ops that are imported at first use, by module.
 
 Written by tools/make_table_stubs.py; do not edit."""
 

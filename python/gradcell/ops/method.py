@@ -15,17 +15,17 @@ from types import FunctionType
 from typing import Any, NamedTuple, TypeVar
 
 from gradcell import _core
-from gradcell._core import Tensor
-from gradcell.base.errors import bad_value
+from gradcell._core import DType, Tensor
+from gradcell.base.errors import bad_type, bad_value
 from gradcell.base.spelling import Parameters, aliased
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Method(NamedTuple):
-    """What a method does, and what its keywords may be called: {another spelling: the function's}. The
-    function is None for an op of the method's name (without the _ of one in place) that is imported
-    when it is first called."""
+    """A method's function, and other spellings of its keywords: {another spelling: the function's}.
+    The function is None for an op of the method's name (without the _ of one in place) that is
+    imported when it is first called."""
 
     function: Callable[..., Any] | None
     spellings: dict[str, str]
@@ -59,16 +59,29 @@ def in_place(*names: str, **spellings: str) -> Callable[[F], F]:
 
 
 def _taken_over(name: str) -> Callable[[Tensor, Tensor], Tensor]:
-    """The end of an op in place: its result is the tensor's, in the tensor's dtype."""
+    """The end of an op in place: its result is the tensor's, in the tensor's dtype. Raises TypeError if that
+    has no such numbers: fractions, imaginary parts, numbers besides 0 and 1."""
 
     def assigned(new: Tensor, self: Tensor) -> Tensor:
         if tuple(new.shape) != tuple(self.shape):
             bad_value(
                 f"{name}: the result's shape {list(new.shape)} is not that of the tensor, {list(self.shape)}"
             )
+        if new.dtype != self.dtype and _kind(new.dtype) > _kind(self.dtype):
+            bad_type(
+                f"{name}: the result is of {new.dtype}, which a tensor of {self.dtype} cannot hold; call "
+                f"{name[:-1]}, or cast the tensor first"
+            )
         return self.assign_value(new)
 
     return assigned
+
+
+def _kind(dtype: DType) -> int:
+    """0 of bool, 1 of integers, 2 of real floats, 3 of complex numbers."""
+    if dtype.is_floating:
+        return 3 if dtype.is_complex else 2
+    return int(dtype != _core.bool)
 
 
 def record_later(entries: str, in_place: bool = False) -> None:

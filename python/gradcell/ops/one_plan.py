@@ -51,6 +51,10 @@ def _not_an_argument(out: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
     return _core.copy(out) if given else out
 
 
+#: Integers that have no half type in common with halves.
+_BEYOND_HALVES = (_core.uint16, _core.uint32, _core.uint64)
+
+
 def in_float32(function: Callable[P, R]) -> Callable[P, R]:
     """An op made of several others that computes half types in float32 and rounds the result once.
 
@@ -62,7 +66,7 @@ def in_float32(function: Callable[P, R]) -> Callable[P, R]:
         kinds = {
             a.dtype
             for a in (*args, *kwargs.values())
-            if isinstance(a, _core.Tensor) and a.dtype.is_floating
+            if isinstance(a, _core.Tensor) and (a.dtype.is_floating or a.dtype in _BEYOND_HALVES)
         }
         if len(kinds) != 1 or not next(iter(kinds)).is_narrow_float:
             return function(*args, **kwargs)  # no halves, or a wider type beside them

@@ -106,12 +106,12 @@ def flip(self: Tensor, *dims: Any) -> Tensor:
 def cumsum(self: Tensor, axis: Any = None, dtype: Any = None) -> Tensor:
     """The sums up to each element along axis; None: of the flattened tensor.
 
-    bool and integers below int64 are added up as int32, unless dtype says otherwise.
+    bool and integers below int64 are added up as int32, those from uint16 on as uint64, unless dtype
+    says otherwise.
     """
     x = ravel(self) if axis is None else self
-    wide = ("int64", "uint16", "uint32", "uint64")
-    if dtype is None and not x.dtype.is_floating and x.dtype.name not in wide:
-        dtype = _core.int32
+    if dtype is None and not x.dtype.is_floating and x.dtype != _core.int64:
+        dtype = _core.uint64 if x.dtype.name in ("uint16", "uint32", "uint64") else _core.int32
     return ops.cumsum(x, 0 if axis is None else axis, dtype)
 
 
@@ -145,7 +145,7 @@ def _of_numbers(self: Tensor, other: Any, function: Callable[..., Tensor]) -> Te
 
 @in_place("copy_")
 def _copied(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
-    source = src if isinstance(src, Tensor) else Tensor(src, self.dtype)
+    source = _core.ops.cast(src, self.dtype) if isinstance(src, Tensor) else Tensor(src, self.dtype)
     return ops.broadcast_to(source, self.shape)
 
 
@@ -327,7 +327,7 @@ def data(self: Tensor) -> Tensor:
 def allclose(
     self: Tensor, other: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False
 ) -> bool:
-    """Whether all elements are close to other's, in the sense of isclose: a bool."""
+    """Return whether all elements are close to other's, in the sense of isclose: a bool."""
     return bool(ops.all(ops.isclose(self, other, rtol, atol, equal_nan)))
 
 
@@ -387,7 +387,7 @@ def fmin(self: Tensor, other: Any) -> Tensor:
 
 @method()
 def searchsorted(self: Tensor, v: Any, side: Any = "left", sorter: Any = None) -> Tensor:
-    """Where to put v into this vector in order, int32."""
+    """Return the places of v in this sorted vector, int32."""
     return ops.searchsorted(self, v, side=side, sorter=sorter, out_int32=True)
 
 
@@ -427,7 +427,7 @@ def top_k(self: Tensor, k: Any, sorted: bool = True) -> Any:
 
 @method()
 def is_signed(self: Tensor) -> bool:
-    """Whether the dtype has negative numbers."""
+    """Return whether the dtype has negative numbers."""
     return self.dtype.is_floating or self.dtype.name.startswith("int")
 
 

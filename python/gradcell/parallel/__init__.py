@@ -1,4 +1,4 @@
-"""How several processes share the work: ParallelMode, and what MindSpore divides networks with."""
+"""Work shared by several processes: ParallelMode, and MindSpore's names for dividing networks."""
 
 from __future__ import annotations
 

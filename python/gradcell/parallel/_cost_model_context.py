@@ -16,7 +16,7 @@ def set_cost_model_context(**kwargs: Any) -> None:
 
 
 def get_cost_model_context(attr_key: str) -> Any:
-    """What set_cost_model_context has set, or None."""
+    """Return the value that set_cost_model_context has set, or None."""
     return _values.get(attr_key)
 
 

@@ -1,4 +1,4 @@
-"""What training cells ask about the parallel setting, under MindSpore's module name."""
+"""Questions of training cells about the parallel setting, under MindSpore's module name."""
 
 from __future__ import annotations
 

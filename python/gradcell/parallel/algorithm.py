@@ -1,4 +1,4 @@
-"""How MindSpore looks for a way to divide a network over processes: here none is divided."""
+"""MindSpore's search for a way to divide a network over processes; here none is divided."""
 
 from __future__ import annotations
 
@@ -63,7 +63,8 @@ def sync_pipeline_shared_parameters(net: Any) -> None:
 
 
 class Layout:
-    """How a tensor lies on an array of devices: Layout(device_matrix, alias_name)('dp', 'None').
+    """The layout of a tensor on an array of devices: Layout(device_matrix, alias_name)('dp',
+    'None').
 
     device_matrix: the sizes of the array of devices, a tuple. alias_name: a name for each of its
     axes. rank_list: the numbers of the devices, which are stored.
@@ -98,7 +99,7 @@ class AutoParallel(Cell):
         self._parallel_mode = parallel_mode
 
     def construct(self, *args: Any, **kwargs: Any) -> Any:
-        """What the network computes."""
+        """Return the network's output."""
         return self.network(*args, **kwargs)
 
     def __getattr__(self, name: str) -> Any:

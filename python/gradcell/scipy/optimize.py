@@ -22,14 +22,12 @@ def __dir__() -> list[str]:
 
 
 class OptimizeResults(NamedTuple):
-    """What minimize found: the point, whether it is a minimum, how the search ended (0: the gradient is
-    at most gtol, or without gtol the value has no digits for what is left to gain, 1: too many steps,
-    3: no step lowers the value), the value, the gradient, the inverse Hessian's estimate, and how often
-    value, gradient and step were computed.
+    """The result of minimize.
 
-    x: the point, a vector. success: whether status is 0. status: 0, 1 or 3. fun: the value. jac: the
-    gradient. hess_inv: the estimate of the inverse Hessian, [n, n]. nfev, njev: evaluations of value
-    and gradient. nit: steps.
+    x: the point, a vector. success: whether status is 0. status: 0 (the gradient is at most gtol, or
+    without gtol the value has no digits for what is left to gain), 1 (too many steps) or 3 (no step
+    lowers the value). fun: the value. jac: the gradient. hess_inv: the estimate of the inverse
+    Hessian, [n, n]. nfev, njev: evaluations of value and gradient. nit: steps.
     """
 
     x: Any

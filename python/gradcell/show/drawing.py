@@ -14,7 +14,8 @@ from gradcell.base import tree
 
 
 class _Scopes:
-    """Which nodes each call of a cell made: calls nest, and a trace numbers its nodes as it makes them."""
+    """Record of the nodes that each call of a cell made: calls nest, and a trace numbers its nodes
+    as it makes them."""
 
     def __init__(self, trace: _core.Trace) -> None:
         self.trace = trace

@@ -132,7 +132,7 @@ def draw_graph(fn: Callable[..., Any], *args: Any, path: str | Path) -> Path:
 
 
 def _leaf_names(trace: _core.Trace, arguments: list[Tensor]) -> dict[int, str]:
-    """What a trace's leaves are called: arguments by number, parameters by name."""
+    """Return the names of a trace's leaves: arguments by number, parameters by name."""
     found = {_core.node_id(t): f"argument {i}" for i, t in enumerate(arguments)}
     for variable in _core.lifted_variables():
         parameter = parameter_of(variable)

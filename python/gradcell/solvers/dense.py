@@ -73,7 +73,7 @@ class DenseSystem:
         return self._back(self._solved(right)) if self.wide else self._solved(self._back(right))
 
     def direction(self, last: Tensor | None) -> Tensor:
-        """What minimises |J s + r|^2 + d |s - last|^2."""
+        """Return the s that minimises |J s + r|^2 + d |s - last|^2."""
         if last is None:
             return _ops.neg(self.least_squares(self.residual))
         return _ops.sub(last, self.least_squares(_ops.add(self.residual, self.moved(last))))

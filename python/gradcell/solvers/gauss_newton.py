@@ -76,7 +76,7 @@ class GaussNewtonState:
 
     @property
     def finished(self) -> bool:
-        """Whether more steps at the same points would change nothing or are impossible."""
+        """Return whether more steps at the same points would change nothing or are impossible."""
         return self.reason in _ENDS
 
 
@@ -212,8 +212,8 @@ class GaussNewton:
         return _ops.concat([_ops.reshape(wide(n), [1]) for n in numbers], 0)
 
     def _hidden(self, start: Tensor, direction: Tensor, before: Tensor, promised: Tensor) -> Tensor:
-        """Whether the loss has no digits for the decrease that is foretold, or the parameters for the
-        step."""
+        """Return whether the foretold decrease is below the loss's rounding, or the step below the
+        parameters'."""
         rounding = relative_rounding(self.blocks.dtype)
         reach, size = (_ops.reduce_max(_ops.abs(x), [0], False) for x in (direction, start))
         return _ops.logical_or(
@@ -264,7 +264,7 @@ class GaussNewton:
         self, loss: float, before: float, foretold: float, step: float, used: float, gradient: float,
         hidden: float,
     ) -> GaussNewtonState:  # fmt: skip
-        """What the numbers say, and the damping of the next step."""
+        """Return the state of a step from its numbers, and set the damping of the next step."""
         if not np.isfinite(before):
             return self._state(before, before, 0.0, used, np.nan, gradient, "not finite")
         self.damping = used * _growth(step)
@@ -371,8 +371,8 @@ class GaussNewton:
     # State ----------------------------------------------------------------------------------------
 
     def state_dict(self) -> dict[str, Any]:
-        """What the next step depends on besides the parameters and the points, as numbers and arrays:
-        damping, steps, failures, direction."""
+        """Return the state of the next step besides the parameters and the points, as numbers and
+        arrays: damping, steps, failures, direction."""
         return {
             "damping": self.damping,
             "steps": self.steps,
@@ -412,7 +412,7 @@ class _Best:
 
     @property
     def lower(self) -> Tensor:
-        """Whether one is lower than the first."""
+        """Return whether a point lower than the first was found."""
         return _ops.greater(self.step, 0.0)
 
 
@@ -423,7 +423,7 @@ _ENDS = (*_HOPELESS, "minimum", "stalled", "small loss", "small decrease")
 
 
 def _growth(step: float) -> float:
-    """What the damping is multiplied by after a step of so much of the direction."""
+    """Return the factor of the damping after a step of this fraction of the direction."""
     if step >= 0.5:
         return 0.1
     if step >= 0.2:

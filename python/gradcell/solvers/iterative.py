@@ -124,7 +124,7 @@ class IterativeSystem:
         return _ops.mul(loop(step, first, [], self.iterations)[0][0], unit)
 
     def direction(self, last: Tensor | None) -> Tensor:
-        """What minimises |J s + r|^2 + d |s - last|^2."""
+        """Return the s that minimises |J s + r|^2 + d |s - last|^2."""
         if last is None:
             return _ops.neg(self.least_squares(self.residual))
         return _ops.sub(last, self.least_squares(_ops.add(self.residual, self.moved(last))))

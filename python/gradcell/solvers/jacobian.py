@@ -255,7 +255,7 @@ def joined(parts: Sequence[Tensor]) -> Tensor:
 
 
 def split(vector: Tensor, like: Sequence[Tensor]) -> list[Tensor]:
-    """What `joined` made a vector of, by tensors of the parts' shapes."""
+    """Split the vector that `joined` made into tensors of the shapes of `like`."""
     parts, at = [], 0
     for p in like:
         parts.append(_ops.reshape(_ops.slice(vector, [at], [p.size], [1]), list(p.shape)))

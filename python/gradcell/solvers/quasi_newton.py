@@ -115,9 +115,9 @@ _REASONS = {
 
 @dataclass
 class LBFGSResult:
-    """How a run of a quasi-Newton method ended: the loss, the steps taken and the evaluations made in it,
-    why it ended (`reason` in a word, `message` in a sentence), whether it may go on, and all parameters'
-    elements.
+    """The end of a run of a quasi-Newton method: the loss, the steps taken and the evaluations made
+    in it, why it ended (`reason` in a word, `message` in a sentence), whether it may go on, and all
+    parameters' elements.
 
     fun: the loss. nit: steps. nfev: evaluations of loss and gradient. reason: in a word. message:
     in a sentence. x: all parameters' elements, a NumPy vector. skipped: after how many of the steps
@@ -134,12 +134,13 @@ class LBFGSResult:
 
     @property
     def finished(self) -> bool:
-        """Whether a minimum is reached, within the tolerances and the precision of the dtype."""
+        """Return whether a minimum is reached, within the tolerances and the precision of the
+        dtype."""
         return self.reason in ("small gradient", "small decrease", "no lower point")
 
 
 class _QuasiNewton:
-    """What all methods have in common, around one of the core's minimisers."""
+    """Base class of all methods, around one of the core's minimisers."""
 
     _name = ""
 
@@ -256,8 +257,8 @@ class _QuasiNewton:
             self._minimiser.restart(vector)
 
     def state_dict(self) -> dict[str, Any]:
-        """Where it is and what it knows of the curvature: point, curvature (an array), steps, and the last
-        step's length."""
+        """Return the point and the estimate of the curvature: point, curvature (an array), steps,
+        and the last step's length."""
         m = self._minimiser
         state = {"method": self._name, "point": m.point, "curvature": m.saved()}
         return {**state, "steps": m.steps, "length": m.length}

@@ -77,7 +77,7 @@ def _normal_int(k: int, size: int) -> int:
 
 
 class _Basic:
-    """What the ints, slices and new axes of a key come to: one slice and one reshape.
+    """The ints, slices and new axes of a key, as one slice and one reshape.
 
     As in NumPy, the axes that index tensors give stand where these stood if they were neighbours
     (ints and bools among them count), else in front; bools without index tensors give one axis.
@@ -305,7 +305,7 @@ def replaced(x: Tensor, places: Tensor, new: Tensor, axis: int = 0) -> Tensor:
 
 
 def _broadcasts(shape: Any, to: list[int]) -> bool:
-    """Whether a tensor of that shape is one of the shape `to` with some dimensions of size 1."""
+    """Return whether a tensor of a shape broadcasts to the shape `to`."""
     wanted = to[len(to) - len(shape) :]
     return len(shape) <= len(to) and all(a in (1, b) for a, b in zip(shape, wanted, strict=True))
 

@@ -1,4 +1,4 @@
-"""What NumPy's own functions do with tensors.
+"""NumPy's own functions of tensors.
 
 An operator between an array and a tensor is the tensor's. Any other NumPy function works on the
 tensors' numbers and gives arrays, as it does for whatever else is like an array.
@@ -72,5 +72,5 @@ def array_ufunc(self: Tensor, ufunc: Any, method: str, *inputs: Any, **kwargs: A
 def array_function(
     self: Tensor, function: Callable[..., Any], types: Any, args: Any, kwargs: Any
 ) -> Any:
-    """What NumPy's function makes of the numbers."""
+    """Call NumPy's function with the tensors' numbers."""
     return function(*_numbers(function, args), **_numbers(function, kwargs))

@@ -75,7 +75,7 @@ class Parameter(ParameterBase):
 
     @property
     def requires_grad(self) -> bool:
-        """Whether training changes it."""
+        """Return whether training changes the parameter."""
         return self._requires_grad
 
     @requires_grad.setter

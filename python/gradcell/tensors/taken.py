@@ -203,7 +203,7 @@ class _Reading:
         return _LOST if isinstance(called, (types.BuiltinFunctionType, type)) else _UNKNOWN
 
     def _of_value(self, node: ast.AST) -> int:
-        """What becomes of an expression's value."""
+        """Return what becomes of an expression's value."""
         parent = self.parents.get(node)
         if isinstance(parent, (ast.FormattedValue, ast.Compare, ast.BoolOp, ast.Slice, ast.Expr)):
             return _USED
@@ -282,7 +282,7 @@ class _Reading:
         return node
 
     def _is_tensor(self, node: ast.AST) -> bool:
-        """Whether an expression is known to be a tensor."""
+        """Return whether an expression is known to be a tensor."""
         if isinstance(node, ast.BinOp):
             return self._is_tensor(node.left) or self._is_tensor(node.right)
         if isinstance(node, ast.UnaryOp):
@@ -297,7 +297,7 @@ class _Reading:
         return isinstance(found, Tensor)
 
     def _will_be_tensor(self, name: ast.Name) -> bool:
-        """Whether a name that has no value yet is going to be one of a tensor."""
+        """Return whether a name that has no value yet is going to be one of a tensor."""
         key = f"={name.id}"
         if key in self.followed:
             return False
@@ -319,7 +319,7 @@ class _Reading:
         return isinstance(called, CellBase) or (callable(called) and module == "gradcell")
 
     def _value(self, node: ast.AST) -> Any:
-        """What a name or an attribute is by now; None if that is not known."""
+        """Return the present value of a name or an attribute; None if it is not known."""
         if isinstance(node, ast.Name):
             for names in (*self.locals, self.frame.f_globals, vars(builtins)):
                 if node.id in names:

@@ -346,7 +346,7 @@ def move_to(self: Tensor, to: str, blocking: bool = True) -> Tensor:
 
 
 def shaped(shape: Any, dtype: Any, init: Any) -> Tensor:
-    """What Tensor(shape=..., dtype=..., init=...) makes: zeros, or what the initialiser `init` gives.
+    """Make Tensor(shape=..., dtype=..., init=...): zeros, or what the initialiser `init` gives.
 
     For Cell.set_inputs, dimensions may be unknown, None or a Symbol, and so may all of them: shape=None.
     Such a tensor stands for a shape alone: it has no elements.
@@ -383,7 +383,7 @@ def declared_shape(x: Tensor) -> list[int]:
 
 
 def _recorded(data: Any) -> bool:
-    """Whether nested lists have a tensor that stands for a node."""
+    """Return whether nested lists contain a tensor that stands for a node."""
     if isinstance(data, (list, tuple)):
         return any(map(_recorded, data))
     return isinstance(data, Tensor) and data._traced

@@ -45,7 +45,7 @@ _NAMES = {name: label for label, name in _DTYPES.items()}
 
 
 def is_ckpt(data: bytes) -> bool:
-    """Whether a file's bytes begin like such a file and not like safetensors."""
+    """Return whether a file's bytes begin like a .ckpt file, not like safetensors."""
     if data[8:9] == b"{" and int.from_bytes(data[:8], "little") <= len(data) - 8:
         return False
     return data[:1] == b"\n" or data[:2] == field(_METADATA, b"")[:2]

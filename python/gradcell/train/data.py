@@ -1,4 +1,4 @@
-"""What Model accepts as data: a Dataset, or any Python iterable of batches."""
+"""Data for Model: a Dataset, or any Python iterable of batches."""
 
 from __future__ import annotations
 

@@ -340,7 +340,7 @@ def _check_batches(count: int | None) -> None:
 
 
 def _one_wants(stop: bool) -> bool:
-    """Whether training ends: if it does for one process, for all."""
+    """Return whether training ends: if one process wants to stop, all do."""
     if not _shares_data():
         return stop
     return bool(collectives.all_reduce(Tensor(int(stop), _core.int32), "max").asnumpy())

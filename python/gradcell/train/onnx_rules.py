@@ -1,5 +1,5 @@
-"""How each op of a recorded graph is written in ONNX: as the same operator, or by a rule that makes it of
-a few. Where there is none, the op says why (`Spec::not_in_onnx`).
+"""Rules that write each op of a recorded graph in ONNX: as the same operator, or as a few. Where
+there is none, the op says why (`Spec::not_in_onnx`).
 
 Operators: https://onnx.ai/onnx/operators/, opset 18.
 """
@@ -166,7 +166,7 @@ def _padded(e: Writer, n: Node, x: str, before: list[int], after: list[int], fil
 
 
 def _missing(e: Writer, n: Node, kernel: list[int]) -> list[int]:
-    """How far the last window of each dimension reaches beyond the image."""
+    """Return how far the last window of each dimension reaches beyond the image."""
     a, image = n["attributes"], e.by_id[n["inputs"][0]]["shape"][-len(kernel) :]
     steps = zip(n["shape"][-len(kernel) :], a["stride"], kernel, a["dilation"], strict=True)
     reach = [(y - 1) * s + (k - 1) * d + 1 for y, s, k, d in steps]

@@ -1,4 +1,4 @@
-"""What an ONNX graph is made of while it is written: operators, initialisers, and their names."""
+"""An ONNX graph while it is written: operators, initialisers, and their names."""
 
 from __future__ import annotations
 

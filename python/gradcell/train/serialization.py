@@ -413,7 +413,7 @@ def _update_param(param: Parameter, new_param: Tensor, strict_load: bool = False
 
 
 def _own_part(p: Parameter, value: Tensor) -> Tensor:
-    """What this process has of a saved parameter: all of it, unless p is shared out."""
+    """Return this process's part of a saved parameter: all of it, unless p is shared out."""
     if p.shards is None or list(value.shape) != [p.shape[0] * p.shards.size, *p.shape[1:]]:
         return value
     return part_of(value, p.shards.size, p.shards.rank)

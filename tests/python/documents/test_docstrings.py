@@ -8,6 +8,7 @@ import inspect
 import pkgutil
 import re
 from collections.abc import Collection, Iterator
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -19,6 +20,8 @@ import gradcell as gc
 SPACES = "ops mint mint.nn.functional mint.linalg mint.special numpy numpy.fft scipy.linalg".split()
 #: Words that are arguments wherever they stand without an article.
 ARGUMENTS = "axis dim dim0 dim1 keepdim keepdims keep_dims ddof correction input_x input_y".split()
+#: A docstring begins with a verb ("Return ...") or a noun, not with one of these.
+QUESTIONS = re.compile(r"(?:What|How|Where|Which|Whether)\b")
 
 MODULES = ["gradcell"] + [
     m.name
@@ -66,6 +69,29 @@ def test_public_names_have_docstrings(name: str) -> None:
         if inspect.isclass(value):
             missing += [f"{label}.{n}" for n, v in members(value) if not text(v)]
     assert not missing, f"without a docstring in {name}: {', '.join(missing)}"
+
+
+def test_docstrings_begin_with_a_verb_or_a_noun() -> None:
+    """Private ones too, as the files have them."""
+    found = [
+        f"{path}: {line}"
+        for path in Path(gc.__path__[0]).rglob("*.py")
+        for line in re.findall(r'^ *r?"""(\S.*)', path.read_text(), re.M)
+    ]
+    assert len(found) > 3000
+    assert [line for line in found if QUESTIONS.match(line.partition(": ")[2])] == []
+
+
+def test_docstrings_made_of_tables_begin_so_too() -> None:
+    """Of ops by their rows, of spellings, of primitives: as help() shows them."""
+    found: list[tuple[str, str]] = []
+    for module in MODULES:
+        for name, value in public(importlib.import_module(module)):
+            found.append((f"{module}.{name}", text(value)))
+            if inspect.isclass(value):
+                found += [(f"{module}.{name}.{n}", text(v)) for n, v in members(value)]
+    assert len(found) > 4000
+    assert [name for name, text in found if QUESTIONS.match(text)] == []
 
 
 def mistaken(parameters: Collection[str], text: str, known: Collection[str]) -> set[str]:

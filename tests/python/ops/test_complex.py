@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import copy
 import pickle
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import mpmath
@@ -488,6 +488,81 @@ def test_no_jacobians() -> None:
         ops.view_as_real(Tensor([1.0]))
 
 
+#: On numbers of NumPy's widest complex dtype, whose range no result of complex128 leaves.
+WIDEST: dict[str, Callable[[Any], Any]] = {
+    **{name: getattr(np, name) for name in (
+        "abs", "exp", "expm1", "log", "log10", "log2", "sqrt", "square", "reciprocal", "sin",
+        "cos", "tan", "sinh", "cosh", "tanh",
+    )},
+    **{name: getattr(np, "arc" + name[1:]) for name in ("asin", "acos", "atan", "asinh", "acosh", "atanh")},
+    "log1p": lambda z: np.where(
+        np.abs(z) < 0.5,
+        0.5 * np.log1p(z.real * (2 + z.real) + z.imag**2),
+        np.log(np.hypot(1 + z.real, z.imag)),
+    ) + 1j * np.arctan2(z.imag, 1 + z.real),
+    "exp2": lambda z: np.exp(z * np.log(np.longdouble(2))),
+    "rsqrt": lambda z: 1 / np.sqrt(z),
+    "sigmoid": lambda z: np.where(z.real < 0, np.exp(z) / (1 + np.exp(z)), 1 / (1 + np.exp(-z))),
+}  # fmt: skip
+
+
+#: What need not be right where the length of a number is beyond the dtype, though its parts are not.
+OF_LENGTHS = ("square", "asin", "acos", "asinh", "acosh")
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+@pytest.mark.parametrize("name", WIDEST)
+def test_functions_everywhere(name: str, dtype: str) -> None:
+    """A grid of small, equal, large and huge parts, and both zeros of cuts: the error is a few units in
+    the last place of the number's length; a part overflows where it is beyond the dtype, and there alone.
+    """
+    wide = dtype == "complex128"
+    parts = [
+        0.0,
+        1.0,
+        0.5,
+        2.0,
+        3.0,
+        0.3,
+        1e-8,
+        1e-20,
+        20.0,
+        40.0,
+        1 + 2e-7,
+        1 - 2e-7,
+        88.6,
+        100.0,
+        1e8,
+    ]
+    parts += [1e-170, 1e-300, 1e160, 1e300, 1.7e308, 709.9, 800.0] if wide else [1e-30, 1e37, 3e38]
+    line = np.array(parts + [-v for v in parts], "float64" if wide else "float32")
+    z = np.empty((len(line), len(line)), dtype)
+    z.real, z.imag = line[:, None], line
+    if name in OF_LENGTHS:
+        z = z[np.hypot(z.real.astype(np.longdouble), z.imag) <= np.finfo(dtype).max]
+    got = getattr(ops, name)(Tensor(z.ravel())).asnumpy()
+    with np.errstate(all="ignore"):
+        want = np.asarray(WIDEST[name](z.ravel().astype(np.clongdouble)), np.clongdouble)
+    limits = np.finfo(dtype)
+    size = np.maximum(np.hypot(want.real, want.imag), limits.tiny)
+    if name == "exp2":  # the angle is y log(2): the error of that product is the result's too
+        size = size * np.maximum(1, np.abs(z.imag.ravel()))
+    wrong = []
+    for k, point in enumerate(z.ravel()):
+        for g, w in ((got[k].real, want[k].real), (got[k].imag, want[k].imag)):
+            if not np.isfinite(w):
+                continue  # poles: what each of both parts is there is a convention
+            if abs(w) > limits.max:
+                right = np.isinf(g) and (g > 0) == (w > 0)
+            else:
+                near = abs(w) > limits.max * (1 - 40 * limits.eps)
+                right = near or abs(np.longdouble(g) - w) <= 24 * limits.eps * size[k]
+            if not right:
+                wrong.append(f"{name}({point!r}) is {got[k]!r} for {want[k]!r}")
+                break
+    assert not wrong, f"{len(wrong)} of {z.size}:\n" + "\n".join(wrong[:20])
+
+
 # Unsigned integers ----------------------------------------------------------------------------------
 
 
@@ -501,26 +576,19 @@ def test_unsigned(bits: int) -> None:
         (x + x, a + a), (x - two, a - np.array(2, kind)), (x * x, a * a), (-x, -a), (x[1:], a[1:]),
         (ops.concat([x, x]), np.concatenate([a, a])), (x.astype(ms.int64), a.astype(np.int64)),
         (x.astype(ms.uint8), a.astype(np.uint8)), (x + 1, a + np.array(1, kind)),
-        (x.sum(), a.sum(dtype=kind)), (ops.cumsum(x, 0), a.cumsum(dtype=kind)),
-        (ops.tile(x, (300, 1)).sum(0), np.tile(a, (300, 1)).sum(0, dtype=kind)),
+        (x.sum(), a.sum()), (ops.cumsum(x, 0), a.cumsum(dtype=kind)),
+        (ops.tile(x, (300, 1)).sum(0), np.tile(a, (300, 1)).sum(0)),
         (ops.gather(x, Tensor([2, 0]), 0), a[[2, 0]]), (ops.where(x == two, x, two), np.where(a == 2, a, 2)),
     ]:  # fmt: skip
         np.testing.assert_array_equal(found.asnumpy(), expected)
     assert (x == x).asnumpy().all() and not (x != x).asnumpy().any()
     assert (x < two).asnumpy().tolist() == [True, False, False]
-    if bits < 64:
-        assert x.astype(ms.float64).asnumpy().tolist() == a.astype(float).tolist()
-        assert (x // two).asnumpy().tolist() == (a // 2).tolist()
-        assert int(x.max()) == 2**bits - 1 and int(ops.tile(x, (300, 1)).max()) == 2**bits - 1
-        assert int(ops.argmax(x)) == 2 and int(x.min()) == 1
-        assert ops.maximum(x, two).asnumpy().tolist() == np.maximum(a, 2).tolist()
-        assert ops.sort(x, descending=True)[0].asnumpy().tolist() == a[::-1].tolist()
-    else:
-        for text in ("x.astype(ms.float32)", "ops.maximum(x, x)", "x // x", "ops.sort(x)"):
-            with pytest.raises(TypeError, match="uint64"):
-                eval(text, {"x": x, "ms": ms, "ops": ops})
-    with pytest.raises(TypeError, match="no common dtype"):
-        x + Tensor([1], ms.int32)
+    assert x.astype(ms.float64).asnumpy().tolist() == a.astype(float).tolist()
+    assert (x // two).asnumpy().tolist() == (a // 2).tolist()
+    assert int(x.max()) == 2**bits - 1 and int(ops.tile(x, (300, 1)).max()) == 2**bits - 1
+    assert int(ops.argmax(x)) == 2 and int(x.min()) == 1
+    assert ops.maximum(x, two).asnumpy().tolist() == np.maximum(a, 2).tolist()
+    assert ops.sort(x, descending=True)[0].asnumpy().tolist() == a[::-1].tolist()
     with pytest.raises(ValueError, match="does not fit"):
         Tensor([-1], getattr(ms, kind))
 

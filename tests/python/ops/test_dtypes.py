@@ -7,12 +7,16 @@ processors).
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import agreement
+import edges
 import numpy as np
 import pytest
+from function_cases import CASES as CASES_OF_TABLES, RANDOM
 
 import gradcell as ms
 from gradcell import Tensor, ops
@@ -53,7 +57,6 @@ class Case:
     of_tensors: Function
     of_arrays: Function
     kinds: str = "biufc"  #: NumPy's letters of the dtypes that it is defined for
-    orders: bool = False  #: orders or divides: uint64 has to be cast first
 
 
 CASES: list[Case] = []
@@ -64,9 +67,8 @@ def case(
     of_tensors: Function,
     of_arrays: Function | None = None,
     kinds: str = "biufc",
-    orders: bool = False,
 ) -> None:
-    CASES.append(Case(name, of_tensors, of_arrays or of_tensors, kinds, orders))
+    CASES.append(Case(name, of_tensors, of_arrays or of_tensors, kinds))
 
 
 def written(at: Callable[[Operands], Any], what: Callable[[Operands], Any]) -> Function:
@@ -90,11 +92,13 @@ def added(at: Callable[[Operands], Any], what: Callable[[Operands], Any]) -> Fun
 
 
 def kept(function: Callable[..., Array]) -> Function:
-    """A sum as MindSpore gives it: small integers in int64, but uint16 and uint32 in their own."""
+    """A sum in the dtype of sums: int64 of small integers, as MindSpore has it; uint64 from uint16 on,
+    where MindSpore's wrap."""
 
     def total(e: Operands) -> Array:
         small = e.x.dtype in (np.int8, np.int16, np.int32, np.uint8)
-        return function(e, np.int64 if small else e.x.dtype)
+        wide = e.x.dtype in (np.uint16, np.uint32)
+        return function(e, np.int64 if small else np.uint64 if wide else e.x.dtype)
 
     return total
 
@@ -191,12 +195,12 @@ case("+", lambda e: e.x + e.y, None, "iufc")
 case("a chain", lambda e: e.x * e.y + e.x - e.y, None, "iufc")
 case("-x", lambda e: -e.x, None, "iufc")
 case("square", lambda e: ops.square(e.x), lambda e: np.square(e.x), "iufc")
-case("abs", lambda e: ops.abs(e.x), lambda e: np.abs(e.x), "iuf", True)
-case("// 3", lambda e: e.x // 3, None, "iuf", True)
-case("% 3", lambda e: e.x % 3, None, "iuf", True)
-case("clamp", lambda e: ops.clamp(e.x, 2, 50), lambda e: np.clip(e.x, 2, 50), "iuf", True)
-case("maximum", lambda e: ops.maximum(e.x, e.y), lambda e: np.maximum(e.x, e.y), "biuf", True)
-case("minimum", lambda e: ops.minimum(e.x, e.y), lambda e: np.minimum(e.x, e.y), "biuf", True)
+case("abs", lambda e: ops.abs(e.x), lambda e: np.abs(e.x), "iuf")
+case("// 3", lambda e: e.x // 3, None, "iuf")
+case("% 3", lambda e: e.x % 3, None, "iuf")
+case("clamp", lambda e: ops.clamp(e.x, 2, 50), lambda e: np.clip(e.x, 2, 50), "iuf")
+case("maximum", lambda e: ops.maximum(e.x, e.y), lambda e: np.maximum(e.x, e.y), "biuf")
+case("minimum", lambda e: ops.minimum(e.x, e.y), lambda e: np.minimum(e.x, e.y), "biuf")
 case("and", lambda e: ops.logical_and(e.x, e.y), lambda e: np.logical_and(e.x, e.y))
 case("not", lambda e: ops.logical_not(e.x), lambda e: np.logical_not(e.x))
 case("isin", lambda e: ops.isin(e.x, e.y[0]), lambda e: np.isin(e.x, e.y[0]))
@@ -229,21 +233,20 @@ case(
 )
 case("any", lambda e: (e.x != 0).any(1))
 case("all", lambda e: (e.x != 0).all(0))
-case("amax", lambda e: ops.amax(e.x, 0), lambda e: e.x.max(0), "biuf", True)
-case("amin", lambda e: ops.amin(e.x, 1), lambda e: e.x.min(1), "biuf", True)
-case("argmax", lambda e: ops.argmax(e.x, 1), lambda e: e.x.argmax(1), "biuf", True)
-case("argmin", lambda e: ops.argmin(e.x, 0), lambda e: e.x.argmin(0), "biuf", True)
-case("sort 1", lambda e: ops.sort(e.x, 1)[0], lambda e: np.sort(e.x, 1), "iuf", True)
-case("sort 0", lambda e: ops.sort(e.x, 0)[0], lambda e: np.sort(e.x, 0), "iuf", True)
-case("argsort", lambda e: ops.argsort(e.x, 1), lambda e: np.argsort(e.x, 1, "stable"), "iuf", True)
-case("topk", lambda e: ops.topk(e.x, 3)[0], lambda e: np.sort(e.x)[:, :-4:-1], "iuf", True)
-case("unique", lambda e: ops.sort(ops.unique(e.x)[0])[0], lambda e: np.unique(e.x), "iuf", True)
+case("amax", lambda e: ops.amax(e.x, 0), lambda e: e.x.max(0), "biuf")
+case("amin", lambda e: ops.amin(e.x, 1), lambda e: e.x.min(1), "biuf")
+case("argmax", lambda e: ops.argmax(e.x, 1), lambda e: e.x.argmax(1), "biuf")
+case("argmin", lambda e: ops.argmin(e.x, 0), lambda e: e.x.argmin(0), "biuf")
+case("sort 1", lambda e: ops.sort(e.x, 1)[0], lambda e: np.sort(e.x, 1), "iuf")
+case("sort 0", lambda e: ops.sort(e.x, 0)[0], lambda e: np.sort(e.x, 0), "iuf")
+case("argsort", lambda e: ops.argsort(e.x, 1), lambda e: np.argsort(e.x, 1, "stable"), "iuf")
+case("topk", lambda e: ops.topk(e.x, 3)[0], lambda e: np.sort(e.x)[:, :-4:-1], "iuf")
+case("unique", lambda e: ops.sort(ops.unique(e.x)[0])[0], lambda e: np.unique(e.x), "iuf")
 case(
     "searchsorted",
     lambda e: ops.searchsorted(ops.sort(e.x.reshape(-1))[0], e.y),
     lambda e: np.searchsorted(np.sort(e.x.reshape(-1)), e.y),
     "iuf",
-    True,
 )
 case("matmul", lambda e: ops.matmul(e.x, e.y.T), lambda e: e.x @ e.y.T, "iufc")
 case("matmul, transposed", lambda e: ops.matmul(e.x.T, e.y), lambda e: e.x.T @ e.y, "iufc")
@@ -270,6 +273,10 @@ def numbers(rng: np.random.Generator, name: str, shape: tuple[int, ...]) -> np.n
         return rng.integers(0, 2, shape).astype(bool)
     if name.startswith("complex"):
         return (rng.integers(-9, 9, shape) + 1j * rng.integers(-9, 9, shape)).astype(name)
+    if name == "uint64":  # half of them beyond int64
+        return rng.integers(0, 100, shape).astype(name) + np.uint64(2**63) * rng.integers(
+            0, 2, shape
+        ).astype(name)
     if name.startswith("u"):
         return rng.integers(0, 100, shape).astype(name)
     small = name in HALVES
@@ -347,10 +354,6 @@ def test_against_numpy(name: str, size: tuple[int, int], layout: str) -> None:
 
                 want = np.asarray(one.of_arrays(arrays))
                 for mode, call in (("eager", function), ("compiled", ms.jit(function))):
-                    if name == "uint64" and one.orders:
-                        with pytest.raises(TypeError, match="cast"):
-                            call(first, second, *tensors)
-                        continue
                     found = differs(call(first, second, *tensors), want, one, name)
                     if found:
                         wrong.append(f"{one.name} of {layout} {(r, c)}, {mode}: {found}")
@@ -359,7 +362,7 @@ def test_against_numpy(name: str, size: tuple[int, int], layout: str) -> None:
 
 @pytest.mark.parametrize("source", NAMES)
 def test_casts_against_numpy(source: str) -> None:
-    """Between all dtypes; uint64 and floats by way of int64."""
+    """Between all dtypes."""
     rng = np.random.default_rng(3)
     wrong: list[str] = []
     for r, c in SIZES:
@@ -367,16 +370,13 @@ def test_casts_against_numpy(source: str) -> None:
             x, array = Tensor(plain).astype(gradcell_dtype(source)), arranged(plain)
             for target in NAMES:
                 floating = {n for n in NAMES if n.startswith(("f", "c", "bf"))}
-                if "uint64" in (source, target) and {source, target} & floating:
-                    with pytest.raises(TypeError, match="cast to int64 first"):
-                        arranged(x).astype(gradcell_dtype(target))
-                    continue
                 if target.startswith("u") and source in floating:
                     continue  # what a negative number becomes, C leaves open
                 as_numpy = "float32" if target in HALVES else target
                 complex_to_real = array.dtype.kind == "c" and target[0] != "c"
                 real = array.real if complex_to_real and target != "bool" else array
-                want = real.astype(as_numpy)
+                with np.errstate(over="ignore"):
+                    want = real.astype("float16" if target == "float16" else as_numpy)
                 got = arranged(x).astype(gradcell_dtype(target))
                 if str(got.dtype).lower() != target:
                     wrong.append(f"{layout} {(r, c)} to {target}: {got.dtype}")
@@ -384,4 +384,295 @@ def test_casts_against_numpy(source: str) -> None:
                     (got.astype(ms.float32) if target in HALVES else got).asnumpy(), want
                 ):
                     wrong.append(f"{layout} {(r, c)} to {target}")
+    assert not wrong, "\n".join(wrong)
+
+
+# Two dtypes ---------------------------------------------------------------------------------------
+
+WIDE_UNSIGNED = ("uint16", "uint32", "uint64")
+OF_NUMPY = [n for n in NAMES if n != "bfloat16"]
+
+
+def in_dtype(array: Any, name: str) -> Tensor:
+    return Tensor(np.asarray(array)).astype(gradcell_dtype(name))
+
+
+@pytest.mark.parametrize("first", OF_NUMPY)
+def test_operators_of_two_dtypes(first: str) -> None:
+    """Every operator of two operands, of any two dtypes: dtype and numbers as NumPy's in that dtype."""
+    rng = np.random.default_rng(OF_NUMPY.index(first))
+    wrong = []
+    for second in OF_NUMPY:
+        common = ms._core.promote(gradcell_dtype(first), gradcell_dtype(second)).name
+        if {first, second} & set(WIDE_UNSIGNED) and "bool" not in (first, second):
+            assert common == str(np.promote_types(first, second)), (first, second)
+        a, b = (numbers(rng, n, (3, 5)).astype(n) for n in (first, second))
+        b = np.where(b == 0, np.ones_like(b), b)  # a divisor
+        x, y = Tensor(a), Tensor(b)
+        p, q = a.astype(common), b.astype(common)
+        texts = ["x == y", "x != y"]
+        if common != "bool":
+            texts += ["x + y", "x - y", "x * y"]
+        if common[0] in "iuf":
+            texts += [
+                "x < y",
+                "x >= y",
+                "x // y",
+                "x % y",
+                "ops.maximum(x, y)",
+                "ops.minimum(x, y)",
+            ]
+        if common[0] in "bui":
+            texts += ["x & y", "x | y", "x ^ y"]
+        for text in texts:
+            with np.errstate(all="ignore"):
+                want = eval(text, {"x": p, "y": q, "ops": np})
+            for mode in ("eager", "compiled"):
+                function = eval(f"lambda x, y: {text}", {"ops": ops})
+                got = (ms.jit(function) if mode == "compiled" else function)(x, y)
+                same = str(got.dtype).lower() == str(want.dtype) and np.allclose(
+                    got.asnumpy(), want, 2e-3 if common == "float16" else 1e-5, equal_nan=True
+                )
+                if common[0] in "bui" or want.dtype == bool:
+                    same = same and np.array_equal(got.asnumpy(), want)
+                if not same:
+                    wrong.append(f"{first}, {second}: {text}, {mode}: {got} for {want}")
+    assert not wrong, "\n".join(wrong)
+
+
+PRODUCTS: dict[str, tuple[Callable[[Any, Any], Any], Callable[[Any, Any], Any]]] = {
+    "@": (lambda a, b: a @ b, lambda a, b: a @ b),
+    "ops.matmul": (lambda a, b: ops.matmul(a, b), np.matmul),
+    "ops.mm": (lambda a, b: ops.mm(a, b), np.matmul),
+    "ops.dot": (lambda a, b: ops.dot(a, b), np.dot),
+    "ops.inner": (lambda a, b: ops.inner(a, b), np.inner),
+    "ops.outer": (lambda a, b: ops.outer(a[0], b[0]), lambda a, b: np.outer(a[0], b[0])),
+    "ops.tensor_dot": (lambda a, b: ops.tensor_dot(a, b, 1), lambda a, b: np.tensordot(a, b, 1)),
+    "ops.einsum": (
+        lambda a, b: ops.einsum("ij,jk->ik", a, b),
+        lambda a, b: np.einsum("ij,jk->ik", a, b),
+    ),
+    "ops.bmm": (lambda a, b: ops.bmm(a[None], b[None]), lambda a, b: a[None] @ b[None]),
+    "ops.kron": (lambda a, b: ops.kron(a, b), np.kron),
+    "ops.mv": (lambda a, b: ops.mv(a, b[0]), lambda a, b: a @ b[0]),
+    "ops.batch_dot": (
+        lambda a, b: ops.batch_dot(a[None], b[None], (2, 1)),
+        lambda a, b: a[None] @ b[None],
+    ),
+    "ops.addmm": (lambda a, b: ops.addmm(a, a, b), lambda a, b: a + a @ b),
+    "ops.baddbmm": (
+        lambda a, b: ops.baddbmm(a[None], a[None], b[None]),
+        lambda a, b: (a + a @ b)[None],
+    ),
+    "ops.addmv": (lambda a, b: ops.addmv(a[0], b, a[0]), lambda a, b: a[0] + b @ a[0]),
+    "ops.addr": (lambda a, b: ops.addr(a, a[0], b[0]), lambda a, b: a + np.outer(a[0], b[0])),
+    "ops.cross": (
+        lambda a, b: ops.cross(a[:, :3], b[:, :3], 1),
+        lambda a, b: np.cross(a[:, :3], b[:, :3]),
+    ),
+    "numpy.dot": (lambda a, b: ms.numpy.dot(a, b), np.dot),
+    "numpy.inner": (lambda a, b: ms.numpy.inner(a, b), np.inner),
+    "numpy.outer": (lambda a, b: ms.numpy.outer(a, b), np.outer),
+    "numpy.tensordot": (
+        lambda a, b: ms.numpy.tensordot(a, b, 1),
+        lambda a, b: np.tensordot(a, b, 1),
+    ),
+    "numpy.kron": (lambda a, b: ms.numpy.kron(a, b), np.kron),
+    "numpy.convolve": (
+        lambda a, b: ms.numpy.convolve(a[0], b[0, :3]),
+        lambda a, b: np.convolve(a[0], b[0, :3]),
+    ),
+    "numpy.correlate": (
+        lambda a, b: ms.numpy.correlate(a[0], b[0, :3]),
+        lambda a, b: np.correlate(a[0], b[0, :3]),
+    ),
+    "numpy.multi_dot": (
+        lambda a, b: ms.numpy.multi_dot((a, b, a)),
+        lambda a, b: np.linalg.multi_dot((a, b, a)),
+    ),
+    "numpy.matmul": (lambda a, b: ms.numpy.matmul(a, b), np.matmul),
+    "mint.matmul": (lambda a, b: ms.mint.matmul(a, b), np.matmul),
+    "mint.einsum": (
+        lambda a, b: ms.mint.einsum("ij,jk->ik", a, b),
+        lambda a, b: np.einsum("ij,jk->ik", a, b),
+    ),
+    "mint.dot": (lambda a, b: ms.mint.dot(a[0], b[0]), lambda a, b: np.dot(a[0], b[0])),
+}
+
+
+@pytest.mark.parametrize("product", PRODUCTS)
+def test_products_of_two_dtypes(product: str) -> None:
+    """A product of any two dtypes is that in their common dtype."""
+    of_tensors, of_arrays = PRODUCTS[product]
+    rng = np.random.default_rng(4)
+    wrong = []
+    names = [n for n in OF_NUMPY if n not in ("bool", "int8", "int16", "uint64")]
+    for first in names:
+        for second in names:
+            common = ms._core.promote(gradcell_dtype(first), gradcell_dtype(second)).name
+            a, b = (
+                rng.integers(0, 4, (4, 4)).astype(first),
+                rng.integers(0, 4, (4, 4)).astype(second),
+            )
+            try:
+                got = of_tensors(Tensor(a), Tensor(b))
+            except TypeError as error:
+                wrong.append(f"{first}, {second}: {error}")
+                continue
+            want = of_arrays(a.astype(common), b.astype(common))
+            if got.dtype.name != common:
+                wrong.append(f"{first}, {second}: {got.dtype.name}")
+            elif not np.allclose(got.asnumpy(), want):
+                wrong.append(f"{first}, {second}: {got} for {want}")
+    assert not wrong, "\n".join(wrong)
+
+
+SOLVERS: dict[str, Callable[[Any, Any], Any]] = {
+    "ops.matrix_solve": lambda a, b: ops.matrix_solve(a, b),
+    "ops.tensor_solve": lambda a, b: ops.tensor_solve(a, b),
+    "ops.cholesky_solve": lambda a, b: ops.cholesky_solve(b, a),
+    "scipy.cho_solve": lambda a, b: ms.scipy.linalg.cho_solve((a, True), b),
+    "scipy.solve_triangular": lambda a, b: ms.scipy.linalg.solve_triangular(a, b, lower=True),
+}
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_solutions_of_two_dtypes(solver: str) -> None:
+    solve = SOLVERS[solver]
+    a, b = np.tril(np.full((3, 3), 0.1)) + 2 * np.eye(3), np.arange(6.0).reshape(3, 2) / 7
+    floats = ("float32", "float64", "complex64", "complex128")
+    for first in floats:
+        for second in floats:
+            common = str(np.promote_types(first, second))
+            got = solve(Tensor(a.astype(first)), Tensor(b.astype(second)))
+            want = solve(
+                Tensor(a.astype(first).astype(common)), Tensor(b.astype(second).astype(common))
+            )
+            assert got.dtype.name == common, (first, second)
+            np.testing.assert_allclose(got.asnumpy(), want.asnumpy(), 1e-15)
+
+
+# Unsigned integers --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("source", ["float32", "float64", "float16"])
+@pytest.mark.parametrize("target", ["uint8", "uint16", "uint32", "uint64"])
+def test_casts_to_unsigned(source: str, target: str) -> None:
+    """Every size of number that the target holds, and what is beyond uint64 or no number."""
+    bits = 8 * np.dtype(target).itemsize
+    powers = 2.0 ** np.arange(min(bits, 15 if source == "float16" else 64))
+    with np.errstate(over="ignore"):
+        a = np.concatenate([[0, 0.5, 1.5], powers, powers * 1.5, powers * 1.25]).astype(source)
+    a = a[a.astype(float) < 2.0**bits]
+    want = np.array([int(v) for v in a], target)
+    call = ms.jit(lambda x: (x * 1).astype(gradcell_dtype(target)) + 0)
+    for got in (Tensor(a).astype(gradcell_dtype(target)), call(Tensor(a))):
+        np.testing.assert_array_equal(got.asnumpy(), want)
+    if target == "uint64":
+        ends = Tensor(np.array([np.nan, np.inf, np.inf if source == "float16" else 1e30], source))
+        assert ends.astype(ms.uint64).asnumpy().tolist() == [0, 2**64 - 1, 2**64 - 1]
+
+
+@pytest.mark.parametrize("target", ["float16", "bfloat16", "float32", "float64", "complex128"])
+def test_casts_of_uint64_round_once(target: str) -> None:
+    rng = np.random.default_rng(1)
+    a = rng.integers(0, 2**64, 500, np.uint64) >> rng.integers(0, 64, 500, np.uint64)
+    near = [2**64 - 1, 2**63, 2**63 + 1024, 2**63 + 1025, 2**63 + 2**39, 2**63 + 2**39 + 1]
+    a = np.concatenate([a, np.array(near, np.uint64)])
+    if target in HALVES:
+        a = a[a < 2**11 if target == "float16" else a < 2**8]
+    want = a.astype("float32" if target in HALVES else target)
+    call = ms.jit(lambda x: (x + 0).astype(gradcell_dtype(target)))
+    for got in (Tensor(a).astype(gradcell_dtype(target)), call(Tensor(a))):
+        found = (got.astype(ms.float32) if target in HALVES else got).asnumpy()
+        np.testing.assert_array_equal(found, want)
+
+
+def test_arithmetic_of_uint64() -> None:
+    """Quotients, remainders and powers beyond int64, against Python's integers."""
+    rng = np.random.default_rng(2)
+    a = rng.integers(0, 2**64, 400, np.uint64) >> rng.integers(0, 64, 400, np.uint64)
+    b = np.maximum(rng.integers(0, 2**64, 400, np.uint64) >> rng.integers(0, 64, 400, np.uint64), 1)
+    ends = np.array([1, 2, 3, 2**63 - 1, 2**63, 2**63 + 1, 2**64 - 2, 2**64 - 1], np.uint64)
+    a, b = np.concatenate([a, np.repeat(ends, 8)]), np.concatenate([b, np.tile(ends, 8)])
+    pairs = [(int(p), int(q)) for p, q in zip(a, b, strict=True)]
+    wants: dict[str, list[Any]] = {
+        "x // y": [p // q for p, q in pairs],
+        "x % y": [p % q for p, q in pairs],
+        "ops.fmod(x, y)": [p % q for p, q in pairs],
+        "x ** y": [pow(p, q, 2**64) for p, q in pairs],
+        "x < y": [p < q for p, q in pairs],
+        "x >= y": [p >= q for p, q in pairs],
+        "ops.maximum(x, y)": [max(p) for p in pairs],
+        "ops.sign(x)": [int(p > 0) for p, _ in pairs],
+        "ops.abs(x)": [p for p, _ in pairs],
+        "x > -1": [True for _ in pairs],
+        "x == -1": [False for _ in pairs],
+        "x & y": [p & q for p, q in pairs],
+    }
+    for text, want in wants.items():
+        function = eval(f"lambda x, y: {text}", {"ops": ops})
+        for call in (function, ms.jit(function)):
+            assert call(Tensor(a), Tensor(b)).asnumpy().tolist() == want, text
+    assert int(Tensor(2**63, ms.uint64)) == 2**63
+    with pytest.raises(ValueError, match="does not fit"):
+        Tensor(2**64, ms.uint64)
+    with pytest.raises(ValueError, match="does not fit"):
+        Tensor([-1], ms.uint64)
+
+
+def test_sums_of_unsigned_integers_do_not_wrap() -> None:
+    for name in ("uint8", "uint16", "uint32"):
+        most = 2 ** (8 * np.dtype(name).itemsize) - 1
+        x = Tensor(np.array([most, most], name))
+        for total in (ops.sum(x), x.sum(), ms.numpy.sum(x), ms.mint.sum(x), x.cumsum(0)[1]):
+            assert int(total) == 2 * most, name
+        assert int(ops.prod(x)) == int(ms.numpy.cumprod(x)[1]) == most**2 % 2**64, name
+
+
+# Functions of floats ------------------------------------------------------------------------------
+
+PORTIONS = 30
+
+
+def results(case: str, kind: str) -> list[np.ndarray]:
+    """What a case of the tables gives for small whole numbers of a dtype in the places of floats."""
+    expression, inputs = CASES_OF_TABLES[case]
+    rng, small = np.random.default_rng(zlib.crc32(case.encode())), np.random.default_rng(5)
+    ms.set_seed(1)
+    cell = agreement.made(ms, expression)
+    if isinstance(cell, ms.nn.Cell):
+        agreement.set_parameters(ms, cell, rng)
+    arrays = [agreement.array(i, rng) for i in inputs]
+    given = [
+        small.integers(0, 10, a.shape).astype(kind) if a.dtype.kind == "f" else a for a in arrays
+    ]
+    return edges.arrays_of(cell(*map(Tensor, given)))
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.one_in(PORTIONS)
+@pytest.mark.parametrize("kind", ["uint8", "uint16", "int32"])
+@pytest.mark.parametrize("portion", range(PORTIONS))
+def test_functions_of_floats_of_integers(portion: int, kind: str) -> None:
+    """Every case of the tables whose result for integers is floating has that of the same numbers as
+    floats: no op inside it subtracts, divides or rounds integers first."""
+    wrong = []
+    for case, (_, inputs) in list(CASES_OF_TABLES.items())[portion::PORTIONS]:
+        if not inputs or any(not isinstance(i, str) for i in inputs):
+            continue
+        if any(word in case for word in RANDOM):
+            continue
+        try:
+            pairs = zip(results(case, "float32"), results(case, kind), strict=True)
+        except (TypeError, ValueError, NotImplementedError, IndexError, RuntimeError):
+            continue  # refused, of integers or of such numbers
+        for of_floats, of_integers in pairs:
+            if of_floats.dtype.kind != "f" or of_integers.dtype.kind != "f":
+                continue
+            same_shape = of_floats.shape == of_integers.shape
+            if not same_shape or not np.allclose(
+                of_floats, of_integers, 1e-4, 1e-5, equal_nan=True
+            ):
+                wrong.append(f"{case}: {of_integers} for {of_floats}")
     assert not wrong, "\n".join(wrong)

@@ -154,8 +154,7 @@ WRONG_TYPES: list[tuple[str, Callable[[], Any]]] = [
     ("reflected add of None", lambda: None + ones(2)),
     ("sub of a dict", lambda: ones(2) - {}),
     ("matmul of a number", lambda: ones(2, 2) @ 3),
-    ("matmul of two dtypes", lambda: ops.matmul(ones(2, 2), ones(2, 2, dtype=np.float64))),
-    ("MatMul of two dtypes", lambda: ops.MatMul()(ones(2, 2), ones(2, 2, dtype=np.float16))),
+    ("bits of floats", lambda: ones(2) & ones(2)),
     ("axis a string", lambda: ops.ReduceSum()(ones(2), "a")),
     ("axis a float", lambda: ops.ReduceSum()(ones(2), 0.5)),
     ("shape a string", lambda: ops.reshape(ones(2), "ab")),
@@ -188,8 +187,8 @@ def test_wrong_types(row: tuple[str, Callable[[], Any]]) -> None:
 
 def test_wrong_dtypes_name_the_op_and_both() -> None:
     with pytest.raises(TypeError) as caught:
-        ops.matmul(ones(2, 2), ones(2, 2, dtype=np.float64))
-    assert_message(caught.value, "(?i)matmul", "(?i)float32", "(?i)float64")
+        ops.conv2d(ones(1, 1, 3, 3), ones(1, 1, 2, 2, dtype=np.float64))
+    assert_message(caught.value, "(?i)conv2d", "(?i)float32", "(?i)float64")
 
 
 def test_truth_and_number_of_many() -> None:

@@ -77,7 +77,11 @@ def test_in_place_methods() -> None:
     close(x.sub_(1, alpha=2), [-1, 2, 7])
     close(x.zero_(), [0, 0, 0])
     close(x.copy_(ramp(3)), [0, 1, 2])
-    assert ramp(3).astype(ms.int32).add_(1.5).dtype == ms.int32
+    whole = ramp(3).astype(ms.int32)
+    assert whole.add_(2).dtype == ms.int32
+    with pytest.raises(TypeError, match=r"add_: .*Float32.*Int32 cannot hold"):
+        whole.add_(1.5)
+    close(whole, [2, 3, 4])
     with pytest.raises(ValueError, match="add_"):
         x.add_(ramp(2, 3))
 

@@ -299,7 +299,7 @@ class FiveCrop(ImageOperation):
 
 
 class SliceMode(enum.IntEnum):
-    """What SlicePatches does with a size that is not a multiple: pad, or leave out the rest."""
+    """Ways of SlicePatches to treat a size that is not a multiple: pad, or leave out the rest."""
 
     PAD = 0
     DROP = 1

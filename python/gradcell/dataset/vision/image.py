@@ -1,4 +1,4 @@
-"""What the transforms of images share: their options, how they take images, resampling.
+"""The base of the transforms of images: options, conversion of images, resampling.
 
 An image is an array of [height, width, channels] or [height, width], other axes before them; or an
 image of Pillow, which comes back as one.
@@ -53,7 +53,7 @@ def pillow(module: str = "Image") -> Any:
 
 
 def is_pil(value: Any) -> bool:
-    """Whether a value is an image of Pillow's."""
+    """Return whether a value is an image of Pillow's."""
     return str(type(value).__module__).startswith("PIL.")
 
 
@@ -249,7 +249,7 @@ def _whole_weights(
 
 
 def _by_blocks(before: tuple[int, int], height: int, width: int, how: Inter) -> bool:
-    """Whether each new pixel is the mean of a block."""
+    """Return whether each new pixel is the mean of a block."""
     whole = before[0] % height == 0 and before[1] % width == 0
     return whole and (
         how == Inter.AREA or (how == Inter.BILINEAR and before == (2 * height, 2 * width))

@@ -44,7 +44,7 @@ def linear(input: Any, weight: Any, bias: Any = None) -> Any:
 
 
 def counts(input: Any, n: int) -> Tensor:
-    """How often each of the integers below n is among the input's."""
+    """Count each of the integers below n in the input."""
     at = _ops.reshape(input, [input.size])
     return _ops.scatter_add(at, _ops.full([input.size], 1.0, _core.float32), 0, n)
 

@@ -33,7 +33,7 @@ def _weights(cell: Cell, shape: tuple[int, ...], learns: bool, bias: bool, dtype
 
 @fields.declared
 class _BatchNorm(Cell):
-    """What BatchNorm1d, 2d and 3d share. Ioffe and Szegedy 2015, algorithm 1.
+    """Base class of BatchNorm1d, 2d and 3d. Ioffe and Szegedy 2015, algorithm 1.
 
     num_features: the channels C. momentum: how far the running moments go to a batch's; None: they are
     means over all batches so far. affine: with weight and bias. track_running_stats: with running_mean,

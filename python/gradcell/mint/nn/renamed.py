@@ -43,7 +43,7 @@ class Linear(nn.Dense):
 
 
 class _Convolution(nn.Cell):
-    """How convolutions are made."""
+    """Base class of convolutions."""
 
     def __init__(
         self, in_channels: Any, out_channels: Any, kernel_size: Any, stride: Any = 1, padding: Any =
@@ -257,7 +257,7 @@ class MaxPool2d(nn.MaxPool2d):
 
 
 class _AvgPool(nn.Cell):
-    """How poolings by means are made."""
+    """Base class of poolings by means."""
 
     def __init__(
         self, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,

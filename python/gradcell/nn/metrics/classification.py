@@ -156,7 +156,7 @@ class _Sided(_PerClass):
     eval_type: str = fields.checked(_eval_type, default="classification")
 
     def _base(self) -> Any:
-        """Which of the counts the right predictions are divided by."""
+        """Return the count by which the right predictions are divided."""
         raise NotImplementedError
 
     def _take(self, y_pred: np.ndarray, y: np.ndarray) -> None:

@@ -16,7 +16,7 @@ __all__ = ["ROC", "ConfusionMatrix", "ConfusionMatrixMetric", "auc"]
 
 @fields.declared
 class ConfusionMatrix(OfPairs):
-    """How many samples of class i were predicted as class j: [num_classes, num_classes].
+    """The number of samples of class i that were predicted as class j: [num_classes, num_classes].
 
     normalize: 'target' (rows sum to 1), 'prediction' (columns do), 'all' or 'no_norm'. threshold:
     in the binary case, predictions from this number on are class 1. Predictions [N, C, ...] or

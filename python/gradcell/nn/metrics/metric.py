@@ -58,7 +58,8 @@ class Metric(ABC):
         self._indexes: list[int] | None = None
 
     def set_indexes(self, indexes: list[int]) -> Metric:
-        """Which of (loss, prediction, label, ...) update gets. Returns itself. Raises ValueError."""
+        """Choose which of (loss, prediction, label, ...) update gets. Returns itself. Raises
+        ValueError."""
         if not isinstance(indexes, list) or not all(isinstance(i, int) for i in indexes):
             bad_value(
                 f"For 'set_indexes', the argument 'indexes' must be a list of ints, but got {indexes!r}."
@@ -68,7 +69,7 @@ class Metric(ABC):
 
     @property
     def indexes(self) -> list[int] | None:
-        """What set_indexes was given."""
+        """Return the indexes given to set_indexes, or None."""
         return getattr(self, "_indexes", None)
 
     def _convert_data(self, data: Any) -> np.ndarray:

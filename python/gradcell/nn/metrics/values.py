@@ -125,8 +125,8 @@ class CosineSimilarity(Metric):
 
 @fields.declared
 class OcclusionSensitivity(Metric):
-    """How much a network's score of a class falls where a part of the image is hidden: for each place, the
-    score of the whole image less that with `pad_val` within `margin` of the place.
+    """The fall of a network's score of a class if a part of the image is hidden: for each place,
+    the score of the whole image less that with `pad_val` within `margin` of the place.
 
     margin: a number, or one for each axis. n_batch: images that the network gets at a time. b_box:
     [first, last, ...] of each axis but the batch's, a negative number for the edge; only places
@@ -244,7 +244,7 @@ def _grams(words: Any, longest: int) -> Counter[tuple[Any, ...]]:
 
 @fields.declared
 class BleuScore(Metric):
-    """How much sequences of words resemble references.
+    """The likeness of sequences of words to references.
 
     Papineni et al., BLEU (2002), section 2.3, over all sequences at once. n_gram: the longest
     sequences that are compared, 1 to 4. smooth: one is added to every count. Called with candidates

@@ -94,7 +94,7 @@ class Adam(Optimizer):
 
 
 class Decoupled(Optimizer):
-    """What optimisers of two moments share whose decay is part of the update."""
+    """Base class of optimisers of two moments whose decay is part of the update."""
 
     def _set_moments(self, name: str) -> None:
         self.moments1: ParameterTuple = self.state(f"{name}_m")

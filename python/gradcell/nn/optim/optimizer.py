@@ -164,7 +164,8 @@ class Optimizer(Cell):
         )
 
     def _shared_out(self) -> Any:
-        """How the processes share out the state (enable_parallel_optimizer); None: each has all."""
+        """Return the shares of the state among processes (enable_parallel_optimizer); None: each
+        has all."""
         if not _get_enable_parallel_optimizer():
             return None
         from gradcell.communication.buckets import StateShards
@@ -303,7 +304,8 @@ class Optimizer(Cell):
 
     @property
     def target(self) -> str:
-        """Where the update runs: with the rest, whatever is set. Raises TypeError, ValueError."""
+        """The device of the update: that of all computations, whatever is set. Raises TypeError,
+        ValueError."""
         return self.__dict__.get("_target", "CPU")  # type: ignore[no-any-return]
 
     @target.setter
@@ -437,7 +439,8 @@ class Optimizer(Cell):
     # Running --------------------------------------------------------------------------------------
 
     def step_scalars(self, step: Tensor) -> Any:
-        """What the rule needs of the step's number (a 0-d float32 tensor, 1 at the first step)."""
+        """Compute from the step's number (a 0-d float32 tensor, 1 at the first step) what the rule
+        needs."""
         return None
 
     def update_parameter(self, k: int, p: Tensor, g: Tensor, lr: Tensor, scalars: Any) -> Tensor:
@@ -446,13 +449,14 @@ class Optimizer(Cell):
         raise NotImplementedError(f"{self.cls_name} defines neither construct nor update_parameter")
 
     def _is_part(self, k: int, g: Tensor) -> bool:
-        """Whether g has the shape of this process's part of parameter k, which is shared out."""
+        """Return whether g has the shape of this process's part of parameter k, which is shared
+        out."""
         if self.shards is None or not self.shards.sharded[k]:
             return False
         return list(g.shape) == self.shards.shape(k, self.parameters[k].shape)  # type: ignore[no-any-return]
 
     def _own(self, k: int) -> Tensor:
-        """What this process updates of parameter k: all of it, or its part."""
+        """Return this process's part of parameter k, or all of it if it is not shared out."""
         p = self._parameters[k]
         return p if self.shards is None else self.shards.part(k, p.value())
 

@@ -63,10 +63,12 @@ class Bijector(Cell):
 
     name: str = kept("_name", "The name.")
     dtype: Any = kept("_dtype", "The dtype of values, None for any.")
-    parameters: dict[str, Any] = kept("_given", "What it was made of.")
-    is_constant_jacobian: bool = kept("_is_constant_jacobian", "Whether it is linear.")
-    is_injective: bool = kept("_is_injective", "Whether different values have different results.")
-    is_scalar_batch: bool = kept("_is_scalar_batch", "Whether all parameters are numbers.")
+    parameters: dict[str, Any] = kept("_given", "The arguments it was made with.")
+    is_constant_jacobian: bool = kept("_is_constant_jacobian", "Return whether it is linear.")
+    is_injective: bool = kept(
+        "_is_injective", "Return whether different values have different results."
+    )
+    is_scalar_batch: bool = kept("_is_scalar_batch", "Return whether all parameters are numbers.")
     batch_shape: Any = kept(
         "_batch_shape", "The shape that the parameters broadcast to; None if one is missing."
     )
@@ -99,15 +101,15 @@ class Bijector(Cell):
         return _ops.cast(para, value.dtype)
 
     def _rises(self) -> Any:
-        """Whether larger values become larger ones."""
+        """Return whether the bijector is increasing."""
         return True
 
     def forward(self, value: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        """What a value becomes."""
+        """Transform a value."""
         return self._forward(self._check_value_dtype(value), *args, **kwargs)  # type: ignore[no-any-return]
 
     def inverse(self, value: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        """What becomes this value."""
+        """Return the point whose transform is the value."""
         return self._inverse(self._check_value_dtype(value), *args, **kwargs)  # type: ignore[no-any-return]
 
     def forward_log_jacobian(self, value: Tensor, *args: Any, **kwargs: Any) -> Tensor:
@@ -124,7 +126,7 @@ class Bijector(Cell):
         return super().__call__(*args, **kwargs)
 
     def construct(self, name: str, *args: Any, **kwargs: Any) -> Any:
-        """What the method of that name gives."""
+        """Call the method of a name."""
         methods = ("forward", "inverse", "forward_log_jacobian", "inverse_log_jacobian")
         arguments.one_of(name, methods, type(self).__name__, "name")
         return getattr(self, name)(*args, **kwargs)
@@ -252,7 +254,7 @@ class ScalarAffine(_WithParameters):
         super().__init__(name, True, scale=scale, shift=shift)
 
     scale = own("scale", "The factor.")
-    shift = own("shift", "What is added.")
+    shift = own("shift", "The number that is added.")
 
     def _rises(self) -> Any:
         return _ops.greater(self.scale, 0.0)
@@ -274,7 +276,7 @@ class Softplus(_WithParameters):
     def __init__(self, sharpness: Any = 1.0, name: str = "Softplus") -> None:
         super().__init__(name, sharpness=sharpness)
 
-    sharpness = own("sharpness", "How sharp the bend at 0 is.")
+    sharpness = own("sharpness", "The sharpness of the bend at 0.")
 
 
 class Invert(Bijector):

@@ -289,8 +289,8 @@ class TrainOneStepCell(Cell):
             )
 
     def reduced(self, grads: Any) -> Any:
-        """What the optimiser needs of the gradients over all processes: of parameters whose state is
-        shared out, this process's parts."""
+        """Reduce gradients over all processes; of parameters whose state is shared out, to this
+        process's parts."""
         shards = getattr(self.optimizer, "shards", None)
         if shards is None or not self.reducer_flag:
             return self.grad_reducer(grads)

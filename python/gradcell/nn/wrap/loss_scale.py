@@ -94,7 +94,7 @@ class TrainOneStepWithLossScaleCell(TrainOneStepCell):
         return None, compute_input
 
     def get_overflow_status(self, status: Any, compute_output: Any) -> Tensor:
-        """Whether compute_output, gradients, contains inf or nan: a 0-d bool tensor."""
+        """Return whether compute_output, gradients, contains inf or nan: a 0-d bool tensor."""
         return not_finite(compute_output)
 
     def process_loss_scale(self, overflow: Tensor) -> Tensor:

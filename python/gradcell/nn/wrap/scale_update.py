@@ -1,4 +1,5 @@
-"""How a loss scale follows overflows: the rule, and the cells that apply it inside a training step."""
+"""The rule by which a loss scale follows overflows, and the cells that apply it inside a training
+step."""
 
 from __future__ import annotations
 
@@ -31,7 +32,8 @@ def check_scale(owner: str, name: str, value: Any, least: float = 0.0) -> float:
 
 
 def not_finite(inputs: Any) -> Tensor:
-    """Whether a tree of tensors contains inf or nan: a 0-d bool tensor, a node inside a trace.
+    """Return whether a tree of tensors contains inf or nan: a 0-d bool tensor, a node inside a
+    trace.
 
     Raises ValueError for a tree without tensors, TypeError for one that is not of tensors.
     """

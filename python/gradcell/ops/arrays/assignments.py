@@ -1,4 +1,4 @@
-"""What writes parameters: assign, and sums or updates of their rows."""
+"""Writes to parameters: assign, and sums or updates of their rows."""
 
 from __future__ import annotations
 

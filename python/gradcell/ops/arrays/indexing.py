@@ -282,19 +282,11 @@ def ordered(value: Any, op: str, name: str = "input") -> Tensor:
     return x
 
 
-def sortable(value: Any, op: str, name: str = "input") -> Tensor:
-    """As ordered; raises TypeError for uint64 too, which does not compare."""
-    x = ordered(value, op, name)
-    if x.dtype == _core.uint64:
-        bad_type(f"{op}: not defined for uint64: cast it first")
-    return x
-
-
 @method(dim="axis")
 @one_plan
 def argsort(input: Any, axis: int = -1, descending: bool = False, stable: bool = False) -> Tensor:
     """The indices that sort along axis, int32; equal elements keep their order, stable or not."""
-    return _order(sortable(input, "argsort"), axis, descending)
+    return _order(ordered(input, "argsort"), axis, descending)
 
 
 def _order(x: Tensor, axis: int, descending: bool) -> Tensor:
@@ -307,12 +299,13 @@ def _order(x: Tensor, axis: int, descending: bool) -> Tensor:
 
 
 def _known(*tensors: Tensor) -> bool:
-    """Whether a result can be had at once: all values are there, and nobody records."""
+    """Return whether a result can be computed now: all values are known, and nothing is being
+    recorded."""
     return not _core.in_trace() and all(map(_core.is_plain, tensors))
 
 
 def _adds(x: Tensor) -> bool:
-    """Whether the core adds elements of this dtype in place."""
+    """Return whether the core adds elements of this dtype in place."""
     return not x.dtype.is_complex and x.dtype != _core.bool
 
 
@@ -336,7 +329,7 @@ def sort(
 ) -> tuple[Tensor, Tensor]:
     """(the elements in order along axis, their indices as int32). Equal elements keep their order, stable
     or not; the order is a constant of the derivative."""
-    x = sortable(input_x, "sort", "input_x")
+    x = ordered(input_x, "sort", "input_x")
     if x.ndim == 0:
         return x, _order(x, axis, descending)
     return _sorted(x, arguments.axis_of(axis, x.ndim, "sort"), bool(descending))
@@ -359,7 +352,7 @@ def topk(
 
     Raises ValueError if there are fewer than k.
     """
-    x = sortable(input, "topk")
+    x = ordered(input, "topk")
     a = arguments.axis_of(-1 if dim is None else dim, x.ndim, "topk", "dim")
     count = arguments.integer(k, "topk", "k")
     if not 0 <= count <= x.shape[a] if x.ndim else count != 1:
@@ -600,7 +593,8 @@ def clamp(input: Any, min: Any = None, max: Any = None) -> Tensor:
 
 
 def _or_nan(beyond: Tensor, bound: Any) -> Tensor:
-    """Where x is beyond the bound, or the bound is NaN, which then is the result."""
+    """Extend a condition that x is beyond the bound to bounds that are NaN, which then is the
+    result."""
     if isinstance(bound, Tensor) and bound.dtype.is_floating:
         return _ops.logical_or(beyond, _ops.isnan(bound))
     if isinstance(bound, float) and math.isnan(bound):
@@ -635,8 +629,8 @@ def clip_by_value(x: T, clip_value_min: Any = None, clip_value_max: Any = None) 
 def isclose(
     input: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
 ) -> Tensor:
-    """Where |input - other| <= atol + rtol * |other|, or both are the same infinity; or, with
-    equal_nan, both NaN."""
+    """Return where |input - other| <= atol + rtol * |other|, or both are the same infinity; or,
+    with equal_nan, both NaN."""
     a, b = arguments.tensor(input, "isclose"), arguments.tensor(other, "isclose", "other")
     a, b = arguments.floating(a), arguments.floating(b)
     bound = _ops.add(_ops.mul(_ops.abs(b), rtol), atol)

@@ -44,7 +44,7 @@ def print_(*input_x: Any) -> Any:
 
 
 def is_tensor(obj: Any) -> bool:
-    """Whether an object is a Tensor.
+    """Return whether an object is a Tensor.
 
     obj: any object.
     """
@@ -85,7 +85,7 @@ def partial(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Callable[..., 
 
 
 class _Mapping:
-    """What Map and HyperMap share: the function, given now or at the call."""
+    """Base class of Map and HyperMap: the function is given now or at the call."""
 
     _name = "Map"
 
@@ -217,7 +217,8 @@ class MultitypeFuncGraph:
     def _score(
         self, key: tuple[str, ...], names: Sequence[tuple[str, ...]]
     ) -> tuple[int, ...] | None:
-        """How specially the registered types fit, argument by argument: less is more specially."""
+        """Return a score of the fit of registered types, argument by argument (lower is more
+        specific), or None."""
         if len(key) != len(names):
             return None
         places = []

@@ -74,7 +74,7 @@ def _check_function(fn: Any, owner: str, name: str) -> None:
 
 @contextmanager
 def _calls(owner: str) -> Iterator[None]:
-    """What goes wrong in the user's functions is a ValueError, as in MindSpore."""
+    """Turn errors of the user's functions into ValueError, as in MindSpore."""
     try:
         yield
     except Exception as error:

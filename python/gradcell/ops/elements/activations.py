@@ -295,6 +295,7 @@ def _softmax(x: Tensor, axis: Any) -> Tensor:
 
 def softmin(x: Any, axis: Any = -1, *, dtype: Any = None) -> Tensor:
     """softmax(-x): the larger an element, the smaller its share. The shares along axis add up to 1."""
+    x = arguments.floating(arguments.tensor(x, "softmin", "x"))
     return softmax(_ops.neg(x), axis, dtype=dtype)
 
 

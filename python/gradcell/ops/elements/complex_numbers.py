@@ -23,7 +23,7 @@ _ops = _core.ops
 
 @method()
 def is_complex(input: Any) -> bool:
-    """Whether the dtype of a tensor is complex."""
+    """Return whether the dtype of a tensor is complex."""
     return arguments.tensor(input, "is_complex").dtype.is_complex
 
 
@@ -85,7 +85,7 @@ def angle(input: Any) -> Tensor:
 @method()
 @one_plan
 def isreal(input: Any) -> Tensor:
-    """Whether the imaginary part is zero, elementwise."""
+    """Return whether the imaginary part is zero, elementwise."""
     x = arguments.tensor(input, "isreal")
     if x.dtype.is_complex:
         return _ops.equal(part(x, 1), 0)

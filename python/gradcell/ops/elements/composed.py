@@ -33,7 +33,7 @@ def _float(value: Any, op: str, name: str = "input") -> Tensor:
 @method()
 @one_plan
 def signbit(input: Any) -> Tensor:
-    """Whether the sign of each element is minus; -0 counts as negative."""
+    """Return whether the sign of each element is minus; -0 counts as negative."""
     x = arguments.operand(input, "signbit")
     if not x.dtype.is_floating:
         return _ops.less(x, 0)
@@ -44,7 +44,7 @@ def signbit(input: Any) -> Tensor:
 
 @method()
 def isposinf(input: Any) -> Tensor:
-    """Whether each element is inf."""
+    """Return whether each element is inf."""
     x = arguments.tensor(input, "isposinf")
     return _ops.logical_and(_ops.isinf(x), _ops.greater(x, 0))
 
@@ -258,12 +258,12 @@ def eps(x: Any) -> Tensor:
 
 @method(other="y")
 def approximate_equal(x: Any, y: Any, tolerance: float = 1e-05) -> Tensor:
-    """Whether two elements differ by less than the tolerance."""
+    """Return whether two elements differ by less than the tolerance."""
     return _ops.less(_ops.abs(_ops.sub(x, y)), tolerance)
 
 
 @method()
 def is_floating_point(input: Any) -> bool:
-    """Whether the dtype of a tensor is a real floating type."""
+    """Return whether the dtype of a tensor is a real floating type."""
     dtype = arguments.tensor(input, "is_floating_point").dtype
     return dtype.is_floating and not dtype.is_complex

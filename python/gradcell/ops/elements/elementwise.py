@@ -3,12 +3,8 @@ method; and a few composed of them."""
 
 from __future__ import annotations
 
-import functools
-import importlib
 from collections.abc import Callable
 from typing import Any
-
-import numpy as np
 
 from gradcell import _core
 from gradcell._core import Tensor
@@ -130,7 +126,8 @@ def xlogy(input: Any, other: Any) -> Tensor:
 @one_plan
 def lerp(input: Any, end: Any, weight: Any) -> Tensor:
     """Linear interpolation, input + weight * (end - input)."""
-    return _ops.add(input, _ops.mul(weight, _ops.sub(end, input)))
+    start, stop = map(arguments.floating, arguments.operands(input, end, "lerp", ("input", "end")))
+    return _ops.add(start, _ops.mul(weight, _ops.sub(stop, start)))
 
 
 @one_plan
@@ -197,49 +194,6 @@ ROWS = {row["function"]: _function(row) for row in _core.op_table() if row["kind
 for _name, _op in ROWS.items():
     if _name not in __all__:  # there is no form with more arguments
         _export(_name, _op)
-
-
-# Order of uint64 ----------------------------------------------------------------------------------
-
-
-def _signed(x: Any) -> Tensor:
-    """int64 in the same order as the uint64: with the highest bit exchanged."""
-    if not isinstance(x, Tensor):
-        x = Tensor(x, _core.uint64)
-    exchanged = importlib.import_module("gradcell.ops.elements.integers").bitwise_xor(
-        x, Tensor(np.uint64(2**63))
-    )
-    return _ops.cast(exchanged, _core.int64)
-
-
-def _ordered(compare: Callable[..., Any]) -> Callable[..., Any]:
-    """A comparison that the core has for all dtypes but uint64, for those, too."""
-
-    @functools.wraps(compare)
-    def comparison(input: Any, other: Any) -> Any:
-        try:
-            return compare(input, other)
-        except TypeError:
-            kinds = {t.dtype if isinstance(t, Tensor) else type(t) for t in (input, other)}
-            if not kinds <= {_core.uint64, int, bool}:
-                raise
-        if any(isinstance(t, int) and t < 0 for t in (input, other)):  # below all of them
-            input, other = (
-                _ops.cast(_ops.cast(t, _core.bool), _core.int64) if isinstance(t, Tensor) else t
-                for t in (input, other)
-            )
-            return compare(input, other)
-        return compare(_signed(input), _signed(other))
-
-    return comparison
-
-
-for _name, _operator in (
-    ("greater", "gt"), ("greater_equal", "ge"), ("less", "lt"), ("less_equal", "le"),
-):  # fmt: skip
-    globals()[_name] = _ordered(globals()[_name])
-    setattr(Tensor, _name, globals()[_name])
-    setattr(Tensor, f"__{_operator}__", _ordered(getattr(Tensor, f"__{_operator}__")))
 
 
 # Other names --------------------------------------------------------------------------------------

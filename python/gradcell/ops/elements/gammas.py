@@ -15,7 +15,7 @@ import numpy as np
 from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import arguments
-from gradcell.base.errors import bad_value
+from gradcell.base.errors import bad_type, bad_value
 from gradcell.ops.method import method
 from gradcell.ops.one_plan import in_float32, one_plan
 
@@ -355,6 +355,8 @@ def digamma(input: Any) -> Tensor:
     x < 1/2 by reflection (6.3.7). In float64, whatever x is.
     """
     x = arguments.floating(arguments.operand(input, "digamma", "input"))
+    if x.dtype.is_complex:
+        bad_type(f"digamma: not defined for complex numbers, got {x.dtype}")
     # shorter types are computed in float64 too, and need fewer of its digits
     steps, terms = (10, 8) if x.dtype == _core.float64 else (6, 5)
     t = _ops.cast(x, _core.float64)

@@ -42,8 +42,7 @@ def _of_integers(name: str, a: Tensor, b: Tensor) -> Tensor:
     return _ops.of_integers(a, b, _FUNCTIONS.index(name))
 
 
-def _integers(name: str, text: str, logical: Any = None) -> Callable[..., Tensor]:
-    """logical: the same of bools; None: there is none."""
+def _integers(name: str, text: str) -> Callable[..., Tensor]:
     function = name.removeprefix("bitwise_")
 
     def op(input: Any, other: Any) -> Tensor:
@@ -53,23 +52,28 @@ def _integers(name: str, text: str, logical: Any = None) -> Callable[..., Tensor
                 bad_type(f"{name}: integers are needed, got {x.dtype}")
         dtype = _integer_dtype(a, b, isinstance(input, Tensor), isinstance(other, Tensor))
         if dtype == _core.bool:
-            if logical is None:
-                bad_type(f"{name}: not defined for bool")
-            return logical(a, b)  # type: ignore[no-any-return]
+            bad_type(f"{name}: not defined for bool")
         return _of_integers(function, _ops.cast(a, dtype), _ops.cast(b, dtype))
 
     op.__doc__ = f"{text}, elementwise over integers, which broadcast. Raises TypeError for others."
     return named(op, name)
 
 
-bitwise_and: Callable[..., Tensor] = method()(
-    _integers("bitwise_and", "The bits that both have", _ops.logical_and)
-)
-bitwise_or: Callable[..., Tensor] = method()(
-    _integers("bitwise_or", "The bits that one of both has", _ops.logical_or)
-)
+def _bits(name: str, text: str) -> Callable[..., Tensor]:
+    """The function of an operator of Tensors, which is the core's."""
+    of_core = getattr(_ops, name)
+
+    def op(input: Any, other: Any) -> Tensor:
+        return of_core(input, other)  # type: ignore[no-any-return]
+
+    op.__doc__ = f"{text}, of bools or integers, which broadcast. Raises TypeError for others."
+    return named(op, name)
+
+
+bitwise_and: Callable[..., Tensor] = method()(_bits("bitwise_and", "The bits that both have"))
+bitwise_or: Callable[..., Tensor] = method()(_bits("bitwise_or", "The bits that one of both has"))
 bitwise_xor: Callable[..., Tensor] = method()(
-    _integers("bitwise_xor", "The bits that only one of both has", _ops.logical_xor)
+    _bits("bitwise_xor", "The bits that only one of both has")
 )
 bitwise_left_shift: Callable[..., Tensor] = method()(
     _integers("bitwise_left_shift", "input times 2^other")

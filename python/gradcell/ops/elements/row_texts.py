@@ -1,5 +1,5 @@
-"""What the docstrings of elementwise ops say, by the function's name. An op without a line here is
-described by the formula of its row."""
+"""Docstrings of elementwise ops, by the function's name. An op without a line here is described by
+the formula of its row."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ _TEXTS = {
     "relu": "$max(x, 0)$ for each element x; NaN stays NaN.",
     "hardsigmoid": "$(x + 3) / 6$ for each element x, limited to the interval [0, 1].",
     "hardswish": "$x hardsigmoid(x)$ for each element x.",
-    "logical_not": "Whether each element is zero or False.",
-    "isnan": "Whether each element is NaN.",
-    "isinf": "Whether each element is infinite.",
-    "isfinite": "Whether each element is neither infinite nor NaN.",
-    "isneginf": "Whether each element is -inf.",
+    "logical_not": "Return whether each element is zero or False.",
+    "isnan": "Return whether each element is NaN.",
+    "isinf": "Return whether each element is infinite.",
+    "isfinite": "Return whether each element is neither infinite nor NaN.",
+    "isneginf": "Return whether each element is -inf.",
     "add": "The sum of the elements of two tensors.",
     "sub": "The difference of two elements, input - other.",
     "mul": "The product of two elements.",
@@ -57,15 +57,15 @@ _TEXTS = {
     "mod": "The remainder of input / other, with the sign of other, as with Python's %.",
     "fmod": "The remainder of input / other, with the sign of input, as with C's fmod.",
     "floor_div": "The quotient of two elements, rounded down.",
-    "logical_and": "Whether both elements are nonzero or True.",
-    "logical_or": "Whether at least one of two elements is nonzero or True.",
-    "logical_xor": "Whether exactly one of two elements is nonzero or True.",
-    "equal": "Whether two elements are equal. NaN equals nothing.",
-    "not_equal": "Whether two elements differ. NaN differs from everything.",
-    "less": "Whether input is less than other.",
-    "less_equal": "Whether input is less than other or equal to it.",
-    "greater": "Whether input is greater than other.",
-    "greater_equal": "Whether input is greater than other or equal to it.",
+    "logical_and": "Return whether both elements are nonzero or True.",
+    "logical_or": "Return whether at least one of two elements is nonzero or True.",
+    "logical_xor": "Return whether exactly one of two elements is nonzero or True.",
+    "equal": "Return whether two elements are equal. NaN equals nothing.",
+    "not_equal": "Return whether two elements differ. NaN differs from everything.",
+    "less": "Return whether input is less than other.",
+    "less_equal": "Return whether input is less than other or equal to it.",
+    "greater": "Return whether input is greater than other.",
+    "greater_equal": "Return whether input is greater than other or equal to it.",
     "where": "The element of input where condition holds, and the element of other elsewhere.",
 }
 

@@ -34,18 +34,19 @@ _ops = _core.ops
 
 
 def _square(value: Any, op: str, name: str = "input") -> Tensor:
-    x = arguments.floating(arguments.tensor(value, op, name))
+    return arguments.floating(_any_square(value, op, name))
+
+
+def _any_square(value: Any, op: str, name: str = "input") -> Tensor:
+    x = arguments.tensor(value, op, name)
     if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
         bad_value(f"{op}: square matrices are needed, got shape {list(x.shape)}")
     return x
 
 
 def _both(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
-    """Both complex if one is."""
-    if a.dtype.is_complex == b.dtype.is_complex:
-        return a, b
-    wide = any(x.dtype.name in ("float64", "complex128") for x in (a, b))
-    joint = _core.complex128 if wide else _core.complex64
+    """Both in their common dtype."""
+    joint = _core.promote(a.dtype, b.dtype)
     return _ops.cast(a, joint), _ops.cast(b, joint)
 
 
@@ -657,8 +658,9 @@ def eigh(input: Any) -> tuple[Tensor, Tensor]:
 @method()
 @one_plan
 def matrix_power(input: Any, n: int) -> Tensor:
-    """The n-th power of matrices, by squaring; of the inverse for a negative n."""
-    x, count = _square(input, "matrix_power"), arguments.integer(n, "matrix_power", "n")
+    """The n-th power of matrices, by squaring; of the inverse for a negative n. Integers stay integers
+    unless n is negative."""
+    x, count = _any_square(input, "matrix_power"), arguments.integer(n, "matrix_power", "n")
     x, count = (inverse(x), -count) if count < 0 else (x, count)
     out = None
     while count:

@@ -359,11 +359,12 @@ _TAYLOR, _HALVINGS = (
 @one_plan
 def matrix_exp(input: Any) -> Tensor:
     """The exponential of matrices [..., n, n]: the power series of the matrix over 2^12, squared twelve times
-    (Moler and Van Loan 2003, Nineteen dubious ways, section 3), in float64; for norms up to 4,096."""
+    (Moler and Van Loan 2003, Nineteen dubious ways, section 3), in float64 or complex128; for norms up to
+    4,096."""
     x = arguments.floating(arguments.tensor(input, "matrix_exp"))
     if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
         bad_value(f"matrix_exp: square matrices are needed, got shape {list(x.shape)}")
-    wide = x if x.dtype.is_complex else _ops.cast(x, _core.float64)
+    wide = _ops.cast(x, _core.complex128 if x.dtype.is_complex else _core.float64)
     part = _ops.mul(wide, 0.5**_HALVINGS)
     one = _ops.cast(Tensor(np.eye(x.shape[-1])), wide.dtype)
     total: Any = one

@@ -21,9 +21,9 @@ _ops = _core.ops
 def matmul(input: Any, other: Any) -> Tensor:
     """The matrix product, with the rules of NumPy's matmul.
 
-    input: [..., M, K] or [K]; other: [..., K, N] or [K], of the same dtype. Leading dimensions
-    broadcast; a vector counts as a row on the left, as a column on the right, and its dimension is
-    not in the result. Raises ValueError if the shapes do not multiply, TypeError for two dtypes.
+    input: [..., M, K] or [K]; other: [..., K, N] or [K]; both in their common dtype. Leading
+    dimensions broadcast; a vector counts as a row on the left, as a column on the right, and its
+    dimension is not in the result. Raises ValueError if the shapes do not multiply.
     """
     return _ops.matmul(input, other)
 

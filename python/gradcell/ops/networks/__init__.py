@@ -1,1 +1,1 @@
-"""What layers, losses and optimisers are made of."""
+"""Ops of layers, losses and optimisers."""

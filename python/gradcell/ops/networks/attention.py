@@ -191,7 +191,7 @@ def _hiding(mask: Any, shape: list[int]) -> Tensor:
 
 
 def _prefixes(prefix: Any, shape: list[int]) -> Tensor:
-    """What causal attention from the lower right hides, but for each example's first keys."""
+    """Return the mask of causal attention from the lower right, but for each example's first keys."""
     b, _, length, size = shape
     if prefix is None:
         raise _fail("'sparse_mode' 5 takes a 'prefix' or an 'attn_mask'")
@@ -205,7 +205,7 @@ def _prefixes(prefix: Any, shape: list[int]) -> Tensor:
 
 
 def _band(mode: int, length: int, size: int, before: int, after: int, masked: bool) -> Any:
-    """How many keys a query sees before its own place and behind it."""
+    """Return how many keys a query sees before its own place and behind it."""
     by = size - length  # from the upper left corner to the lower right one
     if mode == 0:
         return (before, after) if masked else (EVERY, EVERY)

@@ -141,7 +141,7 @@ def bounding_box_decode(
 
 @one_plan
 def check_valid(bboxes: Any, img_metas: Any) -> Tensor:
-    """Whether each box lies within the image; img_metas: (height, width, ratio).
+    """Return whether each box lies within the image; img_metas: (height, width, ratio).
 
     bboxes: boxes (x1, y1, x2, y2), [n, 4].
     """
@@ -232,7 +232,7 @@ def roi_align(
     roi_end_mode 1: the last pixel belongs to a region.
     """
     x, regions = (
-        arguments.of_rank(features, (4,), "ROIAlign"),
+        arguments.floating(arguments.of_rank(features, (4,), "ROIAlign")),
         _boxes(rois, "ROIAlign", "rois", 5),
     )
     h, w = x.shape[2:]
@@ -422,7 +422,7 @@ def deformable_conv2d(
 
 
 def _place(row: Tensor, column: Tensor, h: int, w: int) -> Tensor:
-    """Where a pixel stands in an image whose lines are one after the other; -1 outside."""
+    """Return the index of a pixel in an image whose lines follow one another; -1 outside."""
     far = -(2**30)
     lines = []
     for v, size, step in ((row, h, w), (column, w, 1)):

@@ -24,14 +24,16 @@ def clip_by_global_norm(x: Any, clip_norm: Any = 1.0, use_norm: Any = None) -> A
     """All tensors of a tuple or list, scaled together so that their joint 2-norm is at most
     clip_norm.
 
-    x * clip_norm / max(norm, clip_norm), each in its own dtype; a tuple, or a tensor for a tensor.
+    x * clip_norm / max(norm, clip_norm), each in its own dtype (integers in float32);
+    a tuple, or a tensor for a tensor.
     use_norm: taken for the norm. x: a tuple or list of tensors, or one tensor. Raises ValueError
     unless clip_norm is positive, TypeError for anything but tensors. Pascanu et al., "On the
     difficulty of training recurrent neural networks" (ICML 2013), algorithm 1.
     """
     if not isinstance(clip_norm, Tensor):
         arguments.number(clip_norm, "clip_by_global_norm", "clip_norm", above=0)
-    xs = [x] if isinstance(x, Tensor) else arguments.tensors(x, "clip_by_global_norm", "x")
+    given = [x] if isinstance(x, Tensor) else arguments.tensors(x, "clip_by_global_norm", "x")
+    xs = [arguments.floating(v) for v in given]
     if not xs:
         return ()
     total = (
@@ -100,7 +102,8 @@ def clip_by_norm(
     NaN is an error. Raises RuntimeError, with error_if_nonfinite, if the norm is infinite or NaN,
     ValueError for no tensors.
     """
-    xs = [x] if isinstance(x, Tensor) else arguments.tensors(x, "clip_by_norm", "x")
+    given = [x] if isinstance(x, Tensor) else arguments.tensors(x, "clip_by_norm", "x")
+    xs = [arguments.floating(v) for v in given]
     if not xs:
         bad_value("clip_by_norm: 'x' is empty, but at least one tensor is needed")
     wide = [arguments.single(v) for v in xs]

@@ -147,7 +147,7 @@ def soft_margin_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor
     """$log(1 + exp(-target input))$, target 1 or -1; of one shape."""
     x, t = _pair(input, target, "soft_margin_loss", reduction)
     _shapes("soft_margin_loss", "input and target", x, t)
-    return _reduced(_softplus(_ops.mul(_ops.neg(t), x)), reduction)
+    return _reduced(_softplus(_ops.mul(_ops.neg(arguments.floating(t)), x)), reduction)
 
 
 @one_plan

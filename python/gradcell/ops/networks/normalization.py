@@ -20,14 +20,15 @@ _ops = _core.ops
 
 
 def moments(x: Tensor, axes: list[int]) -> tuple[Tensor, Tensor, Tensor]:
-    """(mean, x - mean, variance), the moments with axes of size 1."""
+    """(mean, x - mean, variance), the moments with axes of size 1. Integers are taken as floats."""
+    x = arguments.floating(x)
     mean = _ops.mean(x, axes, True)
     centred = _ops.sub(x, mean)
     return mean, centred, _ops.mean(_ops.square(centred), axes, True)
 
 
 def scaled(centred: Tensor, variance: Tensor, eps: float) -> Tensor:
-    """What is centred over the root of its variance plus eps."""
+    """Divide centred values by the root of their variance plus eps."""
     return _ops.mul(centred, _ops.rsqrt(_ops.add(variance, eps)))
 
 
@@ -85,6 +86,7 @@ def _batch_norm(
             f"For '{owner}', the input must have a dimension of channels behind its first one, but got "
             f"shape {list(x.shape)}"
         )
+    x = arguments.floating(x)
     axes, narrow = [0, *range(2, x.ndim)], x.dtype
     given = [narrow] + [v.dtype for v in (weight, bias) if isinstance(v, Tensor)]
     result = functools.reduce(_core.promote, given)
@@ -152,7 +154,8 @@ def rms_norm(x: Any, gamma: Any, epsilon: float = 1e-6) -> tuple[Tensor, Tensor]
 
     epsilon: added to the mean square.
     """
-    t, g = arguments.tensor(x, "rms_norm", "x"), arguments.tensor(gamma, "rms_norm", "gamma")
+    t = arguments.floating(arguments.tensor(x, "rms_norm", "x"))
+    g = arguments.tensor(gamma, "rms_norm", "gamma")
     axes = list(range(t.ndim - g.ndim, t.ndim))
     wide = t if t.dtype == _core.float64 else _ops.cast(t, _core.float32)
     inverse = _ops.rsqrt(_ops.add(_ops.mean(_ops.square(wide), axes, True), epsilon))
@@ -171,7 +174,7 @@ def lrn(
     depth_radius: how many channels on each side count. alpha: the factor of the sum of squares.
     beta: the exponent. norm_region: 'ACROSS_CHANNELS', the only one there is.
     """
-    t = arguments.of_rank(x, (4,), "LRN")
+    t = arguments.floating(arguments.of_rank(x, (4,), "LRN"))
     c = t.shape[1]
     near = np.abs(np.arange(c)[:, None] - np.arange(c)) <= depth_radius
     squares = _ops.reshape(_ops.square(t), [t.shape[0], c, t.shape[2] * t.shape[3]])

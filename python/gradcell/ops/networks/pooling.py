@@ -65,7 +65,7 @@ def avg_pool(
     x: Tensor, axes: Sequence[windows.Axis], count_padding: bool, divisor: int | None = None
 ) -> Tensor:
     """The mean of each window, or its sum over the divisor. count_padding: the zeros count too."""
-    total = sum_pool(x, axes)
+    total = sum_pool(arguments.floating(x), axes)
     if divisor is not None:
         return _ops.div(total, divisor)
     counts = np.ones([1] * len(axes))
@@ -101,6 +101,7 @@ def _adaptive(x: Tensor, axis: int, number: int) -> tuple[list[Tensor], np.ndarr
 def adaptive_avg_pool(x: Tensor, numbers: Sequence[int | None]) -> Tensor:
     """The means of as many windows along each of the last dimensions; None keeps one as it is."""
     _check_pooled(x, numbers)
+    x = arguments.floating(x)
     for axis, number in enumerate(numbers, x.ndim - len(numbers)):
         n = x.shape[axis]
         if number is None or number == n:

@@ -23,7 +23,7 @@ DIMENSIONS = {1: "dimension", 2: "two dimensions", 3: "three dimensions"}
 
 
 class Axis(NamedTuple):
-    """How a window moves along one dimension."""
+    """The movement of a window along one dimension."""
 
     size: int  #: of the input
     kernel: int
@@ -40,7 +40,7 @@ class Axis(NamedTuple):
         return max(reach - self.size - self.before, 0)
 
     def covered(self, count_padding: bool) -> np.ndarray:
-        """How many positions of each window lie in the input, or in it and its padding."""
+        """Count the positions of each window that lie in the input, or in it and its padding."""
         starts = np.arange(self.number) * self.stride - self.before
         taps = starts[:, None] + np.arange(self.kernel) * self.dilation
         low, high = (-self.before, self.after) if count_padding else (0, 0)
@@ -100,7 +100,7 @@ def pad(x: Tensor, axes: Sequence[Axis], fill: float) -> Tensor:
 
 
 def positions(axes: Sequence[Axis]) -> list[tuple[int, ...]]:
-    """Where each kernel element lies within its window, in row-major order."""
+    """Return the offset of each kernel element in its window, in row-major order."""
     return list(itertools.product(*(range(0, a.kernel * a.dilation, a.dilation) for a in axes)))
 
 
@@ -163,7 +163,7 @@ def axes_of(
     x: Tensor, owner: str, kernel: Any, stride: Any, pad_mode: str, padding: Any = 0,
     dilation: Any = 1, ceil_mode: bool = False,
 ) -> list[Axis]:  # fmt: skip
-    """How windows move along all dimensions behind the channels."""
+    """Return the movement of windows along all dimensions behind the channels."""
     rank = x.ndim - 2
     mode = arguments.one_of(str(pad_mode).lower(), ("valid", "same", "pad"), owner, "pad_mode")
     moves = zip(

@@ -99,12 +99,12 @@ def _reduce_prod(x: Any, axis: Any = (), *, keep_dims: bool) -> Tensor:
 
 
 def _reduce_all(x: Any, axis: Any = (), *, keep_dims: bool) -> Tensor:
-    """Whether all elements are true."""
+    """Return whether all elements are true."""
     return reductions.all(x, axis, keep_dims)
 
 
 def _reduce_any(x: Any, axis: Any = (), *, keep_dims: bool) -> Tensor:
-    """Whether any element is true."""
+    """Return whether any element is true."""
     return reductions.any(x, axis, keep_dims)
 
 

@@ -173,7 +173,7 @@ class Barrier(_Collective):
 
 
 class _VirtualDataset(_Collective):
-    """What MindSpore divides a batch at: inputs as they are."""
+    """The place at which MindSpore divides a batch: inputs as they are."""
 
     def __call__(self, *inputs: Tensor) -> Any:
         """The inputs."""

@@ -134,7 +134,7 @@ class RegOp:
         return keep
 
     def get_op_info(self) -> dict[str, Any]:
-        """What has been described."""
+        """Return the description made so far."""
         return {"op_name": self.op_name, "settings": list(self.settings)}
 
 

@@ -17,7 +17,7 @@ _SPACES = ("mint", "mint.nn.functional", "mint.linalg", "ops")
 
 
 def _among(home: Any, name: str, kinds: Callable[[str], bool]) -> Any:
-    """What the name stands for in a module or class, however it is written there."""
+    """Find a name in a module or class, whatever its case and underscores."""
     key = name.replace("_", "").lower()
     known = (n for n in dir(home) if n.replace("_", "").lower() == key and kinds(n))
     return next((getattr(home, n) for n in known), None)
@@ -64,7 +64,7 @@ def _primitive(name: str) -> Any:
 
 
 def named(name: str) -> Any:
-    """What the name stands for. Raises AttributeError for one that stands for nothing here."""
+    """Return the object that a name stands for. Raises AttributeError for an unknown name."""
     found: Any = getattr(importlib.import_module("gradcell.ops.primitives.table"), name, None)
     if name.endswith("_ext"):
         found = _function(name.removesuffix("_ext"))

@@ -83,7 +83,7 @@ class HookBackward(Primitive):
 
 
 def _fitted(f: Any, new: Any, given: list[Tensor], name: str, casts: bool) -> list[Tensor | None]:
-    """What a function made of gradients, checked against those."""
+    """Check a function's new gradients against those that it was given; returns them."""
     found = (
         [new] if isinstance(new, Tensor) else list(new) if isinstance(new, (tuple, list)) else None
     )

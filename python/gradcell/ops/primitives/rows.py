@@ -17,7 +17,7 @@ REQUIRED = inspect.Parameter.empty
 
 
 class Row(NamedTuple):
-    """What a primitive is: see row."""
+    """The description of a primitive: see row."""
 
     function: Callable[..., Any]
     inputs: str

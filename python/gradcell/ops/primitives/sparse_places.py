@@ -51,8 +51,9 @@ def sparse_count(
     indices: Any, values: Any, dense_shape: Any, weights: Any, *, binary_output: bool = False,
     minlength: int = -1, maxlength: int = -1,
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
-    """How often each value comes in each row of a sparse tensor of one or two dimensions, each time with its
-    weight, or 1 for values that come at all (binary_output): (places [row, value], counts, shape).
+    """Count each value in each row of a sparse tensor of one or two dimensions, each time with its
+    weight, or as 1 if it occurs at all (binary_output). Returns (places [row, value], counts,
+    shape).
 
     Values from maxlength on do not count; there are that many columns, otherwise as many as the
     largest value asks for and at least minlength. Reads the values, so a compiled function that

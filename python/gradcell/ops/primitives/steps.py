@@ -82,7 +82,7 @@ def adam_change(
     m: Any, v: Any, beta1_power: Any, beta2_power: Any, lr: Any, beta1: Any, beta2: Any, epsilon: Any,
     gradient: Any, *, use_locking: bool, use_nesterov: bool,
 ) -> Tensor:  # fmt: skip
-    """What a step of Adam adds to the parameter; m and v take their new values."""
+    """Return the change of the parameter in a step of Adam; m and v take their new values."""
     first, second, rate = _adam(m, v, beta1_power, beta2_power, lr, beta1, beta2, gradient)
     _taken((m, v), (first, second))
     return _adam_moved(0.0, first, second, rate, beta1, epsilon, gradient, use_nesterov)

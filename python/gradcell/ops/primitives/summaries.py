@@ -25,7 +25,7 @@ def listen(records: int) -> None:
 
 
 def take() -> dict[tuple[str, str], np.ndarray]:
-    """What was handed over since the last call, by (plugin, name)."""
+    """Return the values handed over since the last call, by (plugin, name)."""
     found = dict(_waiting)
     _waiting.clear()
     return found

@@ -40,11 +40,13 @@ def _reduced_count(x: Tensor, axis: Axis, op: str) -> int:
 
 
 def _wide(x: Tensor, dtype: Any) -> Tensor:
-    """In `dtype`, or with integers and bools as int64; unsigned ones of more than 8 bits as they are."""
+    """In `dtype`; without one integers and bools as int64, those from uint16 on as uint64."""
     if dtype is not None:
         return _ops.cast(x, to_dtype(dtype))
-    as_it_is = x.dtype.is_floating or x.dtype.name in ("uint16", "uint32", "uint64")
-    return x if as_it_is else _ops.cast(x, _core.int64)
+    if x.dtype.is_floating:
+        return x
+    wide = x.dtype.name in ("uint16", "uint32", "uint64")
+    return _ops.cast(x, _core.uint64 if wide else _core.int64)
 
 
 def sum(
@@ -121,7 +123,7 @@ def _truth(x: Tensor) -> Tensor:
 @method(dim="axis", keepdim="keep_dims", keepdims="keep_dims")
 @one_plan
 def all(input: Any, axis: Axis = None, keep_dims: bool = False) -> Tensor:
-    """Whether all elements are true (not zero); true for none. The result is bool."""
+    """Return whether all elements are true (not zero); true for none. The result is bool."""
     false = _ops.logical_not(_truth(arguments.tensor(input, "all")))
     return _ops.equal(_ops.reduce_sum(false, _axes(axis), keep_dims), 0)
 
@@ -129,7 +131,7 @@ def all(input: Any, axis: Axis = None, keep_dims: bool = False) -> Tensor:
 @method(dim="axis", keepdim="keep_dims", keepdims="keep_dims")
 @one_plan
 def any(input: Any, axis: Axis = None, keep_dims: bool = False) -> Tensor:
-    """Whether any element is true (not zero); false for none. The result is bool."""
+    """Return whether any element is true (not zero); false for none. The result is bool."""
     true = _truth(arguments.tensor(input, "any"))
     return _ops.greater(_ops.reduce_sum(true, _axes(axis), keep_dims), 0)
 

@@ -115,7 +115,7 @@ def _running(x: Tensor, axis: int, largest: bool, place: _core.DType) -> tuple[T
 
 
 def _run(input: Any, axis: Any, name: str, place: _core.DType) -> tuple[Tensor, Tensor]:
-    x = indexing.sortable(input, name)
+    x = indexing.ordered(input, name)
     a = arguments.axis_of(axis, x.ndim, name)
     if x.ndim == 0:
         return x, _ops.full([], 0, place)
@@ -141,7 +141,7 @@ def logcumsumexp(input: Any, axis: Any) -> Tensor:
     """The logarithm of the sums of exp of all elements up to each along axis, computed without
     overflow.
     """
-    x = arguments.tensor(input, "logcumsumexp")
+    x = arguments.floating(arguments.tensor(input, "logcumsumexp"))
     a = arguments.axis_of(axis, x.ndim, "logcumsumexp")
     reach = 1
     while x.ndim and reach < x.shape[a]:

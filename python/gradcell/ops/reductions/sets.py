@@ -106,14 +106,14 @@ def searchsorted(
     sorted_sequence: Any, values: Any, *, out_int32: bool = False, right: bool = False,
     side: Any = None, sorter: Any = None,
 ) -> Tensor:  # fmt: skip
-    """Where values belong in a sequence that is sorted along its last dimension: before equal
-    elements, or after them with right=True or side='right'; int64.
+    """Return the places of values in a sequence that is sorted along its last dimension: before
+    equal elements, or after them with right=True or side='right'; int64.
 
     A sequence of rows [..., n] takes rows of values [..., k]. out_int32: whether the result is
     int32. side: 'left' or 'right', in place of right. sorter: indices that sort the sequence, if it
     is not sorted. Raises ValueError where they do not fit.
     """
-    line = indexing.sortable(sorted_sequence, "searchsorted", "sorted_sequence")
+    line = indexing.ordered(sorted_sequence, "searchsorted", "sorted_sequence")
     if line.ndim == 0:
         bad_value("searchsorted: a sequence is needed, got a number")
     if sorter is not None:
@@ -130,7 +130,7 @@ def bucketize(input: Any, boundaries: Any, *, right: bool = False) -> Tensor:
 
 
 def isin(elements: Any, test_elements: Any, invert: bool = False) -> Tensor:
-    """Whether each element is among test_elements (is not, if invert); NaN is among none."""
+    """Return whether each element is among test_elements (is not, if invert); NaN is among none."""
     return _is_among(arguments.operand(elements, "isin"), _numbers(test_elements), bool(invert))
 
 

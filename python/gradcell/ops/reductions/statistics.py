@@ -10,7 +10,7 @@ from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import arguments
 from gradcell.base.convert import has_numpy_dtype, to_dtype
-from gradcell.base.errors import bad_value
+from gradcell.base.errors import bad_type, bad_value
 from gradcell.base.types import DTypeLike
 from gradcell.ops.arrays import arrangement, indexing, shaping
 from gradcell.ops.method import method
@@ -64,7 +64,7 @@ def _between(ordered: Tensor, axis: int, place: Tensor) -> Tensor:
 
 
 def _nan_along(x: Tensor, axis: int) -> Tensor:
-    """How many elements along axis are NaN, int32, the axis kept."""
+    """Count NaN along axis, int32; the axis is kept."""
     dims = [1 if i == axis else n for i, n in enumerate(x.shape)]
     if not x.dtype.is_floating:
         return _ops.full(dims, 0, _core.int32)
@@ -185,8 +185,9 @@ def aminmax(input: Any, *, axis: Any = 0, keepdims: bool = False) -> tuple[Tenso
 def var_mean(
     input: Any, axis: Any = None, ddof: Any = 0, keepdims: bool = False
 ) -> tuple[Tensor, Tensor]:
-    """The variance and the mean, as ops.var and ops.mean give them."""
-    return reductions.var(input, axis, ddof, keepdims), reductions.mean(input, axis, keepdims)
+    """The variance and the mean. Integers are taken as floats."""
+    x = arguments.floating(arguments.tensor(input, "var_mean"))
+    return reductions.var(x, axis, ddof, keepdims), reductions.mean(x, axis, keepdims)
 
 
 @one_plan
@@ -194,8 +195,9 @@ def var_mean(
 def std_mean(
     input: Any, axis: Any = None, ddof: Any = 0, keepdims: bool = False
 ) -> tuple[Tensor, Tensor]:
-    """The standard deviation and the mean, as ops.std and ops.mean give them."""
-    return reductions.std(input, axis, ddof, keepdims), reductions.mean(input, axis, keepdims)
+    """The standard deviation and the mean. Integers are taken as floats."""
+    x = arguments.floating(arguments.tensor(input, "std_mean"))
+    return reductions.std(x, axis, ddof, keepdims), reductions.mean(x, axis, keepdims)
 
 
 @method()
@@ -245,9 +247,7 @@ def corrcoef(input: Any) -> Tensor:
 
 @method()
 def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Tensor:
-    """How often each integer from 0 on occurs in a vector, as float32; with weights, the sums of
-    the weights.
-    """
+    """Count each integer from 0 on in a vector, as float32; with weights, sum these."""
     x = arguments.tensor(input, "bincount")
     whole = not (x.dtype.is_floating or x.dtype.is_complex or x.dtype == _core.bool)
     numbers = x if not whole or x.dtype == _core.int32 else _ops.cast(x, _core.int64)
@@ -263,10 +263,12 @@ def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Tensor:
 
 @method()
 def histc(input: Any, bins: int = 100, min: float = 0.0, max: float = 0.0) -> Tensor:
-    """How many elements lie in each of `bins` equal intervals from min to max (by default the range
-    of the elements), in input's dtype.
+    """Count the elements in each of `bins` equal intervals from min to max (by default the range of
+    the elements), in input's dtype.
     """
     x = indexing.ordered(input, "histc")
+    if x.dtype == _core.bool:
+        bad_type("histc: the counts have the input's dtype, which is bool: cast it first")
     count = arguments.integer(bins, "histc", "bins", 1)
     if max < min:
         bad_value(f"histc: max must be larger than min, got {min} and {max}")
@@ -274,7 +276,7 @@ def histc(input: Any, bins: int = 100, min: float = 0.0, max: float = 0.0) -> Te
 
 
 def _narrow(dtype: _core.DType) -> _core.DType:
-    """What the edges between elements of this dtype are rounded to, as NumPy does."""
+    """Return the dtype to which edges between elements of a dtype are rounded, as NumPy does."""
     if not has_numpy_dtype(dtype):
         return _core.float32
     return dtype if dtype.is_floating else _core.float64

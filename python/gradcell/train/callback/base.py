@@ -13,8 +13,8 @@ from gradcell.base.errors import bad_type
 
 
 class CallbackParameters(dict[str, Any]):
-    """What callbacks know of a run, as attributes: cur_epoch_num and cur_step_num (from 1, steps
-    counted over all epochs), epoch_num, batch_num (steps in an epoch), net_outputs (what the
+    """The state of a run for callbacks, as attributes: cur_epoch_num and cur_step_num (from 1,
+    steps counted over all epochs), epoch_num, batch_num (steps in an epoch), net_outputs (what the
     training cell returned), network, train_network, eval_network, optimizer, loss_fn, metrics,
     eval_results, train_dataset, train_dataset_element, mode. Missing ones are None."""
 
@@ -26,7 +26,7 @@ class CallbackParameters(dict[str, Any]):
 
 
 class RunContext:
-    """What callbacks get: the run's parameters, and a way to stop the run.
+    """The run for callbacks: its parameters, and a way to stop it.
 
     original_args: the CallbackParameters of the run.
     """
@@ -44,7 +44,7 @@ class RunContext:
         self._stop_requested = True
 
     def get_stop_requested(self) -> bool:
-        """Whether a stop was requested."""
+        """Return whether a stop was requested."""
         return self._stop_requested
 
 
@@ -189,7 +189,7 @@ def loss_of(net_outputs: Any) -> float | None:
 
 
 def overflowed(net_outputs: Any) -> bool:
-    """Whether the step was one of a loss-scaling cell that overflowed and was skipped."""
+    """Return whether a loss-scaling cell's step overflowed and was skipped."""
     return (
         isinstance(net_outputs, tuple)
         and len(net_outputs) > 1

@@ -20,7 +20,7 @@ from gradcell.train.serialization import save_checkpoint
 
 
 def _as_rank_0(yes: bool) -> bool:
-    """What rank 0 finds: clocks differ."""
+    """Return rank 0's answer on all ranks, whose clocks differ."""
     return bool(collectives.broadcast(Tensor(int(yes), _core.int32), 0).asnumpy())
 
 

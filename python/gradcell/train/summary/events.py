@@ -58,7 +58,7 @@ def image(value: Any) -> bytes:
 
 
 def histogram(value: Any) -> bytes:
-    """How often values are in each of at most 50 ranges; those that are not finite are left out."""
+    """Encode a histogram of values in at most 50 ranges, without those that are not finite."""
     flat = np.asarray(value, np.float64).reshape(-1)
     flat = flat[np.isfinite(flat)]
     if len(flat) == 0:

@@ -76,7 +76,7 @@ def row_arguments(row: dict[str, Any], dtype: str, n: int = 11) -> tuple[Tensor,
 def add_rows() -> None:
     for dtype in (
         "float32", "float64", "float16", "bfloat16",
-        "int32", "int64", "int8", "int16", "uint8", "uint16", "uint32",
+        "int32", "int64", "int8", "int16", "uint8", "uint16", "uint32", "uint64",
     ):  # fmt: skip
         for row in ROWS:
             if row["function"] in BOOLEAN and dtype != "float32":
@@ -118,12 +118,14 @@ SPECIAL = Tensor(
         np.float32,
     )
 )
-for _to in ("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float64"):
+for _to in (
+    "bool", "uint8", "int8", "int16", "int32", "int64", "uint32", "uint64", "float16", "bfloat16", "float64",
+):  # fmt: skip
     CASES[f"Cast float32 to {_to}"] = (
         lambda x, to=_to: core.cast(x, getattr(_core, to)),
         (SPECIAL,),
     )
-    for _from in ("int32", "int64", "float64", "float16", "uint8", "uint32", "bool"):
+    for _from in ("int32", "int64", "float64", "float16", "uint8", "uint32", "uint64", "bool"):
         if _from != _to:
             CASES[f"Cast {_from} to {_to}"] = (
                 lambda x, to=_to: core.cast(x, getattr(_core, to)),

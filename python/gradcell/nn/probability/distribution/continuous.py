@@ -97,7 +97,7 @@ def _log_normal_var(loc: Tensor, scale: Tensor) -> Tensor:
 
 
 class _LocationScale(Distribution):
-    """What distributions of (x - location) / scale share."""
+    """Base class of distributions of (x - location) / scale."""
 
     _formulas = {"mode": lambda location, scale: location + 0.0 * scale}  # noqa: RUF012
 

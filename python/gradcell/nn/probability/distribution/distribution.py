@@ -116,7 +116,7 @@ class Distribution(Cell):
         """The parameters by name."""
         return dict(self._own)
 
-    is_scalar_batch: bool = kept("_is_scalar_batch", "Whether all parameters are numbers.")
+    is_scalar_batch: bool = kept("_is_scalar_batch", "Return whether all parameters are numbers.")
 
     @property
     def batch_shape(self) -> Any:
@@ -260,7 +260,7 @@ class Distribution(Cell):
         return list(np.broadcast_shapes(*(tuple(p.shape) for p in parameters)))
 
     def construct(self, name: str, *args: Any, **kwargs: Any) -> Any:
-        """What the method of that name gives."""
+        """Call the method of a name."""
         return getattr(self, name)(*args, **kwargs)
 
     def extend_repr(self) -> str:

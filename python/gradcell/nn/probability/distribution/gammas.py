@@ -29,7 +29,7 @@ def _in_float64(formula: Callable[..., Tensor]) -> Callable[..., Tensor]:
 
 
 def _from_zero(x: Tensor) -> Tensor:
-    """Whether x is finite and not below 0."""
+    """Return whether x is finite and not below 0."""
     return _ops.logical_and(_ops.greater_equal(x, 0.0), _ops.less(x, math.inf))
 
 

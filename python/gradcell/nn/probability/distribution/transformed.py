@@ -54,7 +54,7 @@ class TransformedDistribution(Distribution):
 
     @property
     def is_linear_transformation(self) -> bool:
-        """Whether the bijector is linear."""
+        """Return whether the bijector is linear."""
         return bool(self._bijector.is_constant_jacobian)
 
     @property
@@ -64,7 +64,8 @@ class TransformedDistribution(Distribution):
 
     @property
     def broadcast_shape(self) -> Any:
-        """What the shapes of the distribution and the bijector broadcast to; None if one is not known."""
+        """Return the broadcast shape of the distribution and the bijector; None if one is not
+        known."""
         shapes = self.batch_shape, self._bijector.batch_shape
         return None if None in shapes else np.broadcast_shapes(*shapes)
 
