@@ -267,7 +267,9 @@ def _array_namespace(self: Tensor, *, api_version: str | None = None) -> _typing
     """The functions of the Array API standard: gradcell.array_api. Raises ValueError for another version
     than 2021.12, 2022.12, 2023.12 and 2024.12."""
     if api_version not in (None, "2021.12", "2022.12", "2023.12", "2024.12"):
-        raise ValueError(f"the Array API standard is here in its version 2024.12, not {api_version!r}")
+        raise ValueError(
+            f"the Array API standard is here in its version 2024.12, not {api_version!r}"
+        )
     return _import_module("gradcell.array_api")
 
 

@@ -293,7 +293,13 @@ GROUPS = (
     Group(
         "Other spellings", "numpy", "NumPy's names",
         "Functions that only `gradcell.numpy` has. Its other names are listed under the function they call.",
-        "@numpy*",
+        """@numpy @numpy.conversion @numpy.elementwise @numpy.functions @numpy.making @numpy.shaping
+        @numpy.writing""",
+    ),
+    Group(
+        "Other spellings", "numpy-sums", "NumPy's sums and orders",
+        "Functions that only `gradcell.numpy` has: sums, means, sorts, sets, polynomials, differences.",
+        "@numpy.mathematics @numpy.order @numpy.polynomials @numpy.reductions",
     ),
     Group(
         "Other spellings", "mint", "PyTorch's names",

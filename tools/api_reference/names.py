@@ -204,8 +204,9 @@ def target(entry: Entry, held: dict[str, Entry], docstrings: dict[str, str]) -> 
             guesses += [f"ops.{words}", f"ops.{name.lower()}"]
     elif space.split(".")[0] in ("mint", "numpy", "scipy"):
         target = getattr(entry.value, "_target", None)
-        of_one = inspect.isfunction(entry.value) and entry.value.__name__ == name
-        source = inspect.getsource(entry.value) if of_one else ""
+        function = inspect.unwrap(entry.value) if callable(entry.value) else entry.value
+        of_one = inspect.isfunction(function) and function.__name__ == name
+        source = inspect.getsource(function) if of_one else ""
         calls = re.findall(r"\bops\.(\w+)\(", source)
         guesses = [f"nn.{name}"] if space == "mint.nn" else []
         guesses += [f"ops.{target.__name__}"] if target else []

@@ -153,7 +153,11 @@ def aliased(
 def label_of(function: Callable[..., Any]) -> str:
     """The public name: of gradcell.mint.functions.std mint.std."""
     module = function.__module__.removeprefix("gradcell.")
-    module = re.sub(r"\.(functions|elementwise|shaping|mathematics|making)$", "", module)
+    module = re.sub(
+        r"\.(functions|elementwise|shaping|mathematics|making|conversion|order|polynomials|reductions|writing)$",
+        "",
+        module,
+    )
     return f"{module}.{function.__name__}"
 
 

@@ -11,8 +11,11 @@ import typing as _typing
 from importlib import import_module as _import_module
 from typing import Any as _Any
 
+from gradcell._core import Tensor as ndarray
 from gradcell.dtype import (
     bool_,
+    complex64,
+    complex128,
     float16,
     float32,
     float64,
@@ -25,20 +28,32 @@ from gradcell.dtype import (
     uint32,
     uint64,
 )
-from gradcell.numpy import elementwise as _elementwise, functions as _functions
+from gradcell.numpy import (
+    elementwise as _elementwise,
+    functions as _functions,
+    order as _order,
+    polynomials as _polynomials,
+    reductions as _reductions,
+    writing as _writing,
+)
 from gradcell.numpy.elementwise import *  # noqa: F403
 from gradcell.numpy.functions import *  # noqa: F403
+from gradcell.numpy.keywords import widened as _widened
+from gradcell.numpy.order import *  # noqa: F403
+from gradcell.numpy.polynomials import *  # noqa: F403
+from gradcell.numpy.reductions import *  # noqa: F403
+from gradcell.numpy.writing import *  # noqa: F403
 
 from gradcell.numpy.conversion import (  # isort: skip
     array, full,
 )  # fmt: skip
 from gradcell.numpy.making import (  # isort: skip
-    arange, diag_indices, geomspace, indices, ix_, linspace, logspace, mgrid, ogrid, randint,
+    arange, c_, diag_indices, geomspace, indices, ix_, linspace, logspace, mgrid, ogrid, r_, randint,
 )  # fmt: skip
 from gradcell.numpy.mathematics import (  # isort: skip
-    array_equal, array_equiv, average, convolve, corrcoef, correlate, cov, cross, digitize, gradient,
-    histogram, histogram2d, histogramdd, interp, isscalar, matmul, nanmax, nanmin, nanvar, norm,
-    polyder, polyint, polymul, polyval, promote_types, ptp, result_type, size, unwrap,
+    array_equal, array_equiv, convolve, corrcoef, correlate, cov, cross, digitize, gradient,
+    histogram, histogram2d, histogramdd, interp, isscalar, matmul, norm,
+    promote_types, result_type, size, unwrap,
 )  # fmt: skip
 from gradcell.numpy.shaping import (  # isort: skip
     apply_along_axis, apply_over_axes, array_split, choose, concatenate, intersect1d, pad,
@@ -49,30 +64,52 @@ int_ = int32
 uint = uint32
 float_ = float32
 pi: float = _math.pi
+e: float = _math.e
+euler_gamma: float = 0.5772156649015329
+newaxis: None = None
 inf: float = _math.inf
 nan: float = _math.nan
 PINF, NINF = _math.inf, -_math.inf
+bool = bool_
+half, single, double, csingle, cdouble = float16, float32, float64, complex64, complex128
+byte, short, intc, intp, longlong = int8, int16, int32, int64, int64
+ubyte, ushort, uintc, uintp, ulonglong = uint8, uint16, uint32, uint64, uint64
 
+_MODULES = (_elementwise, _functions, _order, _polynomials, _reductions, _writing)
 __all__ = [
     "NINF", "PINF", "bool_", "float16", "float32", "float64", "float_", "inf", "int8", "int16", "int32",
     "int64", "int_", "nan", "pi", "uint", "uint16", "uint32", "uint64", "uint8",
-    *_elementwise.__all__, *_functions.__all__,
+    *(name for module in _MODULES for name in vars(module)["__all__"]),
     "apply_along_axis", "apply_over_axes", "arange", "array", "array_equal", "array_equiv", "array_split",
-    "average", "choose", "concatenate", "convolve", "corrcoef", "correlate", "cov", "cross",
-    "diag_indices", "digitize", "full", "geomspace", "gradient", "histogram", "histogram2d",
-    "histogramdd", "indices", "interp", "intersect1d", "isscalar", "ix_", "linspace", "logspace",
-    "matmul", "mgrid", "nanmax", "nanmin", "nanvar", "norm", "ogrid", "pad", "piecewise", "polyder",
-    "polyint", "polymul", "polyval", "promote_types", "ptp", "randint", "ravel_multi_index",
-    "result_type", "select", "setdiff1d", "size", "split", "unravel_index", "unwrap",
+    "bool", "byte", "c_", "cdouble", "choose", "complex128", "complex64", "concatenate", "convolve",
+    "corrcoef", "correlate", "cov", "cross", "csingle", "diag_indices", "digitize", "double", "e",
+    "euler_gamma", "full", "geomspace", "gradient", "half", "histogram", "histogram2d", "histogramdd",
+    "indices", "intc", "interp", "intersect1d", "intp", "isscalar", "ix_", "linspace", "logspace",
+    "longlong", "matmul", "mgrid", "ndarray", "newaxis", "norm", "ogrid", "pad", "piecewise",
+    "promote_types", "r_", "randint", "ravel_multi_index", "result_type", "select", "setdiff1d", "short",
+    "single", "size", "split", "ubyte", "uintc", "uintp", "ulonglong", "unravel_index", "unwrap",
+    "ushort",
 ]  # fmt: skip
+
+for _name in __all__:  # which take NumPy's further keywords too
+    globals()[_name] = _widened(globals()[_name])
+
+#: What is no function of arrays and no dtype is NumPy's own.
+_OF_NUMPY = """
+    base_repr binary_repr broadcast_shapes dtype errstate get_printoptions geterr index_exp ndindex
+    printoptions s_ set_printoptions seterr
+    complexfloating floating generic inexact integer number signedinteger unsignedinteger
+""".split()
 
 from gradcell.base.signposts import missing as _missing  # noqa: E402
 
 if not _typing.TYPE_CHECKING:  # a misspelt name is an error to a type checker
 
     def __getattr__(name: str) -> _Any:
-        if name == "fft":
-            return _import_module("gradcell.numpy.fft")
+        if name in ("fft", "linalg", "random"):
+            return _import_module(f"gradcell.numpy.{name}")
+        if name in _OF_NUMPY:
+            return getattr(_import_module("numpy"), name)
         raise _missing("gradcell.numpy", name, __all__)
 
 

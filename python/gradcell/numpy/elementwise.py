@@ -2,91 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable
 from typing import Any, Protocol
 
 from gradcell import ops
 from gradcell._core import Tensor
+from gradcell.base.public import publish
 from gradcell.base.spelling import named, spelling, text_of
 from gradcell.base.types import DTypeLike, TensorLike
 from gradcell.numpy.conversion import floating, pair, tensor, typed
-
-__all__ = [
-    "abs",
-    "absolute",
-    "add",
-    "arccos",
-    "arccosh",
-    "arcsin",
-    "arcsinh",
-    "arctan",
-    "arctan2",
-    "arctanh",
-    "bitwise_and",
-    "bitwise_not",
-    "bitwise_or",
-    "bitwise_xor",
-    "cbrt",
-    "ceil",
-    "copysign",
-    "cos",
-    "cosh",
-    "deg2rad",
-    "divide",
-    "equal",
-    "exp",
-    "exp2",
-    "expm1",
-    "fabs",
-    "float_power",
-    "floor",
-    "floor_divide",
-    "fmod",
-    "gcd",
-    "greater",
-    "greater_equal",
-    "heaviside",
-    "hypot",
-    "invert",
-    "isfinite",
-    "isinf",
-    "isnan",
-    "lcm",
-    "less",
-    "less_equal",
-    "log",
-    "log1p",
-    "log2",
-    "log10",
-    "logaddexp",
-    "logaddexp2",
-    "logical_and",
-    "logical_or",
-    "logical_xor",
-    "maximum",
-    "minimum",
-    "mod",
-    "multiply",
-    "not_equal",
-    "power",
-    "rad2deg",
-    "radians",
-    "reciprocal",
-    "remainder",
-    "rint",
-    "sign",
-    "signbit",
-    "sin",
-    "sinh",
-    "sqrt",
-    "square",
-    "subtract",
-    "tan",
-    "tanh",
-    "true_divide",
-    "trunc",
-]  # fmt: skip
 
 
 class _OfOne(Protocol):
@@ -97,6 +23,9 @@ class _OfTwo(Protocol):
     def __call__(
         self, x1: TensorLike, x2: TensorLike, dtype: DTypeLike | None = None
     ) -> Tensor: ...
+    def outer(self, x1: TensorLike, x2: TensorLike) -> Tensor: ...
+    def reduce(self, a: TensorLike, axis: Any = 0, keepdims: bool = False) -> Tensor: ...
+    def accumulate(self, a: TensorLike, axis: int = 0) -> Tensor: ...
 
 
 def _of_floats(op: Callable[..., Tensor], name: str = "", taken: Any = floating) -> _OfOne:
@@ -113,15 +42,64 @@ def _of_one(op: Callable[..., Tensor], name: str = "") -> _OfOne:
     return _of_floats(op, name, tensor)
 
 
-def _of_two(op: Callable[..., Tensor], name: str = "") -> _OfTwo:
-    """NumPy's function that is an op of two tensors or numbers."""
+def _outer(function: Any, x1: TensorLike, x2: TensorLike) -> Tensor:
+    """The function of each element of x1 with each of x2, [*shape of x1, *shape of x2]."""
+    first = tensor(x1)
+    rank = tensor(x2).ndim
+    return function(ops.reshape(first, (*first.shape, *[1] * rank)), x2)  # type: ignore[no-any-return]
+
+
+def _of_two(
+    op: Callable[..., Tensor], name: str = "", reduce: Any = None, accumulate: Any = None
+) -> _OfTwo:
+    """NumPy's function that is an op of two tensors or numbers, with its sums along an axis."""
 
     def function(x1: TensorLike, x2: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
         return typed(op(*pair(x1, x2)), dtype)  # type: ignore[no-any-return]
 
     first, second = list(inspect.signature(op).parameters)[:2]
-    function.__doc__ = text_of(op, {"x1": first, "x2": second})
-    return named(function, name or op.__name__)
+    function.__doc__ = function.__doc__ or text_of(op, {"x1": first, "x2": second})
+    call: Any = named(function, name or op.__name__)
+    call.outer = functools.partial(_outer, call)
+    if reduce is not None:
+        call.reduce = lambda a, axis=0, keepdims=False: reduce(tensor(a), axis, keepdims)
+        call.accumulate = lambda a, axis=0: accumulate(tensor(a), axis)
+    return call  # type: ignore[no-any-return]
+
+
+def _running(op: Any) -> Callable[..., Tensor]:
+    return lambda x, axis: op(x, axis)[0]
+
+
+def _without_nan(op: Callable[..., Tensor], text: str) -> Callable[..., Tensor]:
+    """op of the two numbers, or the one that is not NaN."""
+
+    def function(x1: Any, x2: Any) -> Tensor:
+        a, b = tensor(x1), tensor(x2)
+        return ops.where(ops.isnan(a), b, ops.where(ops.isnan(b), a, op(a, b)))
+
+    function.__doc__ = text
+    return function
+
+
+def _conj(x: Any) -> Tensor:
+    """The complex conjugate; of real numbers the numbers."""
+    return ops.conj(x) if x.dtype.is_complex else ops.positive(x)
+
+
+def _imag(x: Any) -> Tensor:
+    """The imaginary part; of real numbers 0."""
+    return ops.imag(x) if x.dtype.is_complex else ops.zeros_like(x)
+
+
+def _real(x: Any) -> Tensor:
+    """The real part; of real numbers the numbers."""
+    return ops.real(x) if x.dtype.is_complex else x
+
+
+def _iscomplex(x: Any) -> Tensor:
+    """Return whether the imaginary part is not zero."""
+    return ops.logical_not(ops.isreal(x))
 
 
 sin: _OfOne = _of_floats(ops.sin)
@@ -151,6 +129,15 @@ deg2rad: _OfOne = _of_floats(ops.deg2rad)
 rad2deg: _OfOne = _of_floats(ops.rad2deg)
 radians: _OfOne = _of_floats(ops.deg2rad, "radians")
 rint: _OfOne = _of_floats(ops.round, "rint")
+sinc: _OfOne = _of_floats(ops.sinc)
+i0: _OfOne = _of_floats(ops.bessel_i0, "i0")
+degrees: _OfOne = _of_floats(ops.rad2deg, "degrees")
+asin: _OfOne = _of_floats(ops.asin, "asin")
+acos: _OfOne = _of_floats(ops.acos, "acos")
+atan: _OfOne = _of_floats(ops.atan, "atan")
+asinh: _OfOne = _of_floats(ops.asinh, "asinh")
+acosh: _OfOne = _of_floats(ops.acosh, "acosh")
+atanh: _OfOne = _of_floats(ops.atanh, "atanh")
 
 abs: _OfOne = _of_one(ops.abs)
 absolute: _OfOne = _of_one(ops.abs, "absolute")
@@ -163,11 +150,18 @@ isinf: _OfOne = _of_one(ops.isinf)
 isfinite: _OfOne = _of_one(ops.isfinite)
 signbit: _OfOne = _of_one(ops.signbit)
 invert: _OfOne = _of_one(ops.bitwise_not, "invert")
+bitwise_invert: _OfOne = _of_one(ops.bitwise_not, "bitwise_invert")
+conj: _OfOne = _of_one(_conj, "conj")
+conjugate: _OfOne = _of_one(_conj, "conjugate")
+real: _OfOne = _of_one(_real, "real")
+imag: _OfOne = _of_one(_imag, "imag")
+iscomplex: _OfOne = _of_one(_iscomplex, "iscomplex")
+isreal: _OfOne = _of_one(ops.isreal, "isreal")
 bitwise_not: _OfOne = _of_one(ops.bitwise_not)
 
-add: _OfTwo = _of_two(ops.add)
+add: _OfTwo = _of_two(ops.add, "", ops.sum, ops.cumsum)
 subtract: _OfTwo = _of_two(ops.sub, "subtract")
-multiply: _OfTwo = _of_two(ops.mul, "multiply")
+multiply: _OfTwo = _of_two(ops.mul, "multiply", ops.prod, ops.cumprod)
 divide: _OfTwo = _of_two(ops.div, "divide")
 true_divide: _OfTwo = _of_two(ops.div, "true_divide")
 power: _OfTwo = _of_two(ops.pow, "power")
@@ -175,8 +169,8 @@ mod: _OfTwo = _of_two(ops.mod)
 remainder: _OfTwo = _of_two(ops.mod, "remainder")
 fmod: _OfTwo = _of_two(ops.fmod)
 floor_divide: _OfTwo = _of_two(ops.floor_div, "floor_divide")
-maximum: _OfTwo = _of_two(ops.maximum)
-minimum: _OfTwo = _of_two(ops.minimum)
+maximum: _OfTwo = _of_two(ops.maximum, "", ops.amax, _running(ops.cummax))
+minimum: _OfTwo = _of_two(ops.minimum, "", ops.amin, _running(ops.cummin))
 arctan2: _OfTwo = _of_two(ops.atan2, "arctan2")
 hypot: _OfTwo = _of_two(ops.hypot)
 logaddexp: _OfTwo = _of_two(ops.logaddexp)
@@ -196,9 +190,31 @@ logical_xor: _OfTwo = _of_two(ops.logical_xor)
 bitwise_and: _OfTwo = _of_two(ops.bitwise_and)
 bitwise_or: _OfTwo = _of_two(ops.bitwise_or)
 bitwise_xor: _OfTwo = _of_two(ops.bitwise_xor)
+fmax: _OfTwo = _of_two(
+    _without_nan(ops.maximum, "The larger of two numbers, of NaN and a number the number."), "fmax"
+)
+fmin: _OfTwo = _of_two(
+    _without_nan(ops.minimum, "The smaller of two numbers, of NaN and a number the number."), "fmin"
+)
+pow: _OfTwo = _of_two(ops.pow, "pow")
+atan2: _OfTwo = _of_two(ops.atan2, "atan2")
+ldexp: _OfTwo = _of_two(ops.ldexp, "ldexp")
+left_shift: _OfTwo = _of_two(ops.bitwise_left_shift, "left_shift")
+right_shift: _OfTwo = _of_two(ops.bitwise_right_shift, "right_shift")
+bitwise_left_shift: _OfTwo = _of_two(ops.bitwise_left_shift, "bitwise_left_shift")
+bitwise_right_shift: _OfTwo = _of_two(ops.bitwise_right_shift, "bitwise_right_shift")
 gcd: _OfTwo = _of_two(ops.gcd)
 lcm: _OfTwo = _of_two(ops.lcm)
 
 
 @spelling(ops.acos, input=floating, then=typed)
 def arccos(input: Any, dtype: Any = None) -> Tensor: ...
+
+
+def modf(x: Any) -> tuple[Tensor, Tensor]:
+    """(what stands behind the point, the whole part), both with the sign of x."""
+    t = floating(x)
+    return ops.frac(t), ops.trunc(t)
+
+
+publish(globals())

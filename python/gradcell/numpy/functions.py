@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import builtins
+import itertools
+import math
+import string
+from collections.abc import Callable, Iterator
 from typing import Any
+
+import numpy as np
 
 from gradcell import _core, ops
 from gradcell._core import Tensor
 from gradcell.base import arguments
 from gradcell.base.convert import to_dtype
+from gradcell.base.public import publish
 from gradcell.base.spelling import spelling
 from gradcell.numpy import making
 from gradcell.numpy.conversion import (
@@ -20,32 +28,15 @@ from gradcell.numpy.conversion import (
     operand,
     optional,
     pair,
+    shape_of,
     tensor,
     typed,
     vector,
 )
 from gradcell.numpy.making import tri_indices, window
-from gradcell.numpy.mathematics import histogram, nanvar, polysum, total, without_nan
+from gradcell.numpy.mathematics import histogram, without_nan
 from gradcell.numpy.shaping import concatenate, split
 from gradcell.ops.arrays.shaping import diagonal_or_matrix
-from gradcell.ops.one_plan import in_float32
-from gradcell.ops.reductions.reductions import length
-
-__all__ = [
-    "amax", "amin", "append", "argmax", "argmin", "argwhere", "around", "array_str", "asarray",
-    "asfarray", "atleast_1d", "atleast_2d", "atleast_3d", "bartlett", "bincount", "blackman",
-    "broadcast_arrays", "broadcast_to", "clip", "column_stack", "copy", "count_nonzero", "cumprod",
-    "cumsum", "diag", "diagflat", "diagonal", "diff", "divmod", "dot", "dsplit", "dstack",
-    "ediff1d", "empty", "empty_like", "expand_dims", "eye", "fix", "flip", "fliplr", "flipud",
-    "full_like", "hamming", "hanning", "histogram_bin_edges", "hsplit", "hstack", "identity", "in1d",
-    "inner", "isclose", "isin", "isneginf", "isposinf", "kron", "logical_not", "matrix_power", "max",
-    "mean", "meshgrid", "min", "moveaxis", "multi_dot", "nancumsum", "nanmean", "nanstd", "nansum",
-    "negative", "ones", "ones_like", "outer", "polyadd", "polysub", "positive", "rand", "randn", "ravel",
-    "repeat", "reshape", "roll", "rollaxis", "rot90", "round", "searchsorted", "sometrue", "squeeze",
-    "stack", "std", "sum", "swapaxes", "take", "take_along_axis", "tensordot", "tile", "trace",
-    "transpose", "trapz", "tri", "tril", "tril_indices", "tril_indices_from", "triu", "triu_indices",
-    "triu_indices_from", "unique", "vander", "var", "vsplit", "vstack", "where", "zeros", "zeros_like",
-]  # fmt: skip
 
 
 @spelling(ops.neg, a=tensor, then=typed)
@@ -84,7 +75,7 @@ def around(a: Any, decimals: Any = 0) -> Tensor: ...
 def round(a: Any, decimals: Any = 0) -> Tensor: ...
 
 
-def clip(x: Any, xmin: Any, xmax: Any, dtype: Any = None) -> Tensor:
+def clip(x: Any, xmin: Any = None, xmax: Any = None, dtype: Any = None) -> Tensor:
     """No less than xmin, no more than xmax, where they are not None."""
     return typed(ops.clamp(tensor(x), operand(xmin), operand(xmax)), dtype)  # type: ignore[no-any-return]
 
@@ -98,70 +89,6 @@ def isclose(
 def where(condition: Any, x: Any = None, y: Any = None) -> Tensor:
     """x where condition is true, else y; tensors, lists or numbers, all broadcast."""
     return ops.where(operand(condition), operand(x), operand(y))
-
-
-def max(
-    a: Any, axis: Any = None, keepdims: bool = False, initial: Any = None, where: Any = True
-) -> Tensor:
-    """The largest element."""
-    return ops.amax(
-        tensor(a), axis, keepdims, initial=initial, where=None if where is True else where
-    )
-
-
-def amin(
-    a: Any, axis: Any = None, keepdims: bool = False, initial: Any = None, where: Any = True
-) -> Tensor:
-    """The smallest element."""
-    return ops.amin(
-        tensor(a), axis, keepdims, initial=initial, where=None if where is True else where
-    )
-
-
-def min(
-    a: Any, axis: Any = None, keepdims: bool = False, initial: Any = None, where: Any = True
-) -> Tensor:
-    """The smallest element."""
-    return ops.amin(
-        tensor(a), axis, keepdims, initial=initial, where=None if where is True else where
-    )
-
-
-def amax(
-    a: Any, axis: Any = None, keepdims: bool = False, initial: Any = None, where: Any = True
-) -> Tensor:
-    """The largest element."""
-    return ops.amax(
-        tensor(a), axis, keepdims, initial=initial, where=None if where is True else where
-    )
-
-
-def sum(
-    a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False, initial: Any = None
-) -> Tensor:
-    """The sum, with initial added."""
-    return total(a, axis, dtype, keepdims, initial)
-
-
-@spelling(ops.mean, a=floating)
-def mean(a: Any, axis: Any = None, keepdims: bool = False, dtype: Any = None) -> Tensor: ...
-@spelling(ops.std, x=floating)
-def std(x: Any, axis: Any = None, ddof: Any = 0, keepdims: bool = False) -> Tensor: ...
-@spelling(ops.var, x=floating)
-def var(x: Any, axis: Any = None, ddof: Any = 0, keepdims: bool = False) -> Tensor: ...
-@spelling(ops.any, a=tensor)
-def sometrue(a: Any, axis: Any = None, keepdims: bool = False) -> Tensor: ...
-
-
-def count_nonzero(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
-    """The number of elements that are not zero, int32."""
-    return typed(ops.count_nonzero(tensor(x), axis, keepdims), _core.int32)  # type: ignore[no-any-return]
-
-
-@spelling(ops.argmax, a=tensor)
-def argmax(a: Any, axis: Any = None) -> Tensor: ...
-@spelling(ops.argmin, a=tensor)
-def argmin(a: Any, axis: Any = None) -> Tensor: ...
 
 
 def cumsum(a: Any, axis: Any = None, dtype: Any = None) -> Any:
@@ -185,20 +112,6 @@ def cumprod(a: Any, axis: Any = None, dtype: Any = None) -> Tensor:
 def nancumsum(a: Any, axis: Any = None, dtype: Any = None) -> Any:
     """The cumulative sum, with 0 in place of NaN."""
     return without_nan(a, dtype).cumsum(axis)
-
-
-@spelling(ops.nansum, a=floating)
-def nansum(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor: ...
-@spelling(ops.nanmean, a=floating)
-def nanmean(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor: ...
-
-
-@in_float32
-def nanstd(
-    a: Any, axis: Any = None, dtype: Any = None, ddof: Any = 0, keepdims: bool = False
-) -> Tensor:
-    """The standard deviation of the elements that are not NaN."""
-    return length(nanvar(a, axis, dtype, ddof, keepdims))
 
 
 @spelling(ops.trace, a=tensor, then=typed)
@@ -233,14 +146,20 @@ def transpose(a: Any, axes: Any = None) -> Any:
     return tensor(a).transpose(axes) if axes is not None else tensor(a).T
 
 
-@spelling(ops.reshape, x=tensor)
-def reshape(x: Any, new_shape: Any) -> Tensor:
-    """The elements, in order, in another shape; at most one dimension may be -1."""
+def reshape(x: Any, new_shape: Any, order: Any = "C") -> Tensor:
+    """The elements, in order, in another shape; at most one dimension may be -1.
+
+    order: 'C', the last dimension counts fastest, or 'F', the first.
+    """
+    if arguments.one_of(order, ("C", "A", "F"), "reshape", "order") != "F":
+        return ops.reshape(tensor(x), new_shape)
+    dims = arguments.integers(new_shape, "reshape", "new_shape")
+    return ops.reshape(tensor(x).T, tuple(dims[::-1])).T
 
 
-def ravel(x: Any) -> Tensor:
-    """All elements as a vector."""
-    return vector(x)
+def ravel(x: Any, order: Any = "C") -> Tensor:
+    """All elements as a vector, the last dimension counting fastest; the first with order 'F'."""
+    return reshape(x, (-1,), "C" if order == "K" else order)
 
 
 @spelling(ops.swapaxes, axis1="axis0", x=tensor)
@@ -568,12 +487,6 @@ def searchsorted(a: Any, v: Any, side: Any = "left", sorter: Any = None) -> Tens
     return ops.searchsorted(tensor(a), operand(v), side=side, sorter=sorter, out_int32=True)
 
 
-def unique(x: Any, return_inverse: bool = False) -> Any:
-    """The different elements, in the order of their first occurrence; with return_inverse the place of each
-    of the elements among them too."""
-    return ops.unique(vector(x)) if return_inverse else ops.unique(vector(x))[0]
-
-
 @spelling(ops.isin, element=tensor)
 def isin(element: Any, test_elements: Any, invert: bool = False) -> Tensor: ...
 @spelling(ops.isin, ar1=vector)
@@ -581,16 +494,240 @@ def in1d(ar1: Any, ar2: Any, invert: bool = False) -> Tensor:
     """Return whether each of the flattened elements is among ar2 (is not, if invert)."""
 
 
-def polyadd(a1: Any, a2: Any) -> Tensor:
-    """The sum of two polynomials, coefficients with the highest power first."""
-    return polysum(a1, a2, 1)
-
-
-def polysub(a1: Any, a2: Any) -> Tensor:
-    """The difference of two polynomials, coefficients with the highest power first."""
-    return polysum(a1, a2, -1)
-
-
 def array_str(a: Any) -> Any:
     """The text of a tensor, as print shows it."""
     return str(tensor(a))
+
+
+def array_repr(arr: Any) -> str:
+    """The text of a tensor with its shape and dtype."""
+    return repr(tensor(arr))
+
+
+# Beyond MindSpore's ---------------------------------------------------------------------------------
+
+
+@spelling(ops.nan_to_num, x=floating)
+def nan_to_num(x: Any, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Tensor: ...
+
+
+def allclose(
+    a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False
+) -> Tensor:
+    """Return whether all elements are close: |a - b| <= atol + rtol |b|."""
+    return ops.all(isclose(a, b, rtol, atol, equal_nan))
+
+
+def angle(z: Any, deg: bool = False) -> Tensor:
+    """The angles of complex numbers in radians, in (-pi, pi]; of real ones 0, or pi where negative.
+
+    z: a tensor. deg: whether they are given in degrees.
+    """
+    found = ops.angle(tensor(z))
+    return ops.rad2deg(found) if deg else found
+
+
+def vdot(a: Any, b: Any) -> Tensor:
+    """The sum of products of all elements, those of a conjugated."""
+    return ops.vecdot(vector(a), vector(b))
+
+
+@spelling(ops.vecdot, x1=tensor, x2=tensor)
+def vecdot(x1: Any, x2: Any, axis: int = -1) -> Tensor: ...
+
+
+def matvec(x1: Any, x2: Any) -> Tensor:
+    """Matrices times vectors, both over leading dimensions that broadcast."""
+    return ops.matmul(tensor(x1), ops.expand_dims(tensor(x2), -1))[..., 0]
+
+
+def vecmat(x1: Any, x2: Any) -> Tensor:
+    """Vectors, conjugated, times matrices, both over leading dimensions that broadcast."""
+    row = tensor(x1)
+    row = ops.conj(row) if row.dtype.is_complex else row
+    return ops.matmul(ops.expand_dims(row, -2), tensor(x2))[..., 0, :]
+
+
+def einsum(*operands: Any) -> Tensor:
+    """Sums of products by Einstein's convention: 'ij,jk->ik' is the matrix product.
+
+    operands: the equation and the tensors; or tensors that are each followed by a list of integers, which
+    name its dimensions, and at the end the list of the result.
+    """
+    if isinstance(operands[0], str):
+        return ops.einsum(operands[0], *map(tensor, operands[1:]))
+    *lists, end = (
+        [*operands[1::2], None] if len(operands) % 2 == 0 else [*operands[1::2], operands[-1]]
+    )
+
+    def letters(places: Any) -> str:
+        return "".join("..." if i is ... else string.ascii_letters[i] for i in places)
+
+    equation = ",".join(map(letters, lists)) + ("" if end is None else "->" + letters(end))
+    return ops.einsum(equation, *map(tensor, operands[: 2 * len(lists) : 2]))
+
+
+concat = concatenate
+permute_dims = transpose
+row_stack = vstack
+trapezoid = trapz
+
+
+def matrix_transpose(x: Any) -> Tensor:
+    """Matrices, the last two dimensions, with rows and columns exchanged."""
+    return ops.swapaxes(tensor(x), -1, -2)
+
+
+def unstack(x: Any, *, axis: int = 0) -> tuple[Tensor, ...]:
+    """The slices along axis."""
+    return ops.unbind(tensor(x), axis)
+
+
+def block(arrays: Any) -> Tensor:
+    """Nested lists of tensors put together: the innermost along the last dimension, those around them
+    along the one before."""
+    depth, inner = 0, arrays
+    while isinstance(inner, list):
+        depth, inner = depth + 1, inner[0]
+
+    def joined_at(part: Any, axis: int) -> Tensor:
+        if isinstance(part, list):
+            return concatenate([joined_at(p, axis + 1) for p in part], axis)
+        t = tensor(part)
+        rank = builtins.max(depth, t.ndim)
+        return ops.reshape(t, (*[1] * (rank - t.ndim), *t.shape))
+
+    return joined_at(arrays, -depth)
+
+
+def resize(a: Any, new_shape: Any) -> Tensor:
+    """The elements, in order and repeated as often as needed, in another shape."""
+    dims, line = shape_of(new_shape), vector(a)
+    count = math.prod(dims)
+    return ops.reshape(line[Tensor(np.arange(count) % builtins.max(line.size, 1))], tuple(dims))
+
+
+def nancumprod(a: Any, axis: Any = None, dtype: Any = None) -> Tensor:
+    """The cumulative product, with 1 in place of NaN."""
+    t = tensor(a)
+    return cumprod(ops.where(ops.isnan(t), 1, t), axis, dtype)
+
+
+def kaiser(M: Any, beta: float) -> Tensor:
+    """Kaiser's window of M numbers, in the default dtype.
+
+    beta: how narrow it is.
+    """
+    return window(M, "kaiser", beta)
+
+
+def ndim(a: Any) -> int:
+    """The number of dimensions."""
+    return tensor(a).ndim
+
+
+def shape(a: Any) -> tuple[int, ...]:
+    """The sizes of the dimensions."""
+    return tuple(tensor(a).shape)
+
+
+def astype(x: Any, dtype: Any, copy: bool = True) -> Tensor:
+    """The tensor in another dtype. copy has no effect."""
+    return typed(tensor(x), dtype)  # type: ignore[no-any-return]
+
+
+def asanyarray(a: Any, dtype: Any = None) -> Tensor:
+    """A tensor of it, which a tensor of that dtype already is."""
+    return array(a, dtype, False)
+
+
+def ascontiguousarray(a: Any, dtype: Any = None) -> Tensor:
+    """A tensor of it, with at least one dimension."""
+    return ops.atleast_1d(array(a, dtype, False))
+
+
+def iscomplexobj(x: Any) -> bool:
+    """Return whether the dtype is complex."""
+    return tensor(x).dtype.is_complex
+
+
+def isrealobj(x: Any) -> bool:
+    """Return whether the dtype is not complex."""
+    return not iscomplexobj(x)
+
+
+def fromfunction(function: Any, shape: Any, *, dtype: Any = None, **kwargs: Any) -> Any:
+    """function of the coordinates of a grid's points, a tensor for each dimension.
+
+    function: of as many tensors as shape has sizes. kwargs: its further arguments. dtype: the
+    coordinates'; the default dtype for None.
+    """
+    kind = arguments.dtype_or(dtype, _core.default_dtype())
+    return function(*making.indices(shape, kind), **kwargs)
+
+
+def fromiter(iter: Any, dtype: Any, count: int = -1) -> Tensor:
+    """A vector of the numbers that an iterable gives.
+
+    iter: an iterable of numbers. count: how many of them, -1 for all.
+    """
+    return array(list(itertools.islice(iter, None if count < 0 else count)), dtype)
+
+
+def diag_indices_from(arr: Any) -> tuple[Tensor, ...]:
+    """The indices of the main diagonal of a tensor with equal dimensions."""
+    t = tensor(arr)
+    return making.diag_indices(t.shape[0], t.ndim)
+
+
+def ndenumerate(arr: Any) -> Iterator[tuple[tuple[int, ...], Tensor]]:
+    """The coordinates of each element, and the element."""
+    t = tensor(arr)
+    return ((index, t[index]) for index in np.ndindex(tuple(t.shape)))
+
+
+class vectorize:
+    """A function of numbers as one of tensors, which broadcast: it is called once for each element.
+
+    pyfunc: the function.
+    """
+
+    def __init__(self, pyfunc: Callable[..., Any]) -> None:
+        self.pyfunc = pyfunc
+
+    def __call__(self, *args: Any) -> Tensor:
+        xs = broadcast_arrays(*args)
+        rows = zip(*(ops.unstack(vector(x), 0) for x in xs), strict=True)
+        return ops.reshape(stack([self.pyfunc(*row) for row in rows]), tuple(xs[0].shape))
+
+
+class finfo:
+    """The limits of floats of a dtype.
+
+    dtype: a floating dtype. eps, max, min, tiny, smallest_normal, resolution: NumPy's.
+    """
+
+    def __new__(cls, dtype: Any) -> Any:
+        return np.finfo(to_dtype(dtype).name)
+
+
+class iinfo:
+    """The limits of integers of a dtype.
+
+    type: a dtype of integers. max, min, bits: NumPy's.
+    """
+
+    def __new__(cls, type: Any) -> Any:
+        return np.iinfo(to_dtype(type).name)
+
+
+def issubdtype(arg1: Any, arg2: Any) -> bool:
+    """Return whether a dtype is another, or of a kind: numpy.floating, numpy.integer...
+
+    arg1: a dtype. arg2: a dtype or a kind.
+    """
+    kind = arg2 if isinstance(arg2, type) else to_dtype(arg2).name
+    return bool(np.issubdtype(to_dtype(arg1).name, kind))
+
+
+publish(globals(), "concat", "permute_dims", "row_stack", "trapezoid")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import functools
 from typing import Any
 
 import numpy as np
@@ -119,6 +120,33 @@ class _Grid:
         return arange(start, s.stop, s.step)
 
 
+class _Joined:
+    """r_[1:4, 0, x]: ranges, numbers and tensors joined along the first dimension; c_[x, y]: vectors as
+    columns, and matrices, along the last. An imaginary step is a number of points, as in mgrid."""
+
+    def __init__(self, columns: bool) -> None:
+        self.columns = columns
+
+    def __getitem__(self, key: Any) -> Tensor:
+        items = key if isinstance(key, tuple) else (key,)
+        if builtins.any(isinstance(k, str) for k in items):
+            bad_value(f"r_, c_: texts that say how to join are not supported, got {key!r}")
+        kinds = [k.dtype for k in items if isinstance(k, Tensor) and k.dtype.is_floating]
+        wide = functools.reduce(_core.promote, kinds) if kinds else None
+        parts = [self._part(k, wide) for k in items]
+        return ops.concat(parts, -1 if self.columns else 0)
+
+    def _part(self, item: Any, wide: Any) -> Tensor:
+        if isinstance(item, builtins.slice):
+            x = _Grid._line(item)
+        elif isinstance(item, Tensor) or wide is None:
+            x = tensor(item)
+        else:
+            x = Tensor(np.asarray(item), wide)
+        x = ops.atleast_1d(x)
+        return ops.expand_dims(x, -1) if self.columns and x.ndim == 1 else x
+
+
 def eye(rows: int, columns: int, k: int, dtype: Any) -> Tensor:
     """Ones on the k-th diagonal, zeros elsewhere."""
     ones = full((rows, columns), 1, dtype)
@@ -133,11 +161,11 @@ def randint(minval: Any, maxval: Any = None, shape: Any = None, dtype: Any = _co
     )
 
 
-def window(length: Any, kind: str) -> Tensor:
-    """NumPy's window of that name, float32."""
+def window(length: Any, kind: str, *others: float) -> Tensor:
+    """NumPy's window of that name, in the default dtype."""
     count = int(_number(length))
     arguments.addressable([count], kind)
-    return Tensor(getattr(np, kind)(count).astype(np.float32))
+    return Tensor(getattr(np, kind)(count, *others), _core.default_dtype())
 
 
 def tri_indices(rows: Any, columns: Any, k: int, upper: bool) -> tuple[Tensor, Tensor]:
@@ -170,3 +198,5 @@ def ix_(*args: Any) -> tuple[Tensor, ...]:
 
 mgrid: _Grid = _Grid(False)
 ogrid: _Grid = _Grid(True)
+r_: _Joined = _Joined(False)
+c_: _Joined = _Joined(True)

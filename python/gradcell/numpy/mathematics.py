@@ -18,13 +18,10 @@ from gradcell.numpy.conversion import (
     _plain,
     array,
     floating,
-    operand,
     tensor,
     typed,
 )
-from gradcell.numpy.making import arange
-from gradcell.ops.one_plan import in_float32, one_plan
-from gradcell.ops.reductions.reductions import square_sizes
+from gradcell.ops.one_plan import one_plan
 
 _ops = _core.ops
 
@@ -110,73 +107,6 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> T
     return ops.norm(floating(x), ord, axis, keepdims)
 
 
-def average(x: Any, axis: Any = None, weights: Any = None, returned: bool = False) -> Any:
-    """The mean, or the sum of weights times elements over that of the weights; (mean, that sum) if
-    returned.
-
-    returned: whether the sum of the weights comes too.
-    """
-    t = floating(x)
-    if weights is None:
-        mean = ops.mean(t, axis)
-        total = _ops.full(list(mean.shape), t.size / builtins.max(mean.size, 1), t.dtype)
-    else:
-        w = floating(weights)
-        if w.ndim != t.ndim and axis is not None:
-            w = _ops.reshape(w, [n if i == axis % t.ndim else 1 for i, n in enumerate(t.shape)])
-            w = _ops.broadcast_to(w, list(t.shape))
-        total = ops.sum(w, axis)
-        mean = _ops.div(ops.sum(_ops.mul(t, w), axis), total)
-    return (mean, total) if returned else mean
-
-
-def _extreme_without_nan(
-    x: Any, axis: Any, dtype: Any, keepdims: bool, worst: float, reduce: Any
-) -> Tensor:
-    t = tensor(x)
-    if not t.dtype.is_floating:
-        return typed(reduce(t, axis, keepdims), dtype)  # type: ignore[no-any-return]
-    nan = _ops.isnan(t)
-    out = reduce(_ops.where(nan, worst, t), axis, keepdims)
-    return typed(_ops.where(ops.all(nan, axis, keepdims), math.nan, out), dtype)  # type: ignore[no-any-return]
-
-
-def nanmax(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
-    """The largest element that is not NaN."""
-    return _extreme_without_nan(a, axis, dtype, keepdims, -math.inf, ops.amax)
-
-
-def nanmin(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
-    """The smallest element that is not NaN."""
-    return _extreme_without_nan(a, axis, dtype, keepdims, math.inf, ops.amin)
-
-
-@in_float32
-def nanvar(
-    a: Any, axis: Any = None, dtype: Any = None, ddof: int = 0, keepdims: bool = False
-) -> Tensor:
-    """The variance of the elements that are not NaN, over their number less ddof."""
-    x = typed(floating(a), dtype)
-    counts = _ops.logical_not(_ops.isnan(x))
-    deviation = _ops.where(counts, _ops.sub(x, ops.nanmean(x, axis, True)), 0)
-    squares = square_sizes(deviation)
-    count = _ops.sub(ops.sum(_ops.cast(counts, squares.dtype), axis, keepdims), float(ddof))
-    total = ops.sum(squares, axis, keepdims)
-    return _ops.where(_ops.greater(count, 0), _ops.div(total, count), math.nan)
-
-
-def total(x: Any, axis: Any, dtype: Any, keepdims: bool, initial: Any) -> Tensor:
-    """The sum, with initial added."""
-    out = ops.sum(tensor(x), axis, keepdims, dtype=dtype)
-    return out if initial is None else _ops.add(out, initial)
-
-
-def ptp(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
-    """The largest less the smallest element."""
-    low, high = ops.aminmax(tensor(x), axis=axis, keepdims=keepdims)
-    return _ops.sub(high, low)
-
-
 def without_nan(x: Any, dtype: Any) -> Tensor:
     """0 in place of NaN."""
     t = typed(tensor(x), dtype)
@@ -225,14 +155,24 @@ def cross(
     return ops.gather(out, Tensor(2), -1) if flat else ops.movedim(out, -1, axisc)
 
 
-def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None) -> Tensor:
+def interp(
+    x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None
+) -> Tensor:
     """The piecewise linear function through the points (xp, fp) at x, left and right beyond them
     (by default the first and last fp).
 
     xp: where the function is known, a rising vector. fp: its values there. left: the value below
-    xp. right: the value above it.
+    xp. right: the value above it. period: of x and xp, which may then be in any order.
     """
     t, points, values = floating(x), floating(xp), floating(fp)
+    if period is not None:
+        t, points = _ops.mod(t, period), _ops.mod(points, period)
+        order = ops.argsort(points)
+        points, values = (_ops.gather(v, order, 0) for v in (points, values))
+        ends = [(-1, -period), (0, period)]
+        (before, after) = (_ops.add(points[i : i + 1 or None], by) for i, by in ends)
+        points = _ops.concat([before, points, after], 0)
+        values = _ops.concat([values[-1:], values, values[:1]], 0)
     n = points.size
     cut = ops.searchsorted(points, t, right=True)
     high = _ops.maximum(_ops.minimum(cut, n - 1), 1)
@@ -252,7 +192,7 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> An
     numpy.gradient has them: a tensor for one axis, else a list.
 
     f: the values of a function on a grid. varargs: the distance of neighbours along all axes, or for
-    each axis its distance or the coordinates along it, a vector.
+    each axis its distance or the coordinates along it, a vector. edge_order: 1 or 2.
     """
     order = arguments.one_of(edge_order, (1, 2), "gradient", "edge_order")
     x = floating(f)
@@ -317,19 +257,24 @@ def digitize(x: Any, bins: Any, right: bool = False) -> Tensor:
     return _ops.where(_ops.reshape(falls, []), _ops.sub(n, place), place)
 
 
-def unwrap(p: Any, discont: float = math.pi, axis: int = -1) -> Tensor:
-    """Angles with jumps of more than discont along axis taken back by multiples of 2 pi.
+def unwrap(
+    p: Any, discont: Any = math.pi, axis: int = -1, *, period: float = 2 * math.pi
+) -> Tensor:
+    """Angles with jumps of more than discont along axis taken back by multiples of the period.
 
-    p: angles, in radians. discont: at least pi.
+    p: angles, in radians unless another period is given. discont: at least half the period, which it is
+    if less. period: after which they are the same.
     """
+    half = period / 2
+    discont = builtins.max(half, 0.0 if discont is None else discont)
     x = floating(p)
     a = arguments.axis_in(x, axis, "unwrap")
     if not x.shape[a]:
         return x
     step = ops.diff(x, 1, a)
-    folded = _ops.sub(_ops.mod(_ops.add(step, math.pi), 2 * math.pi), math.pi)
-    edge = _ops.logical_and(_ops.equal(folded, -math.pi), _ops.greater(step, 0))
-    change = _ops.sub(_ops.where(edge, math.pi, folded), step)
+    folded = _ops.sub(_ops.mod(_ops.add(step, half), period), half)
+    edge = _ops.logical_and(_ops.equal(folded, -half), _ops.greater(step, 0))
+    change = _ops.sub(_ops.where(edge, half, folded), step)
     change = _ops.where(_ops.less(_ops.abs(step), discont), 0, change)
     first = ops.narrow(x, a, 0, 1)
     rest = _ops.add(ops.narrow(x, a, 1, x.shape[a] - 1), ops.cumsum(change, a))
@@ -474,52 +419,3 @@ def histogramdd(
     if not columns:
         bad_value("histogramdd: the points have no coordinates")
     return _histogram([tensor(c) for c in columns], bins, range, weights, density)
-
-
-def polysum(a1: Any, a2: Any, sign: int) -> Tensor:
-    """a1 + sign a2, coefficients of polynomials with the highest power first."""
-    a, b = ops.atleast_1d(tensor(a1)), ops.atleast_1d(tensor(a2))
-    n = builtins.max(a.size, b.size)
-    a, b = (_ops.slice_scatter(x, [n], [n - x.size], [1]) for x in (a, b))
-    return _ops.add(a, b) if sign > 0 else _ops.sub(a, b)
-
-
-def polymul(a1: Any, a2: Any) -> Tensor:
-    """The product of two polynomials given by coefficients, the highest power first."""
-    return convolve(ops.atleast_1d(tensor(a1)), ops.atleast_1d(tensor(a2)))
-
-
-def polyval(p: Any, x: Any) -> Tensor:
-    """The polynomial with coefficients p, the highest power first, at x (Horner)."""
-    t = operand(x)
-    out: Any = 0
-    for c in ops.unstack(tensor(p), 0):
-        out = _ops.add(_ops.mul(out, t), c)
-    return out  # type: ignore[no-any-return]
-
-
-def polyder(p: Any, m: int = 1) -> Tensor:
-    """The coefficients of the m-th derivative."""
-    c = tensor(p)
-    for _ in builtins.range(m):
-        n = c.size - 1
-        if n <= 0:
-            return _ops.full([0], 0, c.dtype)
-        c = _ops.mul(ops.narrow(c, 0, 0, n), arange(n, 0, -1))
-    return _core.copy(c) if c is p else c
-
-
-def polyint(p: Any, m: int = 1, k: Any = None) -> Tensor:
-    """The coefficients of the m-th antiderivative, with the constants k (0 by default).
-
-    p: coefficients, the highest power first. m: how often to integrate. k: a number, or m of them.
-    """
-    c = floating(p)
-    constants = (
-        [0.0] * m
-        if k is None
-        else np.broadcast_to(np.asarray(_plain(k), np.float64), (m,)).tolist()
-    )
-    for constant in constants:
-        c = _ops.concat([_ops.div(c, arange(c.size, 0, -1)), _ops.full([1], constant, c.dtype)], 0)
-    return _core.copy(c) if c is p else c

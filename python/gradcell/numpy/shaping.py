@@ -34,7 +34,7 @@ def concatenate(arrays: Any, axis: Any = 0) -> Tensor:
 def _sections(x: Any, sections: Any, axis: int, equal: bool) -> tuple[Tensor, ...]:
     t = tensor(x)
     n = t.shape[arguments.axis_in(t, axis, "split")]
-    if isinstance(sections, (list, tuple)) or getattr(sections, "ndim", 0):
+    if isinstance(sections, (list, tuple)) or np.ndim(sections):
         sections = arguments.integers(sections, "split", "indices_or_sections")
         cuts = [builtins.min(builtins.max(c + n if c < 0 else c, 0), n) for c in sections]
         ends = [0, *cuts, n]

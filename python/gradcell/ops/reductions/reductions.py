@@ -160,7 +160,7 @@ def _extremum(
     largest: bool, x: Tensor, axis: Axis, keepdims: bool, initial: Any, mask: Any
 ) -> Tensor:
     name = "Max" if largest else "Min"
-    if mask is not None:
+    if mask is not None and mask is not True:
         if initial is None:
             bad_value(f"{name.lower()}: `where` needs a value for `initial`")
         x = _ops.where(mask, x, initial)
