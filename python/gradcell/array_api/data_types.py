@@ -61,7 +61,7 @@ def _of_kind(dtype: DType, kind: Any) -> builtins.bool:
 
 
 def isdtype(dtype: DType, kind: Any) -> builtins.bool:
-    """Whether a dtype is of a kind.
+    """Return whether a dtype is of a kind.
 
     kind: another dtype, 'bool', 'signed integer', 'unsigned integer', 'integral', 'real floating', 'complex
     floating' or 'numeric'; or a tuple, of which one must do. Raises ValueError for other kinds.
@@ -90,8 +90,8 @@ def result_type(*arrays_and_dtypes: Any) -> DType:
 
 
 def can_cast(from_: Any, to: DType, /) -> builtins.bool:
-    """Whether a dtype, or that of a tensor, is promoted to another: among integers, among floats and
-    complex numbers, from bool to bool."""
+    """Return whether a dtype, or that of a tensor, is promoted to another: among integers, among
+    floats and complex numbers, from bool to bool."""
     source = from_.dtype if isinstance(from_, Tensor) else from_
     alike = all(isdtype(source, k) == isdtype(to, k) for k in ("bool", "integral"))
     try:
@@ -119,8 +119,8 @@ def _limits(found: Any, of: Any, *names: str) -> SimpleNamespace:
 
 
 def finfo(type: Any, /) -> SimpleNamespace:
-    """What a floating dtype, or that of a tensor, can hold: bits, eps, max, min, smallest_normal, dtype; of
-    a complex one, what its parts can.
+    """Return the limits of a floating dtype, or of that of a tensor: bits, eps, max, min,
+    smallest_normal, dtype; of a complex one, what its parts can.
 
     Raises ValueError for other dtypes.
     """
@@ -128,7 +128,7 @@ def finfo(type: Any, /) -> SimpleNamespace:
 
 
 def iinfo(type: Any, /) -> SimpleNamespace:
-    """What an integer dtype, or that of a tensor, can hold: bits, max, min, dtype.
+    """Return the limits of an integer dtype, or of that of a tensor: bits, max, min, dtype.
 
     Raises ValueError for other dtypes.
     """
@@ -143,18 +143,18 @@ def default_complex() -> DType:
 
 
 class Info:
-    """What __array_namespace_info__ gives: what the package can do, and with which dtypes."""
+    """The result of __array_namespace_info__: the package's capabilities and dtypes."""
 
     def capabilities(self) -> dict[str, Any]:
         """Indices may be bool tensors, shapes may depend on values; the most dimensions of a tensor."""
         return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 64}
 
     def default_device(self) -> str:
-        """Where tensors are, as the context says: 'CPU' or 'GPU'."""
+        """Return the device of tensors, as the context says: 'CPU' or 'GPU'."""
         return "CPU" if _core.device_in_use() < 0 else "GPU"
 
     def devices(self) -> list[str]:
-        """Where tensors can be: 'CPU', and 'GPU' if the context says so."""
+        """Return the devices that tensors can be on: 'CPU', and 'GPU' if the context says so."""
         return list(dict.fromkeys(["CPU", self.default_device()]))
 
     def default_dtypes(self, *, device: Any = None) -> dict[str, DType]:

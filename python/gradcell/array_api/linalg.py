@@ -123,7 +123,7 @@ def svdvals(x: Any, /) -> Tensor:
 
 
 def matrix_rank(x: Any, /, *, rtol: Any = None) -> Tensor:
-    """How many singular values are above rtol times the largest, int64.
+    """Count the singular values above rtol times the largest, int64.
 
     rtol: a number, or a tensor with a number for each matrix; None: the larger size times the dtype's
     epsilon.

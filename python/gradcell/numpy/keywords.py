@@ -91,7 +91,7 @@ def widened(function: Any) -> Any:
 
 
 def _beyond(call: Callable[..., Any], /, *args: Any, **given: Any) -> Any:
-    """What call gives, with keywords that it does not have."""
+    """Return the result of a call with keywords that the function does not have."""
     name = call.__name__
     for key, allowed in _IDLE.items():
         if key in given and not _has(call, key):

@@ -126,7 +126,7 @@ def sometrue(a: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
 
 
 def _counted(x: Tensor, where: Any) -> Tensor | None:
-    """Which elements count, of x's shape; None for all."""
+    """Return a mask of the elements that count, of x's shape; None for all."""
     return None if where is True else ops.broadcast_to(tensor(where), tuple(x.shape))
 
 

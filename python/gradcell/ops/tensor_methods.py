@@ -518,7 +518,7 @@ def mT(self: Tensor) -> Tensor:
 
 @_attribute
 def device(self: Tensor) -> str:
-    """Where tensors are, as the context says: 'CPU' or 'GPU'."""
+    """Return the device of tensors, as the context says: 'CPU' or 'GPU'."""
     return "CPU" if _core.device_in_use() < 0 else "GPU"
 
 

@@ -40,8 +40,10 @@ def cholesky(
 def cho_factor(
     a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
 ) -> tuple[Tensor, bool]:
-    """(the factor that cholesky gives, lower): what cho_solve takes. overwrite_a and check_finite have no
-    effect."""
+    """Return (the factor that cholesky gives, lower), for cho_solve.
+
+    overwrite_a and check_finite have no effect.
+    """
     return cholesky(a, lower), lower
 
 

@@ -116,7 +116,7 @@ def array_of(x: Tensor, how: str) -> None:
 
 
 def _taking_frame() -> types.FrameType | None:
-    """What runs the code that took a number; None if that is the package itself."""
+    """Return the frame of the code that took a number; None if that is the package itself."""
     frame: types.FrameType | None = sys._getframe(2)
     while frame is not None and (module := frame.f_globals.get("__name__", "")) in _PLUMBING:
         frame = frame.f_back
