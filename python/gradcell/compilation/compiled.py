@@ -75,7 +75,7 @@ MOST_FORMS = 512
 
 
 class _Unhashable(Exception):
-    """An argument that no signature can be made of."""
+    """Raised for an argument that cannot be a cache key."""
 
 
 def _signature(value: Any, tensors: list[Tensor], objects: list[Any]) -> Any:

@@ -152,7 +152,7 @@ def _is_deepxdes(thing: Any) -> bool:
 
 class Globals:
     """The numbers, texts and arrays that functions, and those that they call, read from their globals
-    and closures. What they are now is asked again and again, which they are only once."""
+    and closures. Their values are read at each call, their names once."""
 
     def __init__(self, *things: Any) -> None:
         self._places: list[tuple[Any, str]] = []  # (a namespace or a cell, the name)

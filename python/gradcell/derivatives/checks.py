@@ -34,12 +34,12 @@ def check_outputs(name: str, outputs: list[Tensor], integers: bool = False) -> N
 
 
 def check_real(name: str, tensors: Sequence[Tensor]) -> None:
-    """Raises TypeError for a complex tensor: its derivatives are no numbers of a table."""
+    """Raises TypeError for a complex tensor: complex derivatives are not supported."""
     for t in tensors:
         if t.dtype.is_complex:
             bad_type(
-                f"{name}: not defined by or of complex tensors, got {t.dtype}; take their parts, ops.real "
-                "and ops.imag"
+                f"{name}: not defined for complex inputs or outputs, got {t.dtype}; take their parts, "
+                "ops.real and ops.imag"
             )
 
 

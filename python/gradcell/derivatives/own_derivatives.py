@@ -1,5 +1,5 @@
-"""Calls with a derivative of their own, as the core knows them: values, the tensors that they are
-differentiated by, and a rule that the core asks when a derivative comes by.
+"""Calls with a derivative of their own, for the core: values, the tensors that they are differentiated
+by, and the rule used to differentiate them.
 
 A rule has a name for messages, and adjoint(inputs, outputs, cotangents, wanted) or
 tangent(inputs, outputs, tangents), the other being None: the core takes the transpose of what there

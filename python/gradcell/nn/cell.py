@@ -105,8 +105,8 @@ class Cell(GraphMode):
         object.__setattr__(self, "_auto_prefix", auto_prefix)
         object.__setattr__(self, "_called", False)
         object.__setattr__(self, "_made_at", _core.trace_clock())
-        object.__setattr__(self, "_cast_to", None)  # what it computes in
-        object.__setattr__(self, "_output_to", None)  # what it hands on, if computing elsewhere
+        object.__setattr__(self, "_cast_to", None)  # the compute dtype
+        object.__setattr__(self, "_output_to", None)  # the output dtype, if not that
         object.__setattr__(self, "_computes_in", None)  # while construct runs in another dtype
         object.__setattr__(self, "_hooks", None)
         object.__setattr__(self, "_recomputes", False)

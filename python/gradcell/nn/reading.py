@@ -1,4 +1,4 @@
-"""Parameters as a cell reads them that computes in another dtype (to_float): cast, and still known.
+"""Parameters that are cast when a cell under to_float reads them, and still known as Parameters.
 
 What construct reads, self.w, self.weights[1] or self.named["w"], is a tensor of that dtype; where a
 Parameter is needed, to assign to or to differentiate by, it stands for the one that it was read from.

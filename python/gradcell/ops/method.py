@@ -48,7 +48,7 @@ def method(*names: str, **spellings: str) -> Callable[[F], F]:
 
 
 def in_place(*names: str, **spellings: str) -> Callable[[F], F]:
-    """A decorator: with _ behind its name, or under these names, the tensor takes the result over."""
+    """A decorator: registers the in-place variant, `name_` or these names, as a method of Tensor."""
 
     def record(function: F) -> F:
         for name in names or (f"{function.__name__}_",):

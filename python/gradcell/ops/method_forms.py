@@ -34,7 +34,7 @@ def reshape(self: Tensor, *shape: Any) -> Tensor:
 def view(self: Tensor, *shape: Any, dtype: Any = None) -> Tensor:
     """The elements in another shape, as reshape. view(dtype): the bytes read as elements of another
     dtype, a copy; the size of the last dimension changes with that of an element. Raises ValueError if
-    the bytes of a row are no whole number of them, TypeError for bfloat16."""
+    a row's size is not a multiple of the element's, TypeError for bfloat16."""
     if dtype is None and not (len(shape) == 1 and isinstance(shape[0], _core.DType)):
         return reshape(self, *shape)
     kind = to_dtype(shape[0] if dtype is None else dtype)

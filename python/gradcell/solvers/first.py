@@ -64,7 +64,7 @@ class AdamFirst:
         self._step = jit(step)
 
     def step(self, *points: Any) -> float:
-        """The loss before the step, nan where it has been none."""
+        """Return the loss before the step, NaN if no step was taken."""
         return float(self._step(*points))
 
 

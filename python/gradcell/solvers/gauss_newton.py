@@ -39,7 +39,8 @@ _REASONS = {
     "singular": "the damped system could not be factored up to the largest damping; the parameters stay",
     "small loss": "the loss is at most loss_tolerance",
     "small decrease": "steps lowered the loss by less than value_tolerance of it",
-    "minimum": "no step lowers the loss at any damping: it is at a minimum, or the digits are used up",
+    "minimum": "no step lowers the loss at any damping: it is at a minimum, or floating-point precision "
+    "is exhausted",
     "stalled": "no step lowers the loss at any damping, although the linearised residuals foretell it: "
     "roundings inside the residuals hide what is left, or the Jacobian is not theirs",
     "steps": "the limit max_steps was reached",

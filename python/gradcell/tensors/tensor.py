@@ -362,7 +362,7 @@ def shaped(shape: Any, dtype: Any, init: Any) -> Tensor:
     return initialised(init, sizes, dtype)
 
 
-#: What init= of a Tensor is made to numbers by: (init, shape, dtype). common.initializer sets it.
+#: Hook that evaluates init= of a Tensor: (init, shape, dtype). common.initializer sets it.
 initialised: Callable[[Any, Sequence[int], Any], Tensor] | None = None
 
 

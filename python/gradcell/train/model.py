@@ -300,7 +300,7 @@ class Model:
     def predict(self, *predict_data: Any, backend: Any = None, config: Any = None) -> Any:
         """The network's outputs, in evaluation mode, for arrays or Tensors.
 
-        backend, config: of MindSpore's other engines; they are not looked at.
+        backend, config: of MindSpore's other engines; ignored.
         """
         with evaluating(self._network):
             return self._network(*(as_tensor(x) for x in predict_data))
