@@ -343,7 +343,7 @@ def set_ps_context(**kwargs: Any) -> None:
 
 
 def get_ps_context(attr_key: str) -> Any:
-    """The value that set_ps_context has set for an option. Raises ValueError for what it has not."""
+    """The value that set_ps_context has set for an option. Raises ValueError for an unknown option."""
     if attr_key not in _ps_values:
         _fail(ValueError, f"get_ps_context: unknown option {attr_key!r}")
     return _ps_values[attr_key]

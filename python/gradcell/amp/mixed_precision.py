@@ -23,7 +23,7 @@ _PRODUCTS = "Conv2D Conv3D Conv2DTranspose MatMul BatchMatMul PReLU ReLU Ger"
 
 
 class _Lower(Primitive):
-    """A primitive of a cell's own that computes in a half type and hands on float32."""
+    """A cell's primitive that computes in a half type and returns float32."""
 
     def __init__(self, primitive: Primitive, dtype: _core.DType) -> None:
         super().__init__(primitive.name, **primitive.attributes)
@@ -113,7 +113,7 @@ def auto_mixed_precision(
     """Makes a network compute in mixed precision, and returns it. Parameters stay float32.
 
     amp_level: 'O0' changes nothing. 'O1': cells and primitives of get_white_list() compute in dtype
-    and hand on float32. 'O2': all but those of get_black_list() compute in dtype. 'O3': all compute in dtype.
+    and return float32. 'O2': all but those of get_black_list() compute in dtype. 'O3': all compute in dtype.
     'auto': the white list in dtype, normalisations, softmax and losses in float32, every other
     cell in what it is given. The output of O2 and O3 is float32. dtype: float16 or bfloat16.
 

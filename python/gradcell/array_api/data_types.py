@@ -76,8 +76,8 @@ def _joined(dtype: DType, number: Any) -> DType:
 
 
 def result_type(*arrays_and_dtypes: Any) -> DType:
-    """The dtype of what operators make of all these: tensors, dtypes and Python's numbers, which take that
-    of what is beside them.
+    """Return the common dtype of tensors, dtypes and Python's numbers, which take the dtype of the
+    others.
 
     Raises TypeError where there is neither a tensor nor a dtype, or no common dtype.
     """

@@ -1,4 +1,4 @@
-"""Checks of arguments, for all that is written in Python.
+"""Checks of arguments, for all Python code.
 
 Each takes the value, who was called and the argument's name, and returns the value as what it is to
 be. MindSpore's kinds of errors and its wording: For 'Dense', the 'in_channels' must be int, but got
@@ -139,7 +139,7 @@ def boolean(value: Any, owner: str, name: str) -> bool:
 
 
 def integer(value: Any, owner: str, name: str, least: int | None = None) -> int:
-    """The integer; an integer tensor of one element is asked for its value.
+    """Return the integer, also of an integer tensor of one element.
 
     Raises TypeError for anything that is not an integer, ValueError for less than `least`.
     """

@@ -28,7 +28,7 @@ def _is_plain(value: Any) -> bool:
 
 
 def same(was: Any, now: Any) -> bool:
-    """Return whether nothing can tell one value from the other."""
+    """Return whether two values cannot be told apart."""
     return was is now or (
         _is_plain(now) and type(was) is type(now) and repr(was) == repr(now)  # 0.0 is not -0.0
     )

@@ -220,8 +220,8 @@ def refill(outline: Any, tensors: Sequence[Any]) -> Any:
 
 def matched(who: str, tree: Any, like: Any) -> list[Any]:
     """Return the parts of a tree at the places of like's tensors, in their order. Dicts are matched
-    by their keys; None stands for all below it. Raises ValueError, which begins with who, where the
-    two differ."""
+    by their keys; None stands for all below it. Raises ValueError, whose text begins with `who`, if
+    the two differ."""
     if isinstance(like, (Tensor, _Place)):
         return [tree]
     wanted = parts(like)

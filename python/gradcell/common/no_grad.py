@@ -13,7 +13,7 @@ __all__ = ["no_grad"]
 class no_grad(contextlib.ContextDecorator):
     """As a context or a decorator: derivatives of what is computed inside are zero.
 
-    Raises RuntimeError, inside, where a gradient is asked for.
+    Raises RuntimeError if a gradient is asked for inside.
     """
 
     def __init__(self) -> None:

@@ -392,8 +392,8 @@ def _wait_for_readers() -> None:
 
 
 def report() -> list[tuple[str, str]]:
-    """Return the lines of `python -m gradcell info` about MPI: (name, finding). MPI is asked which
-    it is, and not started, since that can fail, or wait for a network."""
+    """Return the lines of `python -m gradcell info` about MPI: (name, finding). MPI gives its
+    version without being started, which could fail, or wait for a network."""
     try:
         import mpi4py
 

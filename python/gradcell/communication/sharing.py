@@ -191,7 +191,7 @@ _get_full_batch = _asked("full_batch", bool)
 
 
 def _get_device_num() -> int:
-    """Return device_num as it was set, else the number of processes."""
+    """Return device_num if it was set, else the number of processes."""
     if is_set("device_num") or not is_initialized():
         return int(get_auto_parallel_context("device_num"))
     return get_group_size()

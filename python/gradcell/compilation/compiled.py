@@ -28,7 +28,7 @@ from gradcell.compilation.prints import Prints
 
 
 def settled(out: Any, by_value: bool) -> Any:
-    """A function's results, for whoever is outside of its trace."""
+    """Return a function's results without nodes of its trace."""
     if isinstance(out, Tensor):
         return _core.settled([out], by_value)[0]
     results = iter(_core.settled(tree.leaves(out), by_value))

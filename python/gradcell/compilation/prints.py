@@ -62,7 +62,7 @@ class Prints:
     def add(
         self, values: Sequence[Any], options: dict[str, Any], text: Callable[[Any], str]
     ) -> None:
-        """A call of print. Raises what text raises for a value that nothing can give."""
+        """Record a call of print. Raises the error of text for a value that cannot be known."""
         self.calls.append(([self._part(value, text) for value in values], options))
 
     def _part(self, value: Any, text: Callable[[Any], str]) -> _Part:

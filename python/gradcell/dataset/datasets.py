@@ -21,7 +21,7 @@ from gradcell.dataset.rows import Row, column_names, given, place
 
 
 def _kept(column: Any) -> np.ndarray:
-    """Return the array that stands for a column where its shape and dtype are asked for."""
+    """Return the array by which a column's shape and dtype are reported."""
     return np.empty(0, object) if isinstance(column, dict) else column
 
 
@@ -227,7 +227,7 @@ class Dataset:
         return made if column_order is None else made.project(column_order)
 
     def flat_map(self, func: Callable[..., Dataset]) -> Dataset:
-        """The rows of the datasets that func makes of each row."""
+        """The rows of the datasets that func returns for each row."""
         return self._steps["flat_map"](self, func)
 
     def filter(

@@ -31,7 +31,7 @@ def column_names(owner: str, names: Any, count: int | None = None) -> list[str]:
 
 
 def place(owner: str, names: list[str], name: Any) -> int:
-    """Return the position of a column; raises ValueError if there is none of this name."""
+    """Return the position of a column; raises ValueError for an unknown name."""
     if name not in names:
         bad_value(f"{owner}: there is no column {name!r}; the columns are {names}")
     return names.index(name)

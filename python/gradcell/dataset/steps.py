@@ -53,7 +53,7 @@ class ShuffleDataset(Dataset, step="shuffle"):
 
 
 class _Replacing(Dataset):
-    """Some columns are replaced by what a function makes of them."""
+    """A step that replaces columns by a function's results."""
 
     def _replace(self, owner: str, inputs: list[str], outputs: Any) -> None:
         """Says which columns, and the names of what takes their place: by default the same."""
@@ -123,7 +123,7 @@ class MapDataset(_Replacing, step="map"):
 
 
 class FlatMapDataset(Dataset, step="flat_map"):
-    """The rows of the datasets that a function makes of each row."""
+    """The rows of the datasets that a function returns for each row."""
 
     def __init__(self, child: Dataset, function: Callable[..., Dataset]) -> None:
         super().__init__(child)

@@ -404,7 +404,7 @@ METHODS: dict[str, Any] = {
 
 
 def add_methods() -> None:
-    """Gives tensors PyTorch's methods that they have not."""
+    """Add PyTorch's methods to tensors."""
     for name, method in METHODS.items():
         if not hasattr(Tensor, name) or name == "requires_grad_":
             setattr(Tensor, name, method)

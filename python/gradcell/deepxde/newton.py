@@ -197,7 +197,7 @@ class NNCG(Optimizer):
     # The step ---------------------------------------------------------------------------------------
 
     def _move(self, loss: float, direction: Any, descent: float, args: tuple[Any, ...]) -> None:
-        """The step's length by Armijo's rule, if it is asked for."""
+        """Move the parameters along the direction, by Armijo's rule if lines are searched."""
         begin, length, number = self._flat.vector, self.lr, self._numbers.type
         while self.searches:
             there = self._tensor(begin - length * direction)

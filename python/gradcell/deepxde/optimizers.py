@@ -128,7 +128,7 @@ def _zeros(p: Parameter, name: str) -> Parameter:
 
 
 class SGD(Optimizer):
-    """p - lr g, with momentum if it is asked for."""
+    """p - lr g, or with momentum."""
 
     def __init__(
         self, params: Any, lr: float = 1e-3, momentum: float = 0, weight_decay: float = 0

@@ -29,7 +29,7 @@ _theirs: dict[str, Callable[..., Any]] = {}
 
 
 def begin(package: Any) -> None:
-    """DeepXDE is there, as it was before anything of it is replaced."""
+    """Keep DeepXDE and its own functions, before anything of it is replaced."""
     global dde
     dde = package
     _theirs["predict"] = package.model.Model.predict

@@ -21,7 +21,7 @@ class Demo:
     points: int
 
     def module(self, name: str) -> ModuleType:
-        """gradcell.demo.NAME, imported when it is asked for."""
+        """Return gradcell.demo.NAME, imported at first use."""
         return importlib.import_module(f"gradcell.demo.{name}")
 
 

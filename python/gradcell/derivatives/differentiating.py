@@ -35,9 +35,9 @@ from gradcell.tensors.parameter import Parameter
 
 
 class differentiating:
-    """A scope with new variables in the place of the tensors in `args` and of Parameters. It gives (args
-    with those variables, all variables as nodes, to differentiate by). When it closes, what was computed
-    from them is what it was of the tensors themselves."""
+    """A scope with new variables in the place of the tensors in `args` and of Parameters. It gives
+    (args with those variables, all variables as nodes, to differentiate by). When it closes,
+    results refer to the tensors themselves again."""
 
     # (Not a generator: contextlib's frames would be taken for the user's.)
     def __init__(self, args: Any = (), parameters: Sequence[Parameter] = ()) -> None:
@@ -206,7 +206,7 @@ def in_places(
 
 
 def transformed(by: By, key: Any, record: Callable[..., Any]) -> Callable[..., Any]:
-    """The function that a transform makes of by.fn; `record` records it, as `key` says."""
+    """Return the transform of by.fn, which `record` records; `key` identifies the record."""
     of = (by.name, by.key, key)
     run = cache_for(by.fn, of)
 

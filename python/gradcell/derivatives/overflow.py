@@ -199,5 +199,5 @@ def _depth_outside(package: str) -> int:
 
 
 def values_of(parameters: Any) -> list[tuple[Any, Tensor]]:
-    """(parameter, copy of its elements), to put back after a run that is to be repeated."""
+    """Return pairs (parameter, copy of its elements), by which a run can be repeated."""
     return [(p, p.value().copy()) for p in parameters]

@@ -41,7 +41,8 @@ def filled(tensors: Tensors, like: Sequence[Tensor]) -> list[Tensor]:
 
 
 def fitted(gradient: Any, x: Tensor, who: str, number: int) -> Tensor | None:
-    """A gradient in the shape and dtype of what it is by: what x would be broadcast to is summed.
+    """Return a gradient in the shape and dtype of x; dimensions to which x would be broadcast are
+    summed.
 
     None and the number 0 are zero. Raises RuntimeError for other numbers and other shapes.
     """

@@ -199,9 +199,9 @@ def _transformed(
     rule: Rule,
     many: bool = False,
 ) -> Callable[..., Any]:
-    """A function that gives what `rule` makes of fn, in the structure of fn's output (of its first one
-    with has_aux, the others coming behind). many: the rule gives a list of such results, which come as
-    a tuple."""
+    """Return the function that applies `rule` to fn, in the structure of fn's output (of its first
+    one with has_aux, followed by the others). many: the rule returns a list of such results, which
+    become a tuple."""
     arguments.function(fn, name)
     by = By(name, fn, grad_position, weights, has_aux)
 

@@ -28,7 +28,7 @@ def framed(data: bytes) -> bytes:
 
 def places(data: memoryview) -> Iterator[tuple[int, int]]:
     """Yield the beginning and the end of each record's bytes. Raises ValueError for a file that is
-    cut short or no such file. The checksums of the lengths are checked; those of the bytes by
+    cut short or of another format. The checksums of the lengths are checked; those of the bytes by
     `intact`."""
     at = 0
     while at < len(data):

@@ -52,7 +52,7 @@ def check_schema(schema: Any) -> str | None:
 
 
 class DamagedFile(ValueError):
-    """A MindRecord file that is no such file, cut short or damaged."""
+    """Raised for a file of another format, cut short or damaged."""
 
 
 class RecordFile:

@@ -167,7 +167,7 @@ _told: set[str] = set()
 
 
 def _tell(message: str) -> None:
-    """One line on stderr for each name, however often it is asked for."""
+    """Print one line on stderr for each name, only once."""
     if message not in _told:
         _told.add(message)
         print(message, file=sys.stderr)

@@ -1,4 +1,4 @@
-"""NumPy's elementwise functions: ops of tensors, numbers or nested lists, in the dtype that is asked for."""
+"""NumPy's elementwise functions: ops of tensors, numbers or nested lists, in a chosen dtype."""
 
 from __future__ import annotations
 

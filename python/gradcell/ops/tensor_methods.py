@@ -327,7 +327,7 @@ def data(self: Tensor) -> Tensor:
 def allclose(
     self: Tensor, other: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False
 ) -> bool:
-    """Return whether all elements are close to other's, in the sense of isclose: a bool."""
+    """Return whether isclose is true of all elements: a bool."""
     return bool(ops.all(ops.isclose(self, other, rtol, atol, equal_nan)))
 
 

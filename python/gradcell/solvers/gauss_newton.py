@@ -186,7 +186,8 @@ class GaussNewton:
         return [float(x) for x in found.asnumpy()]
 
     def _recorded(self, apart: Any, damping: Tensor, points: Any) -> Tensor:
-        """The step as nodes: what it did, [loss, before, foretold loss, step, damping, gradient, hidden].
+        """The step as nodes: what it did, [loss, before, predicted loss, step, damping, gradient,
+        hidden].
         damping: the one that is asked for, and what it is raised by."""
         blocks = self.blocks
         start = blocks.elements()
@@ -213,7 +214,7 @@ class GaussNewton:
         return _ops.concat([_ops.reshape(wide(n), [1]) for n in numbers], 0)
 
     def _hidden(self, start: Tensor, direction: Tensor, before: Tensor, promised: Tensor) -> Tensor:
-        """Return whether the foretold decrease is below the loss's rounding, or the step below the
+        """Return whether the predicted decrease is below the loss's rounding, or the step below the
         parameters'."""
         rounding = relative_rounding(self.blocks.dtype)
         reach, size = (_ops.reduce_max(_ops.abs(x), [0], False) for x in (direction, start))
@@ -443,7 +444,7 @@ def _sketch(rank: int, blocks: Blocks) -> Parameter:
 
 
 def _both(damping: Tensor) -> list[Tensor]:
-    """The damping that is asked for, and what it is raised by."""
+    """Return the damping as a tensor, with the factor that raises it."""
     return [_ops.reshape(_ops.slice(damping, [k], [1], [1]), []) for k in (0, 1)]
 
 

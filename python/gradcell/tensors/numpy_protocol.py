@@ -59,7 +59,7 @@ def _numbers(function: Any, values: Any) -> Any:
 
 
 def array_ufunc(self: Tensor, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-    """The operator on tensors; of other ufuncs the arrays that NumPy makes of the numbers."""
+    """Apply an operator to tensors; for other ufuncs return NumPy's arrays."""
     if ufunc in _OPERATORS and method == "__call__" and not kwargs:
         of_left, of_right = _OPERATORS[ufunc]
         left, right = inputs

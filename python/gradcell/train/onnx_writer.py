@@ -91,7 +91,7 @@ class Writer:
         return self.array(np.array(dims, np.int64), "shape")
 
     def inputs(self, node: Node) -> list[str]:
-        """A node's inputs, in their whole shapes: a constant is one number until that is asked for."""
+        """Return a node's inputs in their whole shapes; constants are otherwise kept as one number."""
         return [self.whole(i) for i in node["inputs"]]
 
     def whole(self, i: int) -> str:

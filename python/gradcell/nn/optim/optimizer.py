@@ -40,8 +40,8 @@ def half_to_float(x: Tensor) -> Tensor:
 
 
 def opt_init_args_register(fn: Callable[..., None]) -> Callable[..., None]:
-    """A decorator for an optimiser's __init__: keeps what it is called with, the parameters in
-    init_params, the learning rate in init_learning_rate, the rest in init_args.
+    """A decorator for an optimiser's __init__: keeps its arguments, the parameters in init_params,
+    the learning rate in init_learning_rate, the rest in init_args.
     """
 
     @functools.wraps(fn)

@@ -90,7 +90,7 @@ class FloorGuard:
 
 def next_scale(scale: Tensor, factor: float, overflow: Tensor, grow: Tensor) -> Tensor:
     """The scale after a step: divided by the factor, at least FLOOR, on an overflow; multiplied by
-    it when it is to grow and stays finite; else as it was."""
+    it when it is to grow and stays finite; else unchanged."""
     larger = scale * factor
     grown = _ops.where(_ops.logical_and(grow, _ops.isfinite(larger)), larger, scale)
     return _ops.where(overflow, _ops.maximum(scale * (1.0 / factor), FLOOR), grown)

@@ -30,8 +30,8 @@ _composed: ContextVar[bool] = ContextVar("composed", default=False)
 
 @contextmanager
 def composed() -> Iterator[None]:
-    """While it lasts, attention is recorded as products and a softmax of whole tensors: for who writes
-    graphs in terms of others."""
+    """A context in which attention is recorded as products and a softmax of whole tensors, for
+    exporters of graphs."""
     token = _composed.set(True)
     try:
         yield

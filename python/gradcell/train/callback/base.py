@@ -1,4 +1,4 @@
-"""Callback, what it is called with, and how it reads the loss."""
+"""Callback, the objects that it is called with, and its reading of the loss."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def _normal_kl(mean: Tensor, sd: Tensor, mean_b: Tensor, sd_b: Tensor) -> Tensor
 
 
 def _above_zero(x: Tensor, formula: Callable[[Tensor], Tensor], elsewhere: float) -> Tensor:
-    """formula(log x), and what it is where x is not positive."""
+    """Return formula(log x), and another value where x is not positive."""
     positive = _ops.greater(x, 0.0)
     return within(x, positive, formula(_ops.log(_ops.where(positive, x, 1.0))), elsewhere)
 
