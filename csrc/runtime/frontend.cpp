@@ -144,6 +144,30 @@ const Dims& operand_dims(const TensorOrNumber& o) {
   return t ? (*t)->dims() : scalar;
 }
 
+/// Whether these are tensors of uint64 and of a signed dtype.
+bool across_signs(const TensorOrNumber& natural, const TensorOrNumber& whole) {
+  auto *a = std::get_if<TensorPtr>(&natural), *b = std::get_if<TensorPtr>(&whole);
+  if (!a || !b || (*a)->dtype() != DType::UInt64) return false;
+  const DType t = (*b)->dtype();
+  return t != DType::Bool && !is_floating(t) && !is_unsigned(t);
+}
+
+/// A comparison of uint64 and signed numbers, which no dtype holds both: of numbers below 0 it is
+/// known. swapped: the signed ones come first.
+NodeId compare_across_signs(Recorder& r, Op op, const TensorOrNumber& natural,
+                            const TensorOrNumber& whole, const Dims& dims, bool swapped) {
+  Graph& g = r.graph();
+  const char* name = info(op).name;
+  auto compared = [&](NodeId a, NodeId b) {
+    return swapped ? binary(g, op, b, a) : binary(g, op, a, b);
+  };
+  const NodeId x = lower(r, name, natural, DType::UInt64, dims);
+  const NodeId y = lower(r, name, whole, DType::Int64, dims);
+  const NodeId zero = constant(g, DType::Int64, dims, 0), one = constant(g, DType::Int64, dims, 1);
+  return select(g, binary(g, Op::Less, y, zero), compared(one, zero),
+                compared(x, cast(g, y, DType::UInt64)));
+}
+
 /// Arithmetic on two bools, as MindSpore has it.
 Op on_bools(Op op) {
   switch (op) {
@@ -250,6 +274,11 @@ TensorPtr binary(Op op, const TensorOrNumber& a, const TensorOrNumber& b) {
   Recorder r;
   const OpInfo& row = info(op);
   DType t = common_dtype(a, b);
+  if (row.kind == OpKind::Compare && t == DType::Float64)
+    if (const bool swapped = across_signs(b, a); swapped || across_signs(a, b)) {
+      const Dims dims = broadcast_shapes(row.name, operand_dims(a), operand_dims(b));
+      return r.result(compare_across_signs(r, op, swapped ? b : a, swapped ? a : b, dims, swapped));
+    }
   if (row.cls == OpClass::Float && !is_floating(t)) t = default_float();
   if (row.cls == OpClass::Bool) t = DType::Bool;
   if (t == DType::Bool && row.kind == OpKind::Binary) {

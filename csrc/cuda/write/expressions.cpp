@@ -23,7 +23,7 @@ std::string decoded(DType t, const std::string& stored) {
   if (t == DType::Bool) return stored + " != 0";
   if (is_narrow_float(t)) return str("gc_", narrow_float(t).word, "_to_float(", stored, ")");
   // (Smaller integers are promoted; of an unsigned one no overload is the nearest.)
-  if (t == DType::UInt32) return "(long long)" + stored;
+  if (t == DType::UInt32 || t == DType::UInt64) return "(long long)" + stored;
   return stored;
 }
 
@@ -51,8 +51,16 @@ std::string converted(DType from, DType to, const std::string& value) {
   return narrowed(to, text);
 }
 
+/// Sums and products of integers wrap: of signed ones a compiler may suppose that they do not.
+static bool wraps(Op op) {
+  return op == Op::Neg || op == Op::Square || op == Op::Add || op == Op::Sub || op == Op::Mul;
+}
+
 std::string applied(Op op, const char* T, const std::array<std::string, 3>& operands) {
   const OpInfo& row = info(op);
+  const std::string_view computed = T;
+  const bool modular = wraps(op) && (computed == "int" || computed == "long long");
+  const std::string natural = modular ? str("(unsigned ", T, ")") : "";
   const char* names = row.kind == OpKind::Unary || row.kind == OpKind::Predicate ? "x"
                       : row.kind == OpKind::Ternary                              ? "cab"
                                                                                  : "ab";
@@ -66,9 +74,9 @@ std::string applied(Op op, const char* T, const std::array<std::string, 3>& oper
     std::string word;
     while (std::isalnum(low_bits<unsigned char>(*p)) || *p == '_') word += *p++;
     size_t k = word.size() == 1 ? std::string(names).find(word[0]) : std::string::npos;
-    out += k != std::string::npos ? operands[k] : word == "T" ? type : word;
+    out += k != std::string::npos ? natural + operands[k] : word == "T" ? type : word;
   }
-  return out;
+  return modular ? str("(", T, ")(", out, ")") : out;
 }
 
 }  // namespace gradcell::cuda

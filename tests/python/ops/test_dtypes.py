@@ -621,6 +621,21 @@ def test_arithmetic_of_uint64() -> None:
         Tensor([-1], ms.uint64)
 
 
+def test_comparisons_of_uint64_with_signed_numbers_are_exact() -> None:
+    """As NumPy 2 has them: in no dtype that holds both."""
+    near = [0, 1, 5, 2**53, 2**53 + 1, 2**63 - 1]
+    a = np.array([*near, 2**63, 2**63 + 1, 2**64 - 1], np.uint64)
+    b = np.array([*near, -1, -(2**53) - 1, -(2**63)], np.int64)
+    pairs = [(int(p), int(q)) for p in a for q in b]
+    x, y = Tensor(a[:, None]), Tensor(b)
+    for sign in ("==", "!=", "<", "<=", ">", ">="):
+        function = eval(f"lambda x, y: x {sign} y")
+        for call in (function, ms.jit(function)):
+            found, other = call(x, y), call(y, x)
+            assert found.asnumpy().ravel().tolist() == [function(p, q) for p, q in pairs], sign
+            assert other.asnumpy().ravel().tolist() == [function(q, p) for p, q in pairs], sign
+
+
 def test_sums_of_unsigned_integers_do_not_wrap() -> None:
     for name in ("uint8", "uint16", "uint32"):
         most = 2 ** (8 * np.dtype(name).itemsize) - 1

@@ -224,8 +224,9 @@ def test_tensor_from_python_and_numpy(value, expected):
 
 
 @pytest.mark.parametrize(("left", "right"), [("f32", "f16"), ("f32", "i32"), ("f64", "f32")])
-def test_matmul_does_not_promote(left, right):
-    with pytest.raises(TypeError):
-        ops.matmul(ones(left).reshape(1, 2), ones(right).reshape(2, 1)).asnumpy()
-    with pytest.raises(TypeError):
-        ops.MatMul()(ones(left).reshape(1, 2), ones(right).reshape(2, 1)).asnumpy()
+def test_matmul_promotes_as_add_does(left, right):
+    a, b = ones(left).reshape(1, 2), ones(right).reshape(2, 1)
+    for product in (ops.matmul, ops.MatMul()):
+        for x, y in ((a, b), (b.reshape(1, 2), a.reshape(2, 1))):
+            assert name_of(product(x, y)) == name_of(x + y)
+            assert product(x, y).asnumpy().tolist() == [[2.0]]

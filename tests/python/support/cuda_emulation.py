@@ -31,6 +31,7 @@ NUMPY = {
     "uint8": np.uint8,
     "uint16": np.uint16,
     "uint32": np.uint32,
+    "uint64": np.uint64,
     "int8": np.int8,
     "int16": np.int16,
     "int32": np.int32,

@@ -63,6 +63,7 @@ def case(name: str, *arguments: Tensor) -> Callable[[Callable[..., Any]], Callab
 
 def row_arguments(row: dict[str, Any], dtype: str, n: int = 11) -> tuple[Tensor, ...]:
     low, high = DOMAIN.get(row["function"], (-2, 2))
+    low = max(low, 0) if dtype.startswith("uint") else low
     count = KINDS[row["kind"]]
     if row["function"] in BOOLEAN:
         return tuple(tensor(n, dtype="bool") for _ in range(count))
@@ -131,6 +132,18 @@ for _to in (
                 lambda x, to=_to: core.cast(x, getattr(_core, to)),
                 (tensor(9, dtype=_from, low=-40, high=40),),
             )
+
+
+BEYOND = np.array([3, 2**63, 2**63 + 7, 2**64 - 1, 2**40, 2**64 - 2**40, 1], np.uint64)
+
+
+@case("uint64 beyond int64", Tensor(BEYOND), Tensor(BEYOND[::-1].copy()))
+def _(x: Tensor, y: Tensor) -> Any:
+    order = [x < y, x >= y, core.maximum(x, y), core.minimum(x, y), core.sign(x)]
+    ends = [core.reduce_max(x, None, False), core.reduce_min(x, None, False), core.argmax(x, 0)]
+    floats = [core.cast(x, t) for t in (_core.float32, _core.float64)]
+    back = [core.cast(t, _core.uint64) for t in floats]
+    return [*order, *ends, x // y, x % y, x**y, core.mean(x), *floats, *back]
 
 
 @case("special values", SPECIAL)
