@@ -107,8 +107,9 @@ def on_device(x: Tensor, device: Any) -> Tensor:
 
 def astype(x: Tensor, dtype: DType, /, *, copy: builtins.bool = True, device: Any = None) -> Tensor:
     """The elements in another dtype; without copy x itself where it is of that dtype."""
-    changed = x.copy() if copy and x.dtype == dtype else x.astype(dtype)
-    return on_device(changed, device)
+    if x.dtype == dtype:
+        return on_device(x.copy() if copy else x, device)
+    return on_device(x.astype(dtype), device)
 
 
 def _limits(found: Any, of: Any, *names: str) -> SimpleNamespace:

@@ -24,7 +24,7 @@ from gradcell.array_api.data_types import (
 from gradcell.base import arguments
 from gradcell.base.errors import bad_type, bad_value
 from gradcell.base.spelling import named, spelling
-from gradcell.numpy.functions import flip as _flip
+from gradcell.numpy.functions import flip as _flip, take_along_axis as _take_along_axis
 from gradcell.numpy.making import arange as _arange, linspace as _linspace
 from gradcell.ops import (
     acos,
@@ -394,13 +394,14 @@ def nextafter(x1: Any, x2: Any, /) -> Tensor:
     limits = finfo(dtype)
     unit, least = limits.eps / 2, limits.smallest_normal * limits.eps
     at, size = ops.stop_gradient(x), ops.stop_gradient(ops.abs(x))
-    up = where(greater(y, at), 1.0, -1.0)
+    up = astype(where(greater(y, at), 1, -1), dtype)
     scale = where(less(size, least / unit / unit), unit, 1.0)
     moved = (at / scale + up * (size / scale * (unit * (1 + 2 * unit)))) * scale
     moved = where(less(size, least / unit), at + up * least, moved)
+    moved = where(equal(moved, 0), at * 0, moved)
     moved = where(isinf(at), copysign(ops.full_like(at, limits.max), at), moved)
-    moved = ops.stop_gradient(where(equal(at, y), y, moved + 0 * y))
-    return where(isfinite(moved), copysign(x - at + moved, moved), moved)
+    moved = ops.stop_gradient(where(logical_or(equal(at, y), isnan(y)), y, moved))
+    return where(isfinite(at - moved), copysign(x - at + moved, moved), moved)
 
 
 # Indices, shapes ----------------------------------------------------------------------------------
@@ -419,7 +420,7 @@ def _axis_of_vector(x: Tensor, axis: int | None, name: str) -> int:
     return arguments.axis_in(x, axis or 0, name)
 
 
-@spelling(ops.gather_elements, axis="dim")
+@spelling(_take_along_axis)
 def take_along_axis(x: Any, indices: Any, /, *, axis: int = -1) -> Tensor: ...
 
 
