@@ -95,8 +95,8 @@ GROUPS = (
     Group(
         "Functions of arrays", "special", "Special functions",
         "The error function, gamma, Bessel and zeta functions, for each element.",
-        """@ops.elements.composed @ops.elements.bessels @ops.elements.gammas ops.erf ops.erfc ops.erfinv
-        ops.ndtr ops.digamma ops.lgamma""",
+        """@ops.elements.composed @ops.elements.bessels @ops.elements.gammas
+        @scipy.special @scipy.stats ops.erf ops.erfc ops.erfinv ops.ndtr ops.digamma ops.lgamma""",
     ),
     Group(
         "Functions of arrays", "complex", "Complex numbers",

@@ -32,10 +32,10 @@ _BERNOULLI = tuple(
                            43867 / 798, -174611 / 330), 1)
 )  # fmt: skip
 _TERMS = 10  #: that are added one by one before Euler and Maclaurin's sum
-#: Nodes and weights, from 0 to 1, of the integrals that incomplete functions are, for float64 and less.
+#: Gauss and Legendre's nodes and weights from 0 to 1, for float64 and less.
 _RULES = {
     n: ((nodes + 1) / 2, weights / 2)
-    for n in (40, 20)
+    for n in (40, 24)
     for nodes, weights in [np.polynomial.legendre.leggauss(n)]
 }
 _LARGE = 10.0  #: the a beyond which Stirling's series holds
@@ -116,7 +116,7 @@ def _euler_maclaurin(s: Tensor, q: Tensor, one: Tensor) -> Tensor:
         total = _ops.add(total, _ops.mul(_ops.mul(last, factor), number))
         step = _ops.mul(_ops.add(s, 2.0 * k + 1), _ops.add(s, 2.0 * k + 2))
         factor = _ops.div(_ops.mul(factor, step), square)
-    return total
+    return total  # type: ignore[no-any-return]
 
 
 def polygamma(n: Any, input: Any) -> Tensor:
@@ -180,7 +180,7 @@ def _incomplete(input: Any, other: Any, op: str) -> tuple[Tensor, Tensor]:
     p_small, q_small = _near_zero(*(_ops.where(small, t, 0.5) for t in (a, x)))
     a, x = (_ops.where(small, 3.0, t) for t in (a, x))
     below = _ops.logical_and(_ops.less(x, _ops.sub(a, 1.0)), _ops.greater_equal(a, 3.0))
-    part = _tail(a, x, below, 40 if dtype == _core.float64 else 20)
+    part = _tail(a, x, below, 40 if dtype == _core.float64 else 24)
     p = _ops.where(small, p_small, _ops.where(below, part, _ops.sub(1.0, part)))
     q = _ops.where(small, q_small, _ops.where(below, _ops.sub(1.0, part), part))
     p = _ops.where(none, first, _ops.where(all_, 1.0, _ops.where(never, 0.0, p)))
@@ -238,8 +238,9 @@ def _stirling_rest(x: Tensor) -> Tensor:
 def _tail(a: Tensor, x: Tensor, below: Tensor, count: int) -> Tensor:
     """P where below, else Q, for x not between its side and the largest integrand, far from 0 if a is small:
     x^(a - 1) e^-x / Gamma(a) times the integral over d of (1 + d / x)^(a - 1) e^-d, by Gauss and Legendre's
-    rule of count nodes in sqrt(d) up to where there is nothing."""
-    nodes, weights = _RULES[count]
+    rule of count nodes u up to where there is nothing, d growing as 3 u^2 - 2 u^3, which powers or roots at
+    the ends do not slow down."""
+    u, weights = _RULES[count]
     top = _ops.sub(a, 1.0)
     sign = _ops.where(below, -1.0, 1.0)
     drop = _ops.sub(x, top)  # of the integrand's logarithm, times x
@@ -254,11 +255,11 @@ def _tail(a: Tensor, x: Tensor, below: Tensor, count: int) -> Tensor:
     end = _ops.where(below, _ops.minimum(end, x), end)
     step = _ops.stop_gradient(_ops.mul(end, sign))
     shape = [*x.shape, 1]
-    each = _ops.mul(_ops.reshape(step, shape), Tensor(nodes**2, x.dtype))
+    each = _ops.mul(_ops.reshape(step, shape), Tensor(u * u * (3 - 2 * u), x.dtype))
     w = _ops.div(each, _ops.reshape(x, shape))
     inside = _ops.mul(_ops.reshape(top, shape), _log_rest(w, terms=count // 3 + 2))
     inside = _ops.sub(inside, _ops.mul(_ops.reshape(drop, shape), w))
-    values = _ops.mul(_ops.exp(inside), Tensor(2 * nodes * weights, x.dtype))
+    values = _ops.mul(_ops.exp(inside), Tensor(6 * u * (1 - u) * weights, x.dtype))
     total = _ops.reduce_sum(values, [x.ndim], False)
     return _ops.mul(_ops.mul(total, _ops.mul(step, sign)), _density(a, x))
 
@@ -269,12 +270,26 @@ def _density(a: Tensor, x: Tensor) -> Tensor:
     least, y = _ops.where(large, 1.0, a), _ops.where(large, 1.0, x)
     power = _ops.mul(_ops.pow(y, _ops.sub(least, 1.0)), _ops.exp(_ops.neg(y)))
     close = _ops.mul(_ops.mul(power, least), _ops.exp(_ops.neg(_log_factorial(least))))
-    top = _ops.where(large, _ops.sub(a, 1.0), _LARGE)
-    y = _ops.where(large, x, _LARGE)
-    rest = _log_rest(_ops.div(_ops.sub(y, top), top), _ops.div(y, top))
-    exponent = _ops.sub(_ops.mul(top, rest), _stirling_rest(top))
-    far = _ops.mul(_ops.exp(exponent), _ops.rsqrt(_ops.mul(top, 2 * math.pi)))
+    far = _far_density(_ops.where(large, a, _LARGE), _ops.where(large, x, _LARGE))
+    return _ops.where(large, _ops.exp(far), close)
+
+
+def _log_density(a: Tensor, x: Tensor) -> Tensor:
+    """The logarithm of _density, for x > 0."""
+    large = _ops.greater(a, _LARGE)
+    least, y = _ops.where(large, 1.0, a), _ops.where(large, 1.0, x)
+    close = _ops.sub(_ops.mul(_ops.sub(least, 1.0), _ops.log(y)), y)
+    close = _ops.sub(_ops.add(close, _ops.log(least)), _log_factorial(least))
+    far = _far_density(_ops.where(large, a, _LARGE), _ops.where(large, x, _LARGE))
     return _ops.where(large, far, close)
+
+
+def _far_density(a: Tensor, x: Tensor) -> Tensor:
+    """log(x^(a - 1) e^-x / Gamma(a)) for a large a, by Stirling's series."""
+    top = _ops.sub(a, 1.0)
+    rest = _log_rest(_ops.div(_ops.sub(x, top), top), _ops.div(x, top))
+    exponent = _ops.sub(_ops.mul(top, rest), _stirling_rest(top))
+    return _ops.sub(exponent, _ops.mul(_ops.log(_ops.mul(top, 2 * math.pi)), 0.5))
 
 
 # Log gamma and its derivative ---------------------------------------------------------------------
