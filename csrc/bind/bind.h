@@ -29,7 +29,7 @@ Location python_location();
 /// can be made of; only a Tensor. Throw Type, naming op.
 TensorOrNumber to_operand(py::handle value, const char* op);
 TensorPtr only_tensor(py::handle value, const char* op);
-TensorPtr to_tensor(py::handle value, const char* op);
+TensorPtr to_tensor(py::handle value, const char* op, py::handle dtype = py::none());
 /// The elements as an array that shares their memory (bfloat16 as uint16 patterns). writable: for
 /// one who may write to them; not to memory whose owner forbids it.
 py::array view(const Array& a, bool writable);

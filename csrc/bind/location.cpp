@@ -119,7 +119,7 @@ std::string called_function() {
 /// file and line.
 std::string located(std::string text) {
   const std::string where = python_location().text();
-  if (where.empty()) return text;
+  if (where.empty() || text.ends_with(" (" + where + ")")) return text;
   const std::string function = called_function();
   if (plain(text).find(plain(function)) == std::string::npos) text += ", in " + function;
   return text + " (" + where + ")";
@@ -173,6 +173,8 @@ void bind_location(py::module_& m) {
       if (p) std::rethrow_exception(p);
     } catch (const Error& e) {
       PyErr_SetString(exception_of(e.kind), located(e.what()).c_str());
+    } catch (const std::overflow_error& e) {
+      PyErr_SetString(PyExc_OverflowError, located(e.what()).c_str());
     }
   });
 }

@@ -173,12 +173,16 @@ TensorPtr call(const Spec& s, const py::args& args, const py::kwargs& kwargs, bo
   Arguments a;
   if (s.effect()) a.at = python_location();
   a.attributes.resize(s.attributes.size());
+  py::object asked = py::none();  // numbers are rounded once, to the dtype that is asked for
+  for (size_t i = 0; i < values.size(); ++i)
+    if (values[i] && s.parameters[i].kind == Parameter::Kind::DType)
+      asked = py::reinterpret_borrow<py::object>(values[i]);
   for (size_t i = 0; i < values.size(); ++i) {
     const Parameter& p = s.parameters[i];
     if (!values[i]) continue;  // (a default: no flag, all axes)
     switch (p.kind) {
       case Parameter::Kind::Tensor:
-        a.tensors.push_back(to_tensor(values[i], op));
+        a.tensors.push_back(to_tensor(values[i], op, asked));
         break;
       case Parameter::Kind::Tensors:
         for (py::handle x : values[i]) a.tensors.push_back(only_tensor(x, op));

@@ -2,6 +2,7 @@
 #include "bind/bind.h"
 
 #include <cstring>
+#include <stdexcept>
 
 #include "runtime/occurrences.h"
 #include "runtime/placement.h"
@@ -67,6 +68,19 @@ Array convert(py::handle data, py::handle dtype) {
   return array_from(made[0].cast<py::array>(), made[1].cast<DTypeObject>().value, false);
 }
 
+/// Numbers of Python that are made a tensor once their dtype is known.
+Numbers numbers(Number::Kind kind, Dims dims, py::handle value) {
+  auto kept = py::reinterpret_borrow<py::object>(value);
+  return {kind, std::move(dims), [kept](DType wanted) {
+            try {
+              return std::make_shared<Tensor>(convert(kept, dtype_object(wanted)));
+            } catch (py::error_already_set& error) {
+              if (!error.matches(PyExc_OverflowError)) throw;
+              throw std::overflow_error(py::str(error.value()));
+            }
+          }};
+}
+
 /// f() as a tensor, other threads running Python meanwhile.
 template <class F>
 TensorPtr computed(F f) {
@@ -110,11 +124,11 @@ bool is_plain(Tensor& x) {
 
 py::object dtype_object(DType t) { return dtype_objects()[static_cast<size_t>(t)]; }
 
-TensorPtr to_tensor(py::handle value, const char* op) {
+TensorPtr to_tensor(py::handle value, const char* op, py::handle dtype) {
   if (py::isinstance<Tensor>(value)) return value.cast<TensorPtr>();
   require(!value.is_none() && !PyUnicode_Check(value.ptr()), ErrorKind::Type, op,
           ": expected a Tensor, got ", Py_TYPE(value.ptr())->tp_name);
-  return std::make_shared<Tensor>(convert(value, py::none()));
+  return std::make_shared<Tensor>(convert(value, dtype));
 }
 
 TensorPtr only_tensor(py::handle value, const char* op) {
@@ -140,20 +154,14 @@ TensorOrNumber to_operand(py::handle value, const char* op) {
     if (!index) throw py::error_already_set();
     int overflow = 0;
     long long i = PyLong_AsLongLongAndOverflow(index.ptr(), &overflow);
-    require(overflow == 0, ErrorKind::Value, op, ": the integer ", std::string(py::str(value)),
-            " does not fit into 64 bits");
+    if (overflow != 0) return numbers(Number::Kind::Int, {}, index);
     return Number{Number::Kind::Int, static_cast<double>(i), i};
   }
   const bool numpy_complex = !py::isinstance<py::array>(value) && PyNumber_Check(p) &&
                              py::hasattr(value, "dtype") && PyObject_HasAttrString(p, "imag") &&
                              py::hasattr(value.attr("dtype"), "kind") &&
                              py::str(value.attr("dtype").attr("kind")).cast<std::string>() == "c";
-  if (PyComplex_Check(p) || numpy_complex) {
-    auto number = py::reinterpret_borrow<py::object>(value);
-    return Numbers{Number::Kind::Complex, {}, [number](DType wanted) {
-                     return std::make_shared<Tensor>(convert(number, dtype_object(wanted)));
-                   }};
-  }
+  if (PyComplex_Check(p) || numpy_complex) return numbers(Number::Kind::Complex, {}, value);
   bool numpy_scalar = !py::isinstance<py::array>(value) && py::hasattr(value, "dtype") &&
                       PyNumber_Check(p) && !py::hasattr(value, "__cuda_array_interface__");
   if (numpy_scalar) {
@@ -173,11 +181,7 @@ TensorOrNumber to_operand(py::handle value, const char* op) {
                                             : Number::Kind::Float;
       // In a dtype that holds what any other does, for the dimensions alone.
       const DType holds = is_complex(t) ? DType::Complex128 : DType::Float64;
-      Dims dims = convert(value, dtype_object(holds)).dims;
-      auto list = py::reinterpret_borrow<py::object>(value);
-      return Numbers{kind, std::move(dims), [list](DType wanted) {
-                       return std::make_shared<Tensor>(convert(list, dtype_object(wanted)));
-                     }};
+      return numbers(kind, convert(value, dtype_object(holds)).dims, value);
     }
   }
   return to_tensor(value, op);
@@ -228,7 +232,8 @@ void bind_dtypes(py::module_& m) {
         [](DTypeObject a, DTypeObject b) { return dtype_object(promote(a.value, b.value)); });
   m.def("promote_number", [](DTypeObject t, py::handle number) {
     const TensorOrNumber o = to_operand(number, "promote_number");
-    auto* n = std::get_if<Number>(&o);
+    if (auto* n = std::get_if<Number>(&o)) return dtype_object(promote(t.value, n->kind));
+    auto* n = std::get_if<Numbers>(&o);
     require(n, ErrorKind::Type, "promote_number: expected a number");
     return dtype_object(promote(t.value, n->kind));
   });

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <limits>
 #include <numeric>
+#include <stdexcept>
 
 #include "ad/row_dots.h"
 #include "base/broadcast.h"
@@ -86,20 +87,25 @@ bool fits(const Number& n, DType dtype) {
 }
 
 bool fits(const TensorOrNumber& o, DType dtype) {
+  if (auto* list = std::get_if<Numbers>(&o); list && !is_floating(dtype)) {
+    try {
+      list->in(dtype);
+    } catch (const std::overflow_error&) {
+      return false;
+    }
+  }
   auto* n = std::get_if<Number>(&o);
   return !n || fits(*n, dtype);
 }
 
-/// The number, rounded once to the dtype; integers wrap where the op's results do.
-NodeId lower_number(Graph& g, const char* op, const Number& n, DType dtype, const Dims& dims,
-                    bool wraps) {
-  if (!wraps && !fits(n, dtype)) {
-    if (n.kind == Number::Kind::Float)
-      fail(ErrorKind::Value, op, ": ", n.f, " does not fit into ", name(dtype));
-    fail(ErrorKind::Value, op, ": ", n.i, " does not fit into ", name(dtype));
+/// The number, rounded once to the dtype. Throws std::overflow_error for one that an integer dtype
+/// does not hold.
+NodeId lower_number(Graph& g, const char* op, const Number& n, DType dtype, const Dims& dims) {
+  if (!fits(n, dtype)) {
+    const std::string value = n.kind == Number::Kind::Float ? str(n.f) : str(n.i);
+    throw std::overflow_error(str(op, ": ", value, " does not fit into ", name(dtype)));
   }
-  if (is_complex(dtype))
-    return cast(g, lower_number(g, op, n, part_dtype(dtype), dims, wraps), dtype);
+  if (is_complex(dtype)) return cast(g, lower_number(g, op, n, part_dtype(dtype), dims), dtype);
   const bool narrow = is_narrow_float(dtype);
   if (n.kind == Number::Kind::Float) return constant(g, dtype, dims, narrow ? to_odd(n.f) : n.f);
   if (dtype == DType::Float64) return constant(g, dtype, dims, static_cast<double>(n.i));
@@ -110,10 +116,9 @@ NodeId lower_number(Graph& g, const char* op, const Number& n, DType dtype, cons
 }
 
 /// A tensor or what is weak as a node of this dtype and shape.
-NodeId lower(Recorder& r, const char* op, const TensorOrNumber& o, DType dtype, const Dims& dims,
-             bool wraps = false) {
+NodeId lower(Recorder& r, const char* op, const TensorOrNumber& o, DType dtype, const Dims& dims) {
   Graph& g = r.graph();
-  if (auto* n = std::get_if<Number>(&o)) return lower_number(g, op, *n, dtype, dims, wraps);
+  if (auto* n = std::get_if<Number>(&o)) return lower_number(g, op, *n, dtype, dims);
   auto* list = std::get_if<Numbers>(&o);
   NodeId x = cast(g, r.in(list ? list->in(dtype) : std::get<TensorPtr>(o)), dtype);
   return g.dims(x) == dims ? x : broadcast_to(g, x, dims);
@@ -294,10 +299,8 @@ TensorPtr binary(Op op, const TensorOrNumber& a, const TensorOrNumber& b) {
                                         : IntegerLimit::Pow;
   const bool limited = integers && (limit != IntegerLimit::Pow || op == Op::Pow);
   const bool unchecked = limited && check_permitted(b, t, limit);
-  // Sums and products wrap, and are right modulo 2^n if their operands are.
-  const bool wraps = op == Op::Add || op == Op::Sub || op == Op::Mul;
   Dims dims = broadcast_shapes(row.name, operand_dims(a), operand_dims(b));
-  NodeId x = lower(r, row.name, a, t, dims, wraps), y = lower(r, row.name, b, t, dims, wraps);
+  NodeId x = lower(r, row.name, a, t, dims), y = lower(r, row.name, b, t, dims);
   if (unchecked && is_constant(r.graph(), y))
     require(permits(limit, constant_value(r.graph(), y)), ErrorKind::Value, broken(limit));
   else if (unchecked)

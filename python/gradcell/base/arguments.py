@@ -50,10 +50,16 @@ def operand(value: Any, owner: str, name: str = "input", like: Any = None) -> Te
     Raises TypeError for anything else.
     """
     if isinstance(value, (bool, int, float, np.generic)):
-        if isinstance(like, Tensor):
-            return Tensor(value, _core.promote_number(like.dtype, value))
-        return Tensor(value)
+        return beside(value, like) if isinstance(like, Tensor) else Tensor(value)
     return tensor(value, owner, name)
+
+
+def beside(value: Any, like: Tensor) -> Any:
+    """A number or list of them as a tensor, of the dtype that it takes beside `like`; other things as they
+    are."""
+    if isinstance(value, (bool, int, float, complex, list, tuple, np.generic)):
+        return Tensor(value, _core.promote_number(like.dtype, value))
+    return value
 
 
 def operands(

@@ -176,20 +176,21 @@ def _sticky(value: Any) -> float:
 
 
 def _integers(data: Any, kinds: set[str], name: str) -> np.ndarray:
-    """Python numbers in an integer dtype, without fractions. Raises ValueError if one does not fit,
+    """Python numbers in an integer dtype, without fractions. Raises OverflowError if one does not fit,
     NaN and infinities among them."""
+    limits = np.iinfo(name)
     if "float32" not in kinds:
-        array = np.array(data, object if name == "uint64" else np.int64)  # OverflowError
-        if name == "int64":
-            return array
-        limits = np.iinfo(name)
-        outside = (array < limits.min) | (array > limits.max)
+        try:
+            array = np.array(data, np.int64)
+        except OverflowError:
+            array = np.array(data, object)
+        outside = np.asarray((array < limits.min) | (array > limits.max), bool)
     else:
-        array, limits = np.array(data, np.float64), np.iinfo(name)
+        array = np.array(data, np.float64)
         outside = ~((np.trunc(array) >= float(limits.min)) & (array < float(limits.max) + 1.0))
     if outside.any():
         value = np.array(data, object)[outside].flat[0] if array.ndim else data
-        raise ValueError(f"Tensor: {value} does not fit into {name} ({_core.user_location()})")
+        raise OverflowError(f"Tensor: {value} does not fit into {name} ({_core.user_location()})")
     if len(kinds) > 1 and (np.abs(array) >= _EXACT).any():
         exact = [int(v) for v in np.array(data, object).flat]
         return np.array(exact, name).reshape(array.shape)
@@ -208,9 +209,16 @@ def _rounded(data: Any, kinds: set[str], want: _core.DType) -> np.ndarray:
     if not want.is_floating:
         return _integers(data, kinds, name)
     # NumPy rounds Python's floats once; integers that a double does not hold need more.
-    if name == "float64" or (kinds <= {"float32", "bool"} and name not in _NOT_OF_NUMPY):
+    if kinds <= {"float32", "bool"} and name not in _NOT_OF_NUMPY:
         return np.array(data, name)
-    array = np.array(data, np.float64)
+    try:
+        array = np.array(data, np.float64)
+    except OverflowError as error:
+        raise OverflowError(
+            f"Tensor: an integer does not fit into {name} ({_core.user_location()})"
+        ) from error
+    if name == "float64":
+        return array
     if "int64" in kinds and (np.abs(array) >= _EXACT).any():
         values = [_sticky(v) for v in np.array(data, object).flat]
         array = np.array(values, np.float64).reshape(array.shape)
@@ -225,15 +233,15 @@ def _from_numbers(data: Any, want: _core.DType | None) -> tuple[np.ndarray, _cor
     try:
         with np.errstate(over="ignore", under="ignore"):
             return _rounded(data, kinds, wanted), wanted
+    except OverflowError:
+        if want is not None or wanted != _core.int64:
+            raise
+        return _from_numbers(data, _core.uint64)  # as in MindSpore and NumPy
     except ValueError as error:
         if "inhomogeneous" not in str(error) and "setting an array element" not in str(error):
             raise
         raise TypeError(
             f"Tensor: the nested lists have different lengths ({_core.user_location()})"
-        ) from error
-    except OverflowError as error:
-        raise ValueError(
-            f"Tensor: an integer does not fit into {wanted.name} ({_core.user_location()})"
         ) from error
 
 
@@ -253,6 +261,8 @@ def _converted(data: Any, want: _core.DType | None) -> tuple[np.ndarray, _core.D
     """(array, dtype) of anything; want None: its own dtype."""
     if type(data) in _KINDS:
         return _from_numbers(data, want)
+    if want is not None and isinstance(data, np.number):
+        return _from_numbers(data.item(), want)  # refused if it does not fit, as a number is
     if isinstance(data, _core.Tensor):
         array, have = data._numpy(), data.dtype
     elif (
@@ -340,3 +350,9 @@ def limits(dtype: _core.DType) -> tuple[Any, Any]:
         top = float(np.finfo(dtype.name).max) if kind is None else kind.largest
         return -top, top
     return int(np.iinfo(dtype.name).min), int(np.iinfo(dtype.name).max)
+
+
+def all_bits(dtype: _core.DType) -> int:
+    """The number of an integer dtype all of whose bits are set."""
+    low, high = limits(dtype)
+    return -1 if low < 0 else int(high)

@@ -10,7 +10,7 @@ from gradcell._core import Tensor
 from gradcell.base import arguments
 from gradcell.base.convert import to_dtype
 from gradcell.base.spelling import spelling
-from gradcell.ops.arrays.creation import filled
+from gradcell.ops.arrays.creation import filled, spaced
 from gradcell.ops.arrays.shaping import diagonal_or_matrix
 
 from gradcell.ops import (  # isort: skip
@@ -325,8 +325,10 @@ def full(size: Any, fill_value: Any, *, dtype: Any = None) -> Tensor:
     return filled(size, fill_value, dtype)
 
 
-@spelling(ops.linspace, then=typed)
-def linspace(start: Any, end: Any, steps: Any, *, dtype: Any = None) -> Tensor: ...
+@spelling(spaced)
+def linspace(start: Any, end: Any, steps: Any, *, dtype: Any = None) -> Tensor:
+    """`steps` numbers, evenly spaced from start to end, both included, in a dtype: by default float32,
+    or that of tensors."""
 
 
 def rand(*size: Any, generator: Any = None, dtype: Any = None, device: Any = None) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from gradcell import _core, ops
 from gradcell._core import Tensor
 from gradcell.base import arguments
-from gradcell.base.convert import to_dtype
+from gradcell.base.convert import dtype_of_numbers, dtype_of_numpy, to_dtype
 
 _ops = _core.ops
 
@@ -17,27 +18,48 @@ _ops = _core.ops
 def array(obj: Any, dtype: Any = None, copy: bool = True, ndmin: int = 0) -> Tensor:
     """A tensor of a tensor, a number, an array or nested lists of them.
 
-    Python integers become int32 and floats float32 unless dtype says otherwise. ndmin: at least
-    this many dimensions. Raises TypeError for anything else.
+    Python integers become int32 and floats float32 unless dtype says otherwise.
+
+    obj: what becomes a tensor. copy: whether a tensor is copied. ndmin: at least this many
+    dimensions. Raises TypeError for anything else, OverflowError for a number that an
+    integer dtype does not hold.
     """
-    if isinstance(obj, (list, tuple)) and _holds_tensors(obj):
-        out = ops.stack([array(item) for item in obj], 0)
-    elif isinstance(obj, Tensor):
-        out = obj.copy() if copy else obj
+    if isinstance(obj, Tensor):
+        out = typed(obj.copy() if copy else obj, dtype)
     else:
-        out = Tensor(obj)
-        if not isinstance(obj, (np.ndarray, np.generic)) and out.dtype == _core.int64:
-            out = _ops.cast(out, _core.int32)
-    out = typed(out, dtype)
+        want = dtype_of(obj) if dtype is None else to_dtype(dtype)
+        out = _made(obj, want)
     return (
         out if out.ndim >= ndmin else _ops.reshape(out, [1] * (ndmin - out.ndim) + list(out.shape))
     )
+
+
+def _made(obj: Any, dtype: _core.DType | None) -> Tensor:
+    if isinstance(obj, Tensor):
+        return _ops.cast(obj, dtype)
+    if isinstance(obj, (list, tuple)) and _holds_tensors(obj):
+        return ops.stack([_made(item, dtype) for item in obj], 0)
+    return Tensor(obj, dtype)
 
 
 def _holds_tensors(obj: Any) -> bool:
     if isinstance(obj, (list, tuple)):
         return any(_holds_tensors(item) for item in obj)
     return isinstance(obj, Tensor)
+
+
+def dtype_of(x: Any) -> Any:
+    """The dtype that something has as a tensor by itself; None if it has to be made to say."""
+    if isinstance(x, Tensor):
+        return x.dtype
+    if isinstance(x, (np.ndarray, np.generic)):
+        return dtype_of_numpy(x.dtype)
+    if not isinstance(x, (bool, int, float, complex, list, tuple)):
+        return None
+    found = dtype_of_numbers(x)
+    if found is None and isinstance(x, (list, tuple)):
+        return functools.reduce(_core.promote, [dtype_of(item) for item in x])
+    return _core.int32 if found == _core.int64 else found
 
 
 def typed(x: Any, dtype: Any) -> Any:
@@ -51,15 +73,44 @@ def typed(x: Any, dtype: Any) -> Any:
     )
 
 
+def _is_number(x: Any) -> bool:
+    return isinstance(x, (bool, int, float, complex)) and not isinstance(x, np.generic)
+
+
+def tensors(*xs: Any) -> Any:
+    """All as tensors, what is none yet in the dtype that it has beside the others: so numbers, which take
+    the others' dtype, and lists are rounded once."""
+    for x in xs:
+        if not isinstance(x, Tensor):
+            return _together(xs)
+    return xs
+
+
+def _together(xs: tuple[Any, ...]) -> list[Tensor]:
+    xs = tuple(tensor(x) if dtype_of(x) is None else x for x in xs)
+    kinds = [dtype_of(x) for x in xs if not _is_number(x)] or [dtype_of(x) for x in xs]
+    common = functools.reduce(_core.promote, kinds)
+    return [
+        x if isinstance(x, Tensor)
+        else _made(x, _core.promote_number(common, x) if _is_number(x) else common)
+        for x in xs
+    ]  # fmt: skip
+
+
+def operands(*xs: Any) -> Any:
+    """As tensors, but numbers beside others stay what they are."""
+    alone = True
+    for x in xs:
+        if isinstance(x, (list, tuple, np.ndarray)):
+            made = iter(tensors(*(x for x in xs if not _is_number(x) and x is not None)))
+            return [x if _is_number(x) or x is None else next(made) for x in xs]
+        alone = alone and not isinstance(x, Tensor)
+    return tensors(*xs) if alone else xs
+
+
 def operand(x: Any) -> Any:
     """Lists as tensors; a tensor or number as it is."""
     return array(x) if isinstance(x, (list, tuple, np.ndarray)) else x
-
-
-def pair(x1: Any, x2: Any) -> tuple[Any, Any]:
-    """Two operands, of which a number takes the dtype of the other; two numbers become tensors."""
-    numbers = not any(isinstance(x, (Tensor, list, tuple, np.ndarray)) for x in (x1, x2))
-    return (array(x1), array(x2)) if numbers else (operand(x1), operand(x2))
 
 
 def tensor(x: Any) -> Tensor:
@@ -77,19 +128,25 @@ def along(x: Any, axis: Any) -> tuple[Tensor, int]:
     return (vector(x), 0) if axis is None else (tensor(x), axis)
 
 
-def optional(*xs: Any) -> list[Tensor | None]:
+def optional(*xs: Any) -> list[Any]:
     """Tensors of what is not None."""
-    return [None if x is None else tensor(x) for x in xs]
+    made = iter(tensors(*(x for x in xs if x is not None)))
+    return [None if x is None else next(made) for x in xs]
 
 
 def joined(*parts: Any) -> Tensor:
     """Flatten the parts that are not None, and join them."""
-    return ops.concat([vector(p) for p in parts if p is not None], 0)
+    return ops.concat([t.ravel() for t in optional(*parts) if t is not None], 0)
 
 
 def floating(x: Any) -> Tensor:
     """Whatever it is as a floating tensor: float32 for integers."""
     return arguments.floating(tensor(x))
+
+
+def floats(*xs: Any) -> list[Tensor]:
+    """All as floating tensors, made as `tensors` makes them."""
+    return [arguments.floating(x) for x in tensors(*xs)]
 
 
 def shape_of(shape: Any) -> list[int]:
@@ -99,8 +156,8 @@ def shape_of(shape: Any) -> list[int]:
 
 def full(shape: Any, fill_value: Any, dtype: Any = None) -> Tensor:
     """A tensor of one number or of an array that broadcasts; the dtype is fill_value's by default."""
-    return typed(  # type: ignore[no-any-return]
-        _ops.broadcast_to(array(fill_value), arguments.addressable(shape_of(shape), "full")), dtype
+    return _ops.broadcast_to(
+        array(fill_value, dtype), arguments.addressable(shape_of(shape), "full")
     )
 
 

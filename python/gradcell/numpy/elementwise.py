@@ -12,7 +12,7 @@ from gradcell._core import Tensor
 from gradcell.base.public import publish
 from gradcell.base.spelling import named, spelling, text_of
 from gradcell.base.types import DTypeLike, TensorLike
-from gradcell.numpy.conversion import floating, pair, tensor, typed
+from gradcell.numpy.conversion import floating, operands, tensor, typed
 
 
 class _OfOne(Protocol):
@@ -55,7 +55,7 @@ def _of_two(
     """NumPy's function that is an op of two tensors or numbers, with its sums along an axis."""
 
     def function(x1: TensorLike, x2: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
-        return typed(op(*pair(x1, x2)), dtype)  # type: ignore[no-any-return]
+        return typed(op(*operands(x1, x2)), dtype)  # type: ignore[no-any-return]
 
     first, second = list(inspect.signature(op).parameters)[:2]
     function.__doc__ = function.__doc__ or text_of(op, {"x1": first, "x2": second})

@@ -22,14 +22,16 @@ from gradcell.numpy.conversion import (
     along,
     array,
     floating,
+    floats,
     full,
     joined,
     like,
     operand,
+    operands,
     optional,
-    pair,
     shape_of,
     tensor,
+    tensors,
     typed,
     vector,
 )
@@ -52,7 +54,7 @@ def logical_not(a: Any, dtype: Any = None) -> Tensor: ...
 
 def divmod(x1: Any, x2: Any, dtype: Any = None) -> Any:
     """The quotient rounded down and the remainder, elementwise: (x1 // x2, x1 % x2)."""
-    return typed((ops.floor_div(*pair(x1, x2)), ops.mod(*pair(x1, x2))), dtype)
+    return typed((ops.floor_div(*operands(x1, x2)), ops.mod(*operands(x1, x2))), dtype)
 
 
 @spelling(ops.fix, x=floating)
@@ -77,18 +79,20 @@ def round(a: Any, decimals: Any = 0) -> Tensor: ...
 
 def clip(x: Any, xmin: Any = None, xmax: Any = None, dtype: Any = None) -> Tensor:
     """No less than xmin, no more than xmax, where they are not None."""
-    return typed(ops.clamp(tensor(x), operand(xmin), operand(xmax)), dtype)  # type: ignore[no-any-return]
+    return typed(ops.clamp(*operands(tensor(x), xmin, xmax)), dtype)  # type: ignore[no-any-return]
 
 
-@spelling(ops.isclose, a=tensor, b=tensor)
 def isclose(
     a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False
-) -> Tensor: ...
+) -> Tensor:
+    """Return whether |a - b| <= atol + rtol |b|, elementwise; NaN are close with equal_nan."""
+    x, y = tensors(a, b)
+    return ops.isclose(x, y, rtol, atol, equal_nan)
 
 
 def where(condition: Any, x: Any = None, y: Any = None) -> Tensor:
     """x where condition is true, else y; tensors, lists or numbers, all broadcast."""
-    return ops.where(operand(condition), operand(x), operand(y))
+    return ops.where(operand(condition), *operands(x, y))
 
 
 def cumsum(a: Any, axis: Any = None, dtype: Any = None) -> Any:
@@ -122,17 +126,20 @@ def trapz(y: Any, x: Any = None, dx: Any = 1.0, axis: Any = -1) -> Tensor:
     """The integral of y along axis by the trapezoidal rule; x: the places of the values y; by
     default they are dx apart.
     """
-    return ops.trapz(floating(y), *optional(x), dx=dx, dim=axis)
+    values, *places = floats(*(v for v in (y, x) if v is not None))
+    return ops.trapz(values, *places, dx=dx, dim=axis)
 
 
 def diff(a: Any, n: Any = 1, axis: Any = -1, prepend: Any = None, append: Any = None) -> Tensor:
     """The n-th differences along axis, after prepend and append have been joined to the ends."""
-    return ops.diff(tensor(a), n, axis, operand(prepend), operand(append))
+    x, first, last = operands(tensor(a), prepend, append)
+    return ops.diff(x, n, axis, first, last)
 
 
 def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Tensor:
     """The differences of neighbours in the flattened array, preceded by to_begin and followed by to_end."""
-    return joined(to_begin, ops.diff(vector(ary)), to_end)
+    first, x, last = optional(to_begin, ary, to_end)
+    return joined(first, ops.diff(x.ravel()), last)
 
 
 @spelling(ops.expand_dims, a=tensor)
@@ -237,27 +244,27 @@ def meshgrid(*xi: Any, sparse: bool = False, indexing: Any = "xy") -> tuple[Tens
 
 def stack(arrays: Any, axis: Any = 0) -> Tensor:
     """Tensors of one shape, joined along a new axis."""
-    return ops.stack([tensor(x) for x in arrays], axis)
+    return ops.stack(tensors(*arrays), axis)
 
 
 def vstack(tup: Any) -> Tensor:
     """Stacks tensors along the first dimension; vectors become rows."""
-    return ops.vstack([tensor(x) for x in tup])
+    return ops.vstack(tensors(*tup))
 
 
 def hstack(tup: Any) -> Tensor:
     """Joined along the second dimension; vectors along their only one."""
-    return ops.hstack([tensor(x) for x in tup])
+    return ops.hstack(tensors(*tup))
 
 
 def dstack(tup: Any) -> Tensor:
     """Joins tensors along the third dimension; vectors and matrices get one first."""
-    return ops.dstack([tensor(x) for x in tup])
+    return ops.dstack(tensors(*tup))
 
 
 def column_stack(tup: Any) -> Tensor:
     """Vectors as columns, matrices beside each other."""
-    return ops.column_stack([tensor(x) for x in tup])
+    return ops.column_stack(tensors(*tup))
 
 
 def append(arr: Any, values: Any, axis: Any = None) -> Tensor:
@@ -433,24 +440,37 @@ def randn(*shape: Any, dtype: Any = _core.float32) -> Tensor:
     return typed(ops.randn(*shape), dtype)  # type: ignore[no-any-return]
 
 
-@spelling(ops.dot, a=tensor, b=tensor)
-def dot(a: Any, b: Any) -> Tensor: ...
-@spelling(ops.inner, a=tensor, b=tensor)
-def inner(a: Any, b: Any) -> Tensor: ...
-@spelling(ops.kron, a=tensor, b=tensor)
-def kron(a: Any, b: Any) -> Tensor: ...
-@spelling(ops.outer, a=vector, b=vector)
+def dot(a: Any, b: Any) -> Tensor:
+    """The sums of products over the last dimension of a and the last but one of b (of a vector, its
+    only one); of numbers, the product."""
+    return ops.dot(*tensors(a, b))
+
+
+def inner(a: Any, b: Any) -> Tensor:
+    """The sums of products over the last dimension of both; of numbers, the product."""
+    return ops.inner(*tensors(a, b))
+
+
+def kron(a: Any, b: Any) -> Tensor:
+    """The Kronecker product: b as a whole, times each element of a."""
+    return ops.kron(*tensors(a, b))
+
+
 def outer(a: Any, b: Any) -> Tensor:
     """The outer product of both, flattened."""
+    return ops.outer(*(x.ravel() for x in tensors(a, b)))
 
 
-@spelling(ops.tensor_dot, a=tensor, b=tensor)
-def tensordot(a: Any, b: Any, axes: Any = 2) -> Tensor: ...
+def tensordot(a: Any, b: Any, axes: Any = 2) -> Tensor:
+    """The sum of products over the last `axes` dimensions of a and the first of b, or over pairs of
+    dimensions, (those of a, those of b)."""
+    x, y = tensors(a, b)
+    return ops.tensor_dot(x, y, axes)
 
 
 def multi_dot(arrays: Any) -> Tensor:
     """The product of several matrices, from left to right; a first or last vector as row or column."""
-    return ops.multi_dot([tensor(x) for x in arrays])
+    return ops.multi_dot(tensors(*arrays))
 
 
 @spelling(ops.matrix_power, a=tensor)
@@ -484,14 +504,21 @@ def argwhere(a: Any) -> Any:
 def searchsorted(a: Any, v: Any, side: Any = "left", sorter: Any = None) -> Tensor:
     """Return the places of v in a sorted vector, int32: before equal elements; behind them for side
     "right"."""
-    return ops.searchsorted(tensor(a), operand(v), side=side, sorter=sorter, out_int32=True)
+    return ops.searchsorted(*operands(a, v), side=side, sorter=sorter, out_int32=True)
 
 
-@spelling(ops.isin, element=tensor)
-def isin(element: Any, test_elements: Any, invert: bool = False) -> Tensor: ...
-@spelling(ops.isin, ar1=vector)
+def isin(element: Any, test_elements: Any, invert: bool = False) -> Tensor:
+    """Return whether each element is among test_elements (is not, if invert); NaN is among none."""
+    x, tests = tensors(element, test_elements)
+    return ops.isin(x, tests, invert)
+
+
 def in1d(ar1: Any, ar2: Any, invert: bool = False) -> Tensor:
-    """Return whether each of the flattened elements is among ar2 (is not, if invert)."""
+    """Return whether each of the flattened elements is among ar2.
+
+    invert: whether those are meant that are not.
+    """
+    return isin(ar1, ar2, invert).ravel()
 
 
 def array_str(a: Any) -> Any:
@@ -529,23 +556,26 @@ def angle(z: Any, deg: bool = False) -> Tensor:
 
 def vdot(a: Any, b: Any) -> Tensor:
     """The sum of products of all elements, those of a conjugated."""
-    return ops.vecdot(vector(a), vector(b))
+    return ops.vecdot(*(x.ravel() for x in tensors(a, b)))
 
 
-@spelling(ops.vecdot, x1=tensor, x2=tensor)
-def vecdot(x1: Any, x2: Any, axis: int = -1) -> Tensor: ...
+def vecdot(x1: Any, x2: Any, axis: int = -1) -> Tensor:
+    """The sums of products along axis, those of x1 conjugated."""
+    a, b = tensors(x1, x2)
+    return ops.vecdot(a, b, axis=axis)
 
 
 def matvec(x1: Any, x2: Any) -> Tensor:
     """Matrices times vectors, both over leading dimensions that broadcast."""
-    return ops.matmul(tensor(x1), ops.expand_dims(tensor(x2), -1))[..., 0]
+    matrices, vectors = tensors(x1, x2)
+    return ops.matmul(matrices, ops.expand_dims(vectors, -1))[..., 0]
 
 
 def vecmat(x1: Any, x2: Any) -> Tensor:
     """Vectors, conjugated, times matrices, both over leading dimensions that broadcast."""
-    row = tensor(x1)
+    row, matrices = tensors(x1, x2)
     row = ops.conj(row) if row.dtype.is_complex else row
-    return ops.matmul(ops.expand_dims(row, -2), tensor(x2))[..., 0, :]
+    return ops.matmul(ops.expand_dims(row, -2), matrices)[..., 0, :]
 
 
 def einsum(*operands: Any) -> Tensor:
@@ -555,7 +585,7 @@ def einsum(*operands: Any) -> Tensor:
     name its dimensions, and at the end the list of the result.
     """
     if isinstance(operands[0], str):
-        return ops.einsum(operands[0], *map(tensor, operands[1:]))
+        return ops.einsum(operands[0], *tensors(*operands[1:]))
     *lists, end = (
         [*operands[1::2], None] if len(operands) % 2 == 0 else [*operands[1::2], operands[-1]]
     )
@@ -564,7 +594,7 @@ def einsum(*operands: Any) -> Tensor:
         return "".join("..." if i is ... else string.ascii_letters[i] for i in places)
 
     equation = ",".join(map(letters, lists)) + ("" if end is None else "->" + letters(end))
-    return ops.einsum(equation, *map(tensor, operands[: 2 * len(lists) : 2]))
+    return ops.einsum(equation, *tensors(*operands[: 2 * len(lists) : 2]))
 
 
 concat = concatenate

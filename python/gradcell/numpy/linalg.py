@@ -15,7 +15,7 @@ from gradcell.base.errors import bad_value
 from gradcell.base.public import publish
 from gradcell.base.spelling import spelling
 from gradcell.numpy import functions, mathematics
-from gradcell.numpy.conversion import floating, tensor
+from gradcell.numpy.conversion import floating, floats, tensor
 from gradcell.ops.matrices.factorisations import of_triangle
 
 _ops = _core.ops
@@ -108,7 +108,7 @@ def solve(a: Any, b: Any) -> Tensor:
 
     a: square matrices. b: a vector, or matrices of columns. Raises ValueError for a singular a.
     """
-    return ops.tensor_solve(floating(a), floating(b))
+    return ops.tensor_solve(*floats(a, b))
 
 
 def cholesky(a: Any, *, upper: bool = False) -> Tensor:
@@ -249,7 +249,7 @@ def lstsq(a: Any, b: Any, rcond: Any = None) -> LstsqResult:
     a: a matrix [m, n]. b: a vector [m] or columns [m, k]. rcond: the share of the largest singular value up
     to which another counts as zero; by default the larger size times the dtype's epsilon. Reads the rank.
     """
-    x, y = floating(a), floating(b)
+    x, y = floats(a, b)
     if x.ndim != 2 or y.ndim not in (1, 2) or x.shape[0] != y.shape[0]:
         bad_value(f"lstsq: shapes {list(x.shape)} and {list(y.shape)} do not fit")
     limit = builtins.max(x.shape) * _epsilon(x) if rcond is None else 0.0 if rcond < 0 else rcond
@@ -266,7 +266,7 @@ def tensorsolve(a: Any, b: Any, axes: Any = None) -> Tensor:
 
     axes: dimensions of a that are moved to its end first.
     """
-    x, y = floating(a), floating(b)
+    x, y = floats(a, b)
     if axes is not None:
         x = ops.movedim(x, list(axes), list(builtins.range(-len(axes), 0)))
     dims = list(x.shape[y.ndim :])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,9 @@ from gradcell.base.convert import to_dtype
 from gradcell.base.errors import bad_value
 from gradcell.numpy.conversion import (
     _number,
-    floating,
+    array,
+    dtype_of,
+    floats,
     full,
     shape_of,
     tensor,
@@ -27,17 +30,39 @@ _ops = _core.ops
 
 def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None) -> Tensor:
     """The numbers from start on, step apart, short of stop: int32, or float32 if one is a float."""
-    numbers = [_number(v) for v in (start, stop, step) if v is not None]
-    if dtype is None:
-        dtype = _core.float32 if any(isinstance(v, float) for v in numbers) else _core.int32
-    first, last = (0, start) if stop is None else (start, stop)
-    by = 1 if step is None else step
-    empty = _number(by) != 0 and (_number(last) - _number(first)) / _number(by) <= 0
-    return (
-        ops.zeros((0,), to_dtype(dtype))
-        if empty
-        else ops.arange(first, last, by, dtype=to_dtype(dtype))
+    first, last, by = (
+        _number(v) for v in ((0, start, step) if stop is None else (start, stop, step))
     )
+    by = 1 if by is None else by
+    if dtype is None:
+        integers = not builtins.any(isinstance(v, (float, np.floating)) for v in (first, last, by))
+        dtype = _core.int32 if integers else _core.float32
+    if by != 0 and (last - first) / by <= 0:
+        return ops.zeros((0,), to_dtype(dtype))
+    return ops.arange(first, last, by, dtype=to_dtype(dtype))
+
+
+def _between(
+    function: Callable[..., np.ndarray], start: Any, stop: Any, dtype: Any, *rest: Any, axis: int
+) -> Tensor | None:
+    """NumPy's numbers between two ends, computed in float64 and rounded once; None for tensors."""
+    if isinstance(start, Tensor) or isinstance(stop, Tensor):
+        return None
+    if dtype is None:
+        common = _core.promote(*(dtype_of(x) or tensor(x).dtype for x in (start, stop)))
+        dtype = common if common.is_floating else _core.default_dtype()
+    found, want = function(start, stop, *rest, axis=axis), to_dtype(dtype)
+    return Tensor(found if want.is_floating else found.tolist(), want)
+
+
+def _ends(start: Any, stop: Any, dtype: Any) -> list[Tensor]:
+    """Both as floating tensors that hold what is asked for in the dtype."""
+    if dtype is None:
+        return floats(start, stop)
+    want = to_dtype(dtype)
+    wide = want if want.is_floating else _core.float64
+    kinds = [dtype_of(x) or tensor(x).dtype for x in (start, stop)]
+    return [array(x, _core.promote(k, wide)) for x, k in zip((start, stop), kinds, strict=True)]
 
 
 def linspace(
@@ -46,10 +71,13 @@ def linspace(
 ) -> Any:  # fmt: skip
     """num numbers evenly spaced from start to stop, which is left out without endpoint; for tensors
     along axis. retstep: (numbers, the step)."""
-    count = arguments.integer(num, "linspace", "num")
+    count = arguments.integer(num, "linspace", "num", 0)
     arguments.addressable([count], "linspace")
-    a, b = floating(start), floating(stop)
     parts = builtins.max(count - 1 if endpoint else count, 1)
+    out = _between(np.linspace, start, stop, dtype, count, endpoint, axis=axis)
+    if out is not None:
+        return (out, array(np.subtract(stop, start) / parts, out.dtype)) if retstep else out
+    a, b = _ends(start, stop, dtype)
     weight = Tensor(np.arange(count) / parts, _core.promote(a.dtype, b.dtype))
     dims = np.broadcast_shapes(tuple(a.shape), tuple(b.shape))
     column = _ops.reshape(weight, [count] + [1] * len(dims))
@@ -63,15 +91,24 @@ def logspace(
     axis: int = 0,
 ) -> Tensor:  # fmt: skip
     """Powers of base whose exponents are evenly spaced, as linspace gives them."""
-    return typed(_ops.pow(base, linspace(start, stop, num, endpoint, axis=axis)), dtype)  # type: ignore[no-any-return]
+    if not isinstance(base, Tensor):
+        out = _between(np.logspace, start, stop, dtype, num, endpoint, base, axis=axis)
+        if out is not None:
+            return out
+    a, b = _ends(start, stop, dtype)
+    exponents = linspace(a, b, num, endpoint, axis=axis)
+    return typed(_ops.pow(base, exponents), dtype)  # type: ignore[no-any-return]
 
 
 def geomspace(
     start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0
 ) -> Tensor:
     """num numbers from start to stop, each the same multiple of the one before."""
-    a, b = floating(start), floating(stop)
-    share = linspace(0.0, 1.0, num, endpoint)
+    out = _between(np.geomspace, start, stop, dtype, num, endpoint, axis=axis)
+    if out is not None:
+        return out
+    a, b = _ends(start, stop, dtype)
+    share = linspace(0.0, 1.0, num, endpoint, dtype=_core.promote(a.dtype, b.dtype))
     share = _ops.reshape(share, [num] + [1] * builtins.max(a.ndim, b.ndim))
     out = _ops.mul(a, _ops.pow(_ops.div(b, a), share))
     return typed(ops.movedim(out, 0, axis) if out.ndim > 1 else out, dtype)  # type: ignore[no-any-return]

@@ -18,7 +18,10 @@ from gradcell.numpy.conversion import (
     _plain,
     array,
     floating,
+    floats,
+    operands,
     tensor,
+    tensors,
     typed,
 )
 from gradcell.ops.one_plan import one_plan
@@ -46,7 +49,7 @@ def size(a: Any, axis: Any = None) -> int:
 
 def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Tensor:
     """Return whether both have one shape and the same elements; NaN equals NaN with equal_nan."""
-    a, b = tensor(a1), tensor(a2)
+    a, b = tensors(a1, a2)
     if tuple(a.shape) != tuple(b.shape):
         return Tensor(False)
     same = _ops.equal(a, b)
@@ -57,7 +60,7 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Tensor:
 
 def array_equiv(a1: Any, a2: Any) -> Tensor:
     """Return whether both have the same elements after broadcasting."""
-    a, b = tensor(a1), tensor(a2)
+    a, b = tensors(a1, a2)
     try:
         np.broadcast_shapes(tuple(a.shape), tuple(b.shape))
     except ValueError:
@@ -99,7 +102,7 @@ def result_type(*arrays_and_dtypes: Any) -> _core.DType:
 
 def matmul(x1: Any, x2: Any, dtype: Any = None) -> Tensor:
     """The matrix product; leading dimensions broadcast."""
-    return typed(ops.matmul(tensor(x1), tensor(x2)), dtype)  # type: ignore[no-any-return]
+    return typed(ops.matmul(*tensors(x1, x2)), dtype)  # type: ignore[no-any-return]
 
 
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Tensor:
@@ -116,7 +119,7 @@ def without_nan(x: Any, dtype: Any) -> Tensor:
 def _observations(m: Any, y: Any, rowvar: bool) -> Tensor:
     """The matrix whose rows are variables."""
     parts = []
-    for x in (floating(part) for part in (m, y) if part is not None):
+    for x in floats(*(part for part in (m, y) if part is not None)):
         x = _ops.reshape(x, [1, x.size]) if x.ndim < 2 else x
         parts.append(x if rowvar or x.shape[0] == 1 else x.T)
     return parts[0] if len(parts) == 1 else ops.concat(parts, 0)
@@ -144,7 +147,8 @@ def cross(
     """The vector products; of vectors with two elements, the third element of the product."""
     if axis is not None:
         axisa = axisb = axisc = axis
-    x, y = ops.movedim(tensor(a), axisa, -1), ops.movedim(tensor(b), axisb, -1)
+    x, y = tensors(a, b)
+    x, y = ops.movedim(x, axisa, -1), ops.movedim(y, axisb, -1)
     if builtins.any(tuple(t.shape[-1:]) not in ((2,), (3,)) for t in (x, y)):
         bad_value(
             f"cross: vectors of 2 or 3 elements are needed, got shapes {list(x.shape)} and {list(y.shape)}"
@@ -164,7 +168,7 @@ def interp(
     xp: where the function is known, a rising vector. fp: its values there. left: the value below
     xp. right: the value above it. period: of x and xp, which may then be in any order.
     """
-    t, points, values = floating(x), floating(xp), floating(fp)
+    t, points, values = floats(x, xp, fp)
     if period is not None:
         t, points = _ops.mod(t, period), _ops.mod(points, period)
         order = ops.argsort(points)
@@ -183,6 +187,7 @@ def interp(
     first, last = ops.narrow(points, 0, 0, 1), ops.narrow(points, 0, n - 1, 1)
     lowest = ops.narrow(values, 0, 0, 1) if left is None else left
     highest = ops.narrow(values, 0, n - 1, 1) if right is None else right
+    _, lowest, highest = operands(values, lowest, highest)
     out = _ops.where(_ops.less(t, first), lowest, out)
     return _ops.reshape(_ops.where(_ops.greater(t, last), highest, out), list(t.shape))
 
@@ -286,7 +291,7 @@ def convolve(a: Any, v: Any, mode: str = "full") -> Tensor:
 
     mode: 'full', every overlap; 'same', as long as the longer vector; 'valid', whole overlaps only.
     """
-    x, k = tensor(a), tensor(v)
+    x, k = tensors(a, v)
     if x.ndim != 1 or k.ndim != 1 or not x.size or not k.size:
         bad_value("convolve: two vectors with elements are needed")
     x, k = (x, k) if x.size >= k.size else (k, x)
@@ -308,7 +313,8 @@ def correlate(a: Any, v: Any, mode: str = "valid") -> Tensor:
 
     mode: 'full', 'same' or 'valid', as in convolve.
     """
-    x, k = tensor(a), ops.conj(tensor(v))
+    x, k = tensors(a, v)
+    k = ops.conj(k)
     out = convolve(x, ops.flip(k, (0,)), mode)
     even = mode == "same" and k.size > x.size and k.size % 2 == 0
     return (
@@ -323,7 +329,7 @@ def _edges(x: Tensor, asked: Any, limits: Any) -> Tensor:
     if isinstance(asked, str):  # a rule that looks at the numbers
         return Tensor(np.histogram_bin_edges(x.asnumpy(), asked, limits).astype(np.float64))
     if not isinstance(asked, (int, np.integer)):
-        line = _ops.cast(_ops.stop_gradient(tensor(asked)), _core.float64)
+        line = _ops.cast(_ops.stop_gradient(tensors(x, asked)[1]), _core.float64)
         if _core.is_plain(line) and (np.diff(line.asnumpy()) < 0).any():
             bad_value("histogram: the edges of bins must be in ascending order")
         return line
@@ -346,7 +352,7 @@ def _histogram(
         bad_type(f"histogram: needs real numbers, got {columns[0].dtype}")
     limits = [_plain(range)] * len(columns) if range is None else list(_plain(range))
     each = bins if isinstance(bins, (list, tuple)) else [bins] * len(columns)
-    weight = None if weights is None else tensor(weights)
+    weight = None if weights is None else tensors(columns[0], weights)[1]
     total, *edges = _counted(tuple(columns), tuple(each), tuple(limits), weight, bool(density))
     return total, edges
 
@@ -407,7 +413,7 @@ def histogram2d(
     """
     pair = isinstance(bins, (list, tuple)) and len(bins) == 2
     both = list(bins) if pair else [bins, bins]
-    counts, edges = _histogram([tensor(x), tensor(y)], both, range, weights, density)
+    counts, edges = _histogram(list(tensors(x, y)), both, range, weights, density)
     return counts, edges[0], edges[1]
 
 
@@ -418,4 +424,4 @@ def histogramdd(
     columns = sample if isinstance(sample, (list, tuple)) else ops.unbind(tensor(sample), 1)
     if not columns:
         bad_value("histogramdd: the points have no coordinates")
-    return _histogram([tensor(c) for c in columns], bins, range, weights, density)
+    return _histogram(list(tensors(*columns)), bins, range, weights, density)

@@ -13,7 +13,7 @@ from gradcell._core import Tensor
 from gradcell.base import arguments
 from gradcell.base.errors import bad_value
 from gradcell.base.public import publish
-from gradcell.numpy.conversion import _plain, along, floating, tensor, vector
+from gradcell.numpy.conversion import _plain, along, floating, joined, tensor, tensors, vector
 
 _ops = _core.ops
 
@@ -202,12 +202,12 @@ def unique(
 
 def union1d(ar1: Any, ar2: Any) -> Tensor:
     """The different elements of both, in ascending order."""
-    return unique(ops.concat([vector(ar1), vector(ar2)], 0))  # type: ignore[no-any-return]
+    return unique(joined(ar1, ar2))  # type: ignore[no-any-return]
 
 
 def setxor1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Tensor:
     """The elements of one of the two only, in ascending order."""
-    a, b = (vector(v) if assume_unique else unique(v) for v in (ar1, ar2))
+    a, b = (v.ravel() if assume_unique else unique(v) for v in tensors(ar1, ar2))
     parts = [ops.masked_select(v, ops.isin(v, w, True)) for v, w in ((a, b), (b, a))]
     return sort(ops.concat(parts, 0))
 

@@ -12,7 +12,7 @@ from gradcell._core import Tensor
 from gradcell.base.errors import bad_value
 from gradcell.base.public import publish
 from gradcell.numpy import linalg
-from gradcell.numpy.conversion import _plain, floating, operand, tensor
+from gradcell.numpy.conversion import _plain, floating, floats, operands, tensor, tensors
 from gradcell.numpy.making import arange
 from gradcell.numpy.mathematics import convolve
 
@@ -21,7 +21,7 @@ _ops = _core.ops
 
 def _polysum(a1: Any, a2: Any, sign: int) -> Tensor:
     """a1 + sign a2, coefficients of polynomials with the highest power first."""
-    a, b = ops.atleast_1d(tensor(a1)), ops.atleast_1d(tensor(a2))
+    a, b = ops.atleast_1d(*tensors(a1, a2))
     n = builtins.max(a.size, b.size)
     a, b = (_ops.slice_scatter(x, [n], [n - x.size], [1]) for x in (a, b))
     return _ops.add(a, b) if sign > 0 else _ops.sub(a, b)
@@ -29,14 +29,14 @@ def _polysum(a1: Any, a2: Any, sign: int) -> Tensor:
 
 def polymul(a1: Any, a2: Any) -> Tensor:
     """The product of two polynomials given by coefficients, the highest power first."""
-    return convolve(ops.atleast_1d(tensor(a1)), ops.atleast_1d(tensor(a2)))
+    return convolve(*ops.atleast_1d(*tensors(a1, a2)))
 
 
 def polyval(p: Any, x: Any) -> Tensor:
     """The polynomial with coefficients p, the highest power first, at x (Horner)."""
-    t = operand(x)
+    coefficients, t = operands(p, x)
     out: Any = 0
-    for c in ops.unstack(tensor(p), 0):
+    for c in ops.unstack(tensor(coefficients), 0):
         out = _ops.add(_ops.mul(out, t), c)
     return out  # type: ignore[no-any-return]
 
@@ -84,7 +84,7 @@ def polydiv(u: Any, v: Any) -> tuple[Tensor, Tensor]:
     u: what is divided. v: what it is divided by, whose first coefficient is not zero. Coefficients of the
     remainder that are zero stay.
     """
-    rest, by = ops.atleast_1d(floating(u)), ops.atleast_1d(floating(v))
+    rest, by = ops.atleast_1d(*floats(u, v))
     count, m = rest.size - by.size + 1, by.size
     if count <= 0:
         return _ops.full([1], 0, rest.dtype), rest
@@ -121,10 +121,9 @@ def polyfit(x: Any, y: Any, deg: int, rcond: Any = None, *, w: Any = None, cov: 
     value below which another counts as zero. w: what each distance is multiplied by. cov: True, or
     'unscaled' for the inverse of what the weights say alone.
     """
-    points, values = floating(x), floating(y)
+    points, values, *given = floats(x, y, *(() if w is None else (w,)))
     left = ops.vander(points, deg + 1)
-    if w is not None:
-        weights = floating(w)
+    for weights in given:
         left = left * ops.reshape(weights, (-1, 1))
         values = values * (ops.reshape(weights, (-1, 1)) if values.ndim > 1 else weights)
     scale = ops.sqrt(ops.sum(ops.square(left), 0))

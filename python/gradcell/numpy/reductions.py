@@ -11,7 +11,7 @@ from gradcell._core import Tensor
 from gradcell.base import arguments
 from gradcell.base.public import publish
 from gradcell.base.spelling import named, spelling
-from gradcell.numpy.conversion import floating, operand, tensor, typed
+from gradcell.numpy.conversion import floating, floats, operand, tensor, typed
 from gradcell.ops.one_plan import in_float32
 from gradcell.ops.reductions.reductions import length, square_sizes
 
@@ -259,8 +259,8 @@ def average(
 
     returned: whether the sum of the weights comes too.
     """
-    t = floating(x)
-    w = ops.ones_like(t) if weights is None else floating(weights)
+    t, *given = floats(x, *(() if weights is None else (weights,)))
+    w = given[0] if given else ops.ones_like(t)
     if w.ndim != t.ndim and axis is not None:
         w = _ops.reshape(w, [n if i == axis % t.ndim else 1 for i, n in enumerate(t.shape)])
     w = _ops.broadcast_to(w, list(t.shape))

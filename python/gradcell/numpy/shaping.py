@@ -19,7 +19,7 @@ from gradcell.numpy.conversion import (
     operand,
     shape_of,
     tensor,
-    vector,
+    tensors,
 )
 
 _ops = _core.ops
@@ -27,7 +27,7 @@ _ops = _core.ops
 
 def concatenate(arrays: Any, axis: Any = 0) -> Tensor:
     """Arrays joined along an axis; None: flattened first."""
-    xs = [tensor(x) for x in arrays] if isinstance(arrays, (list, tuple)) else list(arrays)
+    xs = tensors(*arrays)
     return ops.concat([x.ravel() for x in xs], 0) if axis is None else ops.concat(xs, axis)
 
 
@@ -138,8 +138,8 @@ def select(condlist: Any, choicelist: Any, default: Any = 0) -> Tensor:
 
     choicelist: a tensor for each condition. default: a number or a tensor.
     """
-    choices = [tensor(c) for c in choicelist]
-    out: Any = _ops.cast(array(default), choices[0].dtype)
+    choices = tensors(*choicelist)
+    out: Any = array(default, choices[0].dtype)
     for condition, choice in zip(reversed(list(condlist)), reversed(choices), strict=True):
         out = _ops.where(operand(condition), choice, out)
     return out  # type: ignore[no-any-return]
@@ -151,7 +151,7 @@ def choose(a: Any, choices: Any, mode: str = "clip") -> Tensor:
     choices: a sequence of tensors that broadcast. mode: 'clip', 'wrap' or 'raise'.
     """
     index = tensor(a)
-    parts = [tensor(c) for c in choices]
+    parts = tensors(*choices)
     *parts, index = ops.broadcast_tensors(*parts, index)
     stacked = ops.stack(parts, 0)
     flat = _ops.reshape(stacked, [len(parts), index.size])
@@ -255,7 +255,8 @@ def unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[Tensor, .
 
 def setdiff1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Tensor:
     """The elements of ar1 that are not in ar2, in order and each once unless assume_unique."""
-    found = ops.masked_select(vector(ar1), ops.isin(vector(ar1), ar2, True))
+    a, b = tensors(ar1, ar2)
+    found = ops.masked_select(a.ravel(), ops.isin(a.ravel(), b, True))
     return found if assume_unique else ops.unique(found)[0]
 
 
@@ -266,7 +267,7 @@ def intersect1d(
 
     return_indices: whether two vectors of indices, into ar1 and into ar2, come too.
     """
-    a, b = vector(ar1), vector(ar2)
+    a, b = (x.ravel() for x in tensors(ar1, ar2))
     _, i, j = np.intersect1d(a.asnumpy(), b.asnumpy(), assume_unique, return_indices=True)
     found = _ops.gather(a, Tensor(i), 0)
     return (

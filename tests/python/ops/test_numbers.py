@@ -17,7 +17,8 @@ import numpy as np
 import pytest
 
 import gradcell as ms
-from gradcell import Parameter, Tensor, _core, nn, ops
+import gradcell.numpy as mnp
+from gradcell import Parameter, Tensor, _core, mint, nn, ops
 
 A = np.array([-1.7, -0.3, 0.1, 0.45, 2.3])
 B = np.array([0.7, 0.1, 1.3, 2.9, 0.4])
@@ -381,6 +382,110 @@ def test_numbers_are_rounded_once(name: str, value: float | int) -> None:
     assert ops.add(zero, [value]).asnumpy() == expected
 
 
+# Beside a 64-bit tensor, everywhere ---------------------------------------------------------------
+
+F64, I64 = np.array([0.3, 1.25, 3.75]), np.array([2**53 + 1, 5, 7])
+M64 = np.array([[0.3, 2.5, 3.75], [0.5, 4.5, 2.0], [1.0, 3.0, 9.5]])
+
+#: What no dtype of another argument decides about: names, and what they do.
+BY_ITSELF = {
+    "each becomes a tensor by itself": "atleast_1d atleast_2d atleast_3d broadcast_arrays ix_ meshgrid",
+    "gives its arguments back": "depend make_list make_tuple tuple_setitem",
+    "takes a shape alone from the other": "expand_as reshape_as view_as",
+    "takes seeds, sizes or flags": (
+        "array_split bernoulli choice_with_mask mvlgamma polygamma rand_like randn_like randint_like "
+        "ravel_multi_index shuffle sort split unique"
+    ),
+    "is an angle that others are compared with": "unwrap",
+    "writes into a tensor": "init_data",
+    "leaves what is no tensor to the other side": "__matmul__ __rmatmul__",
+}
+#: Calls in which only numbers and a condition meet: (name, places).
+CONDITIONS = {("where", "xvv"), ("select", "xv"), ("select", "xvx"), ("select", "xvv"),
+              ("select", "x choicelist")}  # fmt: skip
+
+
+def public_functions() -> dict[str, Any]:
+    found = {}
+    for label, module in (("numpy", mnp), ("mint", mint), ("ops", ops)):
+        for name in module.__all__:
+            f = getattr(module, name)
+            if callable(f) and not inspect.isclass(f):
+                found[f"{label}.{name}"] = f
+    ours = [n for n in dir(Tensor) if not n.startswith("_")]
+    operators = (
+        "add sub mul truediv floordiv mod pow matmul and or xor eq ne lt le gt ge divmod".split()
+    )
+    ours += [f"__{r}{o}__" for o in operators for r in ("", "r")]
+    methods = {n: getattr(Tensor, n, None) for n in ours}
+    found.update({f"Tensor.{n}": f for n, f in methods.items() if callable(f)})
+    silent = {n for names in BY_ITSELF.values() for n in names.split()}
+    return {n: f for n, f in found.items() if n.partition(".")[2] not in silent}
+
+
+def forms(value: Any) -> list[tuple[Tensor, Any]]:
+    """The tensor of a number or of a list, and other ways to write it."""
+    kind = np.float64 if isinstance(value, float) else np.int64
+    half = value * 0.5 if isinstance(value, float) else value // 2
+    lists = [[value] * 3, [half, value]]
+    pairs: list[tuple[Tensor, Any]] = [(t(kind(value)), value), (t(kind(value)), kind(value))]
+    pairs += [(t(np.array(v, kind)), v) for v in lists]
+    return [*pairs, (t(np.array(lists[0], kind)), np.array(lists[0], kind))]
+
+
+def places(f: Any) -> list[str]:
+    """Which arguments are the tensor, x, and which the value, v; behind a space v's name."""
+    found = ["xv", "vx", "xxv", "xvx", "vxx", "xvv"]
+    try:
+        parameters = list(inspect.signature(f).parameters.values())[1:]
+    except (ValueError, TypeError):
+        return found
+    named = [p.name for p in parameters if p.kind in (p.KEYWORD_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    return found + [f"{'x' * k} {n}" for n in named for k in (1, 2, 3)]
+
+
+def answers(f: Any, form: str, x: np.ndarray, value: Any) -> list[np.ndarray]:
+    by_place, _, name = form.partition(" ")
+    args = [t(x.copy()) if c == "x" else value for c in by_place]
+    flat: list[Any] = [f(*args, **({name: value} if name else {}))]
+    while any(isinstance(r, (list, tuple)) for r in flat):
+        flat = [e for r in flat for e in (r if isinstance(r, (list, tuple)) else [r])]
+    return [np.asarray(r.asnumpy()) if isinstance(r, Tensor) else np.asarray(r) for r in flat]
+
+
+def alike(a: list[np.ndarray], b: list[np.ndarray]) -> bool:
+    return len(a) == len(b) and all(
+        p.shape == q.shape and np.array_equal(p, q, equal_nan=p.dtype.kind in "fc")
+        for p, q in zip(a, b, strict=True)
+    )
+
+
+REFUSED = (TypeError, ValueError, IndexError, OverflowError, RuntimeError, AttributeError, KeyError,
+           AssertionError, MemoryError, NotImplementedError, ZeroDivisionError)  # fmt: skip
+
+
+@pytest.mark.one_in(24)
+@pytest.mark.parametrize("name", public_functions())
+def test_values_beside_64_bits_are_those_of_a_tensor(name: str) -> None:
+    """A number, a list, a NumPy number and an array beside a tensor of float64 or int64 have the same
+    result, to the last digit, as a tensor of them has; what takes no such value refuses it."""
+    f, wrong, taken = public_functions()[name], [], set()
+    for form in places(f):
+        if (name.partition(".")[2], form) in CONDITIONS:
+            continue
+        for x, value in ((F64, 0.3), (I64, 2**53 + 1), (M64, 0.3)):
+            for tensor, other in forms(value):
+                try:
+                    expected = answers(f, form, x, tensor)
+                    got = answers(f, form, x, other)
+                except REFUSED:
+                    continue
+                taken.add(form)
+                if not alike(expected, got) and alike(expected, answers(f, form, x, tensor)):
+                    wrong.append((form, x.dtype, other, expected, got))
+    assert not wrong, wrong[0]
+
+
 # Numbers that do not fit --------------------------------------------------------------------------
 
 TOO_LARGE: list[tuple[Callable[[], Any], str]] = [
@@ -392,7 +497,24 @@ TOO_LARGE: list[tuple[Callable[[], Any], str]] = [
     (lambda: Tensor([2.0**63], ms.int64), "int64"),
     (lambda: Tensor([math.nan], ms.int32), "nan.*int32"),
     (lambda: Tensor(math.inf, ms.int64), "inf.*int64"),
-    (lambda: Tensor(2**63), "int64"),
+    (lambda: Tensor(2**64), "18446744073709551616.*uint64"),
+    (lambda: Tensor(2**2000, ms.float64), "float64"),
+    (lambda: Tensor(np.int64(300), ms.int8), "300.*int8"),
+    (lambda: Tensor([1], ms.int8) + 300, "300.*int8"),
+    (lambda: 300 * Tensor([1], ms.int8), "300.*int8"),
+    (lambda: ops.add(Tensor([1], ms.int8), [300]), "300.*int8"),
+    (lambda: Tensor([1], ms.uint8) - -1, "-1.*uint8"),
+    (lambda: Tensor([1], ms.int64) + 2**63, "9223372036854775808.*int64"),
+    (lambda: ops.cast(300, ms.int8), "300.*int8"),
+    (lambda: ops.bitwise_and(Tensor([1], ms.int8), 300), "300.*int8"),
+    (lambda: ops.arange(0, 2**40, 2**38, dtype=ms.int32), "824633720832.*int32"),
+    (lambda: mint.linspace(0, 300, 3, dtype=ms.int8), "300.*int8"),
+    (lambda: mnp.array([2**40]), "1099511627776.*int32"),
+    (lambda: mnp.full((2,), 2**40), "1099511627776.*int32"),
+    (lambda: mnp.full_like(Tensor([1], ms.int8), 300), "300.*int8"),
+    (lambda: mnp.arange(0, 2**40, 2**38), "824633720832.*int32"),
+    (lambda: mnp.linspace(0, 2**40, 3, dtype=ms.int32), "does not fit into int32"),
+    (lambda: mnp.dot(Tensor([1], ms.int8), 300), "300.*int8"),
     (lambda: ops.full((2,), 2**31, dtype=ms.int32), "2147483648.*int32"),
     (lambda: ops.full((2,), math.nan, dtype=ms.int32), "nan.*int32"),
     (lambda: ops.full_like(Tensor([1], ms.uint8), 256), "256.*uint8"),
@@ -406,7 +528,8 @@ TOO_LARGE: list[tuple[Callable[[], Any], str]] = [
 
 @pytest.mark.parametrize(("call", "message"), TOO_LARGE)
 def test_what_does_not_fit_is_an_error(call: Callable[[], Any], message: str) -> None:
-    with pytest.raises(ValueError, match=f"{message}.*test_numbers.py"):
+    """As in NumPy 2; MindSpore keeps the lowest bits."""
+    with pytest.raises(OverflowError, match=f"{message}.*test_numbers.py"):
         call()
 
 
@@ -415,6 +538,11 @@ def test_what_just_fits() -> None:
     assert Tensor([255.9, -0.9], ms.uint8).tolist() == [255, 0]
     assert Tensor([2**63 - 1, -(2**63)]).tolist() == [2**63 - 1, -(2**63)]
     assert Tensor([-(2.0**63)], ms.int64).tolist() == [-(2**63)]
+    assert Tensor([2**63 + 1, 1]).tolist() == [2**63 + 1, 1]  # uint64, as in MindSpore
+    assert Tensor(2**63, ms.uint64).item() == 2**63
+    assert (Tensor([1], ms.uint64) + 2**63).tolist() == [2**63 + 1]
+    assert (Tensor(np.float64([1])) + 2**70).item() == 1.0 + 2**70
+    assert ops.full((1,), 2**70, dtype=ms.float64).item() == float(2**70)
     assert ops.full((1,), 127, dtype=ms.int8).tolist() == [127]
     assert Tensor([2, 0, 0.5, math.nan], ms.bool_).tolist() == [True, False, True, True]
     assert np.isinf(Tensor(1e300).asnumpy())

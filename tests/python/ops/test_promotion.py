@@ -133,7 +133,6 @@ def test_division_by_and_of_a_scalar(scalar):
 
 def test_integers_wrap_and_halves_overflow():
     assert (Tensor([127], ms.int8) + 1).asnumpy() == -128
-    assert (Tensor([1], ms.int8) + 300).asnumpy() == 45
     assert (Tensor([1], ms.uint8) - 2).asnumpy() == 255
     assert (-Tensor([1], ms.uint8)).asnumpy() == 255
     assert np.isinf((Tensor([60000.0], ms.float16) * 2).asnumpy())

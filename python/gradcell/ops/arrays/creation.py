@@ -61,8 +61,9 @@ def filled(size: Shape, fill_value: Any, dtype: DTypeLike | None = None) -> Tens
     if isinstance(fill_value, Tensor):
         value = fill_value if dtype is None else _ops.cast(fill_value, to_dtype(dtype))
         return _ops.broadcast_to(_ops.reshape(value, []), dims)
-    if isinstance(fill_value, (complex, np.complexfloating)):
-        value = Tensor(fill_value, arguments.dtype_or(dtype, _core.complex128))
+    beyond = isinstance(fill_value, int) and not -(2**63) <= fill_value < 2**63
+    if beyond or isinstance(fill_value, (complex, np.complexfloating)):
+        value = Tensor(fill_value, None if dtype is None else to_dtype(dtype))
         return _ops.broadcast_to(value, dims)
     if not isinstance(fill_value, (bool, int, float, np.generic)):
         bad_type(f"full: fill_value must be a number, got {fill_value!r}")
@@ -131,12 +132,17 @@ def arange(
             bad_type(f"arange: start, end and step must be numbers, got {v!r}")
     if by == 0:
         bad_value("arange: step must not be zero")
-    count = math.ceil((last - first) / by)
+    integers = all(isinstance(v, (int, np.integer)) for v in (first, last, by))
+    count = -int((first - last) // by) if integers else math.ceil((last - first) / by)
     if count < 0:
         bad_value(f"arange: with a step of {by}, {first} does not lead to {last}")
     arguments.addressable([count], "arange")
     wanted = arguments.dtype_or(dtype, _number_dtype(first, last, by))
-    if all(isinstance(v, (int, np.integer)) for v in (first, last, by)):
+    if count and not wanted.is_floating:
+        Tensor(
+            [first, first + by * (count - 1)], wanted
+        )  # raises OverflowError, if one does not fit
+    if integers:
         numbers = _ops.iota([count], _core.int64, 0)
         numbers = numbers if by == 1 else _ops.mul(numbers, int(by))
         return _ops.cast(numbers if first == 0 else _ops.add(numbers, int(first)), wanted)
@@ -157,22 +163,35 @@ def scalar_to_tensor(input_x: Any, dtype: DTypeLike | None = None) -> Tensor:
     return filled((), input_x, _core.default_dtype() if dtype is None else dtype)
 
 
-@one_plan
 def linspace(start: Any, end: Any, steps: Any) -> Tensor:
     """`steps` numbers, evenly spaced from start to end, both included; float32 for numbers."""
+    return spaced(start, end, steps)
+
+
+@one_plan
+def spaced(start: Any, end: Any, steps: Any, dtype: Any = None) -> Tensor:
+    """The numbers of linspace in a dtype, by default float32 or that of the tensors."""
     count = arguments.integer(steps, "linspace", "steps")
     if count < 0:
         bad_value(f"linspace: steps must not be negative, got {count}")
     arguments.addressable([count], "linspace")
+    want = None if dtype is None else to_dtype(dtype)
     if not isinstance(start, Tensor) and not isinstance(end, Tensor):
+        want = want or _core.default_dtype()
+        if not want.is_floating:
+            Tensor([start, end], want)  # raises OverflowError, if one does not fit
         if count < 2:
-            return _ops.full([count], start, _core.default_dtype())
+            return _ops.full([count], start, want)
         place = _ops.iota([count], _core.float64, 0)
         numbers = _ops.add(_ops.mul(place, (end - start) / (count - 1)), float(start))
         last = _ops.equal(place, float(count - 1))
-        return _ops.cast(_ops.where(last, float(end), numbers), _core.default_dtype())
+        return _ops.cast(_ops.where(last, float(end), numbers), want)
     a, b = map(arguments.floating, arguments.operands(start, end, "linspace", ("start", "end")))
+    if want is not None and want.is_floating:
+        a, b = (_ops.cast(x, _core.promote(x.dtype, want)) for x in (a, b))
     if count == 1:
-        return _ops.reshape(a, [1])
-    weight = Tensor(np.linspace(0.0, 1.0, count), _core.promote(a.dtype, b.dtype))
-    return _ops.add(_ops.mul(a, _ops.sub(1.0, weight)), _ops.mul(b, weight))
+        out = _ops.reshape(a, [1])
+    else:
+        weight = Tensor(np.linspace(0.0, 1.0, count), _core.promote(a.dtype, b.dtype))
+        out = _ops.add(_ops.mul(a, _ops.sub(1.0, weight)), _ops.mul(b, weight))
+    return out if want is None else _ops.cast(out, want)

@@ -9,7 +9,7 @@ from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import arguments
 from gradcell.base.convert import gap_at_one, limits
-from gradcell.ops.elements import complex_numbers
+from gradcell.ops.elements import complex_numbers, elementwise
 from gradcell.ops.method import method
 from gradcell.ops.one_plan import in_float32, one_plan
 
@@ -25,6 +25,16 @@ _ops = _core.ops
 
 def _float(value: Any, op: str, name: str = "input") -> Tensor:
     return arguments.floating(arguments.operand(value, op, name))
+
+
+def _beside(value: Any, *others: Any) -> Any:
+    like = next((x for x in others if isinstance(x, Tensor)), None)
+    return value if like is None else arguments.beside(value, like)
+
+
+def _floats(a: Any, b: Any, op: str) -> tuple[Tensor, Tensor]:
+    x, y = map(arguments.floating, arguments.operands(a, b, op))
+    return x, y
 
 
 # Signs --------------------------------------------------------------------------------------------
@@ -95,14 +105,9 @@ def frac(x: Any) -> Tensor:
 @one_plan
 def truncate_div(x: Any, y: Any) -> Tensor:
     """x / y without the fraction, towards zero, in the inputs' dtype."""
-    a, b = arguments.operands(x, y, "truncate_div", ("x", "y"))
-    if a.dtype.is_floating or b.dtype.is_floating:
-        return fix(_ops.div(a, b))
-    down, rest = _ops.floor_div(a, b), _ops.mod(a, b)
-    inexact = _ops.logical_and(
-        _ops.not_equal(rest, 0), _ops.not_equal(_ops.less(a, 0), _ops.less(b, 0))
+    return elementwise.div(
+        *arguments.operands(x, y, "truncate_div", ("x", "y")), rounding_mode="trunc"
     )
-    return _ops.where(inexact, _ops.add(down, 1), down)
 
 
 @one_plan
@@ -186,7 +191,7 @@ def log_sum(a: Tensor, b: Tensor, base: float = math.e) -> Tensor:
 @in_float32
 def logaddexp(input: Any, other: Any) -> Tensor:
     """log(exp(input) + exp(other)), without overflow."""
-    return log_sum(_float(input, "logaddexp"), _float(other, "logaddexp", "other"))
+    return log_sum(*_floats(input, other, "logaddexp"))
 
 
 @method()
@@ -194,7 +199,8 @@ def logaddexp(input: Any, other: Any) -> Tensor:
 @in_float32
 def logaddexp2(input: Any, other: Any) -> Tensor:
     """log2(2^input + 2^other), without overflow."""
-    return log_sum(_float(input, "logaddexp2"), _float(other, "logaddexp2", "other"), 2.0)
+    a, b = _floats(input, other, "logaddexp2")
+    return log_sum(a, b, 2.0)
 
 
 @method()
@@ -211,7 +217,7 @@ def xdivy(x: Any, y: Any) -> Tensor:
 @in_float32
 def addcmul(input: Any, tensor1: Any, tensor2: Any, value: Any = 1) -> Tensor:
     """input + value tensor1 tensor2, elementwise."""
-    return _ops.add(input, _ops.mul(value, _ops.mul(tensor1, tensor2)))
+    return _ops.add(input, _ops.mul(value, _ops.mul(_beside(tensor1, tensor2, input), tensor2)))
 
 
 @method()
@@ -219,7 +225,7 @@ def addcmul(input: Any, tensor1: Any, tensor2: Any, value: Any = 1) -> Tensor:
 @in_float32
 def addcdiv(input: Any, tensor1: Any, tensor2: Any, value: Any = 1) -> Tensor:
     """input + value tensor1 / tensor2, elementwise."""
-    return _ops.add(input, _ops.mul(value, _ops.div(tensor1, tensor2)))
+    return _ops.add(input, _ops.mul(value, _ops.div(_beside(tensor1, tensor2, input), tensor2)))
 
 
 @method()

@@ -9,6 +9,7 @@ from typing import Any
 from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import arguments
+from gradcell.base.convert import all_bits
 from gradcell.base.errors import bad_type
 from gradcell.base.spelling import spelling
 from gradcell.base.types import TensorLike
@@ -92,7 +93,20 @@ def div(input: TensorLike, other: TensorLike, *, rounding_mode: str | None = Non
     arguments.one_of(rounding_mode, ("floor", "trunc"), "div", "rounding_mode")
     if rounding_mode == "floor":
         return _ops.floor_div(input, other)
-    return trunc(_ops.div(input, other))
+    return _truncated(input, other)
+
+
+@one_plan
+def _truncated(input: Any, other: Any) -> Tensor:
+    a, b = arguments.operands(input, other, "div")
+    common = _core.promote(a.dtype, b.dtype)
+    if common.is_floating or common == _core.bool:
+        return trunc(_ops.div(a, b))
+    down, rest = _ops.floor_div(a, b), _ops.mod(a, b)
+    inexact = _ops.logical_and(
+        _ops.not_equal(rest, 0), _ops.not_equal(_ops.less(a, 0), _ops.less(b, 0))
+    )
+    return _ops.where(inexact, _ops.add(down, 1), down)
 
 
 def round(input: Tensor, decimals: int = 0) -> Tensor:
@@ -150,7 +164,9 @@ def invert(x: Any) -> Tensor:
     bits = arguments.tensor(x, "invert", "x")
     if bits.dtype.is_floating:
         bad_type(f"invert: x must be of integers or bools, got {bits.dtype}")
-    return _ops.logical_not(bits) if bits.dtype == _core.bool else _ops.sub(-1, bits)
+    if bits.dtype == _core.bool:
+        return _ops.logical_not(bits)
+    return _ops.sub(all_bits(bits.dtype), bits)
 
 
 @one_plan

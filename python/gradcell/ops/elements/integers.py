@@ -10,6 +10,7 @@ import numpy as np
 from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import arguments
+from gradcell.base.convert import all_bits
 from gradcell.base.errors import bad_type
 from gradcell.base.spelling import named
 from gradcell.ops.method import method
@@ -21,14 +22,6 @@ __all__ = [
 ]  # fmt: skip
 
 _ops = _core.ops
-
-
-def _integer_dtype(a: Tensor, b: Tensor, known_a: bool, known_b: bool) -> _core.DType:
-    """The dtype that both go into: a number takes that of a tensor, unless that is bool."""
-    if known_a == known_b:
-        return _core.promote(a.dtype, b.dtype)
-    own, number = (a, b) if known_a else (b, a)
-    return number.dtype if own.dtype == _core.bool else own.dtype
 
 
 #: In the order of the core's.
@@ -46,11 +39,11 @@ def _integers(name: str, text: str) -> Callable[..., Tensor]:
     function = name.removeprefix("bitwise_")
 
     def op(input: Any, other: Any) -> Tensor:
-        a, b = (v if isinstance(v, Tensor) else Tensor(v) for v in (input, other))
+        a, b = arguments.operands(input, other, name)
         for x in (a, b):
             if x.dtype.is_floating:
                 bad_type(f"{name}: integers are needed, got {x.dtype}")
-        dtype = _integer_dtype(a, b, isinstance(input, Tensor), isinstance(other, Tensor))
+        dtype = _core.promote(a.dtype, b.dtype)
         if dtype == _core.bool:
             bad_type(f"{name}: not defined for bool")
         return _of_integers(function, _ops.cast(a, dtype), _ops.cast(b, dtype))
@@ -87,7 +80,9 @@ bitwise_right_shift: Callable[..., Tensor] = method()(
 def bitwise_not(input: Any) -> Tensor:
     """All bits turned over: -1 - input for integers, not for bool."""
     x = arguments.tensor(input, "bitwise_not")
-    return _ops.logical_not(x) if x.dtype == _core.bool else _ops.sub(-1, x)
+    if x.dtype == _core.bool:
+        return _ops.logical_not(x)
+    return _ops.sub(all_bits(x.dtype), x)
 
 
 gcd: Callable[..., Tensor] = method()(_integers("gcd", "The greatest common divisor"))

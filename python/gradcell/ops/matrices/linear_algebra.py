@@ -37,7 +37,7 @@ def mv(mat: Any, vec: Any) -> Tensor:
 
 
 def _plus(base: Any, product: Tensor, beta: Any, alpha: Any) -> Tensor:
-    return _ops.add(_ops.mul(base, beta), _ops.mul(product, alpha))
+    return _ops.add(_ops.mul(arguments.beside(base, product), beta), _ops.mul(product, alpha))
 
 
 @method()

@@ -135,7 +135,8 @@ def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) ->
     """A matrix product added to input: $beta input + alpha mat1 mat2$."""
     product = mm(mat1, mat2)
     scaled = product if alpha == 1 else _ops.mul(product, alpha)
-    return _ops.add(input if beta == 1 else _ops.mul(input, beta), scaled)
+    base = arguments.beside(input, product)
+    return _ops.add(base if beta == 1 else _ops.mul(base, beta), scaled)
 
 
 ger: Callable[[Any, Any], Tensor] = outer
