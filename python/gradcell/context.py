@@ -267,7 +267,10 @@ def set_context(**kwargs: Any) -> None:
 
 
 def get_context(attr_key: str) -> Any:
-    """The value of an option that set_context sets. Raises ValueError for an unknown one."""
+    """The value of an option that set_context sets. Raises ValueError for an unknown one.
+
+    attr_key: the name of the option.
+    """
     if attr_key == "max_threads":
         return _core.max_threads()
     if attr_key in _values:
@@ -343,7 +346,10 @@ def set_ps_context(**kwargs: Any) -> None:
 
 
 def get_ps_context(attr_key: str) -> Any:
-    """The value that set_ps_context has set for an option. Raises ValueError for an unknown option."""
+    """The value that set_ps_context has set for an option. Raises ValueError for an unknown option.
+
+    attr_key: the name of the option.
+    """
     if attr_key not in _ps_values:
         _fail(ValueError, f"get_ps_context: unknown option {attr_key!r}")
     return _ps_values[attr_key]

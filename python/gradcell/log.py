@@ -66,27 +66,47 @@ def _write(level: int, msg: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
 
 
 def debug(msg: Any, *args: Any, **kwargs: Any) -> None:
-    """Logs a message for debugging."""
+    """Logs a message for debugging.
+
+    msg: the message, with % signs for args. args: values for the % signs of the message. kwargs:
+    keyword arguments of Python's logging.
+    """
     _write(0, msg, args, kwargs)
 
 
 def info(msg: Any, *args: Any, **kwargs: Any) -> None:
-    """Logs a message about what happens."""
+    """Logs a message about what happens.
+
+    msg: the message, with % signs for args. args: values for the % signs of the message. kwargs:
+    keyword arguments of Python's logging.
+    """
     _write(1, msg, args, kwargs)
 
 
 def warning(msg: Any, *args: Any, **kwargs: Any) -> None:
-    """Logs a message about what may be wrong."""
+    """Logs a message about what may be wrong.
+
+    msg: the message, with % signs for args. args: values for the % signs of the message. kwargs:
+    keyword arguments of Python's logging.
+    """
     _write(2, msg, args, kwargs)
 
 
 def error(msg: Any, *args: Any, **kwargs: Any) -> None:
-    """Logs a message about an error."""
+    """Logs a message about an error.
+
+    msg: the message, with % signs for args. args: values for the % signs of the message. kwargs:
+    keyword arguments of Python's logging.
+    """
     _write(3, msg, args, kwargs)
 
 
 def critical(msg: Any, *args: Any, **kwargs: Any) -> None:
-    """Logs a message about an error that ends the program."""
+    """Logs a message about an error that ends the program.
+
+    msg: the message, with % signs for args. args: values for the % signs of the message. kwargs:
+    keyword arguments of Python's logging.
+    """
     _write(4, msg, args, kwargs)
 
 
@@ -94,7 +114,7 @@ def vlog_print(level: str, module: str, file: str, line: int, msg: str) -> None:
     """Logs a verbose message, written from GLOG_v=0 on.
 
     level has no effect. module: a name, which comes first. file, line: where the message comes
-    from.
+    from. msg: the message, with % signs for args.
     """
     _write(0, "%s %s:%s %s", (module, file, line, msg), {})
 

@@ -234,7 +234,8 @@ class Profiler:
     ops, lines and functions, the number of plans that were compiled and run, memory), profile.svg,
     a picture of it, trace.json (when each step ran, for the viewers of browsers) and profile.pstats
     (for Python's pstats and its viewers). On a GPU functions alone are measured. The other
-    arguments, of MindSpore's devices, have no effect.
+    arguments, of MindSpore's devices, have no effect. unused: options of MindSpore that have no
+    effect in gradcell.
 
     Python functions take longer while they are measured; the plans, gradcell's own code, do not.
     """

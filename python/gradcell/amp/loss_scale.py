@@ -215,7 +215,11 @@ class FixedLossScaleManager(LossScaleManager):
 
 
 class DynamicLossScaleManager(LossScaleManager):
-    """A scale that adapts as DynamicLossScaleUpdateCell's does; its arguments and errors."""
+    """A scale that adapts as DynamicLossScaleUpdateCell's does; its arguments and errors.
+
+    init_loss_scale: the scale at the beginning. scale_factor: the factor by which the scale grows
+    or falls. scale_window: after how many steps without overflow it grows.
+    """
 
     def __init__(
         self, init_loss_scale: float = 2**24, scale_factor: float = 2, scale_window: int = 2000

@@ -58,7 +58,10 @@ default_generator: Generator = Generator()
 
 
 def manual_seed(seed: int) -> Generator:
-    """set_seed. Returns the generator."""
+    """set_seed. Returns the generator.
+
+    seed: an integer.
+    """
     return default_generator.manual_seed(seed)
 
 

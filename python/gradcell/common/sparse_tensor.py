@@ -64,7 +64,7 @@ class COOTensor(_Sparse):
     """Values at positions: indices [n, rank], values [n]; values for the same position are added.
 
     indices: int tensor [n, rank]. coo_tensor: another COOTensor to copy, in place of the other
-    arguments.
+    arguments. shape: the shape of the whole tensor.
     """
 
     def __init__(
@@ -120,7 +120,8 @@ class CSRTensor(_Sparse):
     """A matrix by rows: row i has the values and columns from indptr[i] to indptr[i + 1].
 
     indptr: int tensor [rows + 1]. indices: int tensor [n], the column of each value. csr_tensor:
-    another CSRTensor to copy, in place of the other arguments.
+    another CSRTensor to copy, in place of the other arguments. shape: the shape of the whole
+    tensor.
     """
 
     def __init__(
@@ -177,6 +178,7 @@ class RowTensor(_Sparse):
     """Slices of a tensor: values [n, ...] are its rows at indices [n].
 
     indices: int tensor [n]. row_tensor: another RowTensor to copy, in place of the other arguments.
+    shape: the shape of the whole tensor.
     """
 
     def __init__(

@@ -75,11 +75,17 @@ Labels = Callable[[str], np.ndarray]
 
 
 class BuiltinSampler(Sampler):
-    """The base class of the samplers of this module."""
+    """The base class of the samplers of this module.
+
+    num_samples: at most so many rows.
+    """
 
 
 class IterSampler(Sampler):
-    """Takes the indices from any iterable."""
+    """Takes the indices from any iterable.
+
+    sampler: which rows are taken, and in which order; or None. num_samples: at most so many rows.
+    """
 
     def __init__(self, sampler: Iterable[int], num_samples: int | None = None) -> None:
         super().__init__(num_samples)
@@ -90,7 +96,10 @@ class IterSampler(Sampler):
 
 
 class SequentialSampler(BuiltinSampler):
-    """Takes the rows in their order, from start_index on."""
+    """Takes the rows in their order, from start_index on.
+
+    num_samples: at most so many rows.
+    """
 
     def __init__(self, start_index: int | None = None, num_samples: int | None = None) -> None:
         super().__init__(num_samples)
@@ -103,7 +112,10 @@ class SequentialSampler(BuiltinSampler):
 
 
 class RandomSampler(BuiltinSampler):
-    """The rows in random order, or drawn with replacement; a new order in each epoch."""
+    """The rows in random order, or drawn with replacement; a new order in each epoch.
+
+    num_samples: at most so many rows. shuffle: whether rows come in a random order.
+    """
 
     def __init__(
         self, replacement: bool = False, num_samples: int | None = None, shuffle: Any = None
@@ -118,7 +130,10 @@ class RandomSampler(BuiltinSampler):
 
 
 class SubsetSampler(BuiltinSampler):
-    """Takes the rows with these indices, in this order."""
+    """Takes the rows with these indices, in this order.
+
+    num_samples: at most so many rows.
+    """
 
     def __init__(self, indices: Iterable[int], num_samples: int | None = None) -> None:
         super().__init__(num_samples)
@@ -129,7 +144,10 @@ class SubsetSampler(BuiltinSampler):
 
 
 class SubsetRandomSampler(SubsetSampler):
-    """Takes the rows with these indices in random order."""
+    """Takes the rows with these indices in random order.
+
+    num_samples: at most so many rows.
+    """
 
     def _choose(self, size: int, random: np.random.Generator, labels: Labels) -> Any:
         return random.permutation(self._indices)
@@ -138,7 +156,8 @@ class SubsetRandomSampler(SubsetSampler):
 class WeightedRandomSampler(BuiltinSampler):
     """Rows drawn with probabilities in proportion to weights, one a row.
 
-    weights: a number of at least 0 for each row.
+    weights: a number of at least 0 for each row. num_samples: at most so many rows. replacement:
+    whether a row can be drawn again.
     """
 
     def __init__(
@@ -161,7 +180,7 @@ class PKSampler(BuiltinSampler):
     """num_val rows of each class, which may repeat; the classes in random order if shuffle is set.
 
     num_val: rows of a class. num_class: must be None, else NotImplementedError is raised.
-    class_column: the name of the column of labels.
+    class_column: the name of the column of labels. num_samples: at most so many rows.
     """
 
     def __init__(
@@ -192,6 +211,8 @@ class DistributedSampler(BuiltinSampler):
     """The part shard_id of num_shards, each of the same size: rows are repeated from the beginning
     to fill the last. Every process draws the same order, also where no seed is set. offset: the part
     that gets the first row, the parts being as large as the rows go; -1 for parts of the same size.
+
+    shuffle: whether rows come in a random order. num_samples: at most so many rows.
     """
 
     def __init__(

@@ -98,9 +98,10 @@ class NumpySlicesDataset(IndexedDataset):
     """A dataset whose rows are slices of arrays along the first axis.
 
     data: a dict from column name to array, a tuple of arrays (a column each), or one array or list.
-    column_names: the names; by default the dict's keys, or column_0, column_1, ... num_samples: at most
-    this many rows. shuffle: a new order in each epoch; None: yes. sampler: a Sampler or indices.
-    num_shards, shard_id: only this part of the rows.
+    column_names: the names; by default the dict's keys, or column_0, column_1, ... num_samples: at
+    most this many rows. shuffle: a new order in each epoch; None: yes. sampler: a Sampler or
+    indices. num_shards, shard_id: only this part of the rows. num_parallel_workers: how many
+    workers there are.
 
     Raises ValueError if there are no rows, columns of different lengths or a wrong number of names,
     TypeError for anything that is not an array.
@@ -324,7 +325,8 @@ class PaddedDataset(GeneratorDataset):
 class DatasetCache:
     """A cache of a dataset on MindSpore's cache server. There is none here: rows are read again.
 
-    session_id, size, spilling: stored as attributes.
+    session_id, size, spilling: stored as attributes. unused: options of MindSpore that have no
+    effect in gradcell.
     """
 
     def __init__(

@@ -18,13 +18,19 @@ from gradcell.dataset.transforms import TensorOperation, numpy_dtype
 
 
 def to_str(array: Any, encoding: str = "utf8") -> np.ndarray:
-    """An array of bytes as one of strings; strings as they are."""
+    """An array of bytes as one of strings; strings as they are.
+
+    encoding: the name of an encoding, such as 'utf8'.
+    """
     found = as_array(array)
     return np.char.decode(found, encoding) if found.dtype.kind == "S" else found
 
 
 def to_bytes(array: Any, encoding: str = "utf8") -> np.ndarray:
-    """An array of strings as one of bytes; bytes as they are."""
+    """An array of strings as one of bytes; bytes as they are.
+
+    encoding: the name of an encoding, such as 'utf8'.
+    """
     found = as_array(array)
     return np.char.encode(found, encoding) if found.dtype.kind == "U" else found
 
@@ -121,7 +127,10 @@ class Vocab:
 
 
 class Lookup(TensorOperation):
-    """Words to their numbers in a vocabulary; unknown_token's for those that it lacks."""
+    """Words to their numbers in a vocabulary; unknown_token's for those that it lacks.
+
+    vocab: a Vocab. data_type: the dtype of the result.
+    """
 
     def __init__(
         self, vocab: Vocab, unknown_token: str | None = None, data_type: Any = np.int32
@@ -146,7 +155,10 @@ class Lookup(TensorOperation):
 
 
 class ToNumber(TensorOperation):
-    """Converts texts of numbers to a dtype."""
+    """Converts texts of numbers to a dtype.
+
+    data_type: the dtype of the result.
+    """
 
     def __init__(self, data_type: Any) -> None:
         self.dtype: np.dtype[Any] = numpy_dtype("ToNumber", data_type)
@@ -253,7 +265,10 @@ class RegexTokenizer(_Tokenizer):
 
 class BasicTokenizer(_Tokenizer):
     """Words and signs of BERT: split at white space and around every sign and Chinese character
-    (github.com/google-research/bert, tokenization.py); lower_case: without capitals and accents."""
+    (github.com/google-research/bert, tokenization.py); lower_case: without capitals and accents.
+
+    keep_whitespace: whether white space is a token too.
+    """
 
     _ideographs = ((0x4E00, 0x9FFF), (0x3400, 0x4DBF), (0x20000, 0x2FA1F), (0xF900, 0xFAFF))
 
@@ -279,7 +294,10 @@ class BasicTokenizer(_Tokenizer):
 class WordpieceTokenizer(TensorOperation):
     """Words cut into the longest pieces that are in a vocabulary; pieces within a word begin with
     suffix_indicator; words that cannot be cut, or are longer than max_bytes_per_token, are
-    unknown_token (Wu et al., arXiv:1609.08144, section 4.1)."""
+    unknown_token (Wu et al., arXiv:1609.08144, section 4.1).
+
+    vocab: a Vocab.
+    """
 
     def __init__(
         self,
@@ -319,7 +337,10 @@ class BertTokenizer(TensorOperation):
 
     lower_case: whether capitals and accents are removed. normalization_form has no effect.
     preserve_unused_token: whether [CLS], [SEP], [UNK], [PAD], [MASK] and [unused7] stay whole.
-    with_offsets: must be False, else NotImplementedError is raised.
+    with_offsets: must be False, else NotImplementedError is raised. vocab: a Vocab.
+    suffix_indicator: the sign before parts of words that are not the first. max_bytes_per_token:
+    longer words count as unknown. unknown_token: what stands for a word that the vocabulary lacks.
+    keep_whitespace: whether white space is a token too.
     """
 
     def __init__(

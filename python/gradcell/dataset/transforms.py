@@ -59,7 +59,10 @@ def _in_turn(functions: Sequence[Callable[..., Any]], values: tuple[Any, ...]) -
 
 
 class Compose:
-    """Applies several functions one after the other."""
+    """Applies several functions one after the other.
+
+    transforms: a list of functions of an image or a column.
+    """
 
     def __init__(self, transforms: Any) -> None:
         self.transforms: list[Callable[..., Any]] = _functions("Compose", transforms)
@@ -69,7 +72,10 @@ class Compose:
 
 
 class RandomApply:
-    """Functions, one after the other, with probability prob; else the values as they are."""
+    """Functions, one after the other, with probability prob; else the values as they are.
+
+    transforms: a list of functions of an image or a column.
+    """
 
     def __init__(self, transforms: Any, prob: float = 0.5) -> None:
         self.transforms: list[Callable[..., Any]] = _functions("RandomApply", transforms)
@@ -80,7 +86,10 @@ class RandomApply:
 
 
 class RandomChoice:
-    """Applies one of the functions, chosen at random."""
+    """Applies one of the functions, chosen at random.
+
+    transforms: a list of functions of an image or a column.
+    """
 
     def __init__(self, transforms: Any) -> None:
         self.transforms: list[Callable[..., Any]] = _functions("RandomChoice", transforms)
@@ -90,7 +99,10 @@ class RandomChoice:
 
 
 class RandomOrder:
-    """Applies the functions in a random order."""
+    """Applies the functions in a random order.
+
+    transforms: a list of functions of an image or a column.
+    """
 
     def __init__(self, transforms: Any) -> None:
         self.transforms: list[Callable[..., Any]] = _functions("RandomOrder", transforms)
@@ -101,7 +113,10 @@ class RandomOrder:
 
 
 class TypeCast(TensorOperation):
-    """Converts a column to another dtype."""
+    """Converts a column to another dtype.
+
+    data_type: the dtype of the result.
+    """
 
     def __init__(self, data_type: Any) -> None:
         self.dtype: np.dtype[Any] = numpy_dtype("TypeCast", data_type)
@@ -113,7 +128,7 @@ class TypeCast(TensorOperation):
 class OneHot(TensorOperation):
     """A label as a vector with 1 - smoothing_rate at its place, and the rest shared by all.
 
-    smoothing_rate: from 0 to 1.
+    smoothing_rate: from 0 to 1. num_classes: the number of classes.
     """
 
     def __init__(self, num_classes: int, smoothing_rate: float = 0.0) -> None:
@@ -135,7 +150,10 @@ class OneHot(TensorOperation):
 
 
 class Fill(TensorOperation):
-    """Arrays of the same shape and dtype, full of one value."""
+    """Arrays of the same shape and dtype, full of one value.
+
+    fill_value: the value to fill in.
+    """
 
     def __init__(self, fill_value: Any) -> None:
         self.value = fill_value

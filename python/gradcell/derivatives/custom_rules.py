@@ -105,6 +105,8 @@ class custom_vjp(_Rule):
     being differentiated without taking it as an argument; its derivative TypeError if f_fwd does not return
     a pair of output and residuals, RuntimeError if f_bwd gives another number or other shapes than the
     arguments have.
+
+    fun: the function that gets the rule.
     """
 
     fwd: Callable[..., Any] | None = None
@@ -208,6 +210,8 @@ class custom_jvp(_Rule):
     being differentiated without taking it as an argument; its derivative TypeError if the rule
     does not return a pair of output and tangent, RuntimeError for a tangent of another shape than
     the output's.
+
+    fun: the function that gets the rule.
     """
 
     jvp: Callable[..., Any] | None = None

@@ -96,8 +96,9 @@ class Overflow:
 def locate_overflow(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Overflow | None:
     """Runs fn(*args) and finds the first op whose output is not finite while its inputs are.
 
-    fn: a function, a Cell, or a gradient function; no parameter is changed by the run. Returns None
-    if every value is finite. What fn computes but neither returns nor assigns is ignored.
+    fn: a function, a Cell, or a gradient function; no parameter is changed by the run. kwargs:
+    keyword arguments of fn. Returns None if every value is finite. What fn computes but neither
+    returns nor assigns is ignored.
 
     Raises RuntimeError when called inside a function that is being traced.
     """

@@ -95,7 +95,8 @@ def fisher_product(
     model's own distribution is, for the usual ones, a Gauss-Newton matrix: gauss_newton_product with the
     cross entropy as loss. Arguments, v and errors as there.
 
-    log_likelihoods: a function of tensors, or a Cell.
+    log_likelihoods: a function of tensors, or a Cell. grad_position: the index, or a tuple of
+    indices, of the arguments. weights: Parameters to differentiate with respect to, or None.
     """
     arguments.function(log_likelihoods, "fisher_product")
     key = ("fisher_product", By("fisher_product", log_likelihoods, grad_position, weights).key)

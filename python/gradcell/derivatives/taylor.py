@@ -285,6 +285,9 @@ def biharmonic(
     """A function that gives the Laplacian of fn's Laplacian, in one pass. Arguments and errors are
     those of `laplacian`.
 
+    grad_position: the index, or a tuple of indices, of the arguments to differentiate with respect
+    to.
+
     In d dimensions it carries 2 + 2 d + d (d + 1) / 2 numbers, where nested Laplacians carry (d + 2)^2.
     """
     return _laplacian("biharmonic", fn, grad_position, has_aux, weights, True)  # type: ignore[no-any-return]
@@ -406,6 +409,8 @@ def divergence(
     batched: bool | None = None,
 ) -> Callable[..., Any]:
     """A function that gives the divergence of fn, a vector field, in one pass in forward mode.
+
+    has_aux: whether only fn's first output is differentiated, and the others come back as they are.
 
     fn's output has the shape of the argument at grad_position; the sum of the derivatives of its
     elements, each by the argument's element at its place, is a scalar for one point and [N] for a

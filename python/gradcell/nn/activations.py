@@ -247,7 +247,10 @@ class Softmax(OfInput):
 
 @cell_of(_functions.softmin)
 class Softmin(OfX):
-    """Softmax of -x: the larger an element, the smaller its share."""
+    """Softmax of -x: the larger an element, the smaller its share.
+
+    axis: the dimension, counted from the end where negative.
+    """
 
     axis: int = fields.checked(_axis, default=-1)
 

@@ -294,7 +294,8 @@ class EmbeddingLookup(Cell):
 
     vocab_size, embedding_size: rows and columns of the table. param_init: anything that
     `initializer` takes. max_norm: longer rows are scaled to this norm. target, slice_mode,
-    manual_shapes and sparse have no effect: they say where MindSpore keeps the table.
+    manual_shapes and sparse have no effect: they say where MindSpore keeps the table. dtype: the
+    dtype of the parameters.
 
     Parameter: embedding_table (vocab_size, embedding_size). Raises TypeError, ValueError.
     """
@@ -342,6 +343,8 @@ class EmbeddingLookup(Cell):
 
 class MultiFieldEmbeddingLookup(EmbeddingLookup):
     """Rows of a table, each times a weight, combined by fields: (batch, field_size, embedding_size).
+
+    dtype: the dtype of the parameters.
 
     Called with numbers of rows, their weights and the fields they are of, all (batch, n). operator:
     'SUM', 'MAX' (of those with a weight other than 0), or 'MEAN', the sum divided by the sum of the
@@ -443,8 +446,10 @@ class BiDense(Layer):
     """A bilinear layer: out[..., o] = sum over i, j of x1[..., i] weight[o, i, j] x2[..., j] + b[o].
 
     in1_channels, in2_channels, out_channels: features of the inputs and the output. Initial values
-    are uniform within ±1/sqrt(in1_channels) by default. Inputs (..., in1_channels) and (...,
-    in2_channels). Parameters: weight (out, in1, in2), bias (out,). Raises TypeError, ValueError.
+    are uniform within ±1/sqrt(in1_channels) by default. weight_init, bias_init: anything that
+    `initializer` takes. has_bias: whether a bias is added. dtype: the dtype of the parameters.
+    Inputs (..., in1_channels) and (..., in2_channels). Parameters: weight (out, in1, in2), bias
+    (out,). Raises TypeError, ValueError.
     """
 
     in1_channels: int = fields.integer(1)

@@ -80,6 +80,8 @@ def exponential_decay_lr(
 ) -> list[float]:
     """learning_rate * decay_rate ** (e / decay_epoch), the exponent rounded down if is_stair.
 
+    total_step: the number of steps: the length of the list. step_per_epoch: steps in an epoch.
+
     Raises ValueError for values that are not positive, TypeError for wrong types.
     """
     return _decay(
@@ -105,6 +107,8 @@ def natural_exp_decay_lr(
     """learning_rate * exp(-decay_rate * e), e rounded down to a multiple of decay_epoch if
     is_stair.
 
+    total_step: the number of steps: the length of the list. step_per_epoch: steps in an epoch.
+
     Raises as exponential_decay_lr.
     """
     return _decay(
@@ -129,6 +133,8 @@ def inverse_decay_lr(
 ) -> list[float]:
     """learning_rate / (1 + decay_rate * e / decay_epoch), the fraction rounded down if is_stair.
 
+    total_step: the number of steps: the length of the list. step_per_epoch: steps in an epoch.
+
     Raises as exponential_decay_lr.
     """
     return _decay(
@@ -147,6 +153,8 @@ def cosine_decay_lr(
     min_lr: float, max_lr: float, total_step: int, step_per_epoch: int, decay_epoch: int
 ) -> list[float]:
     """From max_lr to min_lr along half a cosine in decay_epoch epochs, then min_lr.
+
+    total_step: the number of steps: the length of the list. step_per_epoch: steps in an epoch.
 
     Raises ValueError unless 0 <= min_lr < max_lr and the counts are positive, TypeError for wrong
     types.
@@ -177,7 +185,9 @@ def polynomial_decay_lr(
     update_decay_epoch the first multiple of it that is not below e.
 
     update_decay_epoch: whether the decay begins again with a longer period, when one has ended.
-    Raises ValueError for values that are not positive, TypeError for wrong types.
+    end_learning_rate: the rate at the end. total_step: the number of steps: the length of the list.
+    step_per_epoch: steps in an epoch. Raises ValueError for values that are not positive, TypeError
+    for wrong types.
     """
     owner = "polynomial_decay_lr"
     arguments.number(learning_rate, owner, "learning_rate", above=0)
@@ -198,6 +208,8 @@ def warmup_lr(
 ) -> list[float]:
     """Rates that grow from 0 in proportion to the epoch e: learning_rate * min(e, warmup_epoch) /
     warmup_epoch.
+
+    total_step: the number of steps: the length of the list. step_per_epoch: steps in an epoch.
 
     Raises ValueError for values that are not positive, TypeError for wrong types.
     """

@@ -37,7 +37,9 @@ class Conv2dBnAct(_Chain):
 
     momentum, eps: of the normalisation. alpha: LeakyReLU's slope. after_fake has no effect. Other
     arguments, shapes and errors are those of Conv2d. Parameters: conv, batchnorm. has_bn: whether a
-    BatchNorm2d follows. activation: its name, such as 'relu', a Cell, or None.
+    BatchNorm2d follows. activation: its name, such as 'relu', a Cell, or None. in_channels:
+    channels, or features, of the input. out_channels: channels, or features, of the output.
+    has_bias: whether a bias is added.
     """
 
     in_channels: InitVar[int] = fields.anything()

@@ -123,6 +123,8 @@ def _numbers(value: Any, owner: str, name: str) -> Any:
 class MSSSIM(_Structure):
     """Structural similarity over several scales, each half the one before: (N,).
 
+    filter_size: the width of the window. filter_sigma: the standard deviation of the window.
+
     Wang et al., Multiscale structural similarity (2003), equation 7; power_factors: the exponents,
     one for each scale. Otherwise like SSIM. Parameters: multi_convs_list.0.weight, ...
     """
@@ -160,6 +162,8 @@ class MSSSIM(_Structure):
 @fields.declared
 class PSNR(Cell):
     """The peak signal-to-noise ratio 10 log10(max_val² / mean squared difference) in decibels: (N,).
+
+    max_val: the largest value of a pixel.
 
     Images of one shape and dtype. Raises TypeError, ValueError.
     """

@@ -99,8 +99,9 @@ class PolynomialDecayLR(LearningRateSchedule):
     update_decay_steps the first multiple of it that is not below the step.
 
     update_decay_steps: whether the decay begins again with a longer period, when one has ended.
-    Raises ValueError unless learning_rate and power are positive, end is not negative and less than
-    learning_rate, and decay_steps > 0; TypeError for wrong types.
+    end_learning_rate: the rate at the end. Raises ValueError unless learning_rate and power are
+    positive, end is not negative and less than learning_rate, and decay_steps > 0; TypeError for
+    wrong types.
     """
 
     learning_rate: InitVar[float] = fields.number(above=0)

@@ -107,6 +107,8 @@ def _euclidean(x: Tensor, axes: list[int], keep_dims: bool) -> Tensor:
 class Norm(Cell):
     """The Euclidean norm along axis: an int, a tuple, or () for all of them. Raises TypeError,
     ValueError.
+
+    keep_dims: whether dimensions that are reduced stay, with size 1.
     """
 
     axis: Any = fields.anything(default=(), shown=True)
@@ -121,7 +123,8 @@ class Norm(Cell):
 class OneHot(Cell):
     """Class numbers as rows of depth elements: on_value at the class, off_value elsewhere.
 
-    axis: where the new dimension stands. Raises TypeError, ValueError.
+    axis: where the new dimension stands. dtype: the dtype of the parameters. Raises TypeError,
+    ValueError.
     """
 
     axis: int = fields.anything(default=-1)

@@ -102,6 +102,7 @@ class MaxPool1d(_MaxPool):
     """The largest element of each window along the last dimension. Arguments are those of MaxPool2d.
 
     kernel_size, stride, dilation, padding: an int; a stride of None is the kernel's size.
+    data_format: 'NCHW' or 'NHWC', and the like for other dimensions.
 
     Input (N, C, L) or (C, L), output of the same rank and dtype.
     """
@@ -115,7 +116,8 @@ class MaxPool2d(_MaxPool):
     kernel_size, stride, dilation, padding: an int or (rows, columns); a stride of None is the
     kernel's size. pad_mode: 'valid', 'same' or 'pad' (padding, with minus infinity, for 'pad' only
     and at most half the kernel). ceil_mode: also windows that stick out at the end. return_indices:
-    also the positions in the flattened H x W, int64.
+    also the positions in the flattened H x W, int64. data_format: 'NCHW' or 'NHWC', and the like
+    for other dimensions.
 
     Input (N, C, H, W) or (C, H, W), any floating dtype; output of the same rank and dtype. Among
     equal elements the first takes the gradient.
@@ -129,8 +131,9 @@ class MaxPool2d(_MaxPool):
 class MaxPool3d(_MaxPool):
     """The largest element of each window. Arguments are those of MaxPool2d.
 
-    kernel_size, stride, dilation, padding: an int or (depth, rows, columns); a stride of None is the
-    kernel's size. return_indices: also the positions in the flattened D x H x W, int64.
+    kernel_size, stride, dilation, padding: an int or (depth, rows, columns); a stride of None is
+    the kernel's size. return_indices: also the positions in the flattened D x H x W, int64.
+    data_format: 'NCHW' or 'NHWC', and the like for other dimensions.
 
     Input (N, C, D, H, W) or (C, D, H, W), output of the same rank and dtype.
     """
@@ -159,7 +162,8 @@ class _AvgPool(_Windowed):
 class AvgPool1d(_AvgPool):
     """The mean of each window along the last dimension. Arguments are those of AvgPool2d.
 
-    kernel_size, stride, padding: an int; a stride of None is the kernel's size.
+    kernel_size, stride, padding: an int; a stride of None is the kernel's size. data_format: 'NCHW'
+    or 'NHWC', and the like for other dimensions.
 
     Input (N, C, L) or (C, L), output of the same rank and dtype.
     """
@@ -173,7 +177,8 @@ class AvgPool2d(_AvgPool):
     kernel_size, stride, padding: an int or (rows, columns); a stride of None is the kernel's size.
     pad_mode: 'valid', 'same' or 'pad' (padding, with zeros, for 'pad' only and at most half the
     kernel). ceil_mode: also windows that stick out at the end. count_include_pad: whether the zeros
-    of 'pad' count. divisor_override: divides each sum by this instead.
+    of 'pad' count. divisor_override: divides each sum by this instead. data_format: 'NCHW' or
+    'NHWC', and the like for other dimensions.
 
     Input (N, C, H, W) or (C, H, W), any floating dtype; output of the same rank and dtype.
 
@@ -187,7 +192,8 @@ class AvgPool3d(_AvgPool):
     """The mean of each window. Arguments are those of AvgPool2d.
 
     kernel_size, stride, padding: an int or (depth, rows, columns); a stride of None is the kernel's
-    size. count_include_pad: whether the zeros of 'pad' and of 'same' count.
+    size. count_include_pad: whether the zeros of 'pad' and of 'same' count. data_format: 'NCHW' or
+    'NHWC', and the like for other dimensions.
 
     Input (N, C, D, H, W) or (C, D, H, W), output of the same rank and dtype.
     """
@@ -320,7 +326,7 @@ class AdaptiveMaxPool2d(_AdaptiveMaxPool):
     """The largest elements of as many windows as asked for, laid out as in AdaptiveAvgPool2d.
 
     return_indices: also their places in the flattened H x W, int64. Among equal elements the first
-    takes the gradient.
+    takes the gradient. output_size: the size of the result: one number, or several.
     """
 
     rank = 2
@@ -328,7 +334,10 @@ class AdaptiveMaxPool2d(_AdaptiveMaxPool):
 
 class AdaptiveMaxPool3d(_AdaptiveMaxPool):
     """The largest elements of output_size windows, as AdaptiveMaxPool2d, with three sizes; positions
-    are int32."""
+    are int32.
+
+    return_indices: whether the places of the elements come too.
+    """
 
     rank = 3
 
@@ -357,13 +366,23 @@ class MaxUnpool1d(_MaxUnpool):
 
 
 class MaxUnpool2d(_MaxUnpool):
-    """MaxUnpool1d for MaxPool2d: inputs (N, C, H, W) or (C, H, W)."""
+    """MaxUnpool1d for MaxPool2d: inputs (N, C, H, W) or (C, H, W).
+
+    kernel_size: the size of the window: a number, or one for each dimension. stride: the step of
+    the window: a number, or one for each dimension. padding: how many elements are added at both
+    ends of each dimension.
+    """
 
     rank = 2
 
 
 class MaxUnpool3d(_MaxUnpool):
-    """MaxUnpool1d for MaxPool3d: inputs (N, C, D, H, W) or (C, D, H, W)."""
+    """MaxUnpool1d for MaxPool3d: inputs (N, C, D, H, W) or (C, D, H, W).
+
+    kernel_size: the size of the window: a number, or one for each dimension. stride: the step of
+    the window: a number, or one for each dimension. padding: how many elements are added at both
+    ends of each dimension.
+    """
 
     rank = 3
 

@@ -66,7 +66,11 @@ def faces(
 def ball(
     n: int, center: Sequence[float], radius: float, random: Random = None, method: str = "halton"
 ) -> Array:
-    """n points in a ball, [n, d], evenly by volume. Other arguments and errors as `box`."""
+    """n points in a ball, [n, d], evenly by volume. Other arguments and errors as `box`.
+
+    center: the centre. radius: the radius. random: a NumPy generator, or a seed. method: how they
+    are spread, as for `box`.
+    """
     middle = _center("ball", center, radius)
     d = middle.size
     unit = _unit("ball", n, 1 + _pairs(d), random, method)
@@ -77,7 +81,11 @@ def sphere(
     n: int, center: Sequence[float], radius: float, random: Random = None, method: str = "halton"
 ) -> Array:
     """n points on a sphere (in two dimensions a circle), [n, d], evenly by area. Other arguments and errors
-    as `box`."""
+    as `box`.
+
+    center: the centre. radius: the radius. random: a NumPy generator, or a seed. method: how they
+    are spread, as for `box`.
+    """
     middle = _center("sphere", center, radius)
     unit = _unit("sphere", n, _pairs(middle.size), random, method)
     return middle + radius * _directions(unit, middle.size)
@@ -89,8 +97,9 @@ def by_size(candidates: Any, size: Any, n: int, random: Random = None, floor: fl
     Comput. Methods Appl. Mech. Eng. 403, 2023: RAD, with k = 1 and c = floor).
 
     candidates: points, an array [m, d]. size: numbers [m] or [m, 1]. floor: what is added to each
-    relative size, so that points with small ones are drawn too. Raises ValueError for other shapes,
-    sizes that are not finite, and fewer than n candidates.
+    relative size, so that points with small ones are drawn too. random: a NumPy generator, or a
+    seed. Raises ValueError for other shapes, sizes that are not finite, and fewer than n
+    candidates.
     """
     points, sizes = np.asarray(candidates), np.abs(np.asarray(size, np.float64)).reshape(-1)
     if points.ndim != 2 or sizes.size != len(points) or not 0 < n <= len(points):

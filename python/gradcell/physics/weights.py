@@ -48,6 +48,8 @@ def weights_by_variance(residuals: Any, parameters: Any, *points: Any) -> list[f
     standard deviation over one's own, where a gradient is that of the mean square (S. Maddu, D. Sturm, C.
     Mueller, I. Sbalzarini, Mach. Learn.: Sci. Technol. 3, 2022: inverse Dirichlet weights).
 
+    parameters: the Parameters of the network.
+
     Arguments are those of `weights_by_ntk`; it raises the same errors.
     """
     blocks = Blocks("weights_by_variance", residuals, parameters, None)

@@ -351,6 +351,11 @@ class SSBFGS(BFGS):
     For badly scaled losses, such as those of differential equations, it often needs far fewer
     steps.
 
+    loss: a function of *args that gives a scalar. parameters: the Parameters to train. args: what
+    loss is called with. gradient_tolerance: it stops when no component of the gradient is larger.
+    value_tolerance: it stops when a step lowers the loss by a smaller share. search: the most
+    evaluations of a line search.
+
     The scale is the smaller one of 1 and y's / s'Bs, with s the step and y the change of the gradient (M.
     Al-Baali, H. Khalfan, Optimization 54, 2005). Everything else is as in BFGS.
     """
@@ -361,6 +366,11 @@ class SSBFGS(BFGS):
 class SSBroyden(BFGS):
     """SSBFGS with an update of Broyden's family between BFGS and DFP, or beyond, that is chosen at each
     step from the matrix (J. F. Urban, P. Stefanou, J. A. Pons, J. Comput. Phys. 523, 2025).
+
+    loss: a function of *args that gives a scalar. parameters: the Parameters to train. args: what
+    loss is called with. gradient_tolerance: it stops when no component of the gradient is larger.
+    value_tolerance: it stops when a step lowers the loss by a smaller share. search: the most
+    evaluations of a line search.
     """
 
     _name, _update = "SSBroyden", "ssbroyden"
@@ -378,6 +388,10 @@ def lbfgs(
     progress: int = 0,
 ) -> LBFGSResult:
     """Minimises loss(*args) over Parameters by L-BFGS, and leaves them at the best point.
+
+    parameters: the Parameters to train. max_steps: the largest number of steps. callback: a
+    function of (step, loss), called after each step. progress: prints a line after so many steps; 0
+    for none.
 
     The options are those of `LBFGS`, whose runs can be continued, and of its `run`. Returns how it
     ended: fun, nit, nfev, reason, message, x.

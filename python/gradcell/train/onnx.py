@@ -86,9 +86,9 @@ def export(
     """Writes a network as an ONNX file, in evaluation mode.
 
     inputs: tensors of the shapes and dtypes that the file's network is to take. file_name: '.onnx'
-    is appended unless it ends in that. file_format: 'ONNX', the only one there is. Raises
-    ValueError for another format, what onnx_model raises, and OSError if the file cannot be
-    written.
+    is appended unless it ends in that. file_format: 'ONNX', the only one there is. net: a Cell.
+    unused: options of MindSpore that have no effect in gradcell. Raises ValueError for another
+    format, what onnx_model raises, and OSError if the file cannot be written.
     """
     if not isinstance(net, Cell):
         bad_type(f"export: expected a Cell, got {type(net).__name__}")

@@ -124,12 +124,14 @@ def save_checkpoint(
 
     save_obj: a Cell (a training cell holds the optimiser's and the loss scale's parameters too), a
     dict from name to tensor, a list of Parameters, or a list of dicts with 'name' and 'data'.
-    ckpt_file_name: what it ends in, '.ckpt' or '.safetensors', says the format: MindSpore's own, which
-    MindSpore reads too, or safetensors; otherwise the ending of `format` is appended.
+    ckpt_file_name: what it ends in, '.ckpt' or '.safetensors', says the format: MindSpore's own,
+    which MindSpore reads too, or safetensors; otherwise the ending of `format` is appended.
     append_dict: more to save, tensors, numbers or strings. choice_func: which names to save.
     crc_check: put MindSpore's checksum at the end of a .ckpt (there is one of each tensor anyway).
-    The state of the random generators is saved too. Of an optimiser's state that processes share out
-    the whole is saved: all of them call this, and rank 0 writes.
+    The state of the random generators is saved too. Of an optimiser's state that processes share
+    out the whole is saved: all of them call this, and rank 0 writes. integrated_save and async_save
+    have no effect. enc_mode: encryption, which gradcell does not have. unused: options of MindSpore
+    that have no effect in gradcell.
 
     Raises TypeError for another kind of object, ValueError for a name that appears twice,
     NotImplementedError for enc_key, OSError if the file cannot be written, IsADirectoryError for a
@@ -293,8 +295,10 @@ def load_checkpoint(
 
     net: a Cell to load into at once. filter_prefix, specify_prefix: a prefix, or several, of names
     to leave out, or to take only. choice_func: which names to take. random_state: also put the
-    random generators into the state they were saved in. crc_check, remove_redundancy: for compatibility
-    with MindSpore; sums are checked where a file has them.
+    random generators into the state they were saved in. crc_check, remove_redundancy: for
+    compatibility with MindSpore; sums are checked where a file has them. ckpt_file_name: the path
+    of the file. strict_load: whether dtypes must be equal. dec_key, dec_mode: encryption, which
+    gradcell does not have.
 
     Returns a dict from name to Parameter (strings of append_dict as they are). Raises ValueError
     for a missing, truncated or corrupted file, with the place of the damage, and for a folder,

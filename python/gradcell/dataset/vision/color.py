@@ -64,7 +64,10 @@ class _Factor(ImageOperation):
 
 
 class AdjustBrightness(_Factor):
-    """Changes the brightness: factor 0 gives black, 1 leaves the image as it is."""
+    """Changes the brightness: factor 0 gives black, 1 leaves the image as it is.
+
+    brightness_factor: the factor.
+    """
 
     enhancer = "Brightness"
 
@@ -77,7 +80,10 @@ class AdjustBrightness(_Factor):
 
 
 class AdjustContrast(_Factor):
-    """Changes the contrast: factor 0 gives the mean gray, 1 leaves the image as it is."""
+    """Changes the contrast: factor 0 gives the mean gray, 1 leaves the image as it is.
+
+    contrast_factor: the factor.
+    """
 
     enhancer = "Contrast"
 
@@ -94,7 +100,10 @@ class AdjustContrast(_Factor):
 
 
 class AdjustSaturation(_Factor):
-    """Changes the saturation: factor 0 gives a gray image, 1 leaves it as it is."""
+    """Changes the saturation: factor 0 gives a gray image, 1 leaves it as it is.
+
+    saturation_factor: the factor.
+    """
 
     enhancer = "Color"
 
@@ -109,7 +118,10 @@ class AdjustSaturation(_Factor):
 
 
 class AdjustSharpness(_Factor):
-    """Changes the sharpness: factor 0 smooths the image with a 3 x 3 kernel, 1 leaves it as it is."""
+    """Changes the sharpness: factor 0 smooths the image with a 3 x 3 kernel, 1 leaves it as it is.
+
+    sharpness_factor: the factor.
+    """
 
     def __init__(self, sharpness_factor: float) -> None:
         super().__init__(sharpness_factor, "sharpness_factor")
@@ -129,7 +141,10 @@ class AdjustSharpness(_Factor):
 
 
 class AdjustHue(ImageOperation):
-    """Rotates the hue by a fraction, in [-0.5, 0.5], of the colour circle."""
+    """Rotates the hue by a fraction, in [-0.5, 0.5], of the colour circle.
+
+    hue_factor: the factor.
+    """
 
     def __init__(self, hue_factor: float) -> None:
         self.factor: float = arguments.number(
@@ -200,7 +215,10 @@ class RandomColorAdjust(ImageOperation):
 
 
 class RandomColor(ImageOperation):
-    """Applies AdjustSaturation with a random factor from a range."""
+    """Applies AdjustSaturation with a random factor from a range.
+
+    degrees: the range of the random factor.
+    """
 
     def __init__(self, degrees: Any = (0.1, 1.9)) -> None:
         self.range: tuple[float, float] = interval(degrees, "RandomColor", "degrees", 0)
@@ -210,7 +228,10 @@ class RandomColor(ImageOperation):
 
 
 class RandomSharpness(ImageOperation):
-    """Applies AdjustSharpness with a random factor from a range."""
+    """Applies AdjustSharpness with a random factor from a range.
+
+    degrees: the range of the random factor.
+    """
 
     def __init__(self, degrees: Any = (0.1, 1.9)) -> None:
         self.range: tuple[float, float] = interval(degrees, "RandomSharpness", "degrees", 0)
@@ -222,7 +243,7 @@ class RandomSharpness(ImageOperation):
 class RandomAdjustSharpness(Sometimes):
     """Applies AdjustSharpness with a given probability.
 
-    degree: the factor of AdjustSharpness.
+    degree: the factor of AdjustSharpness. prob: the probability, from 0 to 1.
     """
 
     def __init__(self, degree: float, prob: float = 0.5) -> None:
@@ -240,7 +261,10 @@ class Invert(ImageOperation):
 
 
 class RandomInvert(Sometimes):
-    """Inverts the colours with a given probability."""
+    """Inverts the colours with a given probability.
+
+    prob: the probability, from 0 to 1.
+    """
 
     def __init__(self, prob: float = 0.5) -> None:
         super().__init__(prob, Invert())
@@ -289,7 +313,10 @@ class Solarize(ImageOperation):
 
 
 class RandomSolarize(ImageOperation):
-    """Applies Solarize between two random thresholds from a range."""
+    """Applies Solarize between two random thresholds from a range.
+
+    threshold: the range of values.
+    """
 
     def __init__(self, threshold: Any = (0, 255)) -> None:
         self.low: float
@@ -336,7 +363,10 @@ class Equalize(_ByHistogram):
 
 
 class RandomEqualize(Sometimes):
-    """Applies Equalize with a given probability."""
+    """Applies Equalize with a given probability.
+
+    prob: the probability, from 0 to 1.
+    """
 
     def __init__(self, prob: float = 0.5) -> None:
         super().__init__(prob, Equalize())
@@ -366,7 +396,11 @@ class AutoContrast(_ByHistogram):
 
 
 class RandomAutoContrast(Sometimes):
-    """Applies AutoContrast with a given probability."""
+    """Applies AutoContrast with a given probability.
+
+    cutoff: the percentage of the darkest and lightest pixels to ignore. ignore: values of pixels to
+    ignore. prob: the probability, from 0 to 1.
+    """
 
     def __init__(self, cutoff: float = 0.0, ignore: Any = None, prob: float = 0.5) -> None:
         super().__init__(prob, AutoContrast(cutoff, ignore))
@@ -392,7 +426,10 @@ class Grayscale(ImageOperation):
 
 
 class RandomGrayscale(ImageOperation):
-    """Converts the image to gray with a given probability; the number of channels does not change."""
+    """Converts the image to gray with a given probability; the number of channels does not change.
+
+    prob: the probability, from 0 to 1.
+    """
 
     def __init__(self, prob: float = 0.1) -> None:
         self.prob: float = arguments.number(prob, "RandomGrayscale", "prob", least=0, most=1)

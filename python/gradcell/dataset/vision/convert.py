@@ -78,7 +78,10 @@ class ToNumpy(TensorOperation):
 
 
 class ToTensor(TensorOperation):
-    """Converts an image to [channels, height, width] and divides it by 255."""
+    """Converts an image to [channels, height, width] and divides it by 255.
+
+    output_type: the dtype of the result.
+    """
 
     def __init__(self, output_type: Any = np.float32) -> None:
         self.dtype: np.dtype[Any] = numpy_dtype("ToTensor", output_type)
@@ -93,7 +96,10 @@ class ToTensor(TensorOperation):
 
 
 class ToType(TensorOperation):
-    """Converts an image to another dtype."""
+    """Converts an image to another dtype.
+
+    data_type: the dtype of the result.
+    """
 
     def __init__(self, data_type: Any) -> None:
         self.dtype: np.dtype[Any] = numpy_dtype("ToType", data_type)
@@ -149,7 +155,8 @@ class Normalize(TensorOperation):
 class NormalizePad(Normalize):
     """Like Normalize, with a channel of zeros added after the others.
 
-    dtype: 'float32' or 'float16'.
+    dtype: 'float32' or 'float16'. mean, std: a number for each channel. is_hwc: whether the
+    channels are the last dimension.
     """
 
     def __init__(self, mean: Any, std: Any, dtype: str = "float32", is_hwc: bool = True) -> None:
@@ -228,14 +235,20 @@ class _ColorSpace(TensorOperation):
 
 
 class RgbToHsv(_ColorSpace):
-    """Converts red, green and blue in [0, 1] to hue, saturation and value, float64."""
+    """Converts red, green and blue in [0, 1] to hue, saturation and value, float64.
+
+    is_hwc: whether the channels are the last dimension.
+    """
 
     def _convert(self, image: np.ndarray) -> np.ndarray:
         return rgb_to_hsv(image)
 
 
 class HsvToRgb(_ColorSpace):
-    """Converts hue, saturation and value to red, green and blue, float64."""
+    """Converts hue, saturation and value to red, green and blue, float64.
+
+    is_hwc: whether the channels are the last dimension.
+    """
 
     def _convert(self, image: np.ndarray) -> np.ndarray:
         return hsv_to_rgb(image)

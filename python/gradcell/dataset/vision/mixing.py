@@ -104,7 +104,8 @@ class CutMixBatch(_OfBatch):
     """Replaces a rectangle of each image by that of another image of its batch, with probability
     prob, and mixes the labels by the areas (Yun et al., ICCV 2019, 6023).
 
-    image_batch_format: an ImageBatchFormat: NHWC or NCHW.
+    image_batch_format: an ImageBatchFormat: NHWC or NCHW. alpha: the parameter of the beta
+    distribution.
     """
 
     def __init__(

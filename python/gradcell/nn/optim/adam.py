@@ -142,6 +142,13 @@ class AdamWeightDecay(Decoupled):
 class LazyAdam(Adam):
     """Adam whose moments change only where a sparse gradient has rows: gradients are dense here, so
     this is Adam.
+
+    params: a list of Parameters, or of groups with options of their own. learning_rate: the rate at
+    the beginning. beta1: the share of the mean of gradients that a step keeps. beta2: the share of
+    the mean of squared gradients that a step keeps. eps: keeps a denominator from zero. use_locking
+    has no effect. use_nesterov: whether the gradient is taken after the momentum (Nesterov).
+    weight_decay: the factor of the weights that is added to their gradients. loss_scale: what
+    gradients are divided by.
     """
 
     _power_shape = (1,)
@@ -158,7 +165,15 @@ class LazyAdam(Adam):
 
 
 class AdamOffload(LazyAdam):
-    """Adam that MindSpore runs on the host: here it runs where everything does."""
+    """Adam that MindSpore runs on the host: here it runs where everything does.
+
+    params: a list of Parameters, or of groups with options of their own. learning_rate: the rate at
+    the beginning. beta1: the share of the mean of gradients that a step keeps. beta2: the share of
+    the mean of squared gradients that a step keeps. eps: keeps a denominator from zero. use_locking
+    has no effect. use_nesterov: whether the gradient is taken after the momentum (Nesterov).
+    weight_decay: the factor of the weights that is added to their gradients. loss_scale: what
+    gradients are divided by.
+    """
 
 
 @fields.declared

@@ -189,7 +189,10 @@ _EXPM1 = [1 / math.factorial(k + 1) for k in range(1, 14)]
 
 
 class PowerTransform(_WithParameters):
-    """forward: (1 + c x)^(1 / c) for a power c, a number or tensor of at least 0; exp(x) where it is 0."""
+    """forward: (1 + c x)^(1 / c) for a power c, a number or tensor of at least 0; exp(x) where it is 0.
+
+    name: a name, which print shows.
+    """
 
     _formulas = {  # noqa: RUF012
         "forward": lambda x, c: _ops.exp(_over_power(_ops.log1p, x, c, _LOG1P)),
@@ -206,7 +209,10 @@ class PowerTransform(_WithParameters):
 
 
 class Exp(PowerTransform):
-    """The bijector whose forward function is exp(x)."""
+    """The bijector whose forward function is exp(x).
+
+    name: a name, which print shows.
+    """
 
     def __init__(self, name: str = "Exp") -> None:
         super().__init__(0.0, name)
@@ -221,7 +227,10 @@ def _gumbel_slope(x: Tensor, loc: Tensor, scale: Tensor) -> Tensor:
 
 
 class GumbelCDF(_WithParameters):
-    """forward: exp(-exp(-(x - loc) / scale)), the cdf of Gumbel's distribution; scale positive."""
+    """forward: exp(-exp(-(x - loc) / scale)), the cdf of Gumbel's distribution; scale positive.
+
+    name: a name, which print shows.
+    """
 
     _formulas = {  # noqa: RUF012
         "forward": lambda x, loc, scale: _ops.exp(-_ops.exp((loc - x) / scale)),
@@ -241,7 +250,10 @@ class GumbelCDF(_WithParameters):
 
 
 class ScalarAffine(_WithParameters):
-    """forward: scale x + shift. Its jacobians have the shape of scale."""
+    """forward: scale x + shift. Its jacobians have the shape of scale.
+
+    name: a name, which print shows.
+    """
 
     _formulas = {  # noqa: RUF012
         "forward": lambda x, scale, shift: scale * x + shift,
@@ -263,7 +275,7 @@ class ScalarAffine(_WithParameters):
 class Softplus(_WithParameters):
     """forward: log(1 + exp(k x)) / k for a sharpness k.
 
-    sharpness: k, a number or a tensor.
+    sharpness: k, a number or a tensor. name: a name, which print shows.
     """
 
     _formulas = {  # noqa: RUF012

@@ -113,7 +113,8 @@ def _as_float32(x: Any) -> Any:
 class WithGradCell(Cell):
     """The gradients of a network, or of its loss, by its trainable parameters.
 
-    sens: the cotangent of the output, or None for ones.
+    sens: the cotangent of the output, or None for ones. loss_fn: a function or Cell of (output,
+    label) that gives the loss.
     """
 
     def __init__(self, network: Cell, loss_fn: Any = None, sens: Any = None) -> None:

@@ -31,7 +31,9 @@ class CheckpointConfig:
     after this many seconds, if it is not 0. keep_checkpoint_max: the oldest files beyond it are
     removed, 0: none. saved_network: what to save, by default the training cell with optimiser and
     loss-scale state. append_info: 'epoch_num', 'step_num', or dicts of more to save.
-    keep_checkpoint_per_n_minutes has no effect. Raises ValueError and TypeError for bad values.
+    keep_checkpoint_per_n_minutes has no effect. integrated_save and async_save have no effect.
+    unused: options of MindSpore that have no effect in gradcell. Raises ValueError and TypeError
+    for bad values.
     """
 
     def __init__(
@@ -66,6 +68,8 @@ class CheckpointConfig:
 
 class ModelCheckpoint(Callback):
     """Saves the run to directory/prefix-epoch_step.ckpt.
+
+    config: a CheckpointConfig.
 
     Where several processes share the data, each has this callback, and rank 0 writes the file, from
     which any number of processes can continue. A file is complete or not written at all. It also

@@ -91,6 +91,10 @@ Event = Callable[[RunContext], Any] | None
 class LambdaCallback(Callback):
     """A callback made of functions of the run context.
 
+    on_train_epoch_begin, on_train_epoch_end, on_train_step_begin, on_train_begin, on_train_end,
+    on_eval_epoch_begin, on_eval_epoch_end, on_eval_step_begin, on_eval_step_end, on_eval_begin,
+    on_eval_end: a function of the run context, or None.
+
     functions: by the names of a Callback's methods, such as on_train_step_end. Raises TypeError for
     another name.
     """

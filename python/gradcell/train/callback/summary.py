@@ -36,7 +36,7 @@ class SummaryCollector(Callback):
     histogram_regular (a regular expression of parameters' names; by default the first five).
     keep_default_action: whether what the dict does not name is collected. max_file_size: as in
     SummaryRecord. summary_dir: the folder of the file. custom_lineage_data and collect_tensor_freq
-    have no effect.
+    have no effect. num_process and export_options have no effect.
     """
 
     def __init__(

@@ -34,6 +34,7 @@ class SummaryRecord:
     file_prefix, file_suffix: what the file's name begins with and ends in. max_file_size: nothing
     more is written after this many bytes. raise_exception: whether a value that is nan or inf is an
     error. log_dir: the folder of the file, which is made if it is missing. network has no effect.
+    num_process and export_options have no effect.
 
     Usable in a `with` block; close ends the file.
     """

@@ -49,8 +49,9 @@ class Distribution(Cell):
     its arguments, a distribution does the same.
 
     param: a dict of what the distribution was made of, where 'param_dict' holds its parameters.
-    Raises TypeError for values that are not tensors, ValueError for parameters out of range or
-    missing, NotImplementedError for a method that a distribution does not have.
+    seed: a seed for samples; by default that of set_seed. dtype: the dtype of samples and
+    densities. Raises TypeError for values that are not tensors, ValueError for parameters out of
+    range or missing, NotImplementedError for a method that a distribution does not have.
     """
 
     #: The parameters' names, and what each has to be: '', 'positive' or 'probability'.
