@@ -297,6 +297,11 @@ GROUPS = (
         @numpy.writing""",
     ),
     Group(
+        "Other spellings", "scipy", "SciPy's names",
+        "Differential equations, integrals of samples and convolutions by SciPy's names.",
+        "@scipy.integrate @scipy.signal",
+    ),
+    Group(
         "Other spellings", "numpy-sums", "NumPy's sums and orders",
         "Functions that only `gradcell.numpy` has: sums, means, sorts, sets, polynomials, differences.",
         "@numpy.mathematics @numpy.order @numpy.polynomials @numpy.reductions",

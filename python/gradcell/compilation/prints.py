@@ -21,6 +21,11 @@ from gradcell.base import tree
 _Part = str | tuple[Any, int, Callable[[Any], str]]
 
 
+def recording() -> bool:
+    """Return whether this thread runs a function in order to compile it."""
+    return threading.get_ident() in _recording
+
+
 class Prints:
     """The calls of print in one function, and the tensors that they show."""
 

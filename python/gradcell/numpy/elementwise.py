@@ -82,6 +82,11 @@ def _without_nan(op: Callable[..., Tensor], text: str) -> Callable[..., Tensor]:
     return function
 
 
+def _abs(x: Any) -> Tensor:
+    """The absolute value, elementwise; real also of complex numbers."""
+    return ops.real(ops.abs(x)) if x.dtype.is_complex else ops.abs(x)
+
+
 def _conj(x: Any) -> Tensor:
     """The complex conjugate; of real numbers the numbers."""
     return ops.conj(x) if x.dtype.is_complex else ops.positive(x)
@@ -139,8 +144,8 @@ asinh: _OfOne = _of_floats(ops.asinh, "asinh")
 acosh: _OfOne = _of_floats(ops.acosh, "acosh")
 atanh: _OfOne = _of_floats(ops.atanh, "atanh")
 
-abs: _OfOne = _of_one(ops.abs)
-absolute: _OfOne = _of_one(ops.abs, "absolute")
+abs: _OfOne = _of_one(_abs, "abs")
+absolute: _OfOne = _of_one(_abs, "absolute")
 fabs: _OfOne = _of_one(ops.abs, "fabs")
 square: _OfOne = _of_one(ops.square)
 sign: _OfOne = _of_one(ops.sign)

@@ -317,9 +317,9 @@ def asarray(a: Any, dtype: Any = None) -> Tensor:
     return array(a, dtype, False)
 
 
-def asfarray(a: Any, dtype: Any = _core.float32) -> Tensor:
-    """The argument as a tensor, float32 unless dtype says otherwise."""
-    return array(a, dtype, False)
+def asfarray(a: Any, dtype: Any = None) -> Tensor:
+    """The argument as a tensor, in the default dtype unless another is given."""
+    return array(a, arguments.dtype_or(dtype, _core.default_dtype()), False)
 
 
 def copy(a: Any) -> Any:
@@ -327,19 +327,19 @@ def copy(a: Any) -> Any:
     return tensor(a).copy()
 
 
-def zeros(shape: Any, dtype: Any = _core.float32) -> Tensor:
-    """A tensor of zeros, float32 by default."""
-    return full(shape, 0, dtype)
+def zeros(shape: Any, dtype: Any = None) -> Tensor:
+    """A tensor of zeros, in the default dtype unless another is given."""
+    return full(shape, 0, arguments.dtype_or(dtype, _core.default_dtype()))
 
 
-def empty(shape: Any, dtype: Any = _core.float32) -> Tensor:
-    """A tensor of zeros, float32 by default."""
-    return full(shape, 0, dtype)
+def empty(shape: Any, dtype: Any = None) -> Tensor:
+    """A tensor of zeros, in the default dtype unless another is given."""
+    return full(shape, 0, arguments.dtype_or(dtype, _core.default_dtype()))
 
 
-def ones(shape: Any, dtype: Any = _core.float32) -> Tensor:
-    """A tensor of ones, float32 by default."""
-    return full(shape, 1, dtype)
+def ones(shape: Any, dtype: Any = None) -> Tensor:
+    """A tensor of ones, in the default dtype unless another is given."""
+    return full(shape, 1, arguments.dtype_or(dtype, _core.default_dtype()))
 
 
 def zeros_like(a: Any, dtype: Any = None, shape: Any = None) -> Tensor:
@@ -365,22 +365,22 @@ def full_like(a: Any, fill_value: Any, dtype: Any = None, shape: Any = None) -> 
     return like(a, fill_value, dtype, shape)
 
 
-def eye(N: Any, M: Any = None, k: Any = 0, dtype: Any = _core.float32) -> Tensor:
+def eye(N: Any, M: Any = None, k: Any = 0, dtype: Any = None) -> Tensor:
     """Ones on the k-th diagonal, zeros elsewhere."""
-    return making.eye(N, N if M is None else M, k, dtype)
+    return making.eye(N, N if M is None else M, k, arguments.dtype_or(dtype, _core.default_dtype()))
 
 
-def identity(n: Any, dtype: Any = _core.float32) -> Tensor:
-    """An n by n matrix with ones on the diagonal, float32 by default."""
-    return ops.eye(n, n, to_dtype(dtype))
+def identity(n: Any, dtype: Any = None) -> Tensor:
+    """An n by n matrix with ones on the diagonal."""
+    return eye(n, dtype=dtype)
 
 
-def tri(N: Any, M: Any = None, k: Any = 0, dtype: Any = _core.float32) -> Tensor:
+def tri(N: Any, M: Any = None, k: Any = 0, dtype: Any = None) -> Tensor:
     """Ones on and below the k-th diagonal of an N by M matrix, zeros above.
 
     N: the number of rows.
     """
-    return ops.tril(full((N, N if M is None else M), 1, dtype), k)
+    return ops.tril(ones((N, N if M is None else M), dtype), k)
 
 
 def tril_indices(n: Any, k: Any = 0, m: Any = None) -> tuple[Tensor, Tensor]:
@@ -411,32 +411,32 @@ def vander(x: Any, N: Any = None, increasing: bool = False) -> Any:
 
 
 def bartlett(M: Any) -> Tensor:
-    """Bartlett's triangular window of M numbers, float32."""
+    """Bartlett's triangular window of M numbers, in the default dtype."""
     return window(M, "bartlett")
 
 
 def blackman(M: Any) -> Tensor:
-    """Blackman's window of M numbers, float32."""
+    """Blackman's window of M numbers, in the default dtype."""
     return window(M, "blackman")
 
 
 def hamming(M: Any) -> Tensor:
-    """The Hamming window of M numbers, float32."""
+    """The Hamming window of M numbers, in the default dtype."""
     return window(M, "hamming")
 
 
 def hanning(M: Any) -> Tensor:
-    """The Hann window of M numbers, float32."""
+    """The Hann window of M numbers, in the default dtype."""
     return window(M, "hanning")
 
 
-def rand(*shape: Any, dtype: Any = _core.float32) -> Tensor:
-    """Uniform random numbers in [0, 1), float32 by default."""
+def rand(*shape: Any, dtype: Any = None) -> Tensor:
+    """Uniform random numbers in [0, 1)."""
     return typed(ops.rand(*shape), dtype)  # type: ignore[no-any-return]
 
 
-def randn(*shape: Any, dtype: Any = _core.float32) -> Tensor:
-    """Standard normal numbers, float32 by default."""
+def randn(*shape: Any, dtype: Any = None) -> Tensor:
+    """Standard normal numbers."""
     return typed(ops.randn(*shape), dtype)  # type: ignore[no-any-return]
 
 

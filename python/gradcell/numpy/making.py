@@ -29,14 +29,14 @@ _ops = _core.ops
 
 
 def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None) -> Tensor:
-    """The numbers from start on, step apart, short of stop: int32, or float32 if one is a float."""
+    """The numbers from start on, step apart, short of stop: int32, or the default dtype if one is a float."""
     first, last, by = (
         _number(v) for v in ((0, start, step) if stop is None else (start, stop, step))
     )
     by = 1 if by is None else by
     if dtype is None:
         integers = not builtins.any(isinstance(v, (float, np.floating)) for v in (first, last, by))
-        dtype = _core.int32 if integers else _core.float32
+        dtype = _core.int32 if integers else _core.default_dtype()
     if by != 0 and (last - first) / by <= 0:
         return ops.zeros((0,), to_dtype(dtype))
     return ops.arange(first, last, by, dtype=to_dtype(dtype))

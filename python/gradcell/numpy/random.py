@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base.errors import fail
 from gradcell.base.signposts import missing
+from gradcell.compilation.prints import recording
 from gradcell.numpy.conversion import _plain
 
 __all__ = ["Generator", "RandomState", "default_rng"]
@@ -25,10 +25,10 @@ def _drawing(owner: Any, name: str) -> Any:
     method = getattr(owner, name)
 
     def draw(*args: Any, **kwargs: Any) -> Any:
-        if _core.in_trace():
+        if recording():
             fail(
-                f"numpy.random.{name} draws when Python runs, which a function that is recorded keeps: draw "
-                "outside and give it the numbers, or draw with ops.randn, ops.rand or ops.randint",
+                f"numpy.random.{name} draws when Python runs, which a compiled function does once: "
+                "draw outside and give it the numbers, or draw with ops.randn, ops.rand or ops.randint"
             )
         given = [_plain(a) for a in args]
         found = method(*given, **{k: _plain(v) for k, v in kwargs.items()})

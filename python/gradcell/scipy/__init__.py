@@ -1,10 +1,10 @@
-"""SciPy's names for tensors: linalg, optimize, special and stats."""
+"""SciPy's names for tensors: integrate, linalg, optimize, signal, special and stats."""
 
 from __future__ import annotations
 
-from gradcell.scipy import linalg, optimize, special, stats
+from gradcell.scipy import integrate, linalg, optimize, signal, special, stats
 
-__all__ = ["linalg", "optimize", "special", "stats"]
+__all__ = ["integrate", "linalg", "optimize", "signal", "special", "stats"]
 
 
 def __dir__() -> list[str]:

@@ -401,14 +401,30 @@ def _write_at_once(x: Tensor, basic: _Basic, new: Tensor) -> bool:
     return bool(_core.write_slices(x, first, len(axes), index, new))
 
 
+def _new(value: Any, dtype: _core.DType) -> Tensor:
+    """A value to be written as a tensor; tensors within lists are joined, and differentiated."""
+    if isinstance(value, Tensor):
+        return value
+    if not _holds_tensors(value):
+        return Tensor(value, dtype)
+    parts = [_ops.cast(_new(part, dtype), dtype) for part in value]
+    return _ops.concat([_ops.reshape(part, [1, *part.shape]) for part in parts], 0)
+
+
+def _holds_tensors(value: Any) -> bool:
+    if isinstance(value, (list, tuple)):
+        return any(map(_holds_tensors, value))
+    return isinstance(value, Tensor)
+
+
 def put(x: Tensor, key: Any, value: Any) -> None:
     """x[key] = value, in x's base if x is a view; what was computed from the old elements stays."""
     view = _views.at(x, key)
     if view is not None:
-        _core.write(view, value if isinstance(value, Tensor) else Tensor(value, x.dtype))
+        _core.write(view, _new(value, x.dtype))
         return
     basic = _Basic(x, _expand(x, key))
-    new = value if isinstance(value, Tensor) else Tensor(value, x.dtype)
+    new = _new(value, x.dtype)
     if basic.empty:
         return
     if basic.advanced:

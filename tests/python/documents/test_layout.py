@@ -425,7 +425,7 @@ FILES = {
     "gradcell.mint": {"linalg", "nn", "special"},
     "gradcell.mint.nn": {"functional"},
     "gradcell.parallel": {"auto_parallel", "nn"},
-    "gradcell.scipy": {"linalg", "optimize", "special", "stats"},
+    "gradcell.scipy": {"integrate", "linalg", "optimize", "signal", "special", "stats"},
     "gradcell.common": {"initializer"},
     "gradcell.dataset": {"config", "text", "transforms", "vision"},
 }

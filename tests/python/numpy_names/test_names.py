@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import gradcell as gc
 import gradcell.numpy as gnp
 from gradcell import Tensor
 
@@ -133,6 +134,24 @@ def test_a_name_given_twice_and_one_that_is_none_are_refused() -> None:
         gnp.sum(Tensor([1.0]), axes=0)
     with pytest.raises(ValueError, match=re.escape("numpy.zeros: order must be one of")):
         gnp.zeros(3, order="Z")
+
+
+def test_random_numbers_are_numpys_and_are_not_kept_by_compiled_functions() -> None:
+    ours, theirs = (m.random.default_rng(5) for m in (gnp, np))
+    np.testing.assert_array_equal(
+        ours.normal(Tensor([1.0]), 2.0, 4).asnumpy(), theirs.normal([1.0], 2.0, 4)
+    )
+    line = Tensor(np.arange(5.0))
+    ours.shuffle(line)
+    expected = np.arange(5.0)
+    theirs.shuffle(expected)
+    np.testing.assert_array_equal(line.asnumpy(), expected)
+    assert isinstance(ours.random(), float)
+    assert not np.array_equal(*(gnp.random.rand(3).asnumpy() for _ in range(2)))
+    with pytest.raises(
+        RuntimeError, match=r"draws when Python runs, which a compiled function does once"
+    ):
+        gc.jit(lambda x: x * gnp.random.rand())(Tensor([1.0]))
 
 
 IDLE = [

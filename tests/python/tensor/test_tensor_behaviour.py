@@ -368,6 +368,21 @@ def test_assignment_to_parts():
         t[0] = R(2)
 
 
+@pytest.mark.filterwarnings("error")
+def test_tensors_in_lists_are_written_with_their_derivative():
+    def loss(y):
+        t = ops.zeros((2, 2), ms.float64)
+        t[0] = y[0], 3 * y[1]
+        t[:, 1:] = [[y[0]], [2.0]]
+        t[[1], 0] = [y[1] * y[1]]
+        return ops.sum(t * t)
+
+    y = Tensor(np.array([1.5, 2.0]))
+    # 2 y0^2 + y1^4 + 4
+    np.testing.assert_allclose(loss(y).asnumpy(), 2 * 1.5**2 + 16 + 4)
+    np.testing.assert_allclose(ms.grad(loss)(y).asnumpy(), [6, 32])
+
+
 def test_assignment_to_a_column_of_any_width():
     for part in (np.s_[:, 1], np.s_[:, 1:3], np.s_[:, ::2], np.s_[1:, 2], np.s_[..., 3]):
         t, expected = R(3, 4), np.arange(12, dtype=np.float32).reshape(3, 4)
