@@ -174,10 +174,10 @@ Value times_sinh(Value a, Value y) {
 /// log |z|: of the larger part m and the smaller one n, log |m| and half of log(1 + (n / m)^2).
 /// Near one, half of log(1 + (m^2 - 1 + n^2)).
 Z log(Z z) {
-  const Value first = abs(z.re) >= abs(z.im);
+  const Value first = logical_or(abs(z.re) >= abs(z.im), isinf(z.re));
   const Value m = where(first, z.re, z.im), n = where(first, z.im, z.re), one = ones_like(m);
   const Value size = abs(m), near = logical_and(size > 0.5, size < 2.0);
-  const Value ratio = where(isinf(n), one, n / where(m == 0.0, one, m));
+  const Value ratio = where(isinf(m), one, n / where(m == 0.0, one, m));
   const Value more = where(near, (m - 1.0) * (m + 1.0) + n * n, ratio * ratio);
   return {log(where(near, one, size)) + 0.5 * log1p(more), atan2(z.im, z.re)};
 }
@@ -192,7 +192,7 @@ Z sqrt(Z z) {
   const Value by = where(far, full_like(one, 0.0625), one), root = where(far, 4.0 * one, one);
   const Value left_by = where(left, -z.re, z.re) * by;
   const Value long_part = root * sqrt(modulus(z * by) * 0.5 + left_by * 0.5);
-  const Value zero = long_part == 0.0;
+  const Value zero = logical_or(long_part == 0.0, isinf(z.im));  // 0, or both infinite
   const Value short_part = where(zero, z.im, z.im / (2.0 * where(zero, one, long_part)));
   return {where(left, sign * short_part, long_part), where(left, sign * long_part, short_part)};
 }
@@ -235,7 +235,7 @@ Z atanh(Z from) {  // an odd function: of the right half
   const Value logs = 2.0 * log(where(close, 2.0 / distance, one));  // 4 / d^2 + 1 is 4 / d^2
   const Value sides = from_one * (1.0 + z.re) - z.im * z.im;
   const Z found{0.25 * where(close, logs, log1p(x / d * (4.0 / d))),
-                0.5 * atan2(z.im, 0.5 * sides)};
+                0.5 * atan2(where(isinf(z.im), sign(z.im), z.im), 0.5 * sides)};
   return where(left, -found, found);
 }
 Z atan(Z z) { return times_minus_i(atanh(times_i(z))); }

@@ -48,10 +48,6 @@ void convert_all<false, false, double, int32_t>(const double* x, int32_t* y, siz
 }
 #endif
 
-/// Whether integers of S (or floating numbers) give the same bits in D as in the signed D.
-template <class S, class D>
-constexpr bool kSignOfResult =
-    std::is_unsigned_v<D> && std::is_floating_point_v<S> && sizeof(D) >= 4;
 /// Whether it makes a difference to D that S is not signed.
 template <class S, class D>
 constexpr bool kSignOfSource =
@@ -63,18 +59,17 @@ void convert(DType from, DType to, const void* x, void* y, size_t n) {
   const bool from_bool = from == DType::Bool, to_bool = to == DType::Bool;
   if (to_bool) to = DType::Int8;
   if (from_bool || to_bool) from = as_signed(from_bool ? DType::UInt8 : from);
-  if (from_bool || !is_floating(from) || item_size(to) < 4) to = as_signed(to);
+  to = as_signed(to);  // the same bits: floats become uint32 by way of int64 (ops/identity.cpp)
   if (!is_floating(to) && item_size(to) <= item_size(from)) from = as_signed(from);
   by_type(from, [&]<class S>() {
     by_type(to, [&]<class D>() {
       auto* a = static_cast<const S*>(x);
       auto* b = static_cast<D*>(y);
-      if constexpr (std::is_same_v<S, int8_t> && (!std::is_unsigned_v<D>))
+      if constexpr (std::is_same_v<S, int8_t> && !std::is_unsigned_v<D>)
         if (from_bool) return convert_all<true, false>(a, b, n);
       if constexpr (std::is_same_v<D, int8_t> && !std::is_unsigned_v<S>)
         if (to_bool) return convert_all<false, true>(a, b, n);
-      if constexpr ((!std::is_unsigned_v<S> || kSignOfSource<S, D>) &&
-                    (!std::is_unsigned_v<D> || kSignOfResult<S, D>))
+      if constexpr ((!std::is_unsigned_v<S> || kSignOfSource<S, D>) && !std::is_unsigned_v<D>)
         convert_all<false, false>(a, b, n);
     });
   });

@@ -563,6 +563,22 @@ def test_functions_everywhere(name: str, dtype: str) -> None:
     assert not wrong, f"{len(wrong)} of {z.size}:\n" + "\n".join(wrong[:20])
 
 
+@pytest.mark.parametrize(
+    "name", ["log", "log2", "log10", "log1p", "sqrt", "square", "atan", "atanh"]
+)
+def test_infinite_parts(name: str) -> None:
+    """As the C standard, and so NumPy, has them."""
+    line = np.array([0.0, -0.0, 1.0, -1.0, 2.5, -2.5, np.inf, -np.inf])
+    z = np.empty((8, 8), "complex128")
+    z.real, z.imag = line[:, None], line
+    z = z[np.isinf(z)]
+    with np.errstate(all="ignore"):
+        want = WIDEST[name](z)
+    got = getattr(ops, name)(Tensor(z)).asnumpy()
+    np.testing.assert_allclose(got.real, want.real, 1e-15, err_msg=str(z))
+    np.testing.assert_allclose(got.imag, want.imag, 1e-15, err_msg=str(z))
+
+
 # Unsigned integers ----------------------------------------------------------------------------------
 
 
