@@ -28,6 +28,13 @@ class BatchedRule : public Rule {
   std::string name() const override { return one_.rule->name(); }
   bool has_adjoint() const override { return one_.rule->has_adjoint(); }
   bool has_tangent() const override { return one_.rule->has_tangent(); }
+  std::vector<NodeId> reads() const override {
+    std::vector<NodeId> all = one_.rule->reads();
+    all.insert(all.end(), one_.inputs.begin(), one_.inputs.end());
+    std::ranges::copy_if(one_.outputs, std::back_inserter(all),
+                         [](NodeId id) { return id != kNoNode; });
+    return all;
+  }
 
   std::vector<NodeId> adjoint(Graph& g, const Rule::Call& call, std::span<const NodeId> dy,
                               const std::vector<bool>& wanted) const override {

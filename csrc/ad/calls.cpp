@@ -64,7 +64,7 @@ std::vector<bool> carrying(const Graph& g, const Call& call, const std::vector<u
 Call call_of(const Graph& g, NodeId output) {
   const auto in = g.inputs(output).subspan(1);
   const auto a = attributes<CallAttributes>(g, output);
-  Call call{g.rule(a.call), {in.begin(), in.end()}, {}, output};
+  Call call{g.rule(a.call), {in.begin(), in.end()}, {}};
   call.outputs.assign(static_cast<size_t>(a.output) + 1, kNoNode);
   call.outputs.back() = output;
   return call;
@@ -80,7 +80,7 @@ Calls::Calls(const Graph& g, const std::vector<uint8_t>& active) {
       const auto in = g.inputs(id);
       std::vector<NodeId> inputs(in.begin(), in.end());
       auto [it, fresh] = known.try_emplace({loop_identity(g, id), inputs}, calls_.size());
-      if (fresh) calls_.push_back({loop_rule(), std::move(inputs), {}, id});
+      if (fresh) calls_.push_back({loop_rule(), std::move(inputs), {}});
       calls_[it->second].outputs.push_back(id);
       number_[id] = it->second;
       continue;
@@ -89,7 +89,7 @@ Calls::Calls(const Graph& g, const std::vector<uint8_t>& active) {
     const auto a = attributes<CallAttributes>(g, id);
     std::vector<NodeId> inputs(in.begin(), in.end());
     auto [it, fresh] = known.try_emplace({Dims{a.call}, inputs}, calls_.size());
-    if (fresh) calls_.push_back({g.rule(a.call), std::move(inputs), {}, id});
+    if (fresh) calls_.push_back({g.rule(a.call), std::move(inputs), {}});
     Call& call = calls_[it->second];
     const auto output = static_cast<size_t>(a.output);
     if (call.outputs.size() <= output) call.outputs.resize(output + 1, kNoNode);

@@ -13,7 +13,6 @@ struct Call {
   std::shared_ptr<const Rule> rule;
   std::vector<NodeId> inputs;
   std::vector<NodeId> outputs;  ///< by number; kNoNode: nothing refers to that one
-  NodeId first = kNoNode;       ///< the output with the smallest id
 };
 
 /// The calls among a graph's active nodes.

@@ -30,7 +30,8 @@ class LoopMaker {
   void run() {
     for (const auto& c : p_.carried) add_input(c.input, c.first);
     for (const auto& s : p_.sliced) add_input(s.input, s.value);
-    for (const auto& s : p_.same) outside_[s.input] = s.value;
+    for (const auto& s : p_.same) outside_[s.input] = s.value, given_.push_back(s.input);
+    if (&g_ == &from_) replaced_ = dependents(from_, given_);
     for (NodeId id : needed()) copy(id);
     for (const auto& c : p_.carried) next_.push_back(inside(c.next));
     for (NodeId id : p_.kept) check_real(id);
@@ -41,11 +42,48 @@ class LoopMaker {
 
   /// What is the same in all steps, outside.
   NodeId outside(NodeId id) {
-    if (&g_ == &from_) return id;
     if (outside_[id] != kNoNode) return outside_[id];
+    if (&g_ == &from_ && !replaced_[id]) return id;
     std::vector<NodeId> in;
     for (NodeId i : from_.inputs(id)) in.push_back(outside(i));
     return outside_[id] = rebuild(g_, from_, id, in);
+  }
+
+  /// What the graph must know to differentiate the body that it has itself; null where no call in
+  /// it has a rule. number: by node of the loop's own body.
+  std::shared_ptr<RecordedLoop> recorded(const std::vector<NodeId>& number) {
+    if (!has_rules_) return nullptr;
+    auto loop = std::make_shared<RecordedLoop>();
+    loop->parts = p_;
+    for (auto id = narrow<NodeId>(0); id < to_.size(); ++id) {
+      if (!varies(id) || to_[id] == kNoNode || number[to_[id]] == kNoNode) continue;
+      loop->number[id] = number[to_[id]];
+      loop->node[number[to_[id]]] = id;  // a call's output comes after its value
+    }
+    for (const auto& c : p_.carried) loop->sources.push_back(c.first);
+    for (const auto& s : p_.sliced) loop->sources.push_back(s.value);
+    std::vector<uint8_t> seen(from_.size(), 0);
+    for (const auto& c : p_.carried) seen[c.input] = 1;
+    for (const auto& s : p_.sliced) seen[s.input] = 1;
+    std::vector<NodeId> open(roots_);
+    while (!open.empty()) {
+      const NodeId id = open.back();
+      open.pop_back();
+      if (seen[id]) continue;
+      seen[id] = 1;
+      if (varies(id)) {
+        const auto in = from_.inputs(id).subspan(is_call_output(from_, id) ? 1 : 0);
+        open.insert(open.end(), in.begin(), in.end());
+      } else if (!is_constant(from_, id)) {
+        require(!is_complex(from_.dtype(id)), ErrorKind::NotImplemented,
+                "a loop over a function with a derivative of its own cannot read complex numbers "
+                "that are the same in all steps; give their parts (view_as_real)");
+        if (!is_floating(from_.dtype(id))) continue;
+        loop->same.push_back(id);
+        loop->sources.push_back(outside(id));
+      }
+    }
+    return loop;
   }
 
   Graph body_;
@@ -62,7 +100,8 @@ class LoopMaker {
     for (auto id = narrow<NodeId>(from_.size()); id-- > 0;) {
       if (!live[id] || !varies(id) || to_[id] != kNoNode) continue;
       found.push_back(id);
-      for (NodeId i : from_.inputs(id)) live[i] = 1;
+      for (NodeId i : is_call_output(from_, id) ? from_.inputs(id).first(1) : from_.inputs(id))
+        live[i] = 1;
     }
     std::reverse(found.begin(), found.end());
     return found;
@@ -84,13 +123,12 @@ class LoopMaker {
 
   void copy(NodeId id) {
     const Spec& s = spec(from_, id);
-    if (s.form == Form::Marker && s.unique()) {  // an alias of a transform that has ended
+    const bool has_rule = is_call_output(from_, id);
+    if (has_rule || (s.form == Form::Marker && s.unique())) {  // or a transform's, which has ended
       to_[id] = inside(from_.input(id, 0));
+      has_rules_ |= has_rule;
       return;
     }
-    require(!is_call_output(from_, id), ErrorKind::NotImplemented,
-            "a function with a derivative of its own cannot be differentiated inside a loop's body "
-            "yet; write the loop in Python");
     require(!s.effect(), ErrorKind::NotImplemented, info(s.op).name,
             " exchanges data with other processes and cannot stand in a loop's body");
     std::vector<NodeId> in;
@@ -137,6 +175,9 @@ class LoopMaker {
   const Graph& from_;
   const LoopParts& p_;
   std::vector<uint8_t> varies_;
+  std::vector<NodeId> given_;      ///< what stands for something else that is the same in all steps
+  std::vector<uint8_t> replaced_;  ///< by node of the graph itself: whether it depends on those
+  bool has_rules_ = false;         ///< whether a call in the body has a derivative of its own
   std::vector<NodeId> roots_;
   std::vector<NodeId> outside_;  ///< by node of the body given
   std::vector<NodeId> to_;       ///< likewise: in the loop's own body
@@ -163,12 +204,25 @@ MadeLoop::MadeLoop(Graph& g, const Graph& body, const LoopParts& p)
   for (NodeId id : p.kept)
     if (made.varies(id)) number_[id] = number[kept[at++]];
   inputs_ = made.values_;
-  attributes_ =
-      encode(LoopAttributes{p.steps, static_cast<int64_t>(p.carried.size()),
-                            static_cast<int64_t>(p.sliced.size()), 0, false, p.reverse, numbers});
+  attributes_ = encode(LoopAttributes{p.steps, static_cast<int64_t>(p.carried.size()),
+                                      static_cast<int64_t>(p.sliced.size()), 0, false, p.reverse,
+                                      p.again, numbers});
+  if (const auto loop = made.recorded(number)) {
+    loop->inputs = inputs_, loop->attributes = attributes_, loop->call = g.next_rule();
+    recorded_ = loop;
+    g.add_rule(recorded_loop_rule(loop));
+  }
+}
+
+NodeId recorded_result(Graph& g, const RecordedLoop& loop, int64_t number, bool last) {
+  auto a = decode<LoopAttributes>(loop.attributes);
+  a.result = number, a.last = last;
+  return call_output(g, loop_result(g, loop.inputs, a), loop.sources,
+                     {loop.call, last ? number : a.carried + number});
 }
 
 NodeId MadeLoop::result(int64_t number, bool last) const {
+  if (recorded_) return recorded_result(g_, *recorded_, number, last);
   auto a = decode<LoopAttributes>(attributes_);
   a.result = number, a.last = last;
   return loop_result(g_, inputs_, a);
@@ -210,7 +264,7 @@ NodeId batched_loop(Graph& g, NodeId id, const Batch& b) {
   }
   std::vector<NodeId> over = ad::batch(body.graph, all, examples, batches);
   auto image = [&](NodeId node) { return over[node] != kNoNode ? over[node] : node; };
-  LoopParts p{.steps = a.steps, .reverse = a.reverse};
+  LoopParts p{.steps = a.steps, .reverse = a.reverse, .again = a.again};
   for (size_t k = 0; k < batched.size(); ++k) {
     NodeId value = b.inputs[k];
     const NodeId input = image(body.inputs[k]);

@@ -238,13 +238,19 @@ std::vector<NodeId> adjoint(Graph& g, std::span<const NodeId> outputs,
   stamp.order(order_above(g, live, active));
   const Calls calls(g, active);
   const Traits* const by_op = traits();
+  std::unordered_map<const Call*, NodeId> first_open;
   for (NodeId id = end; id-- > first;) {
     if (const Call* call = calls.of(id)) {
-      // When its first output's turn has come, the cotangents of all are known.
-      if (id != call->first || stop[id]) continue;
-      stamp.at(g[id].location);
+      // When its first output's turn has come, the cotangents of all are known. Those of an output
+      // at which the walk stops go no further.
+      const auto [at, fresh] = first_open.try_emplace(call, kNoNode);
+      if (fresh)
+        for (NodeId y : call->outputs)
+          if (y != kNoNode && !stop[y]) at->second = std::min(at->second, y);
+      if (id != at->second) continue;
       std::vector<NodeId> dy;
-      for (NodeId y : call->outputs) dy.push_back(y == kNoNode ? kNoNode : adj.of(y));
+      stamp.at(g[id].location);
+      for (NodeId y : call->outputs) dy.push_back(y == kNoNode || stop[y] ? kNoNode : adj.of(y));
       const std::vector<NodeId> dx = call_adjoint(g, *call, dy, carrying(g, *call, active));
       for (size_t k = 0; k < dx.size(); ++k)
         if (dx[k] != kNoNode) adj.add(call->inputs[k], dx[k]);

@@ -24,6 +24,11 @@ class PythonRule : public Rule {
   std::string name() const override { return py::str(py::handle(rule_).attr("name")); }
   bool has_adjoint() const override { return has("adjoint"); }
   bool has_tangent() const override { return has("tangent"); }
+  std::vector<NodeId> reads() const override {
+    std::vector<NodeId> all(kept_);
+    all.insert(all.end(), outputs_.begin(), outputs_.end());
+    return all;
+  }
 
   std::vector<NodeId> adjoint(Graph& g, const Call& call, std::span<const NodeId> cotangents,
                               const std::vector<bool>& wanted) const override {

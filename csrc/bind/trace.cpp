@@ -285,8 +285,8 @@ void bind_examples(py::module_& m) {
       in_trace(+[](Trace& t, const std::vector<TensorPtr>& states,
                    const std::vector<TensorPtr>& first, const std::vector<TensorPtr>& next,
                    const std::vector<TensorPtr>& slices, const std::vector<TensorPtr>& sliced,
-                   const std::vector<TensorPtr>& kept, int64_t steps, bool reverse) {
-        ad::LoopParts p{.steps = steps, .reverse = reverse};
+                   const std::vector<TensorPtr>& kept, int64_t steps, bool reverse, bool again) {
+        ad::LoopParts p{.steps = steps, .reverse = reverse, .again = again};
         for (size_t k = 0; k < states.size(); ++k)
           p.carried.push_back({states[k]->in(t), next[k]->in(t), first[k]->in(t)});
         for (size_t k = 0; k < slices.size(); ++k)
@@ -299,11 +299,11 @@ void bind_examples(py::module_& m) {
         return std::pair(last, all);
       }),
       py::arg("states"), py::arg("first"), py::arg("next"), py::arg("slices"), py::arg("sliced"),
-      py::arg("kept"), py::arg("steps"), py::arg("reverse"),
+      py::arg("kept"), py::arg("steps"), py::arg("reverse"), py::arg("again"),
       "What was recorded for one step, as a loop: examples that stand for the state before a step, "
       "what the first step gets, what a step makes of the state; examples that stand for slices, "
       "and what they are slices of. Returns the last state, and what is kept of each step, "
-      "[steps, ...].");
+      "[steps, ...]. again: derivatives keep the states alone, and compute the rest again.");
   m.def("without_loops", in_trace(+[](Trace& t, const std::vector<TensorPtr>& outputs) {
           std::vector<NodeId> ids = nodes(t, outputs), leaves;
           for (NodeId id : live_nodes(t.graph, ids))

@@ -131,6 +131,7 @@ class Graph {
 
   /// Keeps the derivative that a call has of its own; returns the call's number.
   int64_t add_rule(std::shared_ptr<const Rule> rule);
+  int64_t next_rule() const { return static_cast<int64_t>(rules_.size()); }
   std::shared_ptr<const Rule> rule(int64_t call) const {
     return rules_.at(static_cast<size_t>(call));
   }

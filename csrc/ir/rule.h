@@ -26,6 +26,9 @@ class Rule {
   virtual bool has_adjoint() const = 0;
   virtual bool has_tangent() const = 0;
 
+  /// The nodes that it reads besides a call's inputs and outputs.
+  virtual std::vector<NodeId> reads() const { return {}; }
+
   /// The inputs' cotangents, given the outputs'; kNoNode is zero. Only those wanted matter.
   virtual std::vector<NodeId> adjoint(Graph&, const Call&, std::span<const NodeId>,
                                       const std::vector<bool>&) const {

@@ -22,10 +22,11 @@ namespace gradcell {
 
 struct LoopAttributes {
   int64_t steps;
-  int64_t carried, sliced;        ///< how many of the inputs, from the front
-  int64_t result;                 ///< last: of what is carried; else a node of the body
-  bool last;                      ///< after the last step alone
-  bool reverse;                   ///< from the last step to the first
+  int64_t carried, sliced;  ///< how many of the inputs, from the front
+  int64_t result;           ///< last: of what is carried; else a node of the body
+  bool last;                ///< after the last step alone
+  bool reverse;             ///< from the last step to the first
+  bool again;               ///< derivatives keep what is carried alone, and compute the rest again
   std::span<const int64_t> body;  ///< see ir/body.h
   static constexpr auto fields() {
     using A = LoopAttributes;
@@ -35,6 +36,7 @@ struct LoopAttributes {
                       Field{"result", AttributeKind::Size, &A::result},
                       Field{"last", AttributeKind::Flag, &A::last},
                       Field{"reverse", AttributeKind::Flag, &A::reverse},
+                      Field{"again", AttributeKind::Flag, &A::again},
                       Field{"body", AttributeKind::Body, &A::body}};
   }
 };

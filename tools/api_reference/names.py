@@ -64,7 +64,7 @@ SPELLINGS = {
 }  # fmt: skip
 
 #: What the rules below would take for another function's spelling.
-DIFFERENT = frozenset({"numpy.nanstd", "numpy.select", "mint.select", "numpy.tri"})
+DIFFERENT = frozenset({"numpy.nanstd", "numpy.select", "mint.select", "numpy.tri", "ops.Scan"})
 
 
 @dataclass

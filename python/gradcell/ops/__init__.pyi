@@ -317,6 +317,7 @@ from gradcell.ops.arrays.arrangement import row_stack as row_stack
 from gradcell.ops.primitives.scalars import scalar_cast as scalar_cast
 from gradcell.ops.primitives.scalars import scalar_to_array as scalar_to_array
 from gradcell.ops.arrays.creation import scalar_to_tensor as scalar_to_tensor
+from gradcell.ops.control.loops import scan as scan
 from gradcell.ops.arrays.scatters import scatter as scatter
 from gradcell.ops.arrays.assignments import scatter_add as scatter_add
 from gradcell.ops.arrays.indexing import scatter_nd as scatter_nd
