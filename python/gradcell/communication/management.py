@@ -106,7 +106,10 @@ def get_rank(group: str = GlobalComm.WORLD_COMM_GROUP) -> int:
 
 
 def get_local_rank(group: str = GlobalComm.WORLD_COMM_GROUP) -> int:
-    """The number of this process on its machine."""
+    """The number of this process on its machine.
+
+    group: the name of a group of processes.
+    """
     group_of(group)
     return processes.local_rank
 
@@ -117,7 +120,10 @@ def get_group_size(group: str = GlobalComm.WORLD_COMM_GROUP) -> int:
 
 
 def get_local_rank_size(group: str = GlobalComm.WORLD_COMM_GROUP) -> int:
-    """The number of processes on this machine."""
+    """The number of processes on this machine.
+
+    group: the name of a group of processes.
+    """
     group_of(group)
     return processes.local_size
 

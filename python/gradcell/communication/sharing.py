@@ -119,7 +119,10 @@ def set_auto_parallel_context(**kwargs: Any) -> None:
 
 def get_auto_parallel_context(attr_key: str) -> Any:
     """The value of an option that set_auto_parallel_context sets. Raises ValueError for an unknown
-    one."""
+    one.
+
+    attr_key: the name of the option.
+    """
     if attr_key not in _values:
         bad_value(f"Get context keyword {attr_key} is not recognized!")
     return _values[attr_key]

@@ -123,7 +123,10 @@ def addcmul(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor
 def allclose(
     input: Any, other: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False
 ) -> Any:
-    """Return whether all elements are close, as isclose has it: a bool."""
+    """Return whether all elements are close, as isclose has it: a bool.
+
+    rtol: the relative tolerance. atol: the absolute tolerance. equal_nan: whether NaN equals NaN.
+    """
     return bool(ops.all(ops.isclose(input, other, rtol, atol, equal_nan)))
 
 
@@ -255,7 +258,8 @@ def narrow(input: Any, dim: Any, start: Any, length: Any) -> Tensor: ...
 def select(input: Any, dim: Any, index: Any) -> Tensor:
     """The slice of a tensor at one index of a dimension, which the result does not have.
 
-    index: an int, counted from the end where negative.
+    index: an int, counted from the end where negative. dim: the dimension, counted from the end
+    where negative.
     """
     return ops.squeeze(ops.narrow(input, dim, index, 1), dim)
 

@@ -152,8 +152,9 @@ class BatchNorm1d(_Plain):
 class BatchNorm2d(_Plain):
     """Batch normalisation of images: (N, num_features, H, W). Otherwise like BatchNorm1d.
 
-    eps: keeps a denominator from zero. momentum: the share of old statistics that a step keeps. data_format: 'NCHW' or 'NHWC', and the like for other dimensions. dtype:
-    the dtype of the parameters.
+    eps: keeps a denominator from zero. momentum: the share of old statistics that a step keeps.
+    data_format: 'NCHW' or 'NHWC', and the like for other dimensions. dtype: the dtype of the
+    parameters.
     """
 
     ranks: ClassVar[tuple[int, ...]] = (4,)
@@ -163,7 +164,8 @@ class BatchNorm2d(_Plain):
 class BatchNorm3d(Layer):
     """Batch normalisation of volumes: (N, num_features, D, H, W). Otherwise like BatchNorm1d.
 
-    eps: keeps a denominator from zero. momentum: the share of old statistics that a step keeps. dtype: the dtype of the parameters.
+    eps: keeps a denominator from zero. momentum: the share of old statistics that a step keeps.
+    dtype: the dtype of the parameters.
 
     The parameters are those of bn2d, a BatchNorm2d, as in MindSpore.
     """
@@ -196,7 +198,8 @@ class SyncBatchNorm(_BatchNorm):
 
     process_groups: lists of processes that share their statistics, each process in one list at most
     (the others use their own); None: all. num_features: the number of channels. eps: keeps a
-    denominator from zero. momentum: the share of old statistics that a step keeps. dtype: the dtype of the parameters. Raises ValueError for a process in two lists.
+    denominator from zero. momentum: the share of old statistics that a step keeps. dtype: the dtype
+    of the parameters. Raises ValueError for a process in two lists.
     """
 
     ranks: ClassVar[tuple[int, ...]] = (2, 3, 4, 5)

@@ -53,7 +53,10 @@ def logical_not(a: Any, dtype: Any = None) -> Tensor: ...
 
 
 def divmod(x1: Any, x2: Any, dtype: Any = None) -> Any:
-    """The quotient rounded down and the remainder, elementwise: (x1 // x2, x1 % x2)."""
+    """The quotient rounded down and the remainder, elementwise: (x1 // x2, x1 % x2).
+
+    dtype: the dtype of the result.
+    """
     return typed((ops.floor_div(*operands(x1, x2)), ops.mod(*operands(x1, x2))), dtype)
 
 
@@ -114,7 +117,10 @@ def cumprod(a: Any, axis: Any = None, dtype: Any = None) -> Tensor:
 
 
 def nancumsum(a: Any, axis: Any = None, dtype: Any = None) -> Any:
-    """The cumulative sum, with 0 in place of NaN."""
+    """The cumulative sum, with 0 in place of NaN.
+
+    axis: the dimension, counted from the end where negative. dtype: the dtype of the result.
+    """
     return without_nan(a, dtype).cumsum(axis)
 
 
@@ -378,7 +384,7 @@ def identity(n: Any, dtype: Any = None) -> Tensor:
 def tri(N: Any, M: Any = None, k: Any = 0, dtype: Any = None) -> Tensor:
     """Ones on and below the k-th diagonal of an N by M matrix, zeros above.
 
-    N: the number of rows.
+    N: the number of rows. dtype: the dtype of the result.
     """
     return ops.tril(ones((N, N if M is None else M), dtype), k)
 
@@ -483,7 +489,11 @@ def bincount(x: Any, weights: Any = None, minlength: Any = 0, length: Any = None
 
 
 def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Any:
-    """The edges of the bins that histogram would use."""
+    """The edges of the bins that histogram would use.
+
+    range: the lower and upper end; by default those of the data. weights: the weight of each
+    element.
+    """
     return histogram(a, bins, range, weights)[1]
 
 
@@ -516,7 +526,7 @@ def isin(element: Any, test_elements: Any, invert: bool = False) -> Tensor:
 def in1d(ar1: Any, ar2: Any, invert: bool = False) -> Tensor:
     """Return whether each of the flattened elements is among ar2.
 
-    invert: whether those are meant that are not.
+    invert: whether those are meant that are not. ar1: tensors, taken as vectors.
     """
     return isin(ar1, ar2, invert).ravel()
 
@@ -638,7 +648,10 @@ def resize(a: Any, new_shape: Any) -> Tensor:
 
 
 def nancumprod(a: Any, axis: Any = None, dtype: Any = None) -> Tensor:
-    """The cumulative product, with 1 in place of NaN."""
+    """The cumulative product, with 1 in place of NaN.
+
+    axis: the dimension, counted from the end where negative. dtype: the dtype of the result.
+    """
     t = tensor(a)
     return cumprod(ops.where(ops.isnan(t), 1, t), axis, dtype)
 
@@ -699,7 +712,8 @@ def fromfunction(function: Any, shape: Any, *, dtype: Any = None, **kwargs: Any)
 def fromiter(iter: Any, dtype: Any, count: int = -1) -> Tensor:
     """A vector of the numbers that an iterable gives.
 
-    iter: an iterable of numbers. count: how many of them, -1 for all.
+    iter: an iterable of numbers. count: how many of them, -1 for all. dtype: the dtype of the
+    result.
     """
     return array(list(itertools.islice(iter, None if count < 0 else count)), dtype)
 

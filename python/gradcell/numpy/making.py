@@ -90,7 +90,12 @@ def logspace(
     start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: Any = 10.0, dtype: Any = None,
     axis: int = 0,
 ) -> Tensor:  # fmt: skip
-    """Powers of base whose exponents are evenly spaced, as linspace gives them."""
+    """Powers of base whose exponents are evenly spaced, as linspace gives them.
+
+    start: the first exponent. stop: the last exponent. num: how many numbers there are. endpoint:
+    whether stop is one of them. dtype: the dtype of the result. axis: the dimension, counted from
+    the end where negative.
+    """
     if not isinstance(base, Tensor):
         out = _between(np.logspace, start, stop, dtype, num, endpoint, base, axis=axis)
         if out is not None:

@@ -51,7 +51,7 @@ def partition(a: Any, kth: Any, axis: Any = -1) -> Tensor:
 def argpartition(a: Any, kth: Any, axis: Any = -1) -> Tensor:
     """The indices, int32, that give what partition gives.
 
-    kth: a place, or several.
+    kth: a place, or several. axis: the dimension, counted from the end where negative.
     """
     _places(a, kth, axis, "argpartition")
     return argsort(a, axis)
@@ -68,7 +68,8 @@ def _places(a: Any, kth: Any, axis: Any, name: str) -> None:
 def lexsort(keys: Any, axis: int = -1) -> Tensor:
     """The indices that sort by the last of keys, where it is equal by the one before, and so on.
 
-    keys: tensors of one shape, the last one first in rank.
+    keys: tensors of one shape, the last one first in rank. axis: the dimension, counted from the
+    end where negative.
     """
     lines = [tensor(k) for k in keys]
     found = argsort(lines[0], axis)
@@ -157,7 +158,9 @@ def percentile(
 ) -> Tensor:
     """The quantiles of q percent.
 
-    q: numbers within 0 and 100. method: one of NumPy's: what stands between two elements.
+    q: numbers within 0 and 100. method: one of NumPy's: what stands between two elements. axis: the
+    dimension, counted from the end where negative. keepdims: whether dimensions that are reduced
+    stay, with size 1.
     """
     return _quantiles(a, _share(q), axis, keepdims, method, False, "percentile")
 
@@ -167,7 +170,8 @@ def nanpercentile(
 ) -> Tensor:
     """The quantiles of q percent of the elements that are not NaN.
 
-    q: numbers within 0 and 100. method: 'linear'.
+    q: numbers within 0 and 100. method: 'linear'. axis: the dimension, counted from the end where
+    negative. keepdims: whether dimensions that are reduced stay, with size 1.
     """
     return _quantiles(a, _share(q), axis, keepdims, method, True, "nanpercentile")
 
@@ -201,12 +205,18 @@ def unique(
 
 
 def union1d(ar1: Any, ar2: Any) -> Tensor:
-    """The different elements of both, in ascending order."""
+    """The different elements of both, in ascending order.
+
+    ar1, ar2: tensors, taken as vectors.
+    """
     return unique(joined(ar1, ar2))  # type: ignore[no-any-return]
 
 
 def setxor1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Tensor:
-    """The elements of one of the two only, in ascending order."""
+    """The elements of one of the two only, in ascending order.
+
+    ar1, ar2: tensors, taken as vectors. assume_unique: whether no value occurs twice.
+    """
     a, b = (v.ravel() if assume_unique else unique(v) for v in tensors(ar1, ar2))
     parts = [ops.masked_select(v, ops.isin(v, w, True)) for v, w in ((a, b), (b, a))]
     return sort(ops.concat(parts, 0))
@@ -289,12 +299,20 @@ def trim_zeros(filt: Any, trim: str = "fb") -> Tensor:
 
 
 def nanargmax(a: Any, axis: Any = None, *, keepdims: bool = False) -> Tensor:
-    """The index of the largest element that is not NaN. Raises ValueError where all are."""
+    """The index of the largest element that is not NaN. Raises ValueError where all are.
+
+    axis: the dimension, counted from the end where negative. keepdims: whether dimensions that are
+    reduced stay, with size 1.
+    """
     return _of_numbers(a, axis, keepdims, "nanargmax", ops.argmax, -np.inf)
 
 
 def nanargmin(a: Any, axis: Any = None, *, keepdims: bool = False) -> Tensor:
-    """The index of the smallest element that is not NaN. Raises ValueError where all are."""
+    """The index of the smallest element that is not NaN. Raises ValueError where all are.
+
+    axis: the dimension, counted from the end where negative. keepdims: whether dimensions that are
+    reduced stay, with size 1.
+    """
     return _of_numbers(a, axis, keepdims, "nanargmin", ops.argmin, np.inf)
 
 

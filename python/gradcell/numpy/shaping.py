@@ -136,7 +136,8 @@ def pad(
 def select(condlist: Any, choicelist: Any, default: Any = 0) -> Tensor:
     """The element of the first choice whose condition is true, else default.
 
-    choicelist: a tensor for each condition. default: a number or a tensor.
+    choicelist: a tensor for each condition. default: a number or a tensor. condlist: a list of
+    conditions.
     """
     choices = tensors(*choicelist)
     out: Any = array(default, choices[0].dtype)
@@ -168,7 +169,7 @@ def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Te
     counts, one more function is for the rest, else 0.
 
     funclist: functions or numbers, one for each condition, and one more for the rest. args, kw:
-    further arguments of the functions.
+    further arguments of the functions. condlist: a list of conditions.
     """
     t = tensor(x)
     conditions = [
@@ -265,7 +266,8 @@ def intersect1d(
 ) -> Any:
     """The elements of both, in order and each once; with the indices of their first occurrences.
 
-    return_indices: whether two vectors of indices, into ar1 and into ar2, come too.
+    return_indices: whether two vectors of indices, into ar1 and into ar2, come too. assume_unique:
+    whether no value occurs twice.
     """
     a, b = (x.ravel() for x in tensors(ar1, ar2))
     _, i, j = np.intersect1d(a.asnumpy(), b.asnumpy(), assume_unique, return_indices=True)

@@ -35,7 +35,10 @@ def set_algo_parameters(**kwargs: Any) -> None:
 
 
 def get_algo_parameters(attr_key: str) -> Any:
-    """The value of an option that set_algo_parameters sets. Raises ValueError for an unknown one."""
+    """The value of an option that set_algo_parameters sets. Raises ValueError for an unknown one.
+
+    attr_key: the name of the option.
+    """
     if attr_key not in _values:
         bad_value(f"Get context keyword {attr_key} is not recognized!")
     return _values[attr_key]

@@ -48,7 +48,7 @@ def cho_factor(
 ) -> tuple[Tensor, bool]:
     """Return (the factor that cholesky gives, lower), for cho_solve.
 
-    overwrite_a and check_finite have no effect.
+    overwrite_a and check_finite have no effect. a: a symmetric (Hermitian) positive definite matrix.
     """
     return cholesky(a, lower), lower
 
@@ -68,7 +68,8 @@ def solve_triangular(
 ) -> Tensor:  # fmt: skip
     """The solution of a x = b for a triangular a, of the transposed system for trans 1, 'T' or 'C'.
 
-    overwrite_b, debug and check_finite have no effect.
+    overwrite_b, debug and check_finite have no effect. lower: whether a is a lower triangle.
+    unit_diagonal: whether the diagonal counts as ones.
     """
     part = triangular(a, lower, unit_diagonal)
     return ops.tensor_solve(part if trans in (0, "N") else ops.swapaxes(part, -2, -1), b)

@@ -49,11 +49,11 @@ def minimize(
     """Minimises func(x, *args), a scalar, from the vector x0 on.
 
     method: 'BFGS', None for it, or 'LBFGS' (gradcell.BFGS's matrix and search for both). options:
-    maxiter, gtol (the largest component of the gradient at the end, or tol; without one it ends where
-    the value has no digits for what is left to gain, whatever its unit), line_search_maxiter.
+    maxiter, gtol (the largest component of the gradient at the end, or tol; without one it ends
+    where the value has no digits for what is left to gain, whatever its unit), line_search_maxiter.
     callback(x) is called after each step. jac has no effect: the gradient is func's. tol: as gtol.
-    callback: a function of the vector x. Raises NotImplementedError for other methods, and for bounds
-    and constraints; TypeError unless x0 is a vector.
+    callback: a function of the vector x. hess and hessp have no effect. Raises NotImplementedError
+    for other methods, and for bounds and constraints; TypeError unless x0 is a vector.
     """
     method = method or "BFGS"
     if (

@@ -146,7 +146,9 @@ def conv_transpose2d(
     """The adjoint of conv2d in its input; weight (channels, output channels / groups, rows, columns).
 
     padding: how much is cut off at both ends of the result, a number or a pair. output_padding: how
-    much is added at its end.
+    much is added at its end. bias: a number for each channel or feature, or None. stride: the step
+    of the window: a number, or one for each dimension. dilation: the distance of neighbours within
+    a window.
     """
     owner = "conv_transpose2d"
     x, w = arguments.of_rank(input, [4], owner), arguments.of_rank(weight, [4], owner)

@@ -127,6 +127,8 @@ _MOST_PARTS = 1 << 16
 def tensor_split(input: Any, indices_or_sections: Any, axis: int = 0) -> tuple[Tensor, ...]:
     """Splits a tensor along axis before the given indices, or into a number of parts, of which the
     first ones are longer by one where they cannot be equal.
+
+    indices_or_sections: the number of parts, or where to cut.
     """
     x = arguments.tensor(input, "tensor_split")
     a = arguments.axis_in(x, axis, "tensor_split")
@@ -145,19 +147,28 @@ def tensor_split(input: Any, indices_or_sections: Any, axis: int = 0) -> tuple[T
 
 @method()
 def vsplit(input: Any, indices_or_sections: Any) -> tuple[Tensor, ...]:
-    """Splits a tensor along the first dimension, as tensor_split."""
+    """Splits a tensor along the first dimension, as tensor_split.
+
+    indices_or_sections: the number of parts, or where to cut.
+    """
     return tensor_split(input, indices_or_sections, 0)
 
 
 @method()
 def hsplit(input: Any, indices_or_sections: Any) -> tuple[Tensor, ...]:
-    """Splits a tensor along the second dimension, a vector along its only one, as tensor_split."""
+    """Splits a tensor along the second dimension, a vector along its only one, as tensor_split.
+
+    indices_or_sections: the number of parts, or where to cut.
+    """
     return tensor_split(input, indices_or_sections, 0 if input.ndim == 1 else 1)
 
 
 @method()
 def dsplit(input: Any, indices_or_sections: Any) -> tuple[Tensor, ...]:
-    """Splits a tensor along the third dimension, as tensor_split."""
+    """Splits a tensor along the third dimension, as tensor_split.
+
+    indices_or_sections: the number of parts, or where to cut.
+    """
     return tensor_split(input, indices_or_sections, 2)
 
 
@@ -198,18 +209,29 @@ def _triangle(name: str, row: int, col: int, offset: int, dtype: Any, below: boo
 
 
 def tril_indices(row: int, col: int, offset: int = 0, *, dtype: Any = _core.int64) -> Tensor:
-    """The coordinates of the elements on and below a diagonal, [2, count]."""
+    """The coordinates of the elements on and below a diagonal, [2, count].
+
+    row: the number of rows. col: the number of columns. offset: which diagonal: 0 the main one,
+    positive numbers above it. dtype: the dtype of the result.
+    """
     return _triangle("tril_indices", row, col, offset, dtype, True)
 
 
 def triu_indices(row: int, col: int, offset: int = 0, *, dtype: Any = _core.int64) -> Tensor:
-    """The coordinates of the elements on and above a diagonal, [2, count]."""
+    """The coordinates of the elements on and above a diagonal, [2, count].
+
+    row: the number of rows. col: the number of columns. offset: which diagonal: 0 the main one,
+    positive numbers above it. dtype: the dtype of the result.
+    """
     return _triangle("triu_indices", row, col, offset, dtype, False)
 
 
 @one_plan
 def multi_dot(arrays: Any) -> Tensor:
-    """The product of several matrices, from left to right; a first or last vector as row or column."""
+    """The product of several matrices, from left to right; a first or last vector as row or column.
+
+    arrays: a sequence of tensors.
+    """
     xs = arguments.tensors(arrays, "multi_dot", "arrays")
     first, last = xs[0].ndim == 1, xs[-1].ndim == 1
     xs[0] = _ops.reshape(xs[0], [1, -1]) if first else xs[0]
@@ -245,7 +267,8 @@ def mirror_pad(input_x: Any, paddings: Any, mode: str = "REFLECT") -> Tensor:
 def sequence_mask(lengths: Any, maxlen: Any = None) -> Tensor:
     """For each length, that many times True, then False, up to maxlen.
 
-    maxlen: the length of the result's last dimension, by default the largest length.
+    maxlen: the length of the result's last dimension, by default the largest length. lengths: the
+    length of each sequence.
     """
     x = arguments.tensor(lengths, "sequence_mask", "lengths")
     largest = int(x.asnumpy().max(initial=0)) if maxlen is None else maxlen

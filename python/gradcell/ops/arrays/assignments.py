@@ -50,14 +50,20 @@ def assign(variable: Tensor, value: Any) -> Tensor:
 
 @one_plan
 def assign_add(variable: Tensor, value: Any) -> Tensor:
-    """Adds value, of the same shape or a number, to a parameter; returns the new value."""
+    """Adds value, of the same shape or a number, to a parameter; returns the new value.
+
+    variable: a Parameter.
+    """
     return _assign("AssignAdd", variable, value, _ops.add)
 
 
 @one_plan
 def assign_sub(variable: Tensor, value: Any) -> Tensor:
     """Subtracts value, of the same shape or a number, from a parameter; returns the new
-    value."""
+    value.
+
+    variable: a Parameter.
+    """
     return _assign("AssignSub", variable, value, _ops.sub)
 
 

@@ -41,6 +41,8 @@ def _plain(value: Any) -> Any:
 def full(size: Shape, fill_value: Any, *, dtype: DTypeLike | None = None) -> Tensor:
     """A tensor of one number; int64 without dtype, as in MindSpore, whatever the number is.
 
+    fill_value: the number to fill in.
+
     Raises TypeError unless size is a tuple or list of integers, ValueError for a negative one.
     """
     if not isinstance(size, (tuple, list)):
@@ -71,24 +73,36 @@ def filled(size: Shape, fill_value: Any, dtype: DTypeLike | None = None) -> Tens
 
 
 def fill(type: Any, shape: Shape, value: Any) -> Tensor:
-    """A tensor filled with one number, of dtype `type`."""
+    """A tensor filled with one number, of dtype `type`.
+
+    value: the number to fill in.
+    """
     return filled(shape, value, type)
 
 
 @method()
 def full_like(input: Any, fill_value: Any, *, dtype: DTypeLike | None = None) -> Tensor:
-    """A tensor of one number, with input's shape and, by default, its dtype."""
+    """A tensor of one number, with input's shape and, by default, its dtype.
+
+    fill_value: the number to fill in.
+    """
     x = arguments.tensor(input, "full_like")
     return filled(list(x.shape), fill_value, arguments.dtype_or(dtype, x.dtype))
 
 
 def zeros(size: Shape, dtype: DTypeLike | None = None) -> Tensor:
-    """A tensor of zeros, float32 by default. size: an integer or a tuple of them."""
+    """A tensor of zeros, float32 by default. size: an integer or a tuple of them.
+
+    dtype: the dtype of the result.
+    """
     return filled(size, 0, arguments.dtype_or(dtype, _core.default_dtype()))
 
 
 def ones(shape: Shape, dtype: DTypeLike | None = None) -> Tensor:
-    """A tensor of ones, float32 by default. shape: an integer or a tuple of them."""
+    """A tensor of ones, float32 by default. shape: an integer or a tuple of them.
+
+    dtype: the dtype of the result.
+    """
     return filled(shape, 1, arguments.dtype_or(dtype, _core.default_dtype()))
 
 
@@ -104,7 +118,10 @@ def ones_like(input: Any, *, dtype: DTypeLike | None = None) -> Tensor:
 
 @one_plan
 def eye(n: Any, m: Any = None, dtype: DTypeLike | None = None) -> Tensor:
-    """An n by m matrix (m = n by default) with ones on the diagonal, float32 by default."""
+    """An n by m matrix (m = n by default) with ones on the diagonal, float32 by default.
+
+    dtype: the dtype of the result.
+    """
     rows = arguments.integer(n, "eye", "n")
     dims = [rows, rows if m is None else arguments.integer(m, "eye", "m")]
     if min(dims) < 0:

@@ -266,7 +266,10 @@ def nonzero(input: Tensor, *, as_tuple: Literal[True]) -> tuple[Tensor, ...]: ..
 @method()
 def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
     """The coordinates of the elements that are not zero, int64 [count, rank]; or a tensor for each
-    dimension. Reads values, so a compiled function that calls it is retraced."""
+    dimension. Reads values, so a compiled function that calls it is retraced.
+
+    as_tuple: whether the result is a tuple, with a tensor for each dimension.
+    """
     x = arguments.tensor(input, "nonzero")
     found = _core.places_not_zero(x != 0 if x.dtype.is_complex else x)
     if as_tuple:
@@ -285,7 +288,10 @@ def ordered(value: Any, op: str, name: str = "input") -> Tensor:
 @method(dim="axis")
 @one_plan
 def argsort(input: Any, axis: int = -1, descending: bool = False, stable: bool = False) -> Tensor:
-    """The indices that sort along axis, int32; equal elements keep their order, stable or not."""
+    """The indices that sort along axis, int32; equal elements keep their order, stable or not.
+
+    descending: whether large elements come first.
+    """
     return _order(ordered(input, "argsort"), axis, descending)
 
 
@@ -328,7 +334,10 @@ def sort(
     input_x: Any, axis: int = -1, descending: bool = False, stable: bool = False
 ) -> tuple[Tensor, Tensor]:
     """(the elements in order along axis, their indices as int32). Equal elements keep their order, stable
-    or not; the order is a constant of the derivative."""
+    or not; the order is a constant of the derivative.
+
+    descending: whether large elements come first.
+    """
     x = ordered(input_x, "sort", "input_x")
     if x.ndim == 0:
         return x, _order(x, axis, descending)

@@ -32,20 +32,32 @@ _ops = _core.ops
 
 @one_plan
 def scatter_nd_update(input_x: Any, indices: Any, updates: Any, use_locking: bool = True) -> Tensor:
-    """Replaces elements or slices of a parameter at indices [..., depth]; returns the new value."""
+    """Replaces elements or slices of a parameter at indices [..., depth]; returns the new value.
+
+    input_x: a Parameter, which is changed. updates: the values to write or to combine. use_locking
+    has no effect.
+    """
     return assignments.assign(input_x, indexing.tensor_scatter_update(input_x, indices, updates))
 
 
 @method()
 @one_plan
 def scatter_nd_add(input_x: Any, indices: Any, updates: Any, use_locking: bool = False) -> Tensor:
-    """Adds to elements or slices of a parameter at indices [..., depth]; returns the new value."""
+    """Adds to elements or slices of a parameter at indices [..., depth]; returns the new value.
+
+    input_x: a Parameter, which is changed. updates: the values to write or to combine. use_locking
+    has no effect.
+    """
     return assignments.assign(input_x, indexing.tensor_scatter_add(input_x, indices, updates))
 
 
 @one_plan
 def scatter_nd_sub(input_x: Any, indices: Any, updates: Any, use_locking: bool = False) -> Tensor:
-    """Subtracts from elements or slices of a parameter at indices; returns the new value."""
+    """Subtracts from elements or slices of a parameter at indices; returns the new value.
+
+    input_x: a Parameter, which is changed. updates: the values to write or to combine. use_locking
+    has no effect.
+    """
     return scatter_nd_add(input_x, indices, _ops.neg(updates))
 
 
@@ -307,7 +319,11 @@ def diagonal_scatter(input: Any, src: Any, offset: int = 0, dim1: int = 0, dim2:
 @method()
 @one_plan
 def unsorted_segment_sum(input_x: Any, segment_ids: Any, num_segments: Any) -> Tensor:
-    """The sums of the slices with the same id; ids below zero do not count."""
+    """The sums of the slices with the same id; ids below zero do not count.
+
+    input_x: a tensor. segment_ids: the segment of each slice along the first
+    dimension. num_segments: the number of segments.
+    """
     x = arguments.tensor(input_x, "unsorted_segment_sum", "input_x")
     ids = arguments.tensor(segment_ids, "unsorted_segment_sum", "segment_ids")
     count = arguments.integer(num_segments, "unsorted_segment_sum", "num_segments")

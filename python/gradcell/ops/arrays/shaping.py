@@ -402,6 +402,8 @@ def _cut(x: Tensor, axis: int, sizes: list[int]) -> tuple[Tensor, ...]:
 def split(tensor: Any, split_size_or_sections: Any, axis: Any = 0) -> tuple[Tensor, ...]:
     """Splits a tensor along an axis, into pieces of one size (the last may be smaller) or of given sizes.
 
+    split_size_or_sections: the size of a part, or a list of sizes.
+
     Raises ValueError unless the sizes are positive and add up to the dimension.
     """
     x = arguments.tensor(tensor, "split", "tensor")
@@ -540,7 +542,10 @@ def diagonal(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tenso
 
 @one_plan
 def trace(input: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
-    """The sum of the elements on the diagonal."""
+    """The sum of the elements on the diagonal.
+
+    offset: which diagonal: 0 the main one, positive numbers above it.
+    """
     return _ops.reduce_sum(diagonal(input, offset, axis1, axis2), -1)
 
 

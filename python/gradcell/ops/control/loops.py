@@ -279,6 +279,8 @@ def _in_parts(
 class Scan(Primitive):
     """A function over the elements of a list, with what is carried from one to the next.
 
+    name, attributes: stored, as Primitive does; the result is the same.
+
     Called with loop_func(carry, x) -> (carry, y), init, xs (a list or tuple; or None and `length`),
     length, unroll. Returns (carry, list of y). unroll=False: one op, whose step is recorded once; xs
     are tensors or numbers of one shape and dtype, and carry keeps its shapes and dtypes.
@@ -320,6 +322,8 @@ class Scan(Primitive):
 class ForiLoop(Primitive):
     """loop_func(i, value) -> value for i from lower to upper - 1.
 
+    name, attributes: stored, as Primitive does; the result is the same.
+
     Called with lower, upper (ints, or tensors of one), loop_func, init_val, unroll. Returns the last
     value. unroll=False: one op, whose step is recorded once, for an i that is a tensor; the value
     keeps its shapes and dtypes.
@@ -351,6 +355,8 @@ class ForiLoop(Primitive):
 
 class WhileLoop(Primitive):
     """loop_func(value) -> value as long as cond_func(value) holds.
+
+    name, attributes: stored, as Primitive does; the result is the same.
 
     Called with cond_func, loop_func, init_val; returns the last value. How often it runs depends on
     values, so it is a Python loop. Raises TypeError if it is not a function, ValueError for what

@@ -264,7 +264,10 @@ def eps(x: Any) -> Tensor:
 
 @method(other="y")
 def approximate_equal(x: Any, y: Any, tolerance: float = 1e-05) -> Tensor:
-    """Return whether two elements differ by less than the tolerance."""
+    """Return whether two elements differ by less than the tolerance.
+
+    y: a tensor or a number.
+    """
     return _ops.less(_ops.abs(_ops.sub(x, y)), tolerance)
 
 

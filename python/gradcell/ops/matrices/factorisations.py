@@ -526,6 +526,8 @@ def svd(input: Any, full_matrices: bool = False, compute_uv: bool = True) -> Any
     """(singular values, U, V) with U diag(s) V' = A, for [..., m, n]; the values alone without
     compute_uv.
 
+    full_matrices: whether u and v are square.
+
     Values are differentiable where they are not zero and no two are equal or only they are asked for
     once; vectors where all values are different and not zero, of real matrices and reduced factors.
     Other derivatives of the vectors raise NotImplementedError. (Townsend 2016, Differentiating the

@@ -182,6 +182,8 @@ def _sum_out(x: Tensor, letters: str, kept: set[str]) -> tuple[Tensor, str]:
 def einsum(equation: str, *operands: Any) -> Tensor:
     """Sums of products by Einstein's convention: 'ij,jk->ik' is the matrix product.
 
+    operands: a tensor for each part of the equation.
+
     A letter names a dimension; those that are not after the arrow are summed over; without an arrow
     the result has the letters that occur once, in alphabetic order. '...' stands for leading
     dimensions that broadcast. Operands are contracted from left to right. Raises ValueError for an

@@ -88,6 +88,8 @@ def norm(
 ) -> Tensor:
     """The norm of vectors or matrices.
 
+    keepdim: whether dimensions that are reduced stay, with size 1. dtype: the dtype of the result.
+
     ord None: the 2-norm over all of dim. A number: the vector norm (sum |x|^ord)^(1/ord) over one
     dim (or, without dim, of a 1-D tensor), inf, -inf and 0 as usual. Over two dims, of matrices:
     'fro', 1, -1 (columns' sums), inf, -inf (rows' sums), 2, -2 (the largest and smallest singular value),
@@ -121,7 +123,10 @@ def vector_norm(
     x: Any, ord: Any = 2, axis: Any = None, keepdims: bool = False, *, dtype: Any = None
 ) -> Tensor:
     """The norm (sum |x|^ord)^(1/ord) of all elements over axis (all of them for None); inf, -inf and 0
-    as usual."""
+    as usual.
+
+    keepdims: whether dimensions that are reduced stay, with size 1. dtype: the dtype of the result.
+    """
     t = arguments.floating(arguments.tensor(x, "vector_norm", "x"))
     t = t if dtype is None else _ops.cast(t, to_dtype(dtype))
     axes = arguments.axes_of(axis, t.ndim, "vector_norm")

@@ -46,7 +46,8 @@ def iou(anchor_boxes: Any, gt_boxes: Any, mode: str = "iou") -> Tensor:
     """The overlap of each gt box (rows) with each anchor box (columns): the intersection's area over
     that of the union ('iou') or of the gt box ('iof'); pixels at both ends belong to a box.
 
-    gt_boxes: boxes (x1, y1, x2, y2), [m, 4]. mode: 'iou' or 'iof'.
+    gt_boxes: boxes (x1, y1, x2, y2), [m, 4]. mode: 'iou' or 'iof'. anchor_boxes: boxes (x1, y1, x2,
+    y2).
     """
     a, g = _boxes(anchor_boxes, "IOU", "anchor_boxes"), _boxes(gt_boxes, "IOU", "gt_boxes")
     arguments.one_of(mode, ("iou", "iof"), "IOU", "mode")
@@ -88,7 +89,7 @@ def bounding_box_encode(
     """The offsets from anchors to boxes (Ren et al. 2015, equation 2): of the centre over the anchor's
     size, and log of the sizes' quotient; then less means, over stds.
 
-    groundtruth_box: boxes (x1, y1, x2, y2), [n, 4].
+    groundtruth_box: boxes (x1, y1, x2, y2), [n, 4]. anchor_box: boxes (x1, y1, x2, y2).
     """
     a = _centre(_boxes(anchor_box, "BoundingBoxEncode", "anchor_box"))
     g = _centre(_boxes(groundtruth_box, "BoundingBoxEncode", "groundtruth_box"))
@@ -112,7 +113,8 @@ def bounding_box_decode(
     (height, width); sizes change by no more than the factor 1 / wh_ratio_clip.
 
     deltas: offsets [n, 4]. max_shape: (height, width) of the image. wh_ratio_clip: a number between
-    0 and 1.
+    0 and 1. anchor_box: boxes (x1, y1, x2, y2). means: the mean of each of the four numbers. stds:
+    the standard deviation of each of the four numbers.
     """
     owner = "BoundingBoxDecode"
     ax, ay, aw, ah = _centre(_boxes(anchor_box, owner, "anchor_box"))
@@ -448,7 +450,10 @@ def _reflected(v: Tensor, n: int, corners: bool) -> Tensor:
 
 @one_plan
 def depth_to_space(x: Any, block_size: int) -> Tensor:
-    """[n, c b b, h, w] to [n, c, h b, w b]: channels become blocks of pixels, the block's rows first."""
+    """[n, c b b, h, w] to [n, c, h b, w b]: channels become blocks of pixels, the block's rows first.
+
+    block_size: the factor of the size.
+    """
     t, b = arguments.of_rank(x, (4,), "DepthToSpace"), block_size
     n, c, h, w = t.shape
     if b < 2 or c % (b * b):
@@ -459,7 +464,10 @@ def depth_to_space(x: Any, block_size: int) -> Tensor:
 
 @one_plan
 def space_to_depth(x: Any, block_size: int) -> Tensor:
-    """[n, c, h b, w b] to [n, c b b, h, w]: the inverse of depth_to_space."""
+    """[n, c, h b, w b] to [n, c b b, h, w]: the inverse of depth_to_space.
+
+    block_size: the factor of the size.
+    """
     t, b = arguments.of_rank(x, (4,), "SpaceToDepth"), block_size
     n, c, h, w = t.shape
     if b < 2 or h % b or w % b:
@@ -470,7 +478,10 @@ def space_to_depth(x: Any, block_size: int) -> Tensor:
 
 @one_plan
 def pixel_shuffle(input: Any, upscale_factor: int) -> Tensor:
-    """[..., c r r, h, w] to [..., c, h r, w r] (Shi et al. 2016, section 3.2)."""
+    """[..., c r r, h, w] to [..., c, h r, w r] (Shi et al. 2016, section 3.2).
+
+    upscale_factor: the factor of the size.
+    """
     t = arguments.tensor(input, "pixel_shuffle")
     r = arguments.integer(upscale_factor, "pixel_shuffle", "upscale_factor", 1)
     *outer, c, h, w = t.shape
@@ -484,7 +495,10 @@ def pixel_shuffle(input: Any, upscale_factor: int) -> Tensor:
 
 @one_plan
 def pixel_unshuffle(input: Any, downscale_factor: int) -> Tensor:
-    """[..., c, h r, w r] to [..., c r r, h, w]: the inverse of pixel_shuffle."""
+    """[..., c, h r, w r] to [..., c r r, h, w]: the inverse of pixel_shuffle.
+
+    downscale_factor: the factor of the size.
+    """
     t = arguments.tensor(input, "pixel_unshuffle")
     r = arguments.integer(downscale_factor, "pixel_unshuffle", "downscale_factor", 1)
     *outer, c, h, w = t.shape

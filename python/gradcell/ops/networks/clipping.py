@@ -99,8 +99,8 @@ def clip_by_norm(
     at most max_norm: x * min(max_norm / (norm + 1e-6), 1).
 
     x: a tensor, or a tuple or list of them. error_if_nonfinite: whether a norm that is infinite or
-    NaN is an error. Raises RuntimeError, with error_if_nonfinite, if the norm is infinite or NaN,
-    ValueError for no tensors.
+    NaN is an error. norm_type: the power of the norm. Raises RuntimeError, with error_if_nonfinite,
+    if the norm is infinite or NaN, ValueError for no tensors.
     """
     given = [x] if isinstance(x, Tensor) else arguments.tensors(x, "clip_by_norm", "x")
     xs = [arguments.floating(v) for v in given]

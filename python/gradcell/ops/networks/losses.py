@@ -65,14 +65,20 @@ def _broadcast_pair(input: Any, target: Any, op: str, reduction: str) -> tuple[T
 @one_plan
 @in_float32
 def mse_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
-    """$(input - target)^2$. The two broadcast."""
+    """$(input - target)^2$. The two broadcast.
+
+    reduction: 'mean', 'sum' or 'none'.
+    """
     x, y = _broadcast_pair(input, target, "mse_loss", reduction)
     return _reduced(_ops.square(_ops.sub(x, y)), reduction)
 
 
 @one_plan
 def l1_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
-    """|input - target|. The two broadcast."""
+    """|input - target|. The two broadcast.
+
+    reduction: 'mean', 'sum' or 'none'.
+    """
     x, y = _broadcast_pair(input, target, "l1_loss", reduction)
     return _reduced(_ops.abs(_ops.sub(x, y)), reduction)
 
@@ -81,6 +87,8 @@ def l1_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
 @in_float32
 def smooth_l1_loss(input: Any, target: Any, beta: Any = 1.0, reduction: str = "none") -> Tensor:
     """$d^2 / (2 beta)$ where $d = |input - target|$ is below beta, and $d - beta / 2$ elsewhere.
+
+    reduction: 'mean', 'sum' or 'none'.
 
     Raises ValueError unless beta is positive, or for two shapes.
     """
@@ -97,6 +105,8 @@ def smooth_l1_loss(input: Any, target: Any, beta: Any = 1.0, reduction: str = "n
 @in_float32
 def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: Any = 1.0) -> Tensor:
     """$d^2 / 2$ where $d = |input - target|$ is at most delta, and $delta (d - delta / 2)$ elsewhere.
+
+    reduction: 'mean', 'sum' or 'none'.
 
     Huber, "Robust estimation of a location parameter" (1964), section 5. Raises ValueError unless
     delta is positive.
@@ -215,8 +225,9 @@ def nll_loss(
 
     inputs: logarithms of probabilities, [N, C], [N, C, ...] or [C]; target: class indices, without
     the dimension C. weight: [C], multiplies each class's loss; the mean is over the sum of weights.
-    Targets equal to ignore_index do not count. Raises ValueError for incompatible shapes,
-    IndexError for a class out of range.
+    Targets equal to ignore_index do not count. reduction: 'mean', 'sum' or 'none'. label_smoothing:
+    the fraction of each label that is spread over all classes. Raises ValueError for incompatible
+    shapes, IndexError for a class out of range.
     """
     x, y = _pair(inputs, target, "nll_loss", reduction)
     if x.ndim == 0:
@@ -251,9 +262,9 @@ def cross_entropy(
     input: scores, [N, C], [N, C, ...] or [C]. target: class indices (integers, without the
     dimension C) or probabilities (input's shape and a floating dtype). weight: [C], multiplies each
     class's loss; with class indices the mean is over the sum of weights, with probabilities over
-    the number of targets. Targets equal to ignore_index do not count. label_smoothing: that fraction
-    of each target is spread evenly over all classes; Szegedy et al., "Rethinking the Inception
-    architecture" (CVPR 2016), section 7.
+    the number of targets. Targets equal to ignore_index do not count. label_smoothing: that
+    fraction of each target is spread evenly over all classes; Szegedy et al., "Rethinking the
+    Inception architecture" (CVPR 2016), section 7. reduction: 'mean', 'sum' or 'none'.
 
     Raises ValueError for incompatible shapes, IndexError for a class out of range.
     """
@@ -277,7 +288,10 @@ def cross_entropy(
 @one_plan
 @in_float32
 def softmax_cross_entropy_with_logits(logits: Any, labels: Any) -> Tensor:
-    """The cross entropy of each row: [N, C] scores and [N, C] probabilities give [N]."""
+    """The cross entropy of each row: [N, C] scores and [N, C] probabilities give [N].
+
+    logits: the output of the network. labels: the wanted values or classes.
+    """
     x, y = _same_shape(*_pair(logits, labels, "SoftmaxCrossEntropyWithLogits", "none"),
                        "SoftmaxCrossEntropyWithLogits")  # fmt: skip
     if x.ndim != 2:
@@ -287,7 +301,10 @@ def softmax_cross_entropy_with_logits(logits: Any, labels: Any) -> Tensor:
 
 @one_plan
 def sparse_softmax_cross_entropy_with_logits(logits: Any, labels: Any) -> Tensor:
-    """The mean cross entropy of [N, C] scores and [N] class indices."""
+    """The mean cross entropy of [N, C] scores and [N] class indices.
+
+    logits: the output of the network. labels: the wanted values or classes.
+    """
     return cross_entropy(logits, labels)
 
 
@@ -303,6 +320,8 @@ def binary_cross_entropy(
     logits: Any, labels: Any, weight: Any = None, reduction: str = "mean"
 ) -> Tensor:
     """$-(y log(p) + (1 - y) log(1 - p))$ for probabilities p = logits and labels y of one shape.
+
+    reduction: 'mean', 'sum' or 'none'.
 
     1e-12 is added inside the logarithms. weight: multiplies each element's loss.
     """
@@ -323,7 +342,7 @@ def binary_cross_entropy_with_logits(
     """The binary cross entropy of sigmoid(input), computed without overflow.
 
     weight: multiplies each element's loss; pos_weight: multiplies the target's part of it. Both
-    broadcast.
+    broadcast. reduction: 'mean', 'sum' or 'none'.
     """
     x, y = _same_shape(*_pair(input, target, "BCEWithLogitsLoss", reduction), "BCEWithLogitsLoss")
     if pos_weight is None:

@@ -52,8 +52,8 @@ def layer_norm(
     """Mean 0 and variance 1 over the last dimensions, then times weight, plus bias.
 
     normalized_shape: the sizes of those dimensions, which are also weight's and bias's shape; an
-    integer for the last one alone. Raises ValueError if they are not input's. Ba, Kiros and Hinton,
-    "Layer normalization" (2016), equation 4.
+    integer for the last one alone. eps: keeps denominators and logarithms finite. Raises ValueError
+    if they are not input's. Ba, Kiros and Hinton, "Layer normalization" (2016), equation 4.
     """
     x = arguments.floating(arguments.tensor(input, "LayerNorm"))
     dims = arguments.integers(normalized_shape, "LayerNorm", "normalized_shape")
@@ -119,7 +119,11 @@ def batch_norm(
 ) -> Tensor:  # fmt: skip
     """input_x (N, C, ...) with mean 0 and variance 1 in each channel, times weight, plus bias (Ioffe and
     Szegedy 2015, algorithm 1): by its own moments if training, which the running ones, where they are
-    parameters, then follow with momentum; by the running ones otherwise."""
+    parameters, then follow with momentum; by the running ones otherwise.
+
+    running_mean, running_var: Parameters, which change in training. eps: keeps denominators and
+    logarithms finite.
+    """
     x = arguments.tensor(input_x, "batch_norm", "input_x")
     arguments.boolean(training, "batch_norm", "training")
     return _batch_norm(

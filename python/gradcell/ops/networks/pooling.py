@@ -193,7 +193,12 @@ def max_pool3d(
 ) -> Any:  # fmt: skip
     """The largest elements of windows over the last three dimensions of (N, C, ...); with
     return_indices also their places in those dimensions flattened, int64. stride None: the kernel's
-    size. ceil_mode: also windows that stick out."""
+    size. ceil_mode: also windows that stick out.
+
+    kernel_size: the size of the window: a number, or one for each dimension. padding: how many
+    elements are added at both ends of each dimension. dilation: the distance of neighbours within a
+    window.
+    """
     return _max_pool3d(x, kernel_size, stride, padding, dilation, return_indices, ceil_mode)
 
 

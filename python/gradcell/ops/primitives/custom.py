@@ -87,7 +87,10 @@ class Custom(Primitive):
 
 
 class CustomOpBuilder:
-    """A compiler of C++ extensions. Raises NotImplementedError: they are made for MindSpore's core."""
+    """A compiler of C++ extensions. Raises NotImplementedError: they are made for MindSpore's core.
+
+    name, sources, backend, kwargs: not used.
+    """
 
     def __init__(self, name: str, sources: Any, backend: Any = None, **kwargs: Any) -> None:
         unsupported(

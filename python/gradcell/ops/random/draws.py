@@ -119,7 +119,8 @@ def uniform(
 ) -> Tensor:
     """Uniform random numbers in [minval, maxval): tensors or numbers, which broadcast with shape.
 
-    dtype: float32, or int32 for integers. Differentiable with respect to the bounds.
+    dtype: float32, or int32 for integers. Differentiable with respect to the bounds. seed: a seed,
+    by which the call has numbers of its own; by default it goes on with those of set_seed.
     """
     dims = _spread(arguments.shape(shape, "uniform"), minval, maxval)
     wanted = to_dtype(dtype)
@@ -130,13 +131,20 @@ def uniform(
 
 @one_plan
 def standard_normal(shape: Any, seed: Any = None) -> Tensor:
-    """Random numbers of the standard normal distribution, float32."""
+    """Random numbers of the standard normal distribution, float32.
+
+    seed: a seed, by which the call has numbers of its own; by default it goes on with those of
+    set_seed.
+    """
     return _draw_normal(arguments.shape(shape, "StandardNormal"), seed)
 
 
 @one_plan
 def normal(shape: Any, mean: Any, stddev: Any, seed: Any = None) -> Tensor:
     """Normal numbers, float32; mean and stddev are tensors or numbers, which broadcast with shape.
+
+    seed: a seed, by which the call has numbers of its own; by default it goes on with those of
+    set_seed.
 
     Differentiable with respect to both.
     """
@@ -146,7 +154,11 @@ def normal(shape: Any, mean: Any, stddev: Any, seed: Any = None) -> Tensor:
 
 @one_plan
 def rand(*size: Any, dtype: DTypeLike | None = None, seed: Any = None) -> Tensor:
-    """Uniform random numbers in [0, 1), float32 by default. size: integers or one tuple."""
+    """Uniform random numbers in [0, 1), float32 by default. size: integers or one tuple.
+
+    dtype: the dtype of the result. seed: a seed, by which the call has numbers of its own; by
+    default it goes on with those of set_seed.
+    """
     return _ops.cast(
         _draw(_size(size, "rand"), seed), arguments.dtype_or(dtype, _core.default_dtype())
     )
@@ -155,19 +167,31 @@ def rand(*size: Any, dtype: DTypeLike | None = None, seed: Any = None) -> Tensor
 @one_plan
 def randn(*size: Any, dtype: DTypeLike | None = None, seed: Any = None) -> Tensor:
     """Random numbers of the standard normal distribution, float32 by default. size: integers or one
-    tuple."""
+    tuple.
+
+    dtype: the dtype of the result. seed: a seed, by which the call has numbers of its own; by
+    default it goes on with those of set_seed.
+    """
     normal_ = _draw_normal(_size(size, "randn"), seed)
     return _ops.cast(normal_, arguments.dtype_or(dtype, _core.default_dtype()))
 
 
 def rand_like(input: Any, seed: Any = None, *, dtype: DTypeLike | None = None) -> Tensor:
-    """Uniform random numbers in [0, 1) with the shape and dtype of input."""
+    """Uniform random numbers in [0, 1) with the shape and dtype of input.
+
+    seed: a seed, by which the call has numbers of its own; by default it goes on with those of
+    set_seed.
+    """
     x = arguments.tensor(input, "rand_like")
     return rand(tuple(x.shape), dtype=arguments.dtype_or(dtype, x.dtype), seed=seed)
 
 
 def randn_like(input: Any, seed: Any = None, *, dtype: DTypeLike | None = None) -> Tensor:
-    """Standard normal random numbers with the shape and dtype of input."""
+    """Standard normal random numbers with the shape and dtype of input.
+
+    seed: a seed, by which the call has numbers of its own; by default it goes on with those of
+    set_seed.
+    """
     x = arguments.tensor(input, "randn_like")
     return randn(tuple(x.shape), dtype=arguments.dtype_or(dtype, x.dtype), seed=seed)
 
@@ -177,6 +201,9 @@ def randint(
     low: Any, high: Any, size: Any, seed: Any = None, *, dtype: DTypeLike | None = None
 ) -> Tensor:
     """Integers from low to high - 1, all equally likely, int64 by default.
+
+    size: the shape, a tuple. seed: a seed, by which the call has numbers of its own; by default it
+    goes on with those of set_seed. dtype: the dtype of the result.
 
     Raises ValueError unless low < high.
     """
@@ -199,7 +226,11 @@ def randint(
 def randint_like(
     input: Any, low: Any, high: Any, seed: Any = None, *, dtype: DTypeLike | None = None
 ) -> Tensor:
-    """Random integers, as randint makes them, with input's shape and dtype."""
+    """Random integers, as randint makes them, with input's shape and dtype.
+
+    low: the smallest number. high: the upper bound, which is left out. seed: a seed, by which the
+    call has numbers of its own; by default it goes on with those of set_seed.
+    """
     x = arguments.tensor(input, "randint_like")
     return randint(low, high, tuple(x.shape), seed, dtype=arguments.dtype_or(dtype, x.dtype))
 
@@ -208,7 +239,8 @@ def randint_like(
 def randperm(n: Any, seed: Any = 0, offset: int = 0, dtype: Any = _core.int64) -> Tensor:
     """The integers from 0 to n - 1 in random order.
 
-    offset has no effect.
+    offset has no effect. seed: a seed, by which the call has numbers of its own; by default it goes
+    on with those of set_seed. dtype: the dtype of the result.
     """
     keys = _draw([arguments.integer(n, "randperm", "n")], seed)
     # The numbers are multiples of 2^-24: as integers they have fewer digits to sort by.
@@ -219,6 +251,9 @@ def randperm(n: Any, seed: Any = 0, offset: int = 0, dtype: Any = _core.int64) -
 @one_plan
 def bernoulli(input: Any, p: Any = 0.5, seed: Any = None) -> Tensor:
     """Ones with probability p (a tensor or number), else zeros; input's shape and dtype.
+
+    seed: a seed, by which the call has numbers of its own; by default it goes on with those of
+    set_seed.
 
     Raises ValueError for a number outside [0, 1].
     """
@@ -241,6 +276,9 @@ def _dropout(x: Tensor, keep: float, seed: Any, seed2: Any = 0) -> tuple[Tensor,
 def dropout(input: Any, p: Any = 0.5, training: bool = True, seed: Any = None) -> Tensor:
     """Each element set to 0 with probability p, the others divided by 1 - p; input itself unless
     training.
+
+    seed: a seed, by which the call has numbers of its own; by default it goes on with those of
+    set_seed.
 
     Raises ValueError unless 0 <= p <= 1, TypeError unless input is floating. Srivastava et al.,
     "Dropout: a simple way to prevent neural networks from overfitting" (JMLR 2014).
@@ -272,6 +310,9 @@ def _gumbel(shape: list[int], seed: int) -> Tensor:
 def multinomial(input: Any, num_samples: int, replacement: bool = True, seed: Any = None) -> Tensor:
     """Indices drawn by the weights in a vector, or each row of a matrix: int32 [..., num_samples].
 
+    seed: a seed, by which the call has numbers of its own; by default it goes on with those of
+    set_seed.
+
     Without replacement no index comes twice. Raises ValueError
     for weights that are negative, not finite or all zero, or for more samples than weights without
     replacement.
@@ -300,7 +341,8 @@ def random_categorical(
 ) -> Tensor:
     """Indices drawn by the softmax of each row of scores: [rows, num_sample].
 
-    logits: scores [rows, classes].
+    logits: scores [rows, classes]. seed: a seed, by which the call has numbers of its own; by
+    default it goes on with those of set_seed. dtype: the dtype of the result.
     """
     x = arguments.of_rank(logits, (2,), "random_categorical")
     rows, n = x.shape
@@ -312,7 +354,11 @@ def random_categorical(
 def choice_with_mask(input_x: Any, count: int = 256, seed: Any = None) -> tuple[Tensor, Tensor]:
     """(positions of `count` elements of a mask that are true, drawn without replacement, int32 [count,
     rank]; which of them count): zeros and False where there are fewer. Reads values, so a compiled
-    function that calls it is retraced."""
+    function that calls it is retraced.
+
+    seed: a seed, by which the call has numbers of its own; by default it goes on with those of
+    set_seed.
+    """
     mask = arguments.tensor(input_x, "RandomChoiceWithMask", "input_x").asnumpy().astype(bool)
     places = np.argwhere(mask).astype(np.int32)
     if len(places):
@@ -324,7 +370,11 @@ def choice_with_mask(input_x: Any, count: int = 256, seed: Any = None) -> tuple[
 
 
 def shuffle(x: Any, seed: Any = None) -> Tensor:
-    """The slices along the first dimension, in a random order."""
+    """The slices along the first dimension, in a random order.
+
+    seed: a seed, by which the call has numbers of its own; by default it goes on with those of
+    set_seed.
+    """
     t = arguments.tensor(x, "shuffle", "x")
     if t.ndim == 0 or t.shape[0] < 2:
         return _core.copy(t)

@@ -52,7 +52,11 @@ def _wide(x: Tensor, dtype: Any) -> Tensor:
 def sum(
     input: Any, dim: Axis = None, keepdim: bool = False, *, dtype: DTypeLike | None = None
 ) -> Tensor:
-    """The sum. Integers and bools are added up as int64 unless dtype says otherwise."""
+    """The sum. Integers and bools are added up as int64 unless dtype says otherwise.
+
+    dim: the dimension, counted from the end where negative. keepdim: whether dimensions that are
+    reduced stay, with size 1.
+    """
     return _ops.reduce_sum(_wide(arguments.tensor(input, "sum"), dtype), _axes(dim), keepdim)
 
 
@@ -65,7 +69,11 @@ def reduce_sum(x: Any, axis: Axis = ()) -> Tensor:
 def mean(
     x: Any, axis: Axis = None, keep_dims: bool = False, *, dtype: DTypeLike | None = None
 ) -> Tensor:
-    """The mean, in the dtype of x; for integers it is rounded down. Raises TypeError for bool."""
+    """The mean, in the dtype of x; for integers it is rounded down. Raises TypeError for bool.
+
+    axis: the dimension, counted from the end where negative. keep_dims: whether dimensions that are
+    reduced stay, with size 1.
+    """
     if dtype is not None:
         x = _ops.cast(x, to_dtype(dtype))
     return _ops.mean(x, _axes(axis), keep_dims)
@@ -77,6 +85,9 @@ def prod(
     input: Any, axis: Axis = None, keep_dims: bool = False, dtype: DTypeLike | None = None
 ) -> Tensor:
     """The product. Integers and bools are multiplied as int64 unless dtype says otherwise.
+
+    axis: the dimension, counted from the end where negative. keep_dims: whether dimensions that are
+    reduced stay, with size 1.
 
     Derivatives of any order are exact where elements are zero too.
     """
@@ -123,7 +134,11 @@ def _truth(x: Tensor) -> Tensor:
 @method(dim="axis", keepdim="keep_dims", keepdims="keep_dims")
 @one_plan
 def all(input: Any, axis: Axis = None, keep_dims: bool = False) -> Tensor:
-    """Return whether all elements are true (not zero); true for none. The result is bool."""
+    """Return whether all elements are true (not zero); true for none. The result is bool.
+
+    axis: the dimension, counted from the end where negative. keep_dims: whether dimensions that are
+    reduced stay, with size 1.
+    """
     false = _ops.logical_not(_truth(arguments.tensor(input, "all")))
     return _ops.equal(_ops.reduce_sum(false, _axes(axis), keep_dims), 0)
 
@@ -131,7 +146,11 @@ def all(input: Any, axis: Axis = None, keep_dims: bool = False) -> Tensor:
 @method(dim="axis", keepdim="keep_dims", keepdims="keep_dims")
 @one_plan
 def any(input: Any, axis: Axis = None, keep_dims: bool = False) -> Tensor:
-    """Return whether any element is true (not zero); false for none. The result is bool."""
+    """Return whether any element is true (not zero); false for none. The result is bool.
+
+    axis: the dimension, counted from the end where negative. keep_dims: whether dimensions that are
+    reduced stay, with size 1.
+    """
     true = _truth(arguments.tensor(input, "any"))
     return _ops.greater(_ops.reduce_sum(true, _axes(axis), keep_dims), 0)
 
@@ -147,7 +166,11 @@ def float_status(x: Any) -> Tensor:
 def count_nonzero(
     x: Any, axis: Axis = (), keep_dims: bool = False, dtype: Any = _core.int32
 ) -> Tensor:
-    """The number of elements that are not zero: int32 unless dtype says otherwise."""
+    """The number of elements that are not zero: int32 unless dtype says otherwise.
+
+    axis: the dimension, counted from the end where negative. keep_dims: whether dimensions that are
+    reduced stay, with size 1.
+    """
     return sum(
         _truth(arguments.tensor(x, "count_nonzero")), axis, keep_dims, dtype=dtype or _core.int32
     )
@@ -188,7 +211,8 @@ def amax(
     """The largest element. Equal largest elements share the derivative equally.
 
     initial: the result is at least this. where: a bool tensor of the elements that count; it needs
-    initial. Raises ValueError if there is no element.
+    initial. axis: the dimension, counted from the end where negative. keepdims: whether dimensions
+    that are reduced stay, with size 1. Raises ValueError if there is no element.
     """
     return _extremum(True, arguments.tensor(input, "amax"), axis, keepdims, initial, where)
 
@@ -198,7 +222,10 @@ def amax(
 def amin(
     input: Any, axis: Axis = None, keepdims: bool = False, *, initial: Any = None, where: Any = None
 ) -> Tensor:
-    """The smallest element along axis. Otherwise like amax."""
+    """The smallest element along axis. Otherwise like amax.
+
+    keepdims: whether dimensions that are reduced stay, with size 1.
+    """
     return _extremum(False, arguments.tensor(input, "amin"), axis, keepdims, initial, where)
 
 
@@ -243,6 +270,8 @@ def max(
 ) -> tuple[Tensor, Tensor]:
     """(the largest elements, their indices as int64) along an axis.
 
+    keepdims: whether dimensions that are reduced stay, with size 1.
+
     The derivative goes to the first of several equal elements. With axis None, (the largest of all, 0),
     and ties share the derivative. initial: the result is at least
     this. where: a bool tensor of the elements that count; it needs initial. Raises ValueError if there is no
@@ -256,6 +285,8 @@ def min(
     input: Any, axis: Axis = None, keepdims: bool = False, *, initial: Any = None, where: Any = None
 ) -> tuple[Tensor, Tensor]:
     """(the smallest elements, their indices as int64) along an axis.
+
+    keepdims: whether dimensions that are reduced stay, with size 1.
 
     The derivative goes to the first of several equal elements. With axis None, (the smallest of all, 0),
     and ties share the derivative. initial: the result is at most this. where: a bool tensor of the
@@ -276,14 +307,20 @@ def _flat_argument(largest: bool, input: Any, axis: Axis, keepdims: bool) -> Ten
 @method(axis="dim", keepdims="keepdim", keep_dims="keepdim")
 @one_plan
 def argmax(input: Any, dim: Axis = None, keepdim: bool = False) -> Tensor:
-    """The index of the (first) largest element along dim, int64; None: in the flattened tensor."""
+    """The index of the (first) largest element along dim, int64; None: in the flattened tensor.
+
+    keepdim: whether dimensions that are reduced stay, with size 1.
+    """
     return _flat_argument(True, input, dim, keepdim)
 
 
 @method(dim="axis", keepdim="keepdims", keep_dims="keepdims")
 @one_plan
 def argmin(input: Any, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """The index of the (first) smallest element along axis, int32; None: in the flattened tensor."""
+    """The index of the (first) smallest element along axis, int32; None: in the flattened tensor.
+
+    keepdims: whether dimensions that are reduced stay, with size 1.
+    """
     return _ops.cast(_flat_argument(False, input, axis, keepdims), _core.int32)
 
 
@@ -314,6 +351,9 @@ def var(input: Any, axis: Axis = None, ddof: Any = 0, keepdims: bool = False) ->
     """The variance: the sum of squared deviations from the mean, divided by (count - ddof); real, also of
     complex numbers.
 
+    axis: the dimension, counted from the end where negative. keepdims: whether dimensions that are
+    reduced stay, with size 1.
+
     ddof True is 1, False 0. Integers are taken as float32.
     """
     return _var(arguments.floating(arguments.tensor(input, "var")), axis, float(ddof), keepdims)
@@ -324,7 +364,11 @@ def var(input: Any, axis: Axis = None, ddof: Any = 0, keepdims: bool = False) ->
 @in_float32
 def std(input: Any, axis: Axis = None, ddof: Any = 0, keepdims: bool = False) -> Tensor:
     """The standard deviation, the square root of var. Of equal elements, where it has a kink, derivatives
-    are taken to be 0."""
+    are taken to be 0.
+
+    axis: the dimension, counted from the end where negative. ddof: what is taken off the number of
+    elements in the divisor. keepdims: whether dimensions that are reduced stay, with size 1.
+    """
     return length(
         _var(arguments.floating(arguments.tensor(input, "std")), axis, float(ddof), keepdims)
     )
@@ -355,7 +399,11 @@ def _finite_shift(x: Tensor, axis: Axis) -> Tensor:
 @one_plan
 @in_float32
 def logsumexp(input: Any, dim: Axis = None, keepdim: bool = False) -> Tensor:
-    """$log(sum(exp(input)))$, without overflow: the largest element is taken out first."""
+    """$log(sum(exp(input)))$, without overflow: the largest element is taken out first.
+
+    dim: the dimension, counted from the end where negative. keepdim: whether dimensions that are
+    reduced stay, with size 1.
+    """
     x = arguments.floating(arguments.tensor(input, "logsumexp"))
     axes = arguments.axes_of(_axes(dim), x.ndim, "logsumexp", "dim")
     if _reduced_count(x, axes, "logsumexp") == 0:

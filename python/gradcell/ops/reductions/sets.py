@@ -109,6 +109,8 @@ def searchsorted(
     """Return the places of values in a sequence that is sorted along its last dimension: before
     equal elements, or after them with right=True or side='right'; int64.
 
+    sorted_sequence: a tensor whose last dimension is sorted.
+
     A sequence of rows [..., n] takes rows of values [..., k]. out_int32: whether the result is
     int32. side: 'left' or 'right', in place of right. sorter: indices that sort the sequence, if it
     is not sorted. Raises ValueError where they do not fit.

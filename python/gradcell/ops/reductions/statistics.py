@@ -33,7 +33,11 @@ _ops = _core.ops
 def nansum(
     input: Any, axis: Any = None, keepdims: bool = False, *, dtype: DTypeLike | None = None
 ) -> Tensor:
-    """The sum of the elements that are not NaN."""
+    """The sum of the elements that are not NaN.
+
+    axis: the dimension, counted from the end where negative. keepdims: whether dimensions that are
+    reduced stay, with size 1. dtype: the dtype of the result.
+    """
     x = arguments.tensor(input, "nansum")
     return reductions.sum(_ops.where(_ops.isnan(x), 0, x), axis, keepdims, dtype=dtype)
 
@@ -43,7 +47,11 @@ def nansum(
 def nanmean(
     input: Any, axis: Any = None, keepdims: bool = False, *, dtype: DTypeLike | None = None
 ) -> Tensor:
-    """The mean of the elements that are not NaN; NaN where there are none."""
+    """The mean of the elements that are not NaN; NaN where there are none.
+
+    axis: the dimension, counted from the end where negative. keepdims: whether dimensions that are
+    reduced stay, with size 1. dtype: the dtype of the result.
+    """
     x = arguments.floating(arguments.tensor(input, "nanmean"))
     x = x if dtype is None else _ops.cast(x, to_dtype(dtype))
     there = _ops.cast(_ops.logical_not(_ops.isnan(x)), x.dtype)
@@ -124,13 +132,19 @@ def quantile(input: Any, q: Any, axis: Any = None, keepdims: bool = False) -> Te
     """The q-quantiles along axis (of all elements for None), interpolated linearly; for several q
     they are along a new first dimension. NaN if an element is NaN. The derivative by a tensor q is the
     slope between the neighbours; within a transform a q out of 0 and 1 gives NaN.
+
+    keepdims: whether dimensions that are reduced stay, with size 1.
     """
     return _quantile(input, q, axis, keepdims, "quantile", False)
 
 
 @method()
 def nanquantile(input: Any, q: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
-    """The quantile of the elements that are not NaN."""
+    """The quantile of the elements that are not NaN.
+
+    q: the share, from 0 to 1, or a tensor of them. axis: the dimension, counted from the end where
+    negative. keepdims: whether dimensions that are reduced stay, with size 1.
+    """
     return _quantile(input, q, axis, keepdims, "nanquantile", True)
 
 
@@ -160,20 +174,30 @@ def _median(input: Any, axis: Any, keepdims: bool, name: str, skip: bool) -> tup
 
 @method(dim="axis", keepdim="keepdims")
 def median(input: Any, axis: Any = -1, keepdims: bool = False) -> tuple[Tensor, Tensor]:
-    """(the median along axis, the lower one of two middle elements; its index)."""
+    """(the median along axis, the lower one of two middle elements; its index).
+
+    keepdims: whether dimensions that are reduced stay, with size 1.
+    """
     return _median(input, axis, keepdims, "median", False)
 
 
 @method()
 def nanmedian(input: Any, axis: Any = -1, keepdims: bool = False) -> tuple[Tensor, Tensor]:
-    """The median of the elements that are not NaN."""
+    """The median of the elements that are not NaN.
+
+    axis: the dimension, counted from the end where negative. keepdims: whether dimensions that are
+    reduced stay, with size 1.
+    """
     return _median(input, axis, keepdims, "nanmedian", True)
 
 
 @method()
 @one_plan
 def aminmax(input: Any, *, axis: Any = 0, keepdims: bool = False) -> tuple[Tensor, Tensor]:
-    """(the smallest, the largest element) along axis; of all for None."""
+    """(the smallest, the largest element) along axis; of all for None.
+
+    keepdims: whether dimensions that are reduced stay, with size 1.
+    """
     return reductions.amin(input, axis, keepdims), reductions.amax(input, axis, keepdims)
 
 
@@ -185,7 +209,11 @@ def aminmax(input: Any, *, axis: Any = 0, keepdims: bool = False) -> tuple[Tenso
 def var_mean(
     input: Any, axis: Any = None, ddof: Any = 0, keepdims: bool = False
 ) -> tuple[Tensor, Tensor]:
-    """The variance and the mean. Integers are taken as floats."""
+    """The variance and the mean. Integers are taken as floats.
+
+    axis: the dimension, counted from the end where negative. ddof: what is taken off the number of
+    elements in the divisor. keepdims: whether dimensions that are reduced stay, with size 1.
+    """
     x = arguments.floating(arguments.tensor(input, "var_mean"))
     return reductions.var(x, axis, ddof, keepdims), reductions.mean(x, axis, keepdims)
 
@@ -195,7 +223,11 @@ def var_mean(
 def std_mean(
     input: Any, axis: Any = None, ddof: Any = 0, keepdims: bool = False
 ) -> tuple[Tensor, Tensor]:
-    """The standard deviation and the mean. Integers are taken as floats."""
+    """The standard deviation and the mean. Integers are taken as floats.
+
+    axis: the dimension, counted from the end where negative. ddof: what is taken off the number of
+    elements in the divisor. keepdims: whether dimensions that are reduced stay, with size 1.
+    """
     x = arguments.floating(arguments.tensor(input, "std_mean"))
     return reductions.std(x, axis, ddof, keepdims), reductions.mean(x, axis, keepdims)
 
@@ -247,7 +279,10 @@ def corrcoef(input: Any) -> Tensor:
 
 @method()
 def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Tensor:
-    """Count each integer from 0 on in a vector, as float32; with weights, sum these."""
+    """Count each integer from 0 on in a vector, as float32; with weights, sum these.
+
+    minlength: the smallest length of the result.
+    """
     x = arguments.tensor(input, "bincount")
     whole = not (x.dtype.is_floating or x.dtype.is_complex or x.dtype == _core.bool)
     numbers = x if not whole or x.dtype == _core.int32 else _ops.cast(x, _core.int64)
