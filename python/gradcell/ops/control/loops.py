@@ -199,7 +199,7 @@ def _noted(value: Any, numbers: list[bool]) -> Any:
 
 
 def _length(sliced: Sequence[Tensor], length: int | None) -> int:
-    """How many slices these tensors have, which must agree with the length where it is given."""
+    """Return the number of slices of these tensors, which must agree with the length if it is given."""
     shapes = [list(x.shape) for x in sliced]
     if length is None and not sliced:
         bad_value("For 'scan', 'length' is needed where 'xs' has no tensors")
