@@ -12,9 +12,10 @@ from gradcell.base.convert import to_dtype
 from gradcell.base.spelling import spelling
 from gradcell.ops.arrays.creation import filled, spaced
 from gradcell.ops.arrays.shaping import diagonal_or_matrix
+from gradcell.ops.elements.complex_numbers import real_valued
 
 from gradcell.ops import (  # isort: skip
-    abs, acos, acos as arccos, acosh, acosh as arccosh, addbmm, addmm, addmv, arange, arcsin,
+    acos, acos as arccos, acosh, acosh as arccosh, addbmm, addmm, addmv, arange, arcsin,
     asin, asinh, asinh as arcsinh, atan, atan as arctan, atan2, atan2 as arctan2, atanh,
     atanh as arctanh, bitwise_and, bitwise_not, bitwise_or, bitwise_xor, broadcast_to, ceil, clamp,
     clamp as clip, cos, cosh, cross, cumprod, div, div as divide, dot, dstack, einsum, equal as eq, erf,
@@ -173,6 +174,12 @@ def argmin(input: Any, dim: Any = None, keepdim: bool = False) -> Tensor:
     return ops.cast(ops.argmin(input, dim, keepdim), _core.int64)
 
 
+@real_valued
+@spelling(ops.abs)
+def abs(input: Any) -> Tensor:
+    """The absolute value of each element, real for complex numbers too."""
+
+
 @spelling(ops.std)
 def std(input: Any, dim: Any = None, *, correction: Any = 1, keepdim: bool = False) -> Tensor: ...
 @spelling(ops.var)
@@ -199,6 +206,7 @@ def median(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
     return ops.median(input, dim, keepdim)
 
 
+@real_valued
 def norm(
     input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, *, dtype: Any = None
 ) -> Tensor:
@@ -398,8 +406,8 @@ def mv(input: Any, vec: Any) -> Tensor: ...
 
 
 def vdot(input: Any, other: Any) -> Tensor:
-    """The sum of the products of elements, in their dtype."""
-    return ops.reduce_sum(ops.mul(input, other))
+    """The sum of the products of elements, in their dtype, those of input conjugated."""
+    return ops.vecdot(input, other)
 
 
 @spelling(ops.baddbmm)

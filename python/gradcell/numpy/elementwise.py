@@ -146,7 +146,7 @@ atanh: _OfOne = _of_floats(ops.atanh, "atanh")
 
 abs: _OfOne = _of_one(_abs, "abs")
 absolute: _OfOne = _of_one(_abs, "absolute")
-fabs: _OfOne = _of_one(ops.abs, "fabs")
+fabs: _OfOne = _of_one(_abs, "fabs")
 square: _OfOne = _of_one(ops.square)
 sign: _OfOne = _of_one(ops.sign)
 trunc: _OfOne = _of_one(ops.trunc)

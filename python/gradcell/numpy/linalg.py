@@ -16,6 +16,7 @@ from gradcell.base.public import publish
 from gradcell.base.spelling import spelling
 from gradcell.numpy import functions, mathematics
 from gradcell.numpy.conversion import floating, floats, tensor
+from gradcell.ops.elements.complex_numbers import real_valued
 from gradcell.ops.matrices.factorisations import of_triangle
 
 _ops = _core.ops
@@ -83,8 +84,10 @@ def cross(x1: Any, x2: Any, *, axis: int = -1) -> Tensor: ...
 def diagonal(x: Any, *, offset: int = 0) -> Tensor: ...
 @spelling(ops.vecdot, x1=tensor, x2=tensor)
 def vecdot(x1: Any, x2: Any, *, axis: int = -1) -> Tensor: ...
+@real_valued
 @spelling(ops.vector_norm, x=floating)
 def vector_norm(x: Any, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Tensor: ...
+@real_valued
 @spelling(ops.norm, x=floating, fixed={"dim": (-2, -1)})
 def matrix_norm(x: Any, *, keepdims: bool = False, ord: Any = "fro") -> Tensor:
     """The norm of matrices, by default the root of the sum of squares.

@@ -24,6 +24,7 @@ from gradcell.numpy.conversion import (
     tensors,
     typed,
 )
+from gradcell.ops.elements.complex_numbers import real_valued
 from gradcell.ops.one_plan import one_plan
 
 _ops = _core.ops
@@ -105,6 +106,7 @@ def matmul(x1: Any, x2: Any, dtype: Any = None) -> Tensor:
     return typed(ops.matmul(*tensors(x1, x2)), dtype)  # type: ignore[no-any-return]
 
 
+@real_valued
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Tensor:
     """The norm of vectors or matrices; of all elements if neither ord nor axis is given."""
     return ops.norm(floating(x), ord, axis, keepdims)

@@ -14,7 +14,8 @@ import pytest
 from check_grads import check_grads
 
 import gradcell as ms
-from gradcell import Parameter, Tensor, _core, nn, ops
+import gradcell.numpy as gnp
+from gradcell import Parameter, Tensor, _core, mint, nn, ops
 from gradcell.ops.elements.complex_numbers import complex_of, part
 
 UNARY: dict[str, Any] = {
@@ -691,3 +692,58 @@ def test_infinite_parts_leave_zeros():
     found = ops.atanh(Tensor(z)).asnumpy()
     np.testing.assert_allclose(found.real, np.arctanh(z).real, 1e-14)
     np.testing.assert_allclose(found.imag, np.arctanh(z).imag, 1e-14)
+
+
+def test_sizes_are_real_in_mint_and_numpy() -> None:
+    """ops' are complex, as MindSpore's."""
+    z, m = PLANE[0], PLANE[:2, :2] + 1j * np.eye(2)
+    values = np.linalg.svd(m, compute_uv=False)
+    found = {
+        "abs": (np.abs(z), mint.abs, gnp.abs, gnp.absolute, gnp.fabs),
+        "norm": (np.linalg.norm(z), mint.norm, mint.linalg.norm, mint.linalg.vector_norm, gnp.norm,
+                 gnp.linalg.norm, gnp.linalg.vector_norm),
+    }  # fmt: skip
+    for wanted, *functions in found.values():
+        for function in functions:
+            given = function(Tensor(z))
+            assert given.dtype == ms.float64
+            np.testing.assert_allclose(given.asnumpy(), wanted, 1e-14)
+            assert function(Tensor(z.astype(np.complex64))).dtype == ms.float32
+    for order in ("fro", "nuc", 1, np.inf):
+        for function in (mint.linalg.matrix_norm, mint.linalg.norm):
+            given = function(Tensor(m), order, (0, 1))
+            np.testing.assert_allclose(given.asnumpy(), np.linalg.norm(m, order), 1e-14)
+            assert given.dtype == ms.float64
+    for given in (gnp.linalg.svd(Tensor(m), compute_uv=False), gnp.linalg.svd(Tensor(m))[1]):
+        assert given.dtype == ms.float64
+        np.testing.assert_allclose(given.asnumpy(), values, 1e-14)
+    assert ops.abs(Tensor(z)).dtype == ops.norm(Tensor(z)).dtype == ms.complex128
+    product = mint.vdot(Tensor(PLANE[0]), Tensor(PLANE[1])).asnumpy()
+    np.testing.assert_allclose(product, np.vdot(PLANE[0], PLANE[1]), 1e-14)
+
+
+def test_close_complex_numbers() -> None:
+    nan, inf = np.nan, np.inf
+    a = np.array([1 + 1j, 1 + 1j, 1e-9j, complex(inf, 1), complex(nan, 0), complex(inf, 1), 3 + 4j])
+    b = np.array(
+        [1 + 1j, 1 + 1.1j, 0, complex(inf, 1), complex(0, nan), complex(1, inf), 3 + 4.00004j]
+    )
+    for equal_nan in (False, True):
+        wanted = np.isclose(a, b, equal_nan=equal_nan)
+        found = ops.isclose(Tensor(a), Tensor(b), equal_nan=equal_nan).asnumpy()
+        np.testing.assert_array_equal(found, wanted)
+    assert mint.allclose(Tensor(a[:1]), Tensor(b[:1]))
+    assert not gnp.allclose(Tensor(a[:2]), Tensor(b[:2]))
+
+
+def test_logsumexp_of_complex_numbers() -> None:
+    found = ops.logsumexp(Tensor(PLANE), 1).asnumpy()
+    np.testing.assert_allclose(found, np.log(np.exp(PLANE).sum(1)), 1e-13)
+    far = ops.logsumexp(Tensor(PLANE[0] + 1e4), 0).asnumpy()
+    np.testing.assert_allclose(far, np.log(np.exp(PLANE[0]).sum()) + 1e4, 1e-13)
+
+    def both(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+        w = ops.logsumexp(complex_of(x, y), 0)
+        return part(w, 0), part(w, 1)
+
+    check_grads(both, [POINTS.real, POINTS.imag], order=2)

@@ -11,6 +11,7 @@ from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import arguments
 from gradcell.base.errors import bad_index, bad_type, bad_value
+from gradcell.ops.elements.complex_numbers import size_of
 from gradcell.ops.method import in_place, method
 from gradcell.ops.one_plan import one_plan
 from gradcell.tensors.indexing import replaced
@@ -642,8 +643,8 @@ def isclose(
     with equal_nan, both NaN."""
     a, b = arguments.tensor(input, "isclose"), arguments.tensor(other, "isclose", "other")
     a, b = arguments.floating(a), arguments.floating(b)
-    bound = _ops.add(_ops.mul(_ops.abs(b), rtol), atol)
-    near = _ops.logical_and(_ops.less_equal(_ops.abs(_ops.sub(a, b)), bound), _ops.isfinite(b))
+    bound = _ops.add(_ops.mul(size_of(b), rtol), atol)
+    near = _ops.logical_and(_ops.less_equal(size_of(_ops.sub(a, b)), bound), _ops.isfinite(b))
     near = _ops.logical_or(near, _ops.equal(a, b))
     if equal_nan:
         near = _ops.logical_or(near, _ops.logical_and(_ops.isnan(a), _ops.isnan(b)))

@@ -5,7 +5,9 @@ Derivatives are MindSpore's: of a real L by z = x + iy, dL/dx + i dL/dy.
 
 from __future__ import annotations
 
-from typing import Any
+import functools
+from collections.abc import Callable
+from typing import Any, ParamSpec
 
 from gradcell import _core
 from gradcell._core import Tensor
@@ -19,6 +21,7 @@ __all__ = [
 ]  # fmt: skip
 
 _ops = _core.ops
+P = ParamSpec("P")
 
 
 @method()
@@ -90,6 +93,22 @@ def isreal(input: Any) -> Tensor:
     if x.dtype.is_complex:
         return _ops.equal(part(x, 1), 0)
     return _ops.full(list(x.shape), True, _core.bool)
+
+
+def real_valued(function: Callable[P, Tensor]) -> Callable[P, Tensor]:
+    """Return the function whose result, a size, is real for complex numbers too."""
+
+    @functools.wraps(function)
+    def op(*args: P.args, **kwargs: P.kwargs) -> Tensor:
+        y = function(*args, **kwargs)
+        return part(y, 0) if y.dtype.is_complex else y
+
+    return op
+
+
+def size_of(x: Tensor) -> Tensor:
+    """The absolute values, real ones."""
+    return part(_ops.abs(x), 0) if x.dtype.is_complex else _ops.abs(x)
 
 
 def complex_abs(x: Any) -> Tensor:

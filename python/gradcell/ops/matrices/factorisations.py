@@ -548,17 +548,24 @@ def _singular_values(x: Tensor) -> Tensor:
     found = _ops.singular_factors(numbers.of(x), numbers.pairs, False, False)
 
     def adjoint(xs: Any, outputs: Any, cotangents: Any) -> list[Tensor]:
-        u, _, v = _singular(xs[0], False)
-        scaled = _ops.mul(u, _real_row(cotangents[0]))
-        return [_ops.matmul(scaled, _transposed(v))]
+        return [_from_values(xs[0], cotangents[0])]
 
     values = numbers.values(found, min(x.shape[-2:]))
     return _differentiable("svd", [values], [x], adjoint)[0]
 
 
+def _from_values(x: Tensor, ds: Tensor) -> Tensor:
+    """U diag(ds) V', in which phases of the vectors cancel."""
+    u, _, v = _singular(x, False, True)
+    return _ops.matmul(_ops.mul(u, _real_row(ds)), _transposed(v))
+
+
 @one_plan
-def _singular(x: Tensor, full: bool) -> tuple[Tensor, Tensor, Tensor]:
-    """(U, singular values, V)."""
+def _singular(x: Tensor, full: bool, any_phase: bool = False) -> tuple[Tensor, Tensor, Tensor]:
+    """(U, singular values, V).
+
+    any_phase: whether what is computed of the vectors is the same for all phases of complex ones.
+    """
     (m, n), numbers = x.shape[-2:], _Numbers(x.dtype)
     k = min(m, n)
     found = _ops.singular_factors(numbers.of(x), numbers.pairs, full, True)
@@ -573,10 +580,12 @@ def _singular(x: Tensor, full: bool) -> tuple[Tensor, Tensor, Tensor]:
         (u, s, v), (du, ds, dv) = outputs, cotangents
         if full and m != n:
             u, v = (shaping._window(y, y.ndim - 1, 0, k) for y in (u, v))
-        if du is None and dv is None:
-            scaled = _ops.mul(u, _real_row(ds))
-            return [_ops.matmul(scaled, _transposed(v))]
-        if x.dtype.is_complex or (full and m != n):
+        alone = du is None and dv is None
+        if alone and (full or (x.dtype.is_complex and not any_phase)):
+            return [_from_values(xs[0], ds)]
+        if alone:
+            return [_ops.matmul(_ops.mul(u, _real_row(ds)), _transposed(v))]
+        if (x.dtype.is_complex and not any_phase) or (full and m != n):
             what = "complex matrices" if x.dtype.is_complex else "full_matrices=True"
             unsupported(f"svd: vectors of {what} have no derivative")
         return [_singular_adjoint(u, s, v, du, ds, dv)]
@@ -594,27 +603,30 @@ def _singular_adjoint(
     below, off = _ops.div(1.0, row), _ops.sub(1.0, eye)
 
     def turned(x: Tensor, dx: Tensor, scale: Tensor) -> Tensor:
-        inner = _ops.matmul(x, dx, True, False)
+        inner = _ops.matmul(_transposed(x), dx)
         share = _ops.div(
             _ops.div(scale, sums), gaps
         )  # no product of singular values: it may overflow
         return _ops.mul(_ops.mul(_ops.sub(inner, _transposed(inner)), off), share)
 
-    inner = None if ds is None else _ops.mul(eye, _row(ds))
+    inner = None if ds is None else _ops.mul(eye, _real_row(ds))
     for x, dx, scale in ((u, du, row), (v, dv, column)):
         if dx is not None:
             part = turned(x, dx, scale)
             inner = part if inner is None else _ops.add(inner, part)
     assert inner is not None
+    if u.dtype.is_complex and du is not None:  # a turn of both vectors' phases, which cancels in V
+        phase = _ops.matmul(_transposed(u), du)
+        phase = _ops.mul(_ops.sub(phase, _transposed(phase)), _ops.mul(eye, 0.5))
+        inner = _ops.add(inner, _ops.mul(phase, below))
     found = _product(u, inner, _transposed(v))
     for x, dx in ((u, du), (v, dv)):
         if dx is None or x.shape[-2] == x.shape[-1]:
             continue
         scaled = _ops.mul(dx, below)
-        outside = _ops.sub(scaled, _ops.matmul(x, _ops.matmul(x, scaled, True, False)))
-        more = (
-            _ops.matmul(outside, v, False, True) if x is u else _ops.matmul(u, outside, False, True)
-        )
+        outside = _ops.sub(scaled, _ops.matmul(x, _ops.matmul(_transposed(x), scaled)))
+        parts = (outside, v) if x is u else (u, outside)
+        more = _ops.matmul(parts[0], _transposed(parts[1]))
         found = _ops.add(found, more)
     return found
 
@@ -630,7 +642,12 @@ def eigh(input: Any) -> tuple[Tensor, Tensor]:
     distinct eigenvalues; derivatives of complex vectors raise NotImplementedError: they have no
     phase of their own. (Giles 2008, Collected matrix derivative results, section 3.1.)
     """
-    x = _square(input, "eigh")
+    return _eigen(_square(input, "eigh"), False)
+
+
+@one_plan
+def _eigen(x: Tensor, any_phase: bool) -> tuple[Tensor, Tensor]:
+    """eigh; any_phase: whether what is computed of the vectors is the same for all their phases."""
     n, numbers = x.shape[-1], _Numbers(x.dtype, singles=True)
     found = _ops.eigen_factors(numbers.of(x), numbers.pairs)
     flat = _ops.reshape(found, [*x.shape[:-2], (n + 1) * n, *([2] if numbers.pairs else [])])
@@ -638,9 +655,12 @@ def eigh(input: Any) -> tuple[Tensor, Tensor]:
 
     def adjoint(xs: Any, outputs: Any, cotangents: Any) -> list[Tensor]:
         (values, vectors), (dw, dv) = outputs, cotangents
+        free = x.dtype.is_complex and not any_phase
+        if free and dv is None:
+            values, vectors = _eigen(xs[0], True)
         turned, inner = _transposed(vectors), None
         if dv is not None:
-            if x.dtype.is_complex:
+            if free:
                 unsupported("eigh: vectors of complex matrices have no derivative")
             eye = _identity(vectors)
             gaps = _ops.sub(_row(values), _ops.reshape(values, [*values.shape, 1]))
@@ -648,7 +668,7 @@ def eigh(input: Any) -> tuple[Tensor, Tensor]:
             inner = _ops.div(inner, _ops.add(gaps, eye))
             inner = _ops.mul(_ops.add(inner, _transposed(inner)), 0.5)
             if dw is not None:
-                inner = _ops.add(inner, _ops.mul(eye, _row(dw)))
+                inner = _ops.add(inner, _ops.mul(eye, _real_row(dw)))
             return [_product(vectors, inner, turned)]
         scaled = _ops.mul(vectors, _real_row(dw))
         return [_ops.matmul(scaled, turned)]

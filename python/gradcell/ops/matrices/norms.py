@@ -11,6 +11,7 @@ from gradcell.base import arguments
 from gradcell.base.convert import to_dtype
 from gradcell.base.errors import bad_value
 from gradcell.ops.elements import complex_numbers
+from gradcell.ops.elements.complex_numbers import size_of
 from gradcell.ops.method import method
 from gradcell.ops.one_plan import in_float32, one_plan
 from gradcell.ops.reductions import reductions
@@ -23,7 +24,7 @@ _ops = _core.ops
 @in_float32
 def _vector_norm(x: Tensor, order: float, axes: Any, keepdim: bool) -> Tensor:
     if x.dtype.is_complex:  # of the absolute values, and complex as MindSpore's is
-        return _ops.cast(_vector_norm(_size(x), order, axes, keepdim), x.dtype)
+        return _ops.cast(_vector_norm(size_of(x), order, axes, keepdim), x.dtype)
     if order == 2:
         return reductions.length(_ops.reduce_sum(_ops.square(x), axes, keepdim))
     if order == 1:
@@ -44,12 +45,6 @@ def _vector_norm(x: Tensor, order: float, axes: Any, keepdim: bool) -> Tensor:
     return reductions.length(_ops.reduce_sum(powers, axes, keepdim), float(order))
 
 
-def _size(x: Tensor) -> Tensor:
-    """The absolute values of complex numbers, real."""
-    pairs = _ops.view_as_real(_ops.abs(x))
-    return _ops.reduce_sum(pairs, [pairs.ndim - 1])  # their imaginary parts are zero
-
-
 @in_float32
 def _matrix_norm(x: Tensor, order: Any, axes: list[int], keepdim: bool) -> Tensor:
     if order == "fro":
@@ -60,7 +55,7 @@ def _matrix_norm(x: Tensor, order: Any, axes: list[int], keepdim: bool) -> Tenso
     if along is None:
         bad_value(f"norm: order {order!r} of a matrix is not supported")
     if x.dtype.is_complex:
-        return _ops.cast(_matrix_norm(_size(x), order, axes, keepdim), x.dtype)
+        return _ops.cast(_matrix_norm(size_of(x), order, axes, keepdim), x.dtype)
     sums = _ops.reduce_sum(_ops.abs(x), [along], True)
     y = (reductions.largest if order > 0 else _ops.reduce_min)(sums, axes, True)
     if keepdim:

@@ -18,6 +18,7 @@ from gradcell.base.convert import to_dtype
 from gradcell.base.errors import bad_value
 from gradcell.base.types import Axis, DTypeLike
 from gradcell.ops.arrays import indexing
+from gradcell.ops.elements.complex_numbers import part
 from gradcell.ops.method import method
 from gradcell.ops.one_plan import in_float32, one_plan
 
@@ -390,7 +391,9 @@ def largest(sizes: Tensor, axes: list[int], keepdims: bool) -> Tensor:
 
 
 def _finite_shift(x: Tensor, axis: Axis) -> Tensor:
-    """The largest element along axis, kept, as a constant; 0 where it is infinite or NaN."""
+    """The largest element along axis (of complex ones the largest real part), kept, as a constant; 0 where
+    it is infinite or NaN."""
+    x = part(x, 0) if x.dtype.is_complex else x
     top = _ops.stop_gradient(_ops.reduce_max(x, axis, True))
     return _ops.where(_ops.isfinite(top), top, 0)
 

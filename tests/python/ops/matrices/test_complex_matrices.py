@@ -197,3 +197,27 @@ def test_half_precision_leaves_them() -> None:
 
     z, x = Turn().to_float(ms.float16)(Tensor([1 + 2j], ms.complex64), Tensor([1.0]))
     assert z.asnumpy().tolist() == [-2 + 1j] and x.dtype == ms.float16
+
+
+@pytest.mark.parametrize("asked", ["alone", "reduced", "full", "eigh"])
+@pytest.mark.parametrize("shape", [(3, 3), (3, 2), (2, 3)])
+def test_second_derivatives_of_singular_and_eigenvalues(asked: str, shape: tuple[int, int]) -> None:
+    """In which the phases of the vectors cancel."""
+    if asked == "eigh" and shape != (3, 3):
+        return
+
+    def values(x: Tensor, y: Tensor) -> Tensor:
+        z = complex_of(x, y)
+        if asked == "eigh":
+            found = ops.eigh((z + ops.adjoint(z)) * 0.5)[0]
+        else:
+            found = (
+                ops.svd(z, compute_uv=False) if asked == "alone" else ops.svd(z, asked == "full")[0]
+            )
+        return ops.real(found)
+
+    z = np.random.default_rng(2).standard_normal((2, *shape))
+    check_grads(lambda x, y: values(x, y)[0] * ops.sin(values(x, y)[1]), [z[0], z[1]], order=2)
+    real = np.random.default_rng(3).standard_normal(shape)
+    if asked != "eigh":
+        check_grads(lambda a: ops.svd(a, asked == "full")[0][0], [real], order=2)
