@@ -64,7 +64,18 @@ SPELLINGS = {
 }  # fmt: skip
 
 #: What the rules below would take for another function's spelling.
-DIFFERENT = frozenset({"numpy.nanstd", "numpy.select", "mint.select", "numpy.tri", "ops.Scan"})
+DIFFERENT = frozenset(
+    {
+        "numpy.nanstd",
+        "numpy.select",
+        "mint.select",
+        "numpy.tri",
+        "numpy.polymul",
+        "numpy.nanmax",
+        "numpy.nanmin",
+        "ops.Scan",
+    }
+)
 
 
 @dataclass

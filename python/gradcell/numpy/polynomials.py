@@ -28,7 +28,10 @@ def _polysum(a1: Any, a2: Any, sign: int) -> Tensor:
 
 
 def polymul(a1: Any, a2: Any) -> Tensor:
-    """The product of two polynomials given by coefficients, the highest power first."""
+    """The product of the polynomials with coefficients a1 and a2, the highest power first.
+
+    a1: tensor [n]. a2: tensor [m]. Returns [n + m - 1].
+    """
     return convolve(*ops.atleast_1d(*tensors(a1, a2)))
 
 

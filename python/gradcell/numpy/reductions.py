@@ -103,7 +103,12 @@ def _number_extremum(
             found = pair(_ops.where(_ops.isnan(found), initial, found), initial)
         return typed(found, dtype)  # type: ignore[no-any-return]
 
-    function.__doc__ = text
+    function.__doc__ = f"""{text} NaN where all are.
+
+    axis: the dimension or dimensions, all if None. dtype: the dtype of the result. keepdims: whether
+    dimensions that are reduced stay, with size 1. initial: another element. where: which elements count, a
+    tensor of bools.
+    """
     return named(function, name)
 
 

@@ -563,9 +563,9 @@ in_place("div_")(ops.div)
 in_place("fill_", value="fill_value")(ops.full_like)
 in_place("zero_")(ops.zeros_like)
 
-for _name, _shift in (("lshift", ops.bitwise_left_shift), ("rshift", ops.bitwise_right_shift)):
-    setattr(Tensor, f"__{_name}__", _shift)
-    setattr(Tensor, f"__r{_name}__", lambda self, other, of=_shift: of(other, self))
+for _name, _of in (("lshift", "bitwise_left_shift"), ("rshift", "bitwise_right_shift")):
+    setattr(Tensor, f"__{_name}__", lambda self, other, of=_of: getattr(ops, of)(self, other))
+    setattr(Tensor, f"__r{_name}__", lambda self, other, of=_of: getattr(ops, of)(other, self))
 
 record_later(METHODS_LATER)
 record_later(IN_PLACE_LATER, in_place=True)
