@@ -126,6 +126,10 @@ Z times_i(Z z) { return {-z.im, z.re}; }
 Z times_minus_i(Z z) { return {z.im, -z.re}; }
 Z where(Value c, Z a, Z b) { return {where(c, a.re, b.re), where(c, a.im, b.im)}; }
 
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+/// Whether a part is infinite, whatever the other is.
+Value endless(Z z) { return logical_or(isinf(z.re), isinf(z.im)); }
+
 /// |z|; its derivative at zero is zero, as the absolute value's of a real number is.
 Value modulus(Z z) { return none(z.im) ? abs(z.re) : hypot(z.re, z.im); }
 
@@ -155,20 +159,36 @@ Value half_exponent(Value x) {
   return minimum(maximum(x * 0.5, full_like(x, -far)), full_like(x, far));
 }
 
-/// root^2 (cos(y) + i sin(y)).
-Z turned(Value root, Value y) { return {root * cos(y) * root, root * sin(y) * root}; }
+// At infinities and NaN functions are as C99 has them (annex G.6): zero times what is no number is
+// zero, and a size that is known to be infinite or zero stays so where its angle is no number.
 
-Z exp(Z z) { return turned(exp(half_exponent(z.re)), z.im); }
-Z exp2(Z z) { return turned(exp2(half_exponent(z.re)), z.im * 0.69314718055994530942); }
+/// The angle y beside an exponent x: 0 for one that is no number where x is infinite.
+Value angle_beside(Value x, Value y) {
+  return where(logical_and(isinf(x), logical_not(isfinite(y))), zeros_like(y), y);
+}
+/// A product, or its factor that is zero where the other is no number.
+Value kept_zero(Value product, Value factor) {
+  return where(logical_and(isnan(product), factor == 0.0), factor, product);
+}
+
+/// root^2 (cos(y) + i sin(y)), of a root that is an exponential of half of x.
+Z turned(Value root, Value x, Value y) {
+  const Value angle = angle_beside(x, y);
+  const Value sine = sin(where(x < 0.0, angle, y));
+  return {root * cos(angle) * root, kept_zero(root * sine * root, sine)};
+}
+
+Z exp(Z z) { return turned(exp(half_exponent(z.re)), z.re, z.im); }
+Z exp2(Z z) { return turned(exp2(half_exponent(z.re)), z.re, z.im * 0.69314718055994530942); }
 
 /// a cosh(y) and a sinh(y).
 Value times_cosh(Value a, Value y) {
   const Value root = sinh(half_exponent(y));
-  return a + 2.0 * (a * root * root);
+  return kept_zero(a + 2.0 * (a * root * root), a);
 }
 Value times_sinh(Value a, Value y) {
   const Value half = half_exponent(y);
-  return 2.0 * (a * sinh(half) * cosh(half));
+  return kept_zero(kept_zero(2.0 * (a * sinh(half) * cosh(half)), a), y);
 }
 
 /// log |z|: of the larger part m and the smaller one n, log |m| and half of log(1 + (n / m)^2).
@@ -192,37 +212,63 @@ Z sqrt(Z z) {
   const Value by = where(far, full_like(one, 0.0625), one), root = where(far, 4.0 * one, one);
   const Value left_by = where(left, -z.re, z.re) * by;
   const Value long_part = root * sqrt(modulus(z * by) * 0.5 + left_by * 0.5);
-  const Value zero = logical_or(long_part == 0.0, isinf(z.im));  // 0, or both infinite
+  const Value zero = long_part == 0.0;
   const Value short_part = where(zero, z.im, z.im / (2.0 * where(zero, one, long_part)));
-  return {where(left, sign * short_part, long_part), where(left, sign * long_part, short_part)};
+  const Z found{where(left, sign * short_part, long_part),
+                where(left, sign * long_part, short_part)};
+  return where(isinf(z.im), Z{abs(z.im), z.im}, found);
 }
 
-Z sin(Z z) { return {times_cosh(sin(z.re), z.im), times_sinh(cos(z.re), z.im)}; }
-Z cos(Z z) { return {times_cosh(cos(z.re), z.im), -times_sinh(sin(z.re), z.im)}; }
+Z sin(Z z) {
+  return {times_cosh(sin(z.re), z.im), times_sinh(cos(angle_beside(z.im, z.re)), z.im)};
+}
+Z cos(Z z) {
+  return {times_cosh(cos(angle_beside(z.im, z.re)), z.im), -times_sinh(sin(z.re), z.im)};
+}
 Z sinh(Z z) { return times_minus_i(sin(times_i(z))); }
 Z cosh(Z z) { return cos(times_i(z)); }
 
 /// (T + i t) / (1 + i T t) of T = tanh x and t = tan y.
 Z tanh(Z z) {
-  const Value a = tanh(z.re), b = tan(z.im), c = 1.0 / cosh(z.re);
+  const Value a = tanh(z.re), b = tan(angle_beside(z.re, z.im)), c = 1.0 / cosh(z.re);
   const Value below = 1.0 + a * a * b * b;
-  return {a * (1.0 + b * b) / below, b * (c * c) / below};
+  return {a * (1.0 + b * b) / below, kept_zero(b * (c * c) / below, b)};
 }
 Z tan(Z z) { return times_minus_i(tanh(times_i(z))); }
 
-// Inverse functions: W. Kahan, Branch cuts for complex elementary functions (1987).
+// Inverse functions: W. Kahan, Branch cuts for complex elementary functions (1987). At infinity
+// they are logarithms of the size, with the angle.
+
+/// Where z is on the imaginary axis, but nobody knows where.
+Value lost_on_axis(Z z) { return logical_and(z.re == 0.0, isnan(z.im)); }
+/// Infinity with the sign of x, that of -0 too.
+Value infinity_like(Value x) {
+  const Value most = full_like(x, kInfinity);
+  return where(logical_or(x < 0.0, 1.0 / x < 0.0), -most, most);
+}
+Value quarter_turn(Value x) { return full_like(x, 0.5 * std::numbers::pi); }
 
 Z acos(Z z) {
   const Z minus = sqrt(1.0 - z), plus = sqrt(z + 1.0);
-  return {2.0 * atan2(minus.re, plus.re), asinh((conj(plus) * minus).im)};
+  const Value end = endless(z), two = full_like(z.re, 2);
+  const Value turn = atan2(where(end, abs(z.im), minus.re), where(end, z.re, plus.re));
+  const Value size = asinh((conj(plus) * minus).im);
+  return {where(lost_on_axis(z), quarter_turn(z.re), where(end, ones_like(two), two) * turn),
+          where(end, -infinity_like(z.im), size)};
 }
 Z asin(Z z) {
   const Z minus = sqrt(1.0 - z), plus = sqrt(z + 1.0);
-  return {atan2(z.re, (minus * plus).re), asinh((conj(minus) * plus).im)};
+  const Value end = endless(z), turn = atan2(z.re, where(end, abs(z.im), (minus * plus).re));
+  const Value size = asinh((conj(minus) * plus).im);
+  return {where(lost_on_axis(z), z.re, turn), where(end, infinity_like(z.im), size)};
 }
 Z acosh(Z z) {
   const Z minus = sqrt(z + -1.0), plus = sqrt(z + 1.0);
-  return {asinh((conj(minus) * plus).re), 2.0 * atan2(minus.im, plus.re)};
+  const Value end = endless(z), two = full_like(z.re, 2);
+  const Value turn = atan2(where(end, z.im, minus.im), where(end, z.re, plus.re));
+  const Value size = asinh((conj(minus) * plus).re);
+  return {where(end, full_like(size, kInfinity), size),
+          where(lost_on_axis(z), quarter_turn(z.re), where(end, ones_like(two), two) * turn)};
 }
 Z asinh(Z z) { return times_minus_i(asin(times_i(z))); }
 Z atanh(Z from) {  // an odd function: of the right half
@@ -234,15 +280,18 @@ Z atanh(Z from) {  // an odd function: of the right half
   const Value x = where(close, one, inside), d = where(close, one, distance);
   const Value logs = 2.0 * log(where(close, 2.0 / distance, one));  // 4 / d^2 + 1 is 4 / d^2
   const Value sides = from_one * (1.0 + z.re) - z.im * z.im;
-  const Z found{0.25 * where(close, logs, log1p(x / d * (4.0 / d))),
-                0.5 * atan2(where(isinf(z.im), sign(z.im), z.im), 0.5 * sides)};
+  const Value real = 0.25 * where(close, logs, log1p(x / d * (4.0 / d)));
+  const Value quarter = quarter_turn(z.im), end = where(z.im < 0.0, -quarter, quarter);
+  const Value turn = where(isinf(z.im), end, 0.5 * atan2(z.im, 0.5 * sides));
+  const Z found{where(lost_on_axis(z), z.re, real), turn};
   return where(left, -found, found);
 }
 Z atan(Z z) { return times_minus_i(atanh(times_i(z))); }
 
 Z expm1(Z z) {
-  const Value half = sin(z.im * 0.5), far = z.re > 40.0;
-  const Value near = expm1(where(far, zeros_like(z.re), z.re)) * cos(z.im) - 2.0 * (half * half);
+  const Value far = z.re > 40.0;
+  const Value angle = angle_beside(z.re, z.im), half = sin(angle * 0.5);
+  const Value near = expm1(where(far, zeros_like(z.re), z.re)) * cos(angle) - 2.0 * (half * half);
   const Z all = exp(z);
   return {where(far, all.re, near), all.im};
 }
