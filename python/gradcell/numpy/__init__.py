@@ -1,7 +1,9 @@
 """NumPy's names for tensors: mindspore.numpy.
 
 The functions take tensors, numbers and nested lists; Python integers are int32 and floats float32, as in
-MindSpore, and dtype=None stands for the dtype of the result.
+MindSpore, and dtype=None stands for the dtype of the result. A program written for NumPy has NumPy's digits
+after gradcell.set_default_dtype(gradcell.float64). What it has to write in another way: z.real and z.imag
+are methods here (np.real(z) is the same in both), and places and counts are int32.
 """
 
 from __future__ import annotations

@@ -155,7 +155,9 @@ def mean(
     a: Any, axis: Any = None, keepdims: bool = False, dtype: Any = None, *, where: Any = True
 ) -> Tensor:
     """The mean, of the elements where `where` is true; of integers in float32."""
-    x = typed(tensor(a), dtype) if dtype is not None else floating(a)
+    x = floating(a) if dtype is None else typed(tensor(a), dtype)
+    if where is True:
+        return ops.mean(x, axis, keepdims)
     return _mean(x, _counted(x, where), axis, keepdims)
 
 

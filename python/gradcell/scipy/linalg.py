@@ -126,7 +126,7 @@ _MOST_STEPS = 60
 
 def sqrtm(A: Any) -> Tensor:
     """The x with x x = A whose eigenvalues have positive real parts, for matrices [n, n] without eigenvalues
-    on the negative real axis.
+    that are negative numbers or 0.
 
     A: a matrix [n, n]. By Denman and Beavers' iteration in its product form, with scaling by determinants
     (Higham 2008, Functions of Matrices, equation 6.29). The derivative solves x dx + dx x = dA. Raises
