@@ -420,8 +420,13 @@ def _axis_of_vector(x: Tensor, axis: int | None, name: str) -> int:
     return arguments.axis_in(x, axis or 0, name)
 
 
-@spelling(_take_along_axis)
-def take_along_axis(x: Any, indices: Any, /, *, axis: int = -1) -> Tensor: ...
+def take_along_axis(x: Any, indices: Any, /, *, axis: int = -1) -> Tensor:
+    """The elements at indices along axis; the other dimensions of both broadcast."""
+    a = arguments.axis_in(x, axis, "take_along_axis")
+    ends = [[1 if i == a else n for i, n in enumerate(t.shape)] for t in (x, indices)]
+    dims = np.broadcast_shapes(*map(tuple, ends))
+    x, indices = (broadcast_to(t, (*dims[:a], t.shape[a], *dims[a + 1 :])) for t in (x, indices))
+    return _take_along_axis(x, indices, a)
 
 
 def _alike(tensors: Any) -> list[Tensor]:
