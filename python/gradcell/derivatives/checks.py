@@ -38,7 +38,7 @@ def check_real(name: str, tensors: Sequence[Tensor]) -> None:
     for t in tensors:
         if t.dtype.is_complex:
             bad_type(
-                f"{name}: not defined for complex inputs or outputs, got {t.dtype}; take their parts, "
+                f"{name}: not defined for complex tensors, got {t.dtype}; take their parts, "
                 "ops.real and ops.imag"
             )
 
