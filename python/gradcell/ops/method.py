@@ -89,7 +89,8 @@ def record_later(entries: str, in_place: bool = False) -> None:
     for entry in entries.split():
         name, *spellings = entry.split("|")
         renamed = dict(s.split("=") for s in spellings)
-        METHODS[f"{name}_" if in_place else name] = Method(None, renamed, in_place)
+        # (A module that something has already imported has said so itself.)
+        METHODS.setdefault(f"{name}_" if in_place else name, Method(None, renamed, in_place))
 
 
 def _attached(name: str, method: Method, ops: Any) -> Any:
