@@ -247,12 +247,16 @@ def axis_in(x: Tensor, axis: Any, owner: str, name: str = "axis") -> int:
 def axes_of(axis: Any, rank: int, owner: str, name: str = "axis") -> list[int]:
     """The axes counted from the front, in the given order; None and () stand for all of them. A tensor
     without dimensions has none, though 0 and -1 may be asked for."""
-    if axis is None:
-        return list(range(rank))
+    axes = [] if axis is None else differing(axis, rank, owner, name)
+    return axes if axes and rank else list(range(rank))
+
+
+def differing(axis: Any, rank: int, owner: str, name: str = "axis") -> list[int]:
+    """The axes counted from the front, in the given order, none twice."""
     axes = [axis_of(a, rank, owner, name) for a in integers(axis, owner, name)]
     if len(set(axes)) != len(axes):
         _refuse(ValueError, owner, name, "axes that differ", str(axis))
-    return axes if axes and rank else list(range(rank))
+    return axes
 
 
 # Words and dtypes -----------------------------------------------------------------------------------

@@ -79,6 +79,16 @@ def typed(x: Any, dtype: Any) -> Any:
     return x if dtype is None else _ops.cast(x, to_dtype(dtype))
 
 
+def in_int64(index: Tensor) -> Tensor:
+    """Indices as int64, which all of mint's are."""
+    return _ops.cast(index, _core.int64)
+
+
+def with_int64(found: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+    """(values, indices), the indices as int64."""
+    return found[0], in_int64(found[1])
+
+
 def sizes(size: Any, owner: str) -> tuple[int, ...]:
     """Integers given one by one, or as one tuple or list."""
     given = size[0] if len(size) == 1 and isinstance(size[0], (tuple, list)) else size
@@ -164,14 +174,14 @@ def min(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None
     return _extremum("min", input, other, dim, keepdim)
 
 
+@spelling(ops.argmax, then=in_int64)
 def argmax(input: Any, dim: Any = None, keepdim: bool = False) -> Tensor:
     """The index of the first largest element, of all or along dim, int64."""
-    return ops.cast(ops.argmax(input, dim, keepdim), _core.int64)
 
 
+@spelling(ops.argmin, then=in_int64)
 def argmin(input: Any, dim: Any = None, keepdim: bool = False) -> Tensor:
     """The index of the first smallest element, of all or along dim, int64."""
-    return ops.cast(ops.argmin(input, dim, keepdim), _core.int64)
 
 
 @real_valued
@@ -210,22 +220,30 @@ def median(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
 def norm(
     input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, *, dtype: Any = None
 ) -> Tensor:
-    """The norm of vectors or matrices."""
-    return ops.norm(
-        input,
-        None if p == "fro" and not isinstance(dim, (tuple, list)) else p,
-        dim,
-        keepdim,
-        dtype=dtype,
-    )
+    """The norm (sum |x|^p)^(1/p) of all elements over dim (all of them for None); inf, -inf and 0 as usual.
+
+    'fro': the 2-norm. 'nuc': the sum of the singular values of matrices, over two dims.
+    """
+    if isinstance(p, str):
+        return ops.norm(
+            input,
+            p if p != "fro" or isinstance(dim, (tuple, list)) else None,
+            dim,
+            keepdim,
+            dtype=dtype,
+        )
+    return ops.vector_norm(input, p, dim, keepdim, dtype=dtype)
 
 
 @spelling(ops.cumsum)
 def cumsum(input: Any, dim: Any, dtype: Any = None) -> Tensor: ...
 @spelling(ops.cummax)
 def cummax(input: Any, dim: Any) -> tuple[Tensor, Tensor]: ...
-@spelling(ops.cummin)
-def cummin(input: Any, dim: Any) -> tuple[Tensor, Tensor]: ...
+@spelling(ops.cummin, then=with_int64)
+def cummin(input: Any, dim: Any) -> tuple[Tensor, Tensor]:
+    """(the smallest elements up to each place along dim, their indices as int64)."""
+
+
 @spelling(ops.diff)
 def diff(
     input: Any, n: Any = 1, dim: Any = -1, prepend: Any = None, append: Any = None
@@ -235,7 +253,7 @@ def diff(
 def bincount(input: Any, weights: Any = None, minlength: Any = 0) -> Any:
     """Count each number, int64; with weights, sum these."""
     out = ops.bincount(input, weights, minlength)
-    return _ops.cast(out, _core.int64) if weights is None else out
+    return in_int64(out) if weights is None else out
 
 
 @spelling(ops.histc)
@@ -366,7 +384,7 @@ def multinomial(
     input: Any, num_samples: Any, replacement: bool = False, *, generator: Any = None
 ) -> Tensor:
     """Indices drawn by the weights in a vector, or each row of a matrix: int64 [..., num_samples]."""
-    return ops.cast(ops.multinomial(input, num_samples, replacement), _core.int64)
+    return in_int64(ops.multinomial(input, num_samples, replacement))
 
 
 @spelling(ops.index_select)
@@ -382,23 +400,35 @@ def index_add(input: Any, dim: Any, index: Any, source: Any, *, alpha: Any = 1) 
     return ops.index_add(input, index, scaled(source, alpha), dim)
 
 
-@spelling(ops.take)
+@spelling(ops.take, fixed={"mode": "raise"})
 def take(input: Any, index: Any) -> Tensor:
-    """The elements of the flattened tensor at index."""
+    """The elements of the flattened tensor at index, which counts from the end where it is negative."""
 
 
-@spelling(ops.argsort, ignored="stable")
-def argsort(
-    input: Any, dim: Any = -1, descending: bool = False, stable: bool = False
-) -> Tensor: ...
-@spelling(ops.sort, ignored="stable")
+@spelling(ops.argsort, ignored="stable", then=in_int64)
+def argsort(input: Any, dim: Any = -1, descending: bool = False, stable: bool = False) -> Tensor:
+    """The indices that sort along dim, int64; equal elements keep their order, stable or not."""
+
+
+@spelling(ops.sort, ignored="stable", then=with_int64)
 def sort(
     input: Any, *, dim: Any = -1, descending: bool = False, stable: bool = False
-) -> tuple[Tensor, Tensor]: ...
-@spelling(ops.topk)
+) -> tuple[Tensor, Tensor]:
+    """(the elements in order along dim, their indices as int64). Equal elements keep their order, stable or
+    not; the order is a constant of the derivative."""
+
+
+@spelling(ops.topk, then=with_int64)
 def topk(
     input: Any, k: Any, dim: Any = -1, largest: bool = True, sorted: bool = True
-) -> tuple[Tensor, Tensor]: ...
+) -> tuple[Tensor, Tensor]:
+    """(the k largest or smallest elements along dim, their indices as int64).
+
+    sorted: in order, of equal elements the first first; if not, in the order in which they are selected.
+    NaN counts as larger than any number. Raises ValueError if there are fewer than k.
+    """
+
+
 @spelling(ops.bmm)
 def bmm(input: Any, mat2: Any) -> Tensor: ...
 @spelling(ops.mv)

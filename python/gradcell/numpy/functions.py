@@ -15,6 +15,7 @@ from gradcell import _core, ops
 from gradcell._core import Tensor
 from gradcell.base import arguments
 from gradcell.base.convert import to_dtype
+from gradcell.base.errors import bad_value
 from gradcell.base.public import publish
 from gradcell.base.spelling import spelling
 from gradcell.numpy import making
@@ -502,8 +503,15 @@ def take(a: Any, indices: Any, axis: Any = None, mode: Any = "clip") -> Tensor: 
 
 
 def take_along_axis(arr: Any, indices: Any, axis: Any) -> Tensor:
-    """The elements at indices along axis, the other coordinates being those of the index's own place."""
-    return ops.gather_elements(*along(arr, axis), tensor(indices))
+    """The elements at indices along axis, the other coordinates being those of the index's own place; both
+    broadcast in the other dimensions."""
+    x, a = along(arr, axis)
+    at, n = tensor(indices), arguments.axis_in(x, a, "take_along_axis")
+    if at.ndim != x.ndim:
+        bad_value(f"take_along_axis: indices of {at.ndim} dimensions for a tensor of {x.ndim}")
+    dims = [j if i == 1 else i for i, j in zip(x.shape, at.shape, strict=True)]
+    fitted = [ops.broadcast_to(t, (*dims[:n], t.shape[n], *dims[n + 1 :])) for t in (x, at)]
+    return ops.gather_elements(fitted[0], n, fitted[1])
 
 
 @spelling(ops.nonzero, a=tensor)

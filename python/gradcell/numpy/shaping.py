@@ -216,7 +216,7 @@ def ravel_multi_index(multi_index: Any, dims: Any, mode: str = "clip", order: st
     mode: for coordinates out of range, 'clip', 'wrap' or 'raise'. order: 'C' counts the last
     dimension fastest, 'F' the first.
     """
-    sizes = [int(n) for n in dims]
+    sizes = arguments.integers(dims, "ravel_multi_index", "dims")
     rows = [
         tensor(r)
         for r in (

@@ -35,25 +35,26 @@ def sum_(
 
 
 def _extremum(name: str, with_index: Callable[..., Any], alone: Callable[..., Any]) -> Any:
-    def method(
+    def _method(
         self: Tensor, dim: Any = None, keepdim: bool = False, *, axis: Any = None,
-        keepdims: bool = False, initial: Any = None, where: Any = True,
-        return_indices: bool = False,
+        keepdims: bool | None = None, initial: Any = None, where: Any = True,
+        return_indices: bool | None = None,
     ) -> Any:  # fmt: skip
-        mask = None if where is True else where
-        if dim is not None:
-            return with_index(self, dim, keepdim or keepdims, initial=initial, where=mask)
-        if return_indices:
-            return with_index(self, axis, keepdim or keepdims, initial=initial, where=mask)
-        return alone(self, axis, keepdim or keepdims, initial=initial, where=mask)
+        values = {"initial": initial, "where": None if where is True else where}
+        # MindSpore's two forms: (dim, keepdim), and one with NumPy's arguments.
+        numpys = keepdims is not None or return_indices is not None or initial is not None
+        pair = return_indices if numpys or dim is None else hasattr(dim, "__index__")
+        return (with_index if pair else alone)(
+            self, axis if dim is None else dim, keepdim or bool(keepdims), **values
+        )
 
-    method.__name__ = method.__qualname__ = name
-    method.__doc__ = (
+    _method.__name__ = _method.__qualname__ = name
+    _method.__doc__ = (
         f"The {'largest' if name == 'max' else 'smallest'} element: {name}() of all, "
-        f"{name}(axis=a) along a; {name}(d), {name}(dim=d) and return_indices=True give "
-        "(values, indices)."
+        f"{name}(axis=a) along a, or several axes; {name}(d), {name}(dim=d), with keepdim at most, and "
+        "return_indices=True give (values, indices)."
     )
-    return method
+    return _method
 
 
 @method()
@@ -206,7 +207,7 @@ def unique(
     them, with return_counts how often each occurs. Reads values, so a compiled function that calls
     it is retraced."""
     given = _core.views.reshape(self, [self.size]) if dim is None else self
-    axis = arguments.axis_of(0 if dim is None else dim, given.ndim, "unique", "dim")
+    axis = arguments.axis_in(given, 0 if dim is None else dim, "unique", "dim")
     _, first, inverse, counts = np.unique(
         given.asnumpy(), return_index=True, return_inverse=True, return_counts=True, axis=axis
     )

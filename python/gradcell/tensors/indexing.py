@@ -122,6 +122,8 @@ class _Basic:
                 self.shape.append(size)
             elif _is_array(k):
                 index = _as_tensor(k)
+                if index.dtype.is_floating or index.dtype.is_complex:
+                    bad_index(f"an index must be of integers, got {index.dtype}")
                 if index.ndim == 0 and index.dtype != _core.bool and _core.is_plain(index):
                     self._add(_normal_int(int(index), n), 1, 1)
                     self.copies = True
@@ -188,8 +190,6 @@ def _flatten_advanced(
         else:
             axes.append(axis)
             if index.dtype not in (_core.int32, _core.int64):
-                if index.dtype.is_floating:
-                    bad_index(f"an index must be of integers, got {index.dtype}")
                 index = _ops.cast(index, _core.int64)
             indices.append(index)
     return axes, indices

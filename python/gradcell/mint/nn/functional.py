@@ -132,7 +132,7 @@ def transposed_sizes(
     more = windows.sizes(output_padding, 2, owner, "output_padding", 0)
     if any(n >= max(s, d) for n, s, d in zip(more, steps, reach, strict=True)):
         bad_value(f"{owner}: output_padding {list(more)} must be less than stride or dilation")
-    each = zip(x.shape[2:], kernel, steps, around, more, reach, strict=True)
+    each = zip(x.shape[-2:], kernel, steps, around, more, reach, strict=True)
     found = [(n - 1) * s - 2 * p + (k - 1) * d + m + 1 for n, k, s, p, m, d in each]
     if min(found) < 1:
         bad_value(f"{owner}: an input of shape {list(x.shape)} has no output")
@@ -151,7 +151,10 @@ def conv_transpose2d(
     a window.
     """
     owner = "conv_transpose2d"
-    x, w = arguments.of_rank(input, [4], owner), arguments.of_rank(weight, [4], owner)
+    x, w = arguments.of_rank(input, [3, 4], owner), arguments.of_rank(weight, [4], owner)
+    if x.ndim == 3:
+        rest = (weight, bias, stride, padding, output_padding, groups, dilation)
+        return ops.squeeze(conv_transpose2d(ops.expand_dims(x, 0), *rest), 0)
     if x.shape[1] != w.shape[0] or w.shape[0] % arguments.integer(groups, owner, "groups", 1):
         bad_value(
             f"{owner}: a weight of shape {list(w.shape)} does not fit an input of shape {list(x.shape)} in "

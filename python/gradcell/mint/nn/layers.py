@@ -265,7 +265,7 @@ class ConvTranspose2d(Cell):
     def construct(self, input: Tensor, output_size: Any = None) -> Tensor:
         added = self.output_padding
         if output_size is not None:
-            x = arguments.of_rank(input, [4], "ConvTranspose2d")
+            x = arguments.of_rank(input, [3, 4], "ConvTranspose2d")
             least = functional.transposed_sizes(
                 x, self.reach, self.stride, self.padding, 0, self.dilation
             )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gradcell import nn, ops
-from gradcell.base import fields, notice
+from gradcell.base import arguments, fields, notice
 from gradcell.base.errors import unsupported
 from gradcell.base.public import publish
 
@@ -61,6 +61,12 @@ class _Convolution(nn.Cell):
             has_bias=bias,
             **_dtype(dtype),
         )
+
+    def construct(self, input: Any) -> Any:
+        x = arguments.tensor(input, type(self).__name__)
+        if x.ndim != len(self.weight.shape) - 1:
+            return super().construct(x)
+        return ops.squeeze(super().construct(ops.expand_dims(x, 0)), 0)  # without a batch
 
 
 class Conv2d(_Convolution, nn.Conv2d):

@@ -103,7 +103,10 @@ def rot90(input: Any, k: int, dims: Any) -> Tensor:
     k: the number of quarter turns, which may be negative. dims: two different dimensions.
     """
     x = arguments.tensor(input, "rot90")
-    a, b = arguments.axes_of(dims, x.ndim, "rot90", "dims")
+    plane = arguments.differing(dims, x.ndim, "rot90", "dims")
+    if len(plane) != 2:
+        bad_value(f"rot90: two dimensions are needed, got {dims} of shape {list(x.shape)}")
+    a, b = plane
     turns = arguments.integer(k, "rot90", "k") % 4
     if turns == 2:
         return shaping.flip(x, (a, b))

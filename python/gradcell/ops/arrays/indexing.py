@@ -241,23 +241,24 @@ def index_select(input: Any, axis: Any, index: Any) -> Tensor:
 def take(input: Any, index: Any, axis: Any = None, mode: str = "clip") -> Tensor:
     """Elements along axis by index; None: of the flattened tensor.
 
-    mode, for indices out of range: 'clip' to the nearest, 'wrap' around, 'raise' IndexError.
-
-    mode: 'clip', 'wrap' or 'raise'.
+    Negative indices count from the end. mode, for those out of range: 'clip' to the nearest, 'wrap' around,
+    'raise' IndexError.
     """
     x, index = arguments.tensor(input, "take"), _indices(index, "take")
     arguments.one_of(mode, ("clip", "wrap", "raise"), "take", "mode")
+    a = 0 if axis is None else arguments.axis_of(axis, x.ndim, "take")
     if axis is None or x.ndim == 0:
-        x, axis = _ops.reshape(x, [x.size]), 0
-    n = x.shape[arguments.axis_of(axis, x.ndim, "take")]
+        x = _ops.reshape(x, [x.size])
+    n = x.shape[a]
     if _core.is_plain(index) and index.size:
         low, high = _core.bounds(index)
         mode = "raise" if low >= 0 and high < n else mode
     if mode == "clip":
+        index = _ops.where(_ops.less(index, 0), _ops.add(index, n), index)
         index = _ops.maximum(_ops.minimum(index, n - 1), 0)
     elif mode == "wrap":
         index = _ops.mod(index, n)
-    return gather(x, index, axis)
+    return gather(x, index, a)
 
 
 @overload
@@ -298,9 +299,9 @@ def argsort(input: Any, axis: int = -1, descending: bool = False, stable: bool =
 
 def _order(x: Tensor, axis: int, descending: bool) -> Tensor:
     """Positions that sort along axis, int32; NaN counts as larger than any number."""
+    a = arguments.axis_of(axis, x.ndim, "sort")
     if x.ndim == 0:
         return _ops.full([], 0, _core.int32)
-    a = arguments.axis_of(axis, x.ndim, "sort")
     order = _ops.order(_as_rows(_ops.stop_gradient(x), a), descending)
     return _from_rows(order, list(x.shape), a)
 

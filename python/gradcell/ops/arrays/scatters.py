@@ -316,26 +316,41 @@ def diagonal_scatter(input: Any, src: Any, offset: int = 0, dim1: int = 0, dim2:
 # Segments -----------------------------------------------------------------------------------------
 
 
+def _segments(x: Tensor, segment_ids: Any, count: int, name: str) -> tuple[Tensor, int]:
+    """(The ids of x's first dimensions, the least of them, or -1 if it is not known). Raises ValueError
+    for other shapes, IndexError for an id above those of the segments, if it is known."""
+    ids = indexing._indices(segment_ids, name, "segment_ids")
+    if list(ids.shape) != list(x.shape[: ids.ndim]):
+        bad_value(
+            f"{name}: segment_ids of shape {list(ids.shape)} are not of the first dimensions of shape "
+            f"{list(x.shape)}"
+        )
+    if not ids.size or not _core.is_plain(ids):
+        return ids, -1
+    low, high = _core.bounds(ids)
+    if high >= count:
+        bad_index(f"{name}: segment id {high} is out of range for {count} segments")
+    return ids, low
+
+
 @method()
 @one_plan
 def unsorted_segment_sum(input_x: Any, segment_ids: Any, num_segments: Any) -> Tensor:
     """The sums of the slices with the same id; ids below zero do not count.
 
     input_x: a tensor. segment_ids: the segment of each slice along the first
-    dimension. num_segments: the number of segments.
+    dimension. num_segments: the number of segments. Raises IndexError for an id that is not
+    below it.
     """
     x = arguments.tensor(input_x, "unsorted_segment_sum", "input_x")
-    ids = arguments.tensor(segment_ids, "unsorted_segment_sum", "segment_ids")
     count = arguments.integer(num_segments, "unsorted_segment_sum", "num_segments")
+    ids, low = _segments(x, segment_ids, count, "unsorted_segment_sum")
     flat = _ops.reshape(x, [ids.size, *x.shape[ids.ndim :]])
     at = _ops.reshape(ids, [ids.size])
-    if ids.size and _core.is_plain(ids) and ids.dtype in (_core.int32, _core.int64):
-        low, high = _core.bounds(ids)
-        if low >= 0 and high < count:
-            return _ops.scatter_add(at, flat, 0, count)
-    at = _ops.where(_ops.less(at, 0), count, at)  # a segment behind the others, cut off again
-    total = _ops.scatter_add(at, flat, 0, count + 1)
-    return shaping._window(total, 0, 0, count)
+    if low >= 0:
+        return _ops.scatter_add(at, flat, 0, count)
+    counts = _ops.reshape(_ops.greater_equal(at, 0), [ids.size] + [1] * (flat.ndim - 1))
+    return _ops.scatter_add(_ops.maximum(at, 0), _ops.where(counts, flat, 0), 0, count)
 
 
 def _segment_extremum(name: str, largest: bool) -> Callable[..., Tensor]:
@@ -363,12 +378,13 @@ def _segment_extremum(name: str, largest: bool) -> Callable[..., Tensor]:
         t = indexing.ordered(x, name, "x")
         if t.dtype == _core.bool:
             bad_type(f"{name}: not defined for bool")
-        ids = arguments.tensor(segment_ids, name, "segment_ids")
-        return best(t, ids, arguments.integer(num_segments, name, "num_segments"))
+        count = arguments.integer(num_segments, name, "num_segments")
+        return best(t, _segments(t, segment_ids, count, name)[0], count)
 
     op.__doc__ = (
         f"The {'largest' if 'max' in name else 'smallest'} elements of the slices with the same id; "
-        "an id without slices gets the limit of the dtype."
+        "an id without slices gets the limit of the dtype. Ids below zero do not count; raises IndexError "
+        "for one that is not below num_segments."
     )
     return named(op, name)
 

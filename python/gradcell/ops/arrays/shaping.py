@@ -102,11 +102,12 @@ def squeeze(input: Any, axis: Any = None) -> Tensor:
 
 @method(dim="axis")
 def expand_dims(input_x: Any, axis: Any) -> Tensor:
-    """The tensor with a new dimension of size 1 at axis, counted in the result."""
+    """The tensor with a new dimension of size 1 at axis, or at several axes, counted in the result."""
     x = arguments.tensor(input_x, "ExpandDims")
-    dims = list(x.shape)
-    dims.insert(arguments.axis_of(axis, x.ndim + 1, "ExpandDims"), 1)
-    return _views.reshape(x, dims)
+    rank = x.ndim + (len(axis) if isinstance(axis, (tuple, list)) else 1)
+    new = arguments.differing(axis, rank, "ExpandDims")
+    sizes = iter(x.shape)
+    return _views.reshape(x, [1 if i in new else next(sizes) for i in range(rank)])
 
 
 @method(axis="dim")
@@ -187,10 +188,10 @@ def flattened(input: Any, order: str, start_dim: int, end_dim: int) -> Tensor:
     """The same as a view, where the elements lie in that order."""
     x = arguments.tensor(input, "Flatten")
     arguments.one_of(order, ("C", "F"), "flatten", "order")
+    first = arguments.axis_of(start_dim, max(x.ndim, 2), "flatten", "start_dim")
+    last = arguments.axis_of(end_dim, x.ndim, "flatten", "end_dim")
     if x.ndim < 2:
         return _views.reshape(x, [x.size])
-    first = arguments.axis_of(start_dim, x.ndim, "flatten", "start_dim")
-    last = arguments.axis_of(end_dim, x.ndim, "flatten", "end_dim")
     if first > last:
         bad_value(f"flatten: start_dim {start_dim} comes after end_dim {end_dim}")
     dims = list(x.shape)
@@ -334,6 +335,7 @@ def roll(input: Any, shifts: Any, dims: Any = None) -> Tensor:
         return _ops.reshape(flat, list(x.shape))
     amounts = arguments.integers(shifts, "roll", "shifts")
     axes = [arguments.axis_of(d, x.ndim, "roll") for d in arguments.integers(dims, "roll", "dims")]
+    amounts *= len(axes) if len(amounts) == 1 else 1
     if len(amounts) != len(axes):
         bad_value(f"roll: {len(amounts)} shifts for {len(axes)} dims")
     for amount, a in zip(amounts, axes, strict=True):

@@ -8,7 +8,7 @@ from typing import Any
 from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import arguments
-from gradcell.base.errors import bad_value
+from gradcell.base.errors import bad_type, bad_value
 from gradcell.ops.method import method
 from gradcell.ops.one_plan import one_plan
 
@@ -81,6 +81,8 @@ def tensor_dot(x1: Any, x2: Any, axes: Any) -> Tensor:
             )
         left, right = list(range(a.ndim - axes, a.ndim)), list(range(axes))
     else:
+        if not isinstance(axes, (tuple, list)) or len(axes) != 2:
+            bad_type(f"tensor_dot: axes must be an int or two lists of dimensions, got {axes!r}")
         left = arguments.axes_of(axes[0], a.ndim, "tensor_dot")
         right = arguments.axes_of(axes[1], b.ndim, "tensor_dot")
     sizes = [a.shape[i] for i in left]

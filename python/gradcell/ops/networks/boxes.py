@@ -5,8 +5,10 @@ A box is (x1, y1, x2, y2), a row of a tensor [n, 4].
 
 from __future__ import annotations
 
+import functools
+import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -196,18 +198,14 @@ def _taken(image: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
     return _ops.reshape(flat, [c, *place.shape])
 
 
-def _corners(
-    y: Tensor, x: Tensor, alone: bool = False
-) -> Iterator[tuple[tuple[Tensor, Tensor], Tensor]]:
-    """The four pixels around positions (y, x), as numbers without a fraction, or the one at them:
-    ((row, column), weight)."""
-    y0, x0 = (_ops.stop_gradient(_ops.floor(v)) for v in (y, x))
-    for dy in (0, 1)[: 1 if alone else 2]:
-        for dx in (0, 1)[: 1 if alone else 2]:
-            weight_y = _ops.sub(y, y0) if dy else _ops.sub(_ops.add(y0, 1.0), y)
-            weight_x = _ops.sub(x, x0) if dx else _ops.sub(_ops.add(x0, 1.0), x)
-            rows, columns = _ops.add(y0, float(dy)), _ops.add(x0, float(dx))
-            yield (rows, columns), _ops.mul(weight_y, weight_x)
+def _corners(*at: Tensor, alone: bool = False) -> Iterator[tuple[list[Tensor], Tensor]]:
+    """The pixels around positions, given by one tensor for each dimension, as numbers without a fraction,
+    or the one at them: ([row, column], weight)."""
+    first = [_ops.stop_gradient(_ops.floor(v)) for v in at]
+    for steps in itertools.product((0, 1)[: 1 if alone else 2], repeat=len(at)):
+        each = list(zip(steps, first, at, strict=True))
+        weights = [_ops.sub(v, f) if d else _ops.sub(_ops.add(f, 1.0), v) for d, f, v in each]
+        yield [_ops.add(f, float(d)) for d, f, _ in each], functools.reduce(_ops.mul, weights)
 
 
 def bilinear(image: Tensor, y: Tensor, x: Tensor) -> Tensor:
@@ -336,25 +334,28 @@ def grid_sample(
     align_corners: bool | None = None,
 ) -> Tensor:  # fmt: skip
     """input [n, c, h, w] at positions grid [n, h', w', 2], (x, y) from -1 to 1: [n, c, h', w'].
+    Volumes [n, c, d, h, w] at positions [n, d', h', w', 3], (x, y, z): [n, c, d', h', w'].
 
-    mode: 'bilinear' or 'nearest'. grid: positions, as above. padding_mode: for positions outside,
-    'zeros', 'border' (the nearest inside) or 'reflection'. align_corners: whether -1 and 1 are the
-    centres of the outermost pixels, or else their outer edges.
+    mode: 'bilinear', linear in each dimension, or 'nearest'. grid: positions, as above. padding_mode: for
+    positions outside, 'zeros', 'border' (the nearest inside) or 'reflection'. align_corners: whether -1 and
+    1 are the centres of the outermost pixels, or else their outer edges.
     """
     owner = "grid_sample"
-    x, places = arguments.of_rank(input, (4,), owner), arguments.of_rank(grid, (4,), owner)
+    x = arguments.of_rank(input, (4, 5), owner)
+    places = arguments.of_rank(grid, (x.ndim,), owner)
     arguments.one_of(mode, ("bilinear", "nearest"), owner, "mode")
     arguments.one_of(padding_mode, ("zeros", "border", "reflection"), owner, "padding_mode")
-    if places.shape[0] != x.shape[0] or places.shape[3] != 2:
+    sizes, points = x.shape[2:], list(places.shape[:-1])
+    if points[0] != x.shape[0] or places.shape[-1] != len(sizes):
         bad_value(
             f"For '{owner}', a grid of shape {list(places.shape)} does not fit an input of shape "
             f"{list(x.shape)}"
         )
-    n, c, h, w = x.shape
+    n, c = x.shape[:2]
     at = []
-    for k, size in ((1, h), (0, w)):
-        line = _ops.slice(places, [0, 0, 0, k], [*places.shape[:3], 1], [1] * 4)
-        g = _ops.reshape(line, list(places.shape[:3]))
+    for k, size in enumerate(sizes):
+        start = [0] * len(points) + [len(sizes) - 1 - k]
+        g = _ops.reshape(_ops.slice(places, start, [*points, 1], [1] * x.ndim), points)
         half = (size - 1) / 2 if align_corners else size / 2
         v = _ops.add(_ops.mul(_ops.add(g, 1.0), half), 0.0 if align_corners else -0.5)
         v = _reflected(v, size, bool(align_corners)) if padding_mode == "reflection" else v
@@ -364,20 +365,20 @@ def grid_sample(
         if padding_mode == "zeros":
             v = _ops.minimum(_ops.maximum(v, -2.0), size + 1.0)  # further out is nothing either
         at.append(v)
-    one = [n, 1, places.shape[1] * places.shape[2]]
+    one = [n, 1, math.prod(points[1:])]
     pixels, weights = [], []
-    for (row, column), weight in _corners(at[0], at[1], mode == "nearest"):
+    for corner, weight in _corners(*at, alone=mode == "nearest"):
         if padding_mode != "zeros":  # a second pixel of weight 0
-            row, column = _ops.minimum(row, float(h - 1)), _ops.minimum(column, float(w - 1))
-        pixels.append(_ops.reshape(_place(row, column, h, w), one))
+            corner = [_ops.minimum(v, float(m - 1)) for v, m in zip(corner, sizes, strict=True)]
+        pixels.append(_ops.reshape(_place(corner, sizes), one))
         weights.append(_ops.reshape(weight, one))
     dtype = _core.promote(x.dtype, places.dtype)
     out = _ops.sample(
-        _ops.cast(_ops.reshape(x, [n, c, h * w]), dtype),
+        _ops.cast(_ops.reshape(x, [n, c, math.prod(sizes)]), dtype),
         _ops.concat(pixels, 1),
         _ops.cast(_ops.concat(weights, 1), dtype),
     )
-    return _ops.reshape(out, [n, c, *places.shape[1:3]])
+    return _ops.reshape(out, [n, c, *points[1:]])
 
 
 @one_plan
@@ -423,14 +424,15 @@ def deformable_conv2d(
     return out if bias is None else _ops.add(out, _ops.reshape(bias, [-1, 1, 1]))
 
 
-def _place(row: Tensor, column: Tensor, h: int, w: int) -> Tensor:
+def _place(corner: Sequence[Tensor], sizes: Sequence[int]) -> Tensor:
     """Return the index of a pixel in an image whose lines follow one another; -1 outside."""
-    far = -(2**30)
+    far = -(2**31 // len(sizes))
     lines = []
-    for v, size, step in ((row, h, w), (column, w, 1)):
+    for k, (v, size) in enumerate(zip(corner, sizes, strict=True)):
         inside = _ops.logical_and(_ops.greater_equal(v, 0.0), _ops.less_equal(v, float(size - 1)))
+        step = math.prod(sizes[k + 1 :])
         lines.append(_ops.where(inside, _ops.mul(_ops.cast(v, _core.int32), step), far))
-    return _ops.maximum(_ops.add(*lines), -1)
+    return _ops.maximum(functools.reduce(_ops.add, lines), -1)
 
 
 def _reflected(v: Tensor, n: int, corners: bool) -> Tensor:

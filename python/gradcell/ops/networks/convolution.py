@@ -82,6 +82,9 @@ def _function(rank: int) -> Any:
         dilation: Any = 1,
         groups: int = 1,
     ) -> Tensor:
+        alone = arguments.tensor(input, owner).ndim == rank + 1  # an image without a batch
+        if alone:
+            input = _ops.reshape(input, [1, *input.shape])
         _check(owner, input, weight, rank, groups)
         arguments.one_of(pad_mode, ("valid", "same", "pad"), owner, "pad_mode")
         around = windows.margins(padding, rank, owner)
@@ -98,15 +101,16 @@ def _function(rank: int) -> Any:
             strict=True,
         )
         axes = [windows.axis(owner, n, k, s, d, pad_mode, p) for n, k, s, d, p in steps]
-        return convolve(input, weight, bias, axes, groups)
+        out = convolve(input, weight, bias, axes, groups)
+        return _ops.reshape(out, list(out.shape[1:])) if alone else out
 
     function.__name__ = function.__qualname__ = owner
     function.__doc__ = f"""A convolution (cross-correlation) over the last {windows.DIMENSIONS[rank]}.
 
-    input (N, C, ...), weight (O, C / groups, ...), bias None or (O,), of one floating dtype; result
-    (N, O, ...). stride, dilation: an int, or one for each dimension. pad_mode: 'same' (output
-    ceil(size / stride)), 'valid' or 'pad', with `padding` an int, one for each
-    dimension, or (before, after) of each.
+    input (N, C, ...) or (C, ...), weight (O, C / groups, ...), bias None or (O,), of one floating dtype;
+    result (N, O, ...) or (O, ...). stride, dilation: an int, or one for each dimension. pad_mode: 'same'
+    (output ceil(size / stride)), 'valid' or 'pad', with `padding` an int, one for each dimension, or
+    (before, after) of each.
 
     Raises TypeError for dtypes that differ, ValueError for incompatible shapes.
     """

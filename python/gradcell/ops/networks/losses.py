@@ -90,13 +90,15 @@ def smooth_l1_loss(input: Any, target: Any, beta: Any = 1.0, reduction: str = "n
 
     reduction: 'mean', 'sum' or 'none'.
 
-    Raises ValueError unless beta is positive, or for two shapes.
+    beta 0: $d$ everywhere. Raises ValueError for a beta below 0, or for two shapes.
     """
     x, y = _same_shape(*_pair(input, target, "SmoothL1Loss", reduction), "SmoothL1Loss")
-    if not beta > 0:
-        bad_value(f"SmoothL1Loss: beta must be positive, got {beta}")
+    if not beta >= 0:
+        bad_value(f"SmoothL1Loss: beta must not be negative, got {beta}")
     d = _ops.sub(x, y)
     size = _ops.abs(d)
+    if beta == 0:
+        return _reduced(size, reduction)
     near = _ops.mul(_ops.square(d), 0.5 / beta)
     return _reduced(_ops.where(_ops.less(size, beta), near, _ops.sub(size, 0.5 * beta)), reduction)
 

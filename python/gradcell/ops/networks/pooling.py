@@ -169,16 +169,18 @@ def _max_pool(rank: int) -> Any:
         x: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
         return_indices: bool = False, ceil_mode: bool = False,
     ) -> Any:  # fmt: skip
-        t = arguments.of_rank(x, (rank + 2,), owner)
+        t = arguments.of_rank(x, (rank + 1, rank + 2), owner)
         step = kernel_size if stride is None else stride
-        axes = windows.axes_of(t, owner, kernel_size, step, "pad", padding, dilation, ceil_mode)
+        axes = windows.axes_of(
+            t, owner, kernel_size, step, "pad", padding, dilation, ceil_mode, rank
+        )
         return max_pool(t, axes, return_indices)
 
     function.__name__ = function.__qualname__ = owner
     function.__doc__ = (
-        f"The largest elements of windows over the last {windows.DIMENSIONS[rank]} of (N, C, ...); with "
-        "return_indices also their places in those dimensions flattened, int64. stride None: the kernel's "
-        "size. ceil_mode: also windows that stick out."
+        f"The largest elements of windows over the last {windows.DIMENSIONS[rank]} of (N, C, ...) or "
+        "(C, ...); with return_indices also their places in those dimensions flattened, int64. stride None: "
+        "the kernel's size. ceil_mode: also windows that stick out."
     )
     return function
 
@@ -210,14 +212,14 @@ def _avg_pool(rank: int) -> Any:
         input_x: Any, kernel_size: Any = 1, stride: Any = 1, padding: Any = 0, ceil_mode: bool = False,
         count_include_pad: bool = True, divisor_override: int = 0,
     ) -> Tensor:  # fmt: skip
-        t = arguments.of_rank(input_x, (rank + 2,), owner)
-        axes = windows.axes_of(t, owner, kernel_size, stride, "pad", padding, 1, ceil_mode)
+        t = arguments.of_rank(input_x, (rank + 1, rank + 2), owner)
+        axes = windows.axes_of(t, owner, kernel_size, stride, "pad", padding, 1, ceil_mode, rank)
         return avg_pool(t, axes, count_include_pad, divisor_override or None)
 
     function.__name__ = function.__qualname__ = owner
     function.__doc__ = (
-        f"The means of windows over the last {windows.DIMENSIONS[rank]} of (N, C, ...), or their sums over "
-        "divisor_override. count_include_pad: zeros of the padding count."
+        f"The means of windows over the last {windows.DIMENSIONS[rank]} of (N, C, ...) or (C, ...), or their "
+        "sums over divisor_override. count_include_pad: zeros of the padding count."
     )
     return function
 

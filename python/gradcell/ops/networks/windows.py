@@ -161,13 +161,13 @@ def last_sizes(values: Any, rank: int, owner: str, name: str) -> tuple[int, ...]
 
 def axes_of(
     x: Tensor, owner: str, kernel: Any, stride: Any, pad_mode: str, padding: Any = 0,
-    dilation: Any = 1, ceil_mode: bool = False,
+    dilation: Any = 1, ceil_mode: bool = False, rank: int | None = None,
 ) -> list[Axis]:  # fmt: skip
-    """Return the movement of windows along all dimensions behind the channels."""
-    rank = x.ndim - 2
+    """Return the movement of windows along the last `rank` dimensions; None: all behind the channels."""
+    rank = x.ndim - 2 if rank is None else rank
     mode = arguments.one_of(str(pad_mode).lower(), ("valid", "same", "pad"), owner, "pad_mode")
     moves = zip(
-        x.shape[2:], last_sizes(kernel, rank, owner, "kernel_size"),
+        x.shape[x.ndim - rank :], last_sizes(kernel, rank, owner, "kernel_size"),
         last_sizes(stride, rank, owner, "stride"), last_sizes(dilation, rank, owner, "dilation"),
         margins(padding, rank, owner), strict=True,
     )  # fmt: skip

@@ -233,11 +233,12 @@ def amin(
 def _with_index(
     largest: bool, x: Tensor, axis: Axis, keepdims: bool, initial: Any, mask: Any
 ) -> tuple[Tensor, Tensor]:
+    name = "max" if largest else "min"
+    if axis is not None:
+        axis = arguments.axis_of(axis, x.ndim, name)
     if axis is None or x.ndim == 0:
         value = _extremum(largest, x, None, False, initial, mask)
         return value, _ops.full([], 0, _core.int64)
-    name = "max" if largest else "min"
-    a = arguments.axis_of(axis, x.ndim, name)
     if mask is not None or initial is not None:
         if initial is None:
             bad_value(f"{name}: `where` needs a value for `initial`")
@@ -246,15 +247,15 @@ def _with_index(
             if mask is None
             else _ops.where(mask, x, initial)
         )
-    if x.shape[a] == 0:
+    if x.shape[axis] == 0:
         bad_value(
             f"{name.capitalize()} cannot deal with empty input: shape {list(x.shape)} has no element"
         )
-    kept = _argument(largest, x, a, True)
-    value = indexing.gather_elements(x, a, kept)
+    kept = _argument(largest, x, axis, True)
+    value = indexing.gather_elements(x, axis, kept)
     if keepdims:
         return value, kept
-    shape = [n for i, n in enumerate(x.shape) if i != a]
+    shape = [n for i, n in enumerate(x.shape) if i != axis]
     return _ops.reshape(value, shape), _ops.reshape(kept, shape)
 
 

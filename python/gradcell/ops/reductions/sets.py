@@ -56,7 +56,7 @@ def unique_consecutive(
     t, a = (
         (_ops.reshape(x, [x.size]), 0)
         if dim is None
-        else (x, arguments.axis_of(dim, x.ndim, "unique"))
+        else (x, arguments.axis_in(x, dim, "unique_consecutive", "dim"))
     )
     length = t.shape[a]
     known = None
