@@ -1,5 +1,5 @@
-"""Bessel functions of the orders 0 and 1: integrals up to 25, asymptotic series beyond (Abramowitz and
-Stegun, chapter 9). Computed in float64; composed of ops, so that they have derivatives of any order."""
+"""Bessel functions of the orders 0 and 1: series, integrals and asymptotic series (Abramowitz and Stegun,
+chapter 9). Computed in float64; composed of ops, so that they have derivatives of any order."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ __all__: list[str] = []
 
 _ops = _core.ops
 
-_FAR = 25.0  #: where the asymptotic series begin
 _ORDERS = 16  #: terms of them
 _ANGLES = (np.arange(40) + 0.5) * (math.pi / 40)  #: of the trapezoidal rule from 0 to pi
 _EVEN = np.full(40, 1 / 40)
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(64)
-_LONG = np.polynomial.legendre.leggauss(200)
+_EULER = 0.57721566490153286
+_STEPS = np.arange(21) * 0.3  #: s of the integrals of functions of the second kind
+_SHARES = [np.where(_STEPS > 0, 2.0, 1.0) * 0.3 * np.exp(-(_STEPS**2)) / math.sqrt(math.pi)]
+_SHARES.append(2 * _STEPS**2 * _SHARES[0])
 
 
 def _over(x: Tensor, nodes: np.ndarray) -> tuple[Tensor, Tensor]:
@@ -73,16 +74,57 @@ def _j_near(x: Tensor, order: int) -> Tensor:
     return _summed(_ops.mul(t, _ops.sin(inside)) if order else _ops.cos(inside), _EVEN)
 
 
+def _second_near(x: Tensor, order: int, sign: float) -> Tensor:
+    """log(x / 2) f(x) - half of its series with digammas, f = J for sign -1 (9.1.11, 9.1.13), I for 1
+    (9.6.11)."""
+    plain, weighted, term = [], [], 1.0
+    for k in range(22):
+        psi = sum(1 / m for m in range(1, k + 1)) + sum(1 / m for m in range(1, k + order + 1))
+        plain.append(term)
+        weighted.append(term * (psi - 2 * _EULER))
+        term *= sign / ((k + 1) * (k + 1 + order))
+    half = _ops.mul(x, 0.5)
+    square = _ops.square(half)
+    first = _ops.mul(_ops.log(half), _polynomial(plain, square))
+    found = _ops.sub(first, _ops.mul(_polynomial(weighted, square), 0.5))
+    return _ops.mul(found, half) if order else found
+
+
 def _y_near(x: Tensor, order: int) -> Tensor:
-    """(9.1.22)."""
-    angles = (_NODES + 1) * (math.pi / 2)
-    z, sine = _over(x, np.sin(angles))
-    turns = _summed(_ops.sin(_ops.sub(_ops.mul(z, sine), Tensor(order * angles))), _WEIGHTS / 2)
-    end = _ops.stop_gradient(_ops.asinh(_ops.div(45.0, z)))
-    sinh = _ops.sinh(_ops.mul(end, Tensor((_LONG[0] + 1) / 2)))
-    weight = _ops.mul(sinh, 2.0) if order else 2.0
-    tail = _ops.mul(_ops.mul(_ops.exp(_ops.neg(_ops.mul(z, sinh))), weight), end)
-    return _ops.sub(turns, _ops.div(_summed(tail, _LONG[1] / 2), math.pi))
+    """(9.1.11, 9.1.13)."""
+    found = _ops.mul(_second_near(x, order, -1.0), 2 / math.pi)
+    return _ops.sub(found, _ops.div(2 / math.pi, x)) if order else found
+
+
+def _y_far(x: Tensor, order: int) -> Tensor:
+    """sqrt(2 / pi x) (P sin(chi) + Q cos(chi)), P + iQ the integral of e^-s^2 s^2n (1 + i s^2 / 2x)^(n - 1/2)
+    over all s (Watson 1944, section 6.12), by the trapezoidal rule."""
+    z, half = _over(x, _STEPS**2 / 2)
+    y = _ops.div(half, z)
+    size = _ops.sqrt(_ops.add(_ops.square(y), 1.0))
+    real = _ops.sqrt(_ops.mul(_ops.add(size, 1.0), 0.5))  # of the root of 1 + i y
+    imag = _ops.div(_ops.mul(y, 0.5), real)
+    if not order:
+        real, imag = _ops.div(real, size), _ops.neg(_ops.div(imag, size))
+    p, q = (_summed(part, _SHARES[order]) for part in (real, imag))
+    chi = _ops.sub(x, (order / 2 + 0.25) * math.pi)
+    both = _ops.add(_ops.mul(p, _ops.sin(chi)), _ops.mul(q, _ops.cos(chi)))
+    return _ops.mul(_ops.sqrt(_ops.div(2 / math.pi, x)), both)
+
+
+def _k_near(x: Tensor, order: int) -> Tensor:
+    """e^x times (9.6.11)."""
+    found = _second_near(x, order, 1.0)
+    found = _ops.add(found, _ops.reciprocal(x)) if order else _ops.neg(found)
+    return _ops.mul(found, _ops.exp(x))
+
+
+def _k_far(x: Tensor, order: int) -> Tensor:
+    """e^x times it, by the same integral of 1 + s^2 / 2x (Watson 1944, section 6.15)."""
+    z, half = _over(x, _STEPS**2 / 2)
+    y = _ops.add(_ops.div(half, z), 1.0)
+    values = _ops.sqrt(y) if order else _ops.rsqrt(y)
+    return _ops.mul(_ops.sqrt(_ops.div(math.pi / 2, x)), _summed(values, _SHARES[order]))
 
 
 def _i_near(x: Tensor, order: int) -> Tensor:
@@ -94,37 +136,18 @@ def _i_near(x: Tensor, order: int) -> Tensor:
     )
 
 
-def _k_near(x: Tensor, order: int) -> Tensor:
-    """e^x times (9.6.24)."""
-    z, part = _over(x, (_LONG[0] + 1) / 2)
-    end = _ops.stop_gradient(_ops.acosh(_ops.add(_ops.div(45.0, z), 1.0)))
-    cosh = _ops.cosh(_ops.mul(end, part))
-    values = _ops.mul(_ops.exp(_ops.mul(z, _ops.sub(1.0, cosh))), end)
-    return _summed(_ops.mul(values, cosh) if order else values, _LONG[1] / 2)
-
-
-#: By kind: near zero and far from it, scaled by e^-|x| or e^x for i and k; and the limit at zero, below which
-#: there is NaN, or None for an even or odd function.
-_KINDS: dict[str, tuple[Any, Any, float | None, str]] = {
-    "j": (_j_near, lambda x, n: _turning(x, n, _ops.cos, _ops.sin, -1.0), None, ""),
-    "y": (
-        _y_near,
-        lambda x, n: _turning(x, n, _ops.sin, _ops.cos, 1.0),
-        -math.inf,
-        ", NaN below zero",
-    ),
-    "i": (_i_near, lambda x, n: _grown(x, n, -1.0, 0.5 / math.pi), None, ", modified"),
-    "k": (
-        _k_near,
-        lambda x, n: _grown(x, n, 1.0, math.pi / 2),
-        math.inf,
-        ", modified, NaN below zero",
-    ),
+#: By kind: near zero and far from it, scaled by e^-|x| or e^x for i and k; the limit at zero, below which
+#: there is NaN, or None for an even or odd function; and from where on it is far.
+_KINDS: dict[str, tuple[Any, Any, float | None, str, float]] = {
+    "j": (_j_near, lambda x, n: _turning(x, n, _ops.cos, _ops.sin, -1.0), None, "", 25.0),
+    "y": (_y_near, _y_far, -math.inf, ", NaN below zero", 4.0),
+    "i": (_i_near, lambda x, n: _grown(x, n, -1.0, 0.5 / math.pi), None, ", modified", 25.0),
+    "k": (_k_near, _k_far, math.inf, ", modified, NaN below zero", 2.0),
 }
 
 
 def _made(kind: str, order: int, scaled: bool) -> Any:
-    near, far, at_zero, words = _KINDS[kind]
+    near, far, at_zero, words, limit = _KINDS[kind]
     name = f"bessel_{kind}{order}{'e' * scaled}"
 
     def function(x: Any) -> Tensor:
@@ -133,10 +156,10 @@ def _made(kind: str, order: int, scaled: bool) -> Any:
         # Even and odd functions are smooth at 0: no |x|, whose derivative is 0 there.
         below = _ops.less(t, 0) if at_zero is None else _ops.less_equal(t, 0)
         size = _ops.where(below, _ops.neg(t) if at_zero is None else 1.0, t)
-        beyond = _ops.greater(size, _FAR)
+        beyond = _ops.greater(size, limit)
         y = _ops.where(
             beyond,
-            far(_ops.where(beyond, size, _FAR), order),
+            far(_ops.where(beyond, size, limit), order),
             near(_ops.where(beyond, 1.0, size), order),
         )
         if kind in "ik" and not scaled:
