@@ -12,7 +12,7 @@ from gradcell._core import Tensor
 from gradcell.base.public import publish
 from gradcell.base.spelling import named, spelling, text_of
 from gradcell.base.types import DTypeLike, TensorLike
-from gradcell.numpy.conversion import floating, operands, tensor, typed
+from gradcell.numpy.conversion import floating, operands, tensor, tensors, typed
 
 
 class _OfOne(Protocol):
@@ -75,7 +75,7 @@ def _without_nan(op: Callable[..., Tensor], text: str) -> Callable[..., Tensor]:
     """op of the two numbers, or the one that is not NaN."""
 
     def function(x1: Any, x2: Any) -> Tensor:
-        a, b = tensor(x1), tensor(x2)
+        a, b = tensors(x1, x2)
         return ops.where(ops.isnan(a), b, ops.where(ops.isnan(b), a, op(a, b)))
 
     function.__doc__ = text

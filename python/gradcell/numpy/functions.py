@@ -83,7 +83,8 @@ def round(a: Any, decimals: Any = 0) -> Tensor: ...
 
 def clip(x: Any, xmin: Any = None, xmax: Any = None, dtype: Any = None) -> Tensor:
     """No less than xmin, no more than xmax, where they are not None."""
-    return typed(ops.clamp(*operands(tensor(x), xmin, xmax)), dtype)  # type: ignore[no-any-return]
+    t = x if isinstance(x, Tensor) else optional(x, xmin, xmax)[0]
+    return typed(ops.clamp(t, *operands(t, xmin, xmax)[1:]), dtype)  # type: ignore[no-any-return]
 
 
 def isclose(

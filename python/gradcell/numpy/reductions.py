@@ -11,7 +11,7 @@ from gradcell._core import Tensor
 from gradcell.base import arguments
 from gradcell.base.public import publish
 from gradcell.base.spelling import named, spelling
-from gradcell.numpy.conversion import floating, floats, operand, tensor, typed
+from gradcell.numpy.conversion import floating, floats, operand, operands, tensor, typed
 from gradcell.ops.one_plan import in_float32
 from gradcell.ops.reductions.reductions import length, square_sizes
 
@@ -182,7 +182,8 @@ def _variance(
 ) -> Tensor:
     """The squares of the distances to the mean of those that count, over their number less ddof."""
     axes = tuple(arguments.axes_of(axis, x.ndim, "var"))
-    distance = _ops.sub(x, _mean(x, counts, axes, True) if mean is None else operand(mean))
+    middle = _mean(x, counts, axes, True) if mean is None else operands(x, mean)[1]
+    distance = _ops.sub(x, middle)
     if counts is None:
         count: Any = float(math.prod(x.shape[i] for i in axes))
     else:

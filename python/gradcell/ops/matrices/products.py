@@ -25,7 +25,9 @@ def matmul(input: Any, other: Any) -> Tensor:
     dimensions broadcast; a vector counts as a row on the left, as a column on the right, and its
     dimension is not in the result. Raises ValueError if the shapes do not multiply.
     """
-    return _ops.matmul(input, other)
+    a = arguments.beside(input, other) if isinstance(other, Tensor) else input
+    b = arguments.beside(other, input) if isinstance(input, Tensor) else other
+    return _ops.matmul(a, b)
 
 
 @method()

@@ -133,7 +133,8 @@ def bucketize(input: Any, boundaries: Any, *, right: bool = False) -> Tensor:
 
 def isin(elements: Any, test_elements: Any, invert: bool = False) -> Tensor:
     """Return whether each element is among test_elements (is not, if invert); NaN is among none."""
-    return _is_among(arguments.operand(elements, "isin"), _numbers(test_elements), bool(invert))
+    x = arguments.operand(elements, "isin", like=test_elements)
+    return _is_among(x, _numbers(test_elements), bool(invert))
 
 
 @one_plan
