@@ -44,6 +44,13 @@ def tensor(value: Any, owner: str, name: str = "input") -> Tensor:
     _refuse(TypeError, owner, name, "Tensor", got)
 
 
+def dtype_beside(dtype: DType, number: Any) -> DType:
+    """What a number of Python's or NumPy's becomes beside a tensor of a dtype."""
+    if isinstance(number, (complex, np.complexfloating)):
+        return _core.promote(dtype, _core.complex64)
+    return _core.promote_number(dtype, number)
+
+
 def operand(value: Any, owner: str, name: str = "input", like: Any = None) -> Tensor:
     """The value, a number made into a tensor: of the dtype that it takes beside `like`, a tensor.
 
@@ -58,7 +65,7 @@ def beside(value: Any, like: Tensor) -> Any:
     """A number or list of them as a tensor, of the dtype that it takes beside `like`; other things as they
     are."""
     if isinstance(value, (bool, int, float, complex, list, tuple, np.generic)):
-        return Tensor(value, _core.promote_number(like.dtype, value))
+        return Tensor(value, dtype_beside(like.dtype, value))
     return value
 
 

@@ -92,7 +92,7 @@ def _together(xs: tuple[Any, ...]) -> list[Tensor]:
     common = functools.reduce(_core.promote, kinds)
     return [
         x if isinstance(x, Tensor)
-        else _made(x, _core.promote_number(common, x) if _is_number(x) else common)
+        else _made(x, arguments.dtype_beside(common, x) if _is_number(x) else common)
         for x in xs
     ]  # fmt: skip
 

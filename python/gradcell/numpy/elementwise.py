@@ -89,7 +89,7 @@ def _abs(x: Any) -> Tensor:
 
 def _conj(x: Any) -> Tensor:
     """The complex conjugate; of real numbers the numbers."""
-    return ops.conj(x) if x.dtype.is_complex else ops.positive(x)
+    return ops.conj(x)
 
 
 def _imag(x: Any) -> Tensor:

@@ -553,8 +553,10 @@ def array_repr(arr: Any) -> str:
 # Beyond MindSpore's ---------------------------------------------------------------------------------
 
 
-@spelling(ops.nan_to_num, x=floating)
-def nan_to_num(x: Any, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Tensor: ...
+def nan_to_num(x: Any, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Tensor:
+    """The tensor with nan, posinf and neginf in place of NaN and infinities; integers as they are."""
+    t = tensor(x)
+    return ops.nan_to_num(t, nan, posinf, neginf) if t.dtype.is_floating else ops.identity(t)
 
 
 def allclose(

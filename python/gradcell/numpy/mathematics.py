@@ -108,8 +108,9 @@ def matmul(x1: Any, x2: Any, dtype: Any = None) -> Tensor:
 
 @real_valued
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Tensor:
-    """The norm of vectors or matrices; of all elements if neither ord nor axis is given."""
-    return ops.norm(floating(x), ord, axis, keepdims)
+    """The norm of vectors or matrices, real; of all elements if neither ord nor axis is given."""
+    found = ops.norm(floating(x), ord, axis, keepdims)
+    return ops.real(found) if found.dtype.is_complex else found
 
 
 def without_nan(x: Any, dtype: Any) -> Tensor:
@@ -293,7 +294,7 @@ def convolve(a: Any, v: Any, mode: str = "full") -> Tensor:
 
     mode: 'full', every overlap; 'same', as long as the longer vector; 'valid', whole overlaps only.
     """
-    x, k = tensors(a, v)
+    x, k = map(arguments.vector, tensors(a, v))
     if x.ndim != 1 or k.ndim != 1 or not x.size or not k.size:
         bad_value("convolve: two vectors with elements are needed")
     x, k = (x, k) if x.size >= k.size else (k, x)
@@ -315,7 +316,7 @@ def correlate(a: Any, v: Any, mode: str = "valid") -> Tensor:
 
     mode: 'full', 'same' or 'valid', as in convolve.
     """
-    x, k = tensors(a, v)
+    x, k = map(arguments.vector, tensors(a, v))
     k = ops.conj(k)
     out = convolve(x, ops.flip(k, (0,)), mode)
     even = mode == "same" and k.size > x.size and k.size % 2 == 0

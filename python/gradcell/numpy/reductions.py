@@ -20,8 +20,8 @@ _ops = _core.ops
 
 def _kept(x: Any, where: Any, neutral: float, nan: bool = False) -> Tensor:
     """x with the number that changes nothing where `where` is false, and in place of NaN if it is skipped."""
-    t = floating(x) if nan else tensor(x)
-    if nan:
+    t = tensor(x)
+    if nan and t.dtype.is_floating:
         t = _ops.where(_ops.isnan(t), neutral, t)
     return t if where is True else _ops.where(operand(where), t, neutral)
 

@@ -1,16 +1,54 @@
-"""What calls of every function with every dtype found, beside NumPy and SciPy."""
+"""Calls of every function with every dtype (dtype_table.py), beside NumPy 2: none differs without a reason,
+and the guide has a page of the reasons.
+
+What was found by it, as tests of their own beside NumPy and SciPy.
+"""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+import dtype_cases
+import dtype_table
 import numpy as np
 import pytest
 from scipy import linalg
 
 import gradcell as gc
 from gradcell import Tensor, mint, ops
+
+sys.path.insert(0, str(Path(__file__).parents[3] / "tools"))
+import dtypes
+
+#: So many parts of the table; a default run takes one.
+PARTS = 400
+
+
+@pytest.mark.one_in(PARTS)
+@pytest.mark.parametrize("part", range(PARTS))
+def test_no_call_differs_from_numpy_without_a_reason(part: int) -> None:
+    found = dtype_table.counted(dtype_cases.trials(one_in=PARTS, which=part))
+    assert found.unexplained == []
+    assert found.counts["equal to NumPy"] > found.counts["trials"] / 3
+
+
+def test_the_guide_has_each_reason() -> None:
+    page = dtypes.PAGE.read_text()
+    rows = [line.split(" | ")[0].removeprefix("| ") for line in page.splitlines()]
+    assert [why for why, _ in dtype_table.REASONS] == [
+        r for r in rows if r in dict(dtype_table.REASONS)
+    ]
+    assert "| different without a reason | 0 |" in page
+
+
+@pytest.mark.slow
+def test_the_guide_s_page_is_what_the_table_gives() -> None:
+    found = dtype_table.counted(dtype_cases.trials())
+    assert dtypes.page(found, dtypes.stored()) == dtypes.PAGE.read_text()
+
 
 IMAGE = np.array([[[[7, -2, 4, 1], [3, 8, -5, 2], [0, 6, 1, -9], [2, 2, 5, 3]]]])
 ROWS = IMAGE[0, 0]
@@ -55,12 +93,15 @@ def test_integers_are_taken_as_floats_where_fractions_come_out(name: str) -> Non
 def test_numpy_s_functions_of_integers() -> None:
     x = np.array([[3, -1, 2], [4, 0, 5], [7, 1, -6]])
     t = Tensor(x)
-    for name in ("nanmax", "nanmin", "mean"):
+    for name in ("nanmax", "nanmin", "mean", "nansum", "nanprod"):
         function, theirs = getattr(gc.numpy, name), getattr(np, name)
         for axis in (None, 0, 1):
             found, wanted = function(t, axis).asnumpy(), theirs(x, axis)
             assert found.dtype.kind == np.asarray(wanted).dtype.kind, name
             np.testing.assert_allclose(found, wanted, 1e-6)
+    assert gc.numpy.fmax(Tensor(np.int8([1, 5])), 3).dtype == gc.int8
+    assert gc.numpy.nan_to_num(t).dtype == gc.numpy.conj(t).dtype == gc.int64
+    np.testing.assert_array_equal(gc.numpy.convolve(t[0], 3).asnumpy(), np.convolve(x[0], 3))
     for n in (0, 1, 5, -2):
         found, wanted = gc.numpy.matrix_power(t, n), np.linalg.matrix_power(x, n)
         assert found.asnumpy().dtype.kind == wanted.dtype.kind
@@ -109,8 +150,19 @@ def test_in_place_a_copy_is_cast_and_wider_dtypes_take_narrower_ones() -> None:
     assert Tensor(WHOLE).add_(Tensor([True, False, True])).dtype == gc.int64
 
 
+def test_the_dot_product_of_vectors_conjugates_the_first_one() -> None:
+    a, b = np.array([1 + 2j, -3j]), np.array([2 - 1j, 4 + 1j])
+    assert mint.vdot(Tensor(a), Tensor(b)).item() == np.vdot(a, b)
+
+
 def test_functions_of_real_numbers_refuse_others() -> None:
-    with pytest.raises(TypeError, match="digamma: not defined for complex numbers"):
-        ops.digamma(Tensor([1 + 2j]))
+    z = Tensor([1 + 2j])
+    functions = {
+        "digamma": lambda: ops.digamma(z), "zeta": lambda: ops.zeta(z, 2.5),
+        "igamma": lambda: ops.igamma(z, z), "igammac": lambda: ops.igammac(2.5, z),
+    }  # fmt: skip
+    for name, function in functions.items():
+        with pytest.raises(TypeError, match=f"{name}: not defined for complex numbers"):
+            function()
     with pytest.raises(TypeError, match=r"histc: .*bool"):
         ops.histc(Tensor([True, False]), 2)

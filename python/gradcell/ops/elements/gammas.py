@@ -42,9 +42,16 @@ _LARGE = 10.0  #: the a beyond which Stirling's series holds
 _TOP = 40.0  #: e^-_TOP is nothing beside 1
 
 
+def _real(x: Tensor, op: str) -> Tensor:
+    """The tensor, integers as floats. Raises TypeError for complex numbers."""
+    if x.dtype.is_complex:
+        bad_type(f"{op}: not defined for complex numbers, got {x.dtype}")
+    return arguments.floating(x)
+
+
 def _pair(x: Any, y: Any, op: str, names: tuple[str, str]) -> tuple[Any, Tensor, Tensor]:
     """The dtype of the result, and both arguments in float64 and in one shape."""
-    a, b = (arguments.floating(t) for t in arguments.operands(x, y, op, names))
+    a, b = (_real(t, op) for t in arguments.operands(x, y, op, names))
     dtype = _ops.add(a, b).dtype
     shape = list(np.broadcast_shapes(tuple(a.shape), tuple(b.shape)))
     a, b = (_ops.broadcast_to(_ops.cast(t, _core.float64), shape) for t in (a, b))
@@ -369,9 +376,7 @@ def digamma(input: Any) -> Tensor:
     Its asymptotic series (Abramowitz and Stegun, 6.3.18) beyond x, brought back by the recurrence; for
     x < 1/2 by reflection (6.3.7). In float64, whatever x is.
     """
-    x = arguments.floating(arguments.operand(input, "digamma", "input"))
-    if x.dtype.is_complex:
-        bad_type(f"digamma: not defined for complex numbers, got {x.dtype}")
+    x = _real(arguments.operand(input, "digamma", "input"), "digamma")
     # shorter types are computed in float64 too, and need fewer of its digits
     steps, terms = (10, 8) if x.dtype == _core.float64 else (6, 5)
     t = _ops.cast(x, _core.float64)

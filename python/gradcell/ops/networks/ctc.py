@@ -81,6 +81,7 @@ def ctc_loss(
     """
     op = "ctc_loss"
     x, t = _pair(log_probs, targets, op, reduction)
+    x = arguments.floating(x)
     if x.ndim != 3 or t.ndim != 2 or t.shape[0] != x.shape[1] or 0 in x.shape:
         bad_value(
             f"For '{op}', log_probs must be [T, N, C] and targets [N, S], but got {list(x.shape)} and "

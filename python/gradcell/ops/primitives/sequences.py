@@ -31,7 +31,7 @@ def sparse_ctc_loss(
             "ops.CTCLoss: preprocess_collapse_repeated and ctc_merge_repeated=False are not supported; "
             "leave them as they are by default"
         )
-    scores = arguments.of_rank(x, (3,), "CTCLoss")
+    scores = arguments.floating(arguments.of_rank(x, (3,), "CTCLoss"))
     _, n, classes = scores.shape
     places = arguments.tensor(labels_indices, "CTCLoss", "labels_indices").asnumpy()
     values = arguments.tensor(labels_values, "CTCLoss", "labels_values").asnumpy()
