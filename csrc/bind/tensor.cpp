@@ -144,6 +144,13 @@ bool is_operand(py::handle v) {
          (PyNumber_Check(p) && py::hasattr(v, "dtype"));
 }
 
+/// Whether it is a tensor or a list or tuple with one somewhere in it.
+static bool holds_tensors(py::handle value) {
+  if (!PyList_Check(value.ptr()) && !PyTuple_Check(value.ptr()))
+    return py::isinstance<Tensor>(value);
+  return std::ranges::any_of(value, [](py::handle part) { return holds_tensors(part); });
+}
+
 TensorOrNumber to_operand(py::handle value, const char* op) {
   PyObject* p = value.ptr();
   if (py::isinstance<Tensor>(value)) return value.cast<TensorPtr>();
@@ -172,6 +179,13 @@ TensorOrNumber to_operand(py::handle value, const char* op) {
   require(is_operand(value), ErrorKind::Type, op, ": expected a Tensor or a number, got ",
           Py_TYPE(p)->tp_name);
   if (PyList_Check(p) || PyTuple_Check(p)) {
+    if (holds_tensors(value)) {  // through which derivatives go
+      py::list parts;
+      for (py::handle part : value)
+        parts.append(holds_tensors(part) ? std::get<TensorPtr>(to_operand(part, op))
+                                         : to_tensor(part, op));
+      return py::module_::import("gradcell.ops").attr("stack")(parts).cast<TensorPtr>();
+    }
     py::object found = number_dtype()(value);
     if (!found.is_none()) {
       const DType t = found.cast<DTypeObject>().value;

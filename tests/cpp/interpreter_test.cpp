@@ -244,7 +244,7 @@ TEST_F(Interpreted, Loops) {
     const Dims body = write_body(inner, in, next, kept, number);
     const NodeId given[] = {input({4}), input({5, 4}), input({4})};
     auto result = [&](int64_t of, bool last) {
-      return loop_result(g, given, {5, 1, 1, of, last, reverse, body});
+      return loop_result(g, given, {5, 1, 1, of, last, reverse, false, body});
     };
     expect_same(result(0, true));
     expect_same(result(number[sum], false));

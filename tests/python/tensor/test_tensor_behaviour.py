@@ -368,6 +368,18 @@ def test_assignment_to_parts():
         t[0] = R(2)
 
 
+@pytest.mark.parametrize("wrap", [lambda f: f, ms.jit], ids=["plain", "jit"])
+def test_a_list_of_tensors_beside_a_tensor_has_its_derivative(wrap):
+    one, w = Tensor(np.array([1.0, 2.0])), Tensor(np.array([3.0, 5.0]))
+
+    def loss(x):
+        return (ops.add(ops.mul(w, [x, x * x]), (x, one[0])) - [[x, one[1]], [x * x, x]]).sum()
+
+    x = Tensor(np.array(2.0))
+    assert float(wrap(loss)(x)) == 2 * (6 + 20 + 2 + 1) - (2 + 2 + 4 + 2)
+    assert float(ms.grad(wrap(loss))(x)) == 2 * (3 + 20 + 1) - (1 + 4 + 1)
+
+
 @pytest.mark.filterwarnings("error")
 def test_tensors_in_lists_are_written_with_their_derivative():
     def loss(y):
