@@ -46,10 +46,9 @@ double tolerance_of(DType t) {
 
 TEST_F(Interpreted, EveryRowInEveryDType) {
   int rows = 0;
-  for (DType t :
-       {DType::Float64, DType::Float32, DType::Float16, DType::BFloat16, DType::Int64, DType::Int32,
-        DType::Int16, DType::Int8, DType::UInt8, DType::UInt16, DType::UInt32, DType::UInt64,
-        DType::Bool}) {
+  for (DType t : {DType::Float64, DType::Float32, DType::Float16, DType::BFloat16, DType::Int64,
+                  DType::Int32, DType::Int16, DType::Int8, DType::UInt8, DType::UInt16,
+                  DType::UInt32, DType::UInt64, DType::Bool}) {
     const bool real = is_floating(t), natural = is_unsigned(t) || t == DType::Bool;
     const NodeId a = input({70}, t, real ? 0.1 : natural ? 0 : -9, real ? 0.9 : 10);
     const NodeId b = input({70}, t, real ? -3 : natural ? 1 : -4, real ? 3 : 5);

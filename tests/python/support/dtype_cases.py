@@ -126,7 +126,9 @@ def trials_of(name: str) -> Iterator[Trial]:
     dtype. (NumPy has no bfloat16, and no arrays of it.)"""
     two = [a.dtype.kind for a in arrays(name)][1:] == ["f"]
     yield from (Trial(name, dtype, "as they are") for dtype in DTYPES)
-    sizes = list(SIZES)[2 if "irfftn" in name else 1 :]  # (NumPy's irfftn of nothing is what memory held)
+    sizes = list(SIZES)[
+        2 if "irfftn" in name else 1 :
+    ]  # (NumPy's irfftn of nothing is what memory held)
     yield from (Trial(name, dtype, form) for form in sizes for dtype in SIZED)
     if two:
         yield from (Trial(name, d, form) for form in BESIDE for d in DTYPES if d != "bfloat16")
