@@ -4,9 +4,9 @@
     python tools/dtypes.py write      docs/guide/numpy.md, and the trials that MindSpore is to be asked
     python tools/dtypes.py list       in an environment with MindSpore: its answers, into the golden file
 
-The trials are those of tests/python/support/dtype_cases.py. What MindSpore gives is asked for those that
-differ from NumPy: golden/dtypes.json has '!' for a refusal, else the dtype and the first numbers of each
-output.
+The trials are those of support/cases/dtype_cases.py in the tests. What MindSpore gives is asked for
+those that differ from NumPy: golden/dtypes.json has '!' for a refusal, else the dtype and the first
+numbers of each output.
 """
 
 from __future__ import annotations

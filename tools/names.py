@@ -180,6 +180,7 @@ It needs a whole network (`test_training_exits.py`): train OcclusionSensitivity
 It needs a whole network (`test_training_exits.py`): nn OcclusionSensitivity
 It is an abstract base class (`test_bijectors.py`): nn.probability.bijector Bijector
 It is a flag that never changes in gradcell: Tensor is_init
+It is the Array API's (`test_array_api.py`): Tensor device
 They return no numbers: nn no_init_parameters rearrange_inputs
 Whole programs compare them in both modes (`test_mindspore_programs.py`): mindspore Symbol enable_dynamic
 Whole programs compare them in both modes (`test_mindspore_programs.py`): Tensor const_arg set_const_arg

@@ -52,7 +52,7 @@ inline Real reference(Op op, Real a, Real b) {
       // clang-format off
     case Op::Neg: return -a;
     case Op::Abs: return std::fabs(a);
-    case Op::Sign: return std::isnan(a) || a == 0 ? a : std::copysign(Real(1), a);
+    case Op::Sign: return std::isnan(a) ? a : a == 0 ? Real(0) : std::copysign(Real(1), a);
     case Op::Square: return x * x;
     case Op::Sqrt: return std::sqrt(x);
     case Op::Rsqrt: return 1 / std::sqrt(a);

@@ -58,7 +58,7 @@ T erfinv_reference(T x) {
 }
 template <class T>
 T sign_reference(T x) {
-  return x > 0 ? 1 : x < 0 ? -1 : x;
+  return x > 0 ? 1 : x < 0 ? -1 : x + T(0);
 }
 
 #define GRADCELL_STD(f) {#f, [](double x) { return std::f(x); }, [](Wide x) { return std::f(x); }}

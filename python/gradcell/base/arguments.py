@@ -45,7 +45,7 @@ def tensor(value: Any, owner: str, name: str = "input") -> Tensor:
 
 
 def dtype_beside(dtype: DType, number: Any) -> DType:
-    """What a number of Python's or NumPy's becomes beside a tensor of a dtype."""
+    """Return the dtype that a number of Python's or NumPy's gets beside a tensor of a dtype."""
     if isinstance(number, (complex, np.complexfloating)):
         return _core.promote(dtype, _core.complex64)
     return _core.promote_number(dtype, number)

@@ -7,6 +7,7 @@ import itertools
 import math
 import string
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from gradcell import _core, ops
 from gradcell._core import Tensor
 from gradcell.base import arguments
 from gradcell.base.convert import to_dtype
-from gradcell.base.errors import bad_value
+from gradcell.base.errors import bad_type, bad_value
 from gradcell.base.public import publish
 from gradcell.base.spelling import spelling
 from gradcell.numpy import making
@@ -756,6 +757,15 @@ class vectorize:
         return ops.reshape(stack([self.pyfunc(*row) for row in rows]), tuple(xs[0].shape))
 
 
+def _name_of(dtype: Any, owner: str) -> str:
+    known = None
+    with suppress(TypeError):
+        known = to_dtype(dtype)
+    if known is None:
+        bad_type(f"For '{owner}', a dtype is needed, but got {dtype!r}")
+    return known.name
+
+
 class finfo:
     """The limits of floats of a dtype.
 
@@ -763,7 +773,7 @@ class finfo:
     """
 
     def __new__(cls, dtype: Any) -> Any:
-        return np.finfo(to_dtype(dtype).name)
+        return np.finfo(_name_of(dtype, "finfo"))
 
 
 class iinfo:
@@ -773,7 +783,7 @@ class iinfo:
     """
 
     def __new__(cls, type: Any) -> Any:
-        return np.iinfo(to_dtype(type).name)
+        return np.iinfo(_name_of(type, "iinfo"))
 
 
 def issubdtype(arg1: Any, arg2: Any) -> bool:

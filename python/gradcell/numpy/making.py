@@ -48,6 +48,8 @@ def _between(
     """NumPy's numbers between two ends, computed in float64 and rounded once; None for tensors."""
     if isinstance(start, Tensor) or isinstance(stop, Tensor):
         return None
+    name = function.__name__
+    arguments.addressable([arguments.integer(rest[0], name, "num", 0)], name)
     if dtype is None:
         common = _core.promote(*(dtype_of(x) or tensor(x).dtype for x in (start, stop)))
         dtype = common if common.is_floating else _core.default_dtype()

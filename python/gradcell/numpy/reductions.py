@@ -235,9 +235,11 @@ def nanvar(
     x = typed(floating(a), dtype)
     counts = _there(x, where)
     found = _variance(x, axis, ddof, keepdims, counts, mean)
-    return _ops.where(_ops.isfinite(found), found, math.nan)
+    enough = _ops.greater(ops.sum(counts, axis, keepdims), float(ddof))
+    return _ops.where(enough, found, math.nan)
 
 
+@in_float32
 def nanstd(
     a: Any, axis: Any = None, dtype: Any = None, ddof: Any = 0, keepdims: bool = False,
     *, where: Any = True, mean: Any = None,

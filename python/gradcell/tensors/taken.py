@@ -18,7 +18,6 @@ import inspect
 import linecache
 import os
 import sys
-import sysconfig
 import types
 import warnings
 from typing import Any
@@ -60,12 +59,19 @@ _TAKING = {
 _places: dict[tuple[types.CodeType, int], tuple[int, str]] = {}
 _MOST_PLACES = 4096
 
-#: What takes the numbers for the user; and where other libraries are, who take arrays for the user.
+#: What takes the numbers for the user.
 _PLUMBING = {
     "gradcell.tensors.tensor", "gradcell.tensors.numpy_protocol", "gradcell.base.tree",
     "gradcell.ops.method", "gradcell.ops.tensor_methods",
 }  # fmt: skip
-_LIBRARIES = tuple({sysconfig.get_path(name) + os.sep for name in ("stdlib", "purelib", "platlib")})
+
+
+@functools.cache
+def _libraries() -> tuple[str, ...]:
+    """Where other libraries are, which take arrays for the user."""
+    import sysconfig  # reads a large file
+
+    return tuple({sysconfig.get_path(name) + os.sep for name in ("stdlib", "purelib", "platlib")})
 
 
 def notice(x: Tensor, how: str) -> None:
@@ -98,7 +104,7 @@ def array_of(x: Tensor, how: str) -> None:
         return
     frame = _taking_frame()
     libraries = []
-    while frame is not None and frame.f_code.co_filename.startswith(_LIBRARIES):
+    while frame is not None and frame.f_code.co_filename.startswith(_libraries()):
         libraries.append(frame.f_globals.get("__name__", ""))
         frame = frame.f_back
     if frame is None or any(

@@ -96,7 +96,7 @@ def _cis(text: str, b: float) -> list[str] | None:
 
 
 def _rows(kind: str) -> Iterator[tuple[str, str, str]]:
-    text = (Path(__file__).parents[1] / "cases" / "array_api.txt").read_text()
+    text = (Path(__file__).parents[1] / "golden" / "array_api.txt").read_text()
     table = text.split(f"# {kind}\n")[1].split("#")[0]
     for line in table.strip().replace("\n  ", " ").splitlines():
         name, _, rows = line.partition(": ")

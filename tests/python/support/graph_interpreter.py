@@ -1309,7 +1309,7 @@ def split(op: str, numbers: list[int]) -> tuple[Any, ...]:
 
 
 def recurrence(node: Node, *xs: Value) -> Value:
-    steps, carried, sliced, result, last, reverse, numbers = node.attributes
+    steps, carried, sliced, result, last, reverse, _again, numbers = node.attributes
     body = read_body(numbers)
     state = list(xs[:carried])
     kept: list[Value | None] = [None] * steps

@@ -241,8 +241,8 @@ def index_select(input: Any, axis: Any, index: Any) -> Tensor:
 def take(input: Any, index: Any, axis: Any = None, mode: str = "clip") -> Tensor:
     """Elements along axis by index; None: of the flattened tensor.
 
-    Negative indices count from the end. mode, for those out of range: 'clip' to the nearest, 'wrap' around,
-    'raise' IndexError.
+    Negative indices count from the end. mode: of those out of range, 'clip' takes the nearest, 'wrap' goes
+    around, 'raise' raises IndexError.
     """
     x, index = arguments.tensor(input, "take"), _indices(index, "take")
     arguments.one_of(mode, ("clip", "wrap", "raise"), "take", "mode")
