@@ -46,7 +46,7 @@ def put(a: Tensor, ind: Any, v: Any, mode: str = "raise") -> None:
     ind: integers. v: a number or a vector. mode: 'raise', 'wrap' or 'clip' indices out of range.
     """
     arguments.one_of(mode, ("raise", "wrap", "clip"), "put", "mode")
-    index = np.asarray(_plain(ind)).reshape(-1)
+    index: np.ndarray = np.asarray(_plain(ind)).reshape(-1)
     if mode != "raise":
         index = index % a.size if mode == "wrap" else np.clip(index, 0, a.size - 1)
     flat = vector(a).copy()
