@@ -141,7 +141,7 @@ REASONS: tuple[tuple[str, str], ...] = (
     ),
     (
         "Updates and segments have the sizes of their indices; NumPy broadcasts them",
-        r"^refused( alone)? .*(do not fit indices|cannot take shape)",
+        r"^refused( alone)? .*(do not fit indices|cannot take shape|not of the first dimensions)",
     ),
     (
         "A part that reaches beyond the end is refused; NumPy's slices end there",
