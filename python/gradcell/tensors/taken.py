@@ -68,7 +68,7 @@ _PLUMBING = {
 
 @functools.cache
 def _libraries() -> tuple[str, ...]:
-    """Where other libraries are, which take arrays for the user."""
+    """Return the folders of other libraries, which take arrays for the user."""
     import sysconfig  # reads a large file
 
     return tuple({sysconfig.get_path(name) + os.sep for name in ("stdlib", "purelib", "platlib")})
