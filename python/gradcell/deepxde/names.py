@@ -232,7 +232,7 @@ def load(path: Any, **_: Any) -> Any:
     if checkpoints.is_pytorchs(path):
         return checkpoints.read(path)
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with open(path, "rb") as whole, np.load(whole, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
         structure = json.loads(str(arrays["structure"]))
     except (OSError, KeyError, ValueError, zipfile.BadZipFile) as error:

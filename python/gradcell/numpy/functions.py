@@ -638,6 +638,8 @@ def unstack(x: Any, *, axis: int = 0) -> tuple[Tensor, ...]:
 def block(arrays: Any) -> Tensor:
     """Nested lists of tensors put together: the innermost along the last dimension, those around them
     along the one before."""
+    if not isinstance(arrays, list):
+        return tensor(arrays).copy()
     depth, inner = 0, arrays
     while isinstance(inner, list):
         depth, inner = depth + 1, inner[0]

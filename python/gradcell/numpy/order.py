@@ -72,6 +72,7 @@ def lexsort(keys: Any, axis: int = -1) -> Tensor:
     end where negative.
     """
     lines = [tensor(k) for k in keys]
+    axis = arguments.axis_in(lines[0], axis, "lexsort")
     found = argsort(lines[0], axis)
     for line in lines[1:]:
         next_ = argsort(ops.gather_elements(line, axis, found), axis)
@@ -197,6 +198,7 @@ def unique(
     NaN counts once. sorted has no effect. Reads values.
     """
     t = vector(x) if axis is None else tensor(x)
+    axis = None if axis is None else arguments.axis_in(t, axis, "unique")
     _, *found = np.unique(t.asnumpy(), True, True, True, axis, equal_nan=equal_nan)
     values = _ops.gather(t, Tensor(found[0]), 0 if axis is None else axis)
     wanted = zip((return_index, return_inverse, return_counts), found, strict=True)
