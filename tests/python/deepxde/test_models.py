@@ -315,6 +315,7 @@ def test_predictors_variables_and_early_stopping(tmp_path: Path) -> None:
     np.testing.assert_allclose(slope.get_value(), want, rtol=1e-4, atol=1e-5)
     assert watch.get_value()[0] == pytest.approx(float(factor), abs=1e-2) and float(factor) != 0.5
     assert len((tmp_path / "factor.dat").read_text().splitlines()) > 2
+    watch.file.close()  # DeepXDE keeps it open
 
 
 def test_what_is_saved_goes_on(tmp_path: Path) -> None:
