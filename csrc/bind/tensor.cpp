@@ -179,13 +179,10 @@ TensorOrNumber to_operand(py::handle value, const char* op) {
   require(is_operand(value), ErrorKind::Type, op, ": expected a Tensor or a number, got ",
           Py_TYPE(p)->tp_name);
   if (PyList_Check(p) || PyTuple_Check(p)) {
-    if (holds_tensors(value)) {  // through which derivatives go
-      py::list parts;
-      for (py::handle part : value)
-        parts.append(holds_tensors(part) ? std::get<TensorPtr>(to_operand(part, op))
-                                         : to_tensor(part, op));
-      return py::module_::import("gradcell.ops").attr("stack")(parts).cast<TensorPtr>();
-    }
+    if (holds_tensors(value))  // through which derivatives go
+      return py::module_::import("gradcell.tensors.indexing")
+          .attr("joined")(value)
+          .cast<TensorPtr>();
     py::object found = number_dtype()(value);
     if (!found.is_none()) {
       const DType t = found.cast<DTypeObject>().value;
@@ -234,6 +231,8 @@ void bind_dtypes(py::module_& m) {
     dtype_objects().push_back(py::cast(DTypeObject{static_cast<DType>(i)}));
     m.attr(std::string(name(static_cast<DType>(i))).c_str()) = dtype_objects().back();
   }
+  m.def("holds_tensors", &holds_tensors,
+        "Whether it is a tensor, or a list or tuple with one somewhere in it.");
   m.def("dtypes", [] { return py::tuple(py::cast(dtype_objects())); });
   m.def("dtype_named", [](const std::string& wanted) -> py::object {
     for (int i = 0; i < kDTypeCount; ++i)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from gradcell import _core
 from gradcell._core import Tensor, ops as _ops, views as _views
+from gradcell.base import arguments
 from gradcell.base.errors import bad_index, bad_type, bad_value
 from gradcell.base.location import where as _where
 
@@ -401,30 +404,50 @@ def _write_at_once(x: Tensor, basic: _Basic, new: Tensor) -> bool:
     return bool(_core.write_slices(x, first, len(axes), index, new))
 
 
-def _new(value: Any, dtype: _core.DType) -> Tensor:
-    """A value to be written as a tensor; tensors within lists are joined, and differentiated."""
+def joined(value: Any, dtype: _core.DType | None = None) -> Tensor:
+    """A tensor, or numbers and tensors in lists, as one tensor of that dtype, through which derivatives go.
+
+    dtype: by default the common one of all of them; a number keeps its digits until it is known.
+    """
+    if dtype is None:
+        dtype = _common_dtype(value)
     if isinstance(value, Tensor):
-        return value
-    if not _holds_tensors(value):
+        return _ops.cast(value, dtype)
+    if not _core.holds_tensors(value):
         return Tensor(value, dtype)
-    parts = [_ops.cast(_new(part, dtype), dtype) for part in value]
+    parts = [joined(part, dtype) for part in value]
     return _ops.concat([_ops.reshape(part, [1, *part.shape]) for part in parts], 0)
 
 
-def _holds_tensors(value: Any) -> bool:
-    if isinstance(value, (list, tuple)):
-        return any(map(_holds_tensors, value))
-    return isinstance(value, Tensor)
+def _parts(value: Any) -> Iterator[Any]:
+    """The tensors in lists, and what else is beside them."""
+    if _core.holds_tensors(value) and not isinstance(value, Tensor):
+        for part in value:
+            yield from _parts(part)
+    else:
+        yield value
+
+
+def _common_dtype(value: Any) -> _core.DType:
+    """That of the tensors in a list, and what numbers beside them make of it."""
+    parts = list(_parts(value))
+    dtype = functools.reduce(_core.promote, (t.dtype for t in parts if isinstance(t, Tensor)))
+    for part in parts:
+        if isinstance(part, (bool, int, float, complex, np.generic)):
+            dtype = arguments.dtype_beside(dtype, part)
+        elif not isinstance(part, Tensor):
+            dtype = _core.promote(dtype, Tensor(part).dtype)
+    return dtype
 
 
 def put(x: Tensor, key: Any, value: Any) -> None:
     """x[key] = value, in x's base if x is a view; what was computed from the old elements stays."""
     view = _views.at(x, key)
     if view is not None:
-        _core.write(view, _new(value, x.dtype))
+        _core.write(view, value if isinstance(value, Tensor) else joined(value, x.dtype))
         return
     basic = _Basic(x, _expand(x, key))
-    new = _new(value, x.dtype)
+    new = value if isinstance(value, Tensor) else joined(value, x.dtype)
     if basic.empty:
         return
     if basic.advanced:

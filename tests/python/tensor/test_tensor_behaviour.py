@@ -381,6 +381,16 @@ def test_a_list_of_tensors_beside_a_tensor_has_its_derivative(wrap):
 
 
 @pytest.mark.filterwarnings("error")
+def test_numbers_beside_tensors_in_a_list_keep_their_digits():
+    x, w = Tensor(np.array(2.0)), Tensor(np.zeros(2))
+    np.testing.assert_array_equal(ops.add(w, [x, 0.3]).asnumpy(), [2, 0.3])
+    np.testing.assert_array_equal(ops.add(w, [[x, x], [0.3, 0.7]]).asnumpy(), [[2, 2], [0.3, 0.7]])
+    whole = ops.add(Tensor(np.array([1, 1])), (Tensor(np.array(5)), 2**53 + 1))
+    assert whole.dtype == ms.int64 and whole.asnumpy().tolist() == [6, 2**53 + 2]
+    with pytest.raises(OverflowError, match="int64"):
+        ops.add(w, [Tensor(np.array(5)), 2**70])
+
+
 def test_tensors_in_lists_are_written_with_their_derivative():
     def loss(y):
         t = ops.zeros((2, 2), ms.float64)
