@@ -181,7 +181,7 @@ TensorOrNumber to_operand(py::handle value, const char* op) {
   if (PyList_Check(p) || PyTuple_Check(p)) {
     if (holds_tensors(value))  // through which derivatives go
       return py::module_::import("gradcell.tensors.indexing")
-          .attr("joined")(value)
+          .attr("tensor_of_list")(value)
           .cast<TensorPtr>();
     py::object found = number_dtype()(value);
     if (!found.is_none()) {

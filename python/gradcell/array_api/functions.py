@@ -93,6 +93,7 @@ from gradcell.ops import (
     where,
 )  # fmt: skip
 from gradcell.ops.arrays.creation import filled
+from gradcell.tensors.indexing import tensor_of_list
 from gradcell.tensors.tensor import from_dlpack as _from_dlpack
 
 __all__ = [
@@ -242,8 +243,8 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: Any = N
         return on_device(made.copy() if copy and made is obj else made, device)
     if copy is False and not hasattr(obj, "__dlpack__"):
         bad_value(f"asarray: copy=False, but {type(obj).__name__} has no memory that can be shared")
-    if isinstance(obj, (list, tuple)) and _holds_tensors(obj):
-        return on_device(typed(stack([asarray(x) for x in obj]), dtype), device)
+    if _core.holds_tensors(obj):
+        return on_device(tensor_of_list(obj, dtype), device)
     if copy is False:
         made = _from_dlpack(obj)
         return asarray(made, dtype=dtype, device=device, copy=False)
@@ -251,12 +252,6 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: Any = N
     if dtype is None and made.dtype.is_complex and not hasattr(obj, "dtype"):
         made = made.astype(default_complex())
     return on_device(made, device)
-
-
-def _holds_tensors(obj: Any) -> builtins.bool:
-    if isinstance(obj, (list, tuple)):
-        return builtins.any(map(_holds_tensors, obj))
-    return isinstance(obj, Tensor)
 
 
 def broadcast_arrays(*arrays: Any) -> tuple[Tensor, ...]:

@@ -11,6 +11,7 @@ from gradcell import _core, ops
 from gradcell._core import Tensor
 from gradcell.base import arguments
 from gradcell.base.convert import dtype_of_numbers, dtype_of_numpy, to_dtype
+from gradcell.tensors.indexing import tensor_of_list
 
 _ops = _core.ops
 
@@ -28,24 +29,10 @@ def array(obj: Any, dtype: Any = None, copy: bool = True, ndmin: int = 0) -> Ten
         out = typed(obj.copy() if copy else obj, dtype)
     else:
         want = dtype_of(obj) if dtype is None else to_dtype(dtype)
-        out = _made(obj, want)
+        out = tensor_of_list(obj, want)
     return (
         out if out.ndim >= ndmin else _ops.reshape(out, [1] * (ndmin - out.ndim) + list(out.shape))
     )
-
-
-def _made(obj: Any, dtype: _core.DType | None) -> Tensor:
-    if isinstance(obj, Tensor):
-        return _ops.cast(obj, dtype)
-    if isinstance(obj, (list, tuple)) and _holds_tensors(obj):
-        return ops.stack([_made(item, dtype) for item in obj], 0)
-    return Tensor(obj, dtype)
-
-
-def _holds_tensors(obj: Any) -> bool:
-    if isinstance(obj, (list, tuple)):
-        return any(_holds_tensors(item) for item in obj)
-    return isinstance(obj, Tensor)
 
 
 def dtype_of(x: Any) -> Any:
@@ -92,7 +79,7 @@ def _together(xs: tuple[Any, ...]) -> list[Tensor]:
     common = functools.reduce(_core.promote, kinds)
     return [
         x if isinstance(x, Tensor)
-        else _made(x, arguments.dtype_beside(common, x) if _is_number(x) else common)
+        else tensor_of_list(x, arguments.dtype_beside(common, x) if _is_number(x) else common)
         for x in xs
     ]  # fmt: skip
 

@@ -404,18 +404,18 @@ def _write_at_once(x: Tensor, basic: _Basic, new: Tensor) -> bool:
     return bool(_core.write_slices(x, first, len(axes), index, new))
 
 
-def joined(value: Any, dtype: _core.DType | None = None) -> Tensor:
+def tensor_of_list(value: Any, dtype: _core.DType | None = None) -> Tensor:
     """A tensor, or numbers and tensors in lists, as one tensor of that dtype, through which derivatives go.
 
     dtype: by default the common one of all of them; a number keeps its digits until it is known.
     """
+    if not _core.holds_tensors(value):
+        return Tensor(value, dtype)
     if dtype is None:
         dtype = _common_dtype(value)
     if isinstance(value, Tensor):
         return _ops.cast(value, dtype)
-    if not _core.holds_tensors(value):
-        return Tensor(value, dtype)
-    parts = [joined(part, dtype) for part in value]
+    parts = [tensor_of_list(part, dtype) for part in value]
     return _ops.concat([_ops.reshape(part, [1, *part.shape]) for part in parts], 0)
 
 
@@ -444,10 +444,10 @@ def put(x: Tensor, key: Any, value: Any) -> None:
     """x[key] = value, in x's base if x is a view; what was computed from the old elements stays."""
     view = _views.at(x, key)
     if view is not None:
-        _core.write(view, value if isinstance(value, Tensor) else joined(value, x.dtype))
+        _core.write(view, value if isinstance(value, Tensor) else tensor_of_list(value, x.dtype))
         return
     basic = _Basic(x, _expand(x, key))
-    new = value if isinstance(value, Tensor) else joined(value, x.dtype)
+    new = value if isinstance(value, Tensor) else tensor_of_list(value, x.dtype)
     if basic.empty:
         return
     if basic.advanced:

@@ -385,6 +385,8 @@ def test_numbers_beside_tensors_in_a_list_keep_their_digits():
     x, w = Tensor(np.array(2.0)), Tensor(np.zeros(2))
     np.testing.assert_array_equal(ops.add(w, [x, 0.3]).asnumpy(), [2, 0.3])
     np.testing.assert_array_equal(ops.add(w, [[x, x], [0.3, 0.7]]).asnumpy(), [[2, 2], [0.3, 0.7]])
+    for made in (ms.numpy.array([x, 0.3]), x.__array_namespace__().asarray([x, 0.3])):
+        np.testing.assert_array_equal(made.asnumpy(), [2, 0.3])
     whole = ops.add(Tensor(np.array([1, 1])), (Tensor(np.array(5)), 2**53 + 1))
     assert whole.dtype == ms.int64 and whole.asnumpy().tolist() == [6, 2**53 + 2]
     with pytest.raises(OverflowError, match="int64"):
