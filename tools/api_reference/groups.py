@@ -293,8 +293,8 @@ GROUPS = (
     Group(
         "Other spellings", "numpy", "NumPy's names",
         "Functions that only `gradcell.numpy` has. Its other names are listed under the function they call.",
-        """@numpy @numpy.conversion @numpy.elementwise @numpy.functions @numpy.making @numpy.shaping
-        @numpy.writing""",
+        """@numpy @numpy.conversion @numpy.elementwise @numpy.functions @numpy.inspection @numpy.making
+        @numpy.shaping @numpy.writing""",
     ),
     Group(
         "Other spellings", "scipy", "SciPy's names",

@@ -33,6 +33,7 @@ from gradcell.dtype import (
 from gradcell.numpy import (
     elementwise as _elementwise,
     functions as _functions,
+    inspection as _inspection,
     order as _order,
     polynomials as _polynomials,
     reductions as _reductions,
@@ -40,6 +41,7 @@ from gradcell.numpy import (
 )
 from gradcell.numpy.elementwise import *  # noqa: F403
 from gradcell.numpy.functions import *  # noqa: F403
+from gradcell.numpy.inspection import *  # noqa: F403
 from gradcell.numpy.keywords import widened as _widened
 from gradcell.numpy.order import *  # noqa: F403
 from gradcell.numpy.polynomials import *  # noqa: F403
@@ -77,7 +79,7 @@ half, single, double, csingle, cdouble = float16, float32, float64, complex64, c
 byte, short, intc, intp, longlong = int8, int16, int32, int64, int64
 ubyte, ushort, uintc, uintp, ulonglong = uint8, uint16, uint32, uint64, uint64
 
-_MODULES = (_elementwise, _functions, _order, _polynomials, _reductions, _writing)
+_MODULES = (_elementwise, _functions, _inspection, _order, _polynomials, _reductions, _writing)
 __all__ = [
     "NINF", "PINF", "bool_", "float16", "float32", "float64", "float_", "inf", "int8", "int16", "int32",
     "int64", "int_", "nan", "pi", "uint", "uint16", "uint32", "uint64", "uint8",
