@@ -151,11 +151,25 @@ static bool holds_tensors(py::handle value) {
   return std::ranges::any_of(value, [](py::handle part) { return holds_tensors(part); });
 }
 
+/// What NumPy calls the kind of a scalar of its own ('f' of others with a dtype); 0 of anything
+/// else. Asked before whether it is an index, which NumPy's bools were before NumPy 2.3.
+static char scalar_kind(py::handle value) {
+  if (PyLong_Check(value.ptr()) || py::isinstance<py::array>(value) ||
+      !PyNumber_Check(value.ptr()) || !py::hasattr(value, "dtype") ||
+      py::hasattr(value, "__cuda_array_interface__"))
+    return 0;
+  const py::object dtype = value.attr("dtype");
+  return py::hasattr(dtype, "kind") ? py::str(dtype.attr("kind")).cast<std::string>()[0] : 'f';
+}
+
 TensorOrNumber to_operand(py::handle value, const char* op) {
   PyObject* p = value.ptr();
   if (py::isinstance<Tensor>(value)) return value.cast<TensorPtr>();
   if (PyBool_Check(p)) return Number{Number::Kind::Bool, p == Py_True ? 1.0 : 0.0, p == Py_True};
   if (PyFloat_Check(p)) return Number{Number::Kind::Float, PyFloat_AS_DOUBLE(p), 0};
+  const char kind = scalar_kind(value);
+  if (kind == 'b')
+    return Number{Number::Kind::Bool, double(value.cast<bool>()), value.cast<bool>()};
   if (PyLong_Check(p) || (PyIndex_Check(p) && !py::isinstance<py::array>(value))) {
     py::object index = py::reinterpret_steal<py::object>(PyNumber_Index(p));
     if (!index) throw py::error_already_set();
@@ -164,18 +178,9 @@ TensorOrNumber to_operand(py::handle value, const char* op) {
     if (overflow != 0) return numbers(Number::Kind::Int, {}, index);
     return Number{Number::Kind::Int, static_cast<double>(i), i};
   }
-  const bool numpy_complex = !py::isinstance<py::array>(value) && PyNumber_Check(p) &&
-                             py::hasattr(value, "dtype") && PyObject_HasAttrString(p, "imag") &&
-                             py::hasattr(value.attr("dtype"), "kind") &&
-                             py::str(value.attr("dtype").attr("kind")).cast<std::string>() == "c";
-  if (PyComplex_Check(p) || numpy_complex) return numbers(Number::Kind::Complex, {}, value);
-  bool numpy_scalar = !py::isinstance<py::array>(value) && py::hasattr(value, "dtype") &&
-                      PyNumber_Check(p) && !py::hasattr(value, "__cuda_array_interface__");
-  if (numpy_scalar) {
-    if (py::str(value.attr("dtype").attr("kind")).cast<std::string>() == "b")
-      return Number{Number::Kind::Bool, double(value.cast<bool>()), value.cast<bool>()};
+  if (PyComplex_Check(p) || kind == 'c') return numbers(Number::Kind::Complex, {}, value);
+  if (kind != 0)
     return Number{Number::Kind::Float, py::float_(py::reinterpret_borrow<py::object>(value)), 0};
-  }
   require(is_operand(value), ErrorKind::Type, op, ": expected a Tensor or a number, got ",
           Py_TYPE(p)->tp_name);
   if (PyList_Check(p) || PyTuple_Check(p)) {
