@@ -1,8 +1,9 @@
-"""Bessel functions of the orders 0 and 1: series, integrals and asymptotic series (Abramowitz and Stegun,
+"""Bessel functions of the orders 0 and 1: series, an integral and asymptotic series (Abramowitz and Stegun,
 chapter 9). Computed in float64; composed of ops, so that they have derivatives of any order."""
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
@@ -17,9 +18,9 @@ __all__: list[str] = []
 
 _ops = _core.ops
 
-_ORDERS = 16  #: terms of them
-_ANGLES = (np.arange(40) + 0.5) * (math.pi / 40)  #: of the trapezoidal rule from 0 to pi
-_EVEN = np.full(40, 1 / 40)
+_ORDERS = 16  #: terms of asymptotic series
+_FAR = 25.0  #: from there on they are taken
+_TERMS = 36  #: of J up to there: the last is below 1e-25
 _EULER = 0.57721566490153286
 _STEPS = np.arange(21) * 0.3  #: s of the integrals of functions of the second kind
 _SHARES = [np.where(_STEPS > 0, 2.0, 1.0) * 0.3 * np.exp(-(_STEPS**2)) / math.sqrt(math.pi)]
@@ -67,11 +68,34 @@ def _grown(x: Tensor, order: int, sign: float, scale: float) -> Tensor:
     return _ops.mul(_ops.sqrt(_ops.mul(y, scale)), _polynomial(numbers, y))
 
 
+def _products(order: int) -> list[float]:
+    """The coefficients of J_order(25 t) in the polynomials T_order(t), T_order+2(t), ...: by Neumann's addition
+    theorem (9.1.75, of 2 z cos(angle)) they are +-2 J_k(z) J_k+order(z), z = 25 / 2."""
+    z, j = _FAR / 2, [0.0, 1e-250]  # of order 81, 80, ...: downwards, up to a factor (Miller, 9.12)
+    for k in range(80, 0, -1):
+        j.append(2 * k / z * j[-1] - j[-2])
+    whole = j[-1] + 2 * math.fsum(j[-3::-2])  # is 1 (9.1.46)
+    j = [value / whole for value in j[::-1]]
+    found = [2 * (-1) ** k * j[k] * j[k + order] for k in range(_TERMS)]
+    if order == 0:  # the even ones are 1 and -1 at 0 in turns, and the sum is to be 1 there to the last bit
+        found[0] = 1 + functools.reduce(lambda pair, number: number - pair, found[:0:-1])
+    return found
+
+
 def _j_near(x: Tensor, order: int) -> Tensor:
-    """(9.1.18, 9.1.21)."""
-    z, t = _over(x, np.sin(_ANGLES))
-    inside = _ops.mul(z, t)
-    return _summed(_ops.mul(t, _ops.sin(inside)) if order else _ops.cos(inside), _EVEN)
+    """By Clenshaw's recurrence, in Reinsch's form for small t (Oliver 1977, J. Inst. Maths Applics 20, 379)."""
+    t = _ops.mul(x, 1 / _FAR)
+    square = _ops.mul(_ops.square(t), 4.0)  # 2 T_2(t) + 2, and T_2 steps from each polynomial to the next
+    first, *numbers = _products(order)
+    total: Any = numbers[-1]
+    pair = total  # of two neighbouring totals
+    for number in numbers[-2::-1]:
+        pair = _ops.sub(_ops.add(_ops.mul(square, total), number), pair)
+        total = _ops.sub(pair, total)
+    if order:  # the sum is t (total_0 - total_1)
+        pair = _ops.sub(_ops.add(_ops.mul(square, total), first), pair)
+        return _ops.mul(t, _ops.sub(pair, _ops.mul(total, 2.0)))
+    return _ops.sub(_ops.add(_ops.mul(_ops.mul(square, 0.5), total), first), pair)
 
 
 def _second_near(x: Tensor, order: int, sign: float) -> Tensor:
@@ -113,10 +137,9 @@ def _y_far(x: Tensor, order: int) -> Tensor:
 
 
 def _k_near(x: Tensor, order: int) -> Tensor:
-    """e^x times (9.6.11)."""
+    """(9.6.11)."""
     found = _second_near(x, order, 1.0)
-    found = _ops.add(found, _ops.reciprocal(x)) if order else _ops.neg(found)
-    return _ops.mul(found, _ops.exp(x))
+    return _ops.add(found, _ops.reciprocal(x)) if order else _ops.neg(found)
 
 
 def _k_far(x: Tensor, order: int) -> Tensor:
@@ -128,20 +151,19 @@ def _k_far(x: Tensor, order: int) -> Tensor:
 
 
 def _i_near(x: Tensor, order: int) -> Tensor:
-    """e^-x times (9.6.16, 9.6.18)."""
-    z, cosine = _over(x, np.cos(_ANGLES))
-    values = _ops.exp(_ops.mul(z, _ops.sub(cosine, 1.0)))
-    return _summed(
-        _ops.mul(_ops.mul(values, z), Tensor(np.sin(_ANGLES) ** 2)) if order else values, _EVEN
-    )
+    """(9.6.10), whose terms are all positive."""
+    numbers = [1 / (math.factorial(k) * math.factorial(k + order)) for k in range(52)]
+    half = _ops.mul(x, 0.5)
+    found = _polynomial(numbers, _ops.square(half))
+    return _ops.mul(found, half) if order else found
 
 
-#: By kind: near zero and far from it, scaled by e^-|x| or e^x for i and k; the limit at zero, below which
+#: By kind: near zero, and far from it, there times e^-x or e^x for i and k; the limit at zero, below which
 #: there is NaN, or None for an even or odd function; and from where on it is far.
 _KINDS: dict[str, tuple[Any, Any, float | None, str, float]] = {
-    "j": (_j_near, lambda x, n: _turning(x, n, _ops.cos, _ops.sin, -1.0), None, "", 25.0),
+    "j": (_j_near, lambda x, n: _turning(x, n, _ops.cos, _ops.sin, -1.0), None, "", _FAR),
     "y": (_y_near, _y_far, -math.inf, ", NaN below zero", 4.0),
-    "i": (_i_near, lambda x, n: _grown(x, n, -1.0, 0.5 / math.pi), None, ", modified", 25.0),
+    "i": (_i_near, lambda x, n: _grown(x, n, -1.0, 0.5 / math.pi), None, ", modified", _FAR),
     "k": (_k_near, _k_far, math.inf, ", modified, NaN below zero", 2.0),
 }
 
@@ -157,19 +179,18 @@ def _made(kind: str, order: int, scaled: bool) -> Any:
         below = _ops.less(t, 0) if at_zero is None else _ops.less_equal(t, 0)
         size = _ops.where(below, _ops.neg(t) if at_zero is None else 1.0, t)
         beyond = _ops.greater(size, limit)
-        y = _ops.where(
-            beyond,
-            far(_ops.where(beyond, size, limit), order),
-            near(_ops.where(beyond, 1.0, size), order),
-        )
-        if kind in "ik" and not scaled:
-            y = _ops.mul(y, _ops.exp(size if kind == "i" else _ops.neg(size)))
+        inner, outer = _ops.where(beyond, 1.0, size), _ops.where(beyond, size, limit)
+        close, remote = near(inner, order), far(outer, order)
+        if kind in "ik":
+            sign = -1.0 if kind == "i" else 1.0
+            if scaled:  # e^-|x| has the derivative 0 at 0, as |x| has
+                close = _ops.mul(close, _ops.exp(_ops.mul(_ops.abs(inner), sign)))
+            else:
+                remote = _ops.mul(remote, _ops.exp(_ops.mul(outer, -sign)))
+        y = _ops.where(beyond, remote, close)
         if at_zero is not None:
             y = _ops.where(_ops.greater(t, 0), y, _ops.where(_ops.equal(t, 0), at_zero, math.nan))
             return _ops.cast(y, given.dtype)
-        if scaled:  # times 1; the factor e^-|x| has the derivative 0 at 0, as |x| has
-            rest = _ops.where(beyond, 0.0, _ops.sub(size, _ops.abs(t)))
-            y = _ops.mul(y, _ops.exp(rest))
         if order:
             y = _ops.where(below, _ops.neg(y), y)
         return _ops.cast(y, given.dtype)
