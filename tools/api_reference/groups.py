@@ -8,8 +8,10 @@ defined in, or gets a pattern here.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
+from fnmatch import translate
+from functools import cache
 
 from api_reference.examples import EXAMPLES
 from api_reference.names import Entry
@@ -325,18 +327,17 @@ GROUPS = (
 )  # fmt: skip
 
 
+@cache
+def matching(patterns: str, of_modules: bool) -> re.Pattern[str]:
+    """What those of modules match, or those of names."""
+    chosen = [p.removeprefix("@") for p in patterns.split() if p.startswith("@") is of_modules]
+    return re.compile("|".join(map(translate, chosen)) or r"(?!)")
+
+
 def group_of(entry: Entry) -> Group:
     """The one group of an entry. Raises LookupError for none and for two."""
     for subject, of_modules in ((entry.name, False), (entry.home.removeprefix("gradcell."), True)):
-        found = [
-            group
-            for group in GROUPS
-            if any(
-                fnmatchcase(subject, pattern.removeprefix("@"))
-                for pattern in group.patterns.split()
-                if pattern.startswith("@") is of_modules
-            )
-        ]
+        found = [group for group in GROUPS if matching(group.patterns, of_modules).match(subject)]
         if len(found) == 1:
             return found[0]
         if found:
