@@ -25,9 +25,11 @@ py::object number(DType t, uint64_t bits);
 std::string row_text(Op op);
 Location python_location();
 
+/// Whether a list with tensors in it is taken as one tensor of them.
+enum class Lists { Refused, Joined };
 /// A Tensor, a number, or anything a Tensor can be made of (arrays, lists); a Tensor or what one
 /// can be made of; only a Tensor. Throw Type, naming op.
-TensorOrNumber to_operand(py::handle value, const char* op);
+TensorOrNumber to_operand(py::handle value, const char* op, Lists lists = Lists::Refused);
 TensorPtr only_tensor(py::handle value, const char* op);
 TensorPtr to_tensor(py::handle value, const char* op, py::handle dtype = py::none());
 /// The elements as an array that shares their memory (bfloat16 as uint16 patterns). writable: for

@@ -34,11 +34,11 @@ void bind_method(py::class_<Tensor, TensorPtr>& tensor, const char* method, Test
 void bind_operator(py::class_<Tensor, TensorPtr>& tensor, const char* method, const char* reflected,
                    Op op, decltype(&bits) apply = binary) {
   bind_method(tensor, method, is_operand, [op, apply](const TensorPtr& a, py::handle b) {
-    return apply(op, a, to_operand(b, info(op).name));
+    return apply(op, a, to_operand(b, info(op).name, Lists::Joined));
   });
   if (!reflected) return;
   bind_method(tensor, reflected, is_operand, [op, apply](const TensorPtr& a, py::handle b) {
-    return apply(op, to_operand(b, info(op).name), a);
+    return apply(op, to_operand(b, info(op).name, Lists::Joined), a);
   });
 }
 

@@ -162,7 +162,7 @@ static char scalar_kind(py::handle value) {
   return py::hasattr(dtype, "kind") ? py::str(dtype.attr("kind")).cast<std::string>()[0] : 'f';
 }
 
-TensorOrNumber to_operand(py::handle value, const char* op) {
+TensorOrNumber to_operand(py::handle value, const char* op, Lists lists) {
   PyObject* p = value.ptr();
   if (py::isinstance<Tensor>(value)) return value.cast<TensorPtr>();
   if (PyBool_Check(p)) return Number{Number::Kind::Bool, p == Py_True ? 1.0 : 0.0, p == Py_True};
@@ -184,7 +184,12 @@ TensorOrNumber to_operand(py::handle value, const char* op) {
   require(is_operand(value), ErrorKind::Type, op, ": expected a Tensor or a number, got ",
           Py_TYPE(p)->tp_name);
   if (PyList_Check(p) || PyTuple_Check(p)) {
-    if (holds_tensors(value))  // through which derivatives go
+    const bool tensors = holds_tensors(value);
+    require(!tensors || lists == Lists::Joined, ErrorKind::Type, op, ": a ", Py_TYPE(p)->tp_name,
+            " with tensors in it is no operand (some functions give a pair, of which you may want "
+            "one); "
+            "gradcell.ops.stack makes one tensor of it");
+    if (tensors)  // through which derivatives go
       return py::module_::import("gradcell.tensors.indexing")
           .attr("tensor_of_list")(value)
           .cast<TensorPtr>();

@@ -497,6 +497,38 @@ def test_values_beside_64_bits_are_those_of_a_tensor(name: str) -> None:
     assert not wrong, wrong[0]
 
 
+#: Functions of ops, mint and methods that a list with tensors is something to: places, ends of bins, elements
+#: to find, a flag, a function's arguments; and what Python's operators do.
+TAKES_LISTS = {
+    "hsplit", "vsplit", "tensor_split", "searchsorted", "bucketize", "isin", "unique_consecutive",
+    "custom_info_register", "requires_grad_", "copy_", "type_as",
+    "clamp", "clip", "clip_by_value", "clip_by_norm", "clip_by_global_norm",  # each tensor of the list
+}  # fmt: skip
+
+
+def test_a_pair_of_tensors_is_no_operand_of_a_function() -> None:
+    """A pair of values and places would be taken for one tensor; MindSpore refuses it too. Operators take it
+    as NumPy and MindSpore do."""
+    x, pair, taking, asked = t(np.array([1.0, 2.0])), (t(1.0), t(2.0)), set(), 0
+    for name, f in public_functions().items():
+        space, _, short = name.rpartition(".")
+        operator = short.startswith(("__", "scalar_"))
+        if space not in ("ops", "mint", "Tensor") or operator or short in TAKES_LISTS:
+            continue
+        for args in ((x, pair), (pair, x)):
+            asked += 1
+            try:
+                f(*args)
+            except REFUSED:
+                continue
+            taking.add(name)
+    assert asked > 1500
+    assert taking == set()
+    assert (x - pair).tolist() == [0.0, 0.0]
+    with pytest.raises(TypeError, match=r"Sub: a tuple with tensors .*stack"):
+        ops.sub(x, pair)
+
+
 # Numbers that do not fit --------------------------------------------------------------------------
 
 TOO_LARGE: list[tuple[Callable[[], Any], str]] = [

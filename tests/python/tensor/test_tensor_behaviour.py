@@ -373,7 +373,7 @@ def test_a_list_of_tensors_beside_a_tensor_has_its_derivative(wrap):
     one, w = Tensor(np.array([1.0, 2.0])), Tensor(np.array([3.0, 5.0]))
 
     def loss(x):
-        return (ops.add(ops.mul(w, [x, x * x]), (x, one[0])) - [[x, one[1]], [x * x, x]]).sum()
+        return (w * [x, x * x] + (x, one[0]) - [[x, one[1]], [x * x, x]]).sum()
 
     x = Tensor(np.array(2.0))
     assert float(wrap(loss)(x)) == 2 * (6 + 20 + 2 + 1) - (2 + 2 + 4 + 2)
@@ -382,15 +382,15 @@ def test_a_list_of_tensors_beside_a_tensor_has_its_derivative(wrap):
 
 @pytest.mark.filterwarnings("error")
 def test_numbers_beside_tensors_in_a_list_keep_their_digits():
-    x, w = Tensor(np.array(2.0)), Tensor(np.zeros(2))
-    np.testing.assert_array_equal(ops.add(w, [x, 0.3]).asnumpy(), [2, 0.3])
-    np.testing.assert_array_equal(ops.add(w, [[x, x], [0.3, 0.7]]).asnumpy(), [[2, 2], [0.3, 0.7]])
+    x, w = Tensor(np.array(2.0)), Tensor(np.ones(2))
+    np.testing.assert_array_equal((w * [x, 0.3]).asnumpy(), [2, 0.3])
+    np.testing.assert_array_equal((w * [[x, x], [0.3, 0.7]]).asnumpy(), [[2, 2], [0.3, 0.7]])
     for made in (ms.numpy.array([x, 0.3]), x.__array_namespace__().asarray([x, 0.3])):
         np.testing.assert_array_equal(made.asnumpy(), [2, 0.3])
-    whole = ops.add(Tensor(np.array([1, 1])), (Tensor(np.array(5)), 2**53 + 1))
-    assert whole.dtype == ms.int64 and whole.asnumpy().tolist() == [6, 2**53 + 2]
+    whole = Tensor(np.array([1, 1])) * (Tensor(np.array(5)), 2**53 + 1)
+    assert whole.dtype == ms.int64 and whole.asnumpy().tolist() == [5, 2**53 + 1]
     with pytest.raises(OverflowError, match="int64"):
-        ops.add(w, [Tensor(np.array(5)), 2**70])
+        w * [Tensor(np.array(5)), 2**70]
 
 
 def test_tensors_in_lists_are_written_with_their_derivative():
