@@ -69,8 +69,8 @@ def _grown(x: Tensor, order: int, sign: float, scale: float) -> Tensor:
 
 
 def _products(order: int) -> list[float]:
-    """The coefficients of J_order(25 t) in the polynomials T_order(t), T_order+2(t), ...: by Neumann's addition
-    theorem (9.1.75, of 2 z cos(angle)) they are +-2 J_k(z) J_k+order(z), z = 25 / 2."""
+    """The coefficients of J_order(25 t) in the polynomials T_order(t), T_order+2(t), ...: by Neumann's
+    addition theorem (9.1.75, of 2 z cos(angle)) they are +-2 J_k(z) J_k+order(z), z = 25 / 2."""
     z, j = _FAR / 2, [0.0, 1e-250]  # of order 81, 80, ...: downwards, up to a factor (Miller, 9.12)
     for k in range(80, 0, -1):
         j.append(2 * k / z * j[-1] - j[-2])
@@ -85,11 +85,11 @@ def _products(order: int) -> list[float]:
 
 
 def _j_near(x: Tensor, order: int) -> Tensor:
-    """By Clenshaw's recurrence, in Reinsch's form for small t (Oliver 1977, J. Inst. Maths Applics 20, 379)."""
+    """By Clenshaw's recurrence, in Reinsch's form for small t (Oliver 1977, J. Inst. Maths Appl. 20, 379)."""
     t = _ops.mul(x, 1 / _FAR)
     square = _ops.mul(
         _ops.square(t), 4.0
-    )  # 2 T_2(t) + 2, and T_2 steps from each polynomial to the next
+    )  # 2 T_2(t) + 2: T_2 leads from each polynomial to the next
     first, *numbers = _products(order)
     total: Any = numbers[-1]
     pair = total  # of two neighbouring totals
