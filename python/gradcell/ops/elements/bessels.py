@@ -77,9 +77,7 @@ def _products(order: int) -> list[float]:
     whole = j[-1] + 2 * math.fsum(j[-3::-2])  # is 1 (9.1.46)
     j = [value / whole for value in j[::-1]]
     found = [2 * (-1) ** k * j[k] * j[k + order] for k in range(_TERMS)]
-    if (
-        order == 0
-    ):  # the even ones are 1 and -1 at 0 in turns, and the sum is to be 1 there to the last bit
+    if order == 0:  # all polynomials are 1 or -1 at 0, and the sum is to be 1 there to the last bit
         found[0] = 1 + functools.reduce(lambda pair, number: number - pair, found[:0:-1])
     return found
 
@@ -87,9 +85,7 @@ def _products(order: int) -> list[float]:
 def _j_near(x: Tensor, order: int) -> Tensor:
     """By Clenshaw's recurrence, in Reinsch's form for small t (Oliver 1977, J. Inst. Maths Appl. 20, 379)."""
     t = _ops.mul(x, 1 / _FAR)
-    square = _ops.mul(
-        _ops.square(t), 4.0
-    )  # 2 T_2(t) + 2: T_2 leads from each polynomial to the next
+    square = _ops.mul(_ops.square(t), 4.0)  # 2 T_2 + 2, T_2 leads from each to the next
     first, *numbers = _products(order)
     total: Any = numbers[-1]
     pair = total  # of two neighbouring totals
