@@ -288,16 +288,20 @@ def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Tensor:
     return _ops.gather(both, Tensor(order), a)
 
 
-def trim_zeros(filt: Any, trim: str = "fb") -> Tensor:
-    """A vector without the zeros at its front, its back or both. Reads values.
+def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Tensor:
+    """An array without the zeros at its front, its back or both. Reads values.
 
-    filt: a vector. trim: 'f', 'b' or 'fb'.
+    trim: 'f', 'b' or 'fb'. axis: the dimensions that are cut (all).
     """
     x = tensor(filt)
-    there = np.flatnonzero(x.asnumpy())
-    first, last = (int(there[0]), int(there[-1]) + 1) if there.size else (x.size, x.size)
-    first, last = first if "f" in trim else 0, last if "b" in trim else x.size
-    return ops.narrow(x, 0, first, builtins.max(last - first, 0))
+    places = np.argwhere(x.asnumpy())
+    parts = [slice(None)] * x.ndim
+    for k in arguments.axes_of(axis, x.ndim, "trim_zeros"):
+        there = places[:, k]
+        first = int(there.min()) if "f" in trim and there.size else 0
+        last = int(there.max()) + 1 if there.size else 0
+        parts[k] = slice(first, last if "b" in trim or not last else None)
+    return x[tuple(parts)]
 
 
 def nanargmax(a: Any, axis: Any = None, *, keepdims: bool = False) -> Tensor:

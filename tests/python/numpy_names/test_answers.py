@@ -306,3 +306,16 @@ def test_an_expression_has_numpys_value_and_its_derivative(text: str, by: str) -
             checked(whole, *(np.nan_to_num(GIVEN[name], nan=0.75) for name in by.split()))
     finally:
         gc.set_default_dtype(before)
+
+
+def test_zeros_around_a_matrix() -> None:
+    """As NumPy has it from 2.2 on."""
+    x = Tensor(np.array([[0.0, 0, 0], [0, 1, 0], [0, 2, 0]]))
+    assert gnp.trim_zeros(x).tolist() == [[1], [2]]
+    assert gnp.trim_zeros(x, "f").tolist() == [[1, 0], [2, 0]]
+    assert gnp.trim_zeros(x, "b").tolist() == [[0, 0], [0, 1], [0, 2]]
+    assert gnp.trim_zeros(x, axis=1).tolist() == [[0], [1], [2]]
+    assert gnp.trim_zeros(x * 0).shape == (0, 0)
+    assert gnp.trim_zeros(x * 0, "f", axis=0).shape == (0, 3)
+    slope = gc.grad(lambda x: (gnp.trim_zeros(x, axis=1) ** 2).sum())(x)
+    assert slope.tolist() == [[0, 0, 0], [0, 2, 0], [0, 4, 0]]

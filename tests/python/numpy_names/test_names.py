@@ -56,7 +56,6 @@ NO_KEYWORDS = {
     "A tensor is made in one piece": "array: ndmax",
     "Quantiles of weighted elements have no op": "nanpercentile nanquantile percentile quantile: weights",
     "What else it gives comes from linalg.lstsq": "polyfit: full",
-    "Of vectors alone": "trim_zeros: axis",
     "The result is a new tensor": "linalg.multi_dot fft.fft fft.fft2 fft.fftn fft.ifft fft.ifft2 fft.ifftn"
     " fft.rfft fft.rfft2 fft.rfftn fft.irfft fft.irfft2 fft.irfftn fft.hfft fft.ihfft: out",
     "A tensor is where the context says": "fft.fftfreq fft.rfftfreq: device",

@@ -27,7 +27,7 @@ SIZES = {
     "no dimensions": lambda s: (),
 }
 #: The dtypes of the other sizes.
-SIZED = ("int64", "float64", "complex64")
+SIZED = DTYPES
 #: What stands in the place of the last input: beside a tensor of each dtype.
 BESIDE = ("a number", "a float", "a list", "a NumPy scalar", "a NumPy array")
 FORMS = (*SIZES, *BESIDE)
