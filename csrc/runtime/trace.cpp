@@ -155,6 +155,7 @@ void Trace::end_examples(std::span<const NodeId> examples) {
     refer(state_.at(v.get()), kNoNode);
     state_.erase(v.get());
     born_.erase(b);
+    v->lose();
     return true;
   });
   bool assigned = false;

@@ -152,6 +152,12 @@ void Variable::set(const Array& now) {
   touch();
 }
 
+void Variable::lose() {
+  StoragePtr storage;  // released after the lock
+  const std::lock_guard hold(the_lock().mutex);
+  std::swap(storage_, storage);
+}
+
 void Variable::overwrite(FunctionRef<void(const Array&)> f) {
   const VariablePtr self(VariablePtr(), this);  // of no count: the caller holds it
   Exclusive held({&self, 1});

@@ -50,6 +50,8 @@ class Variable {
   /// The value now. Throws as settled() does.
   Array value() const;
   void set(const Array& now);
+  /// What it had been set to ended with the transform in which it was made: it has no value.
+  void lose();
   /// Calls f with the elements, to which it writes, in memory of which nobody else knows.
   void overwrite(FunctionRef<void(const Array&)> f);
   /// The elements in memory that NumPy may see and write to.

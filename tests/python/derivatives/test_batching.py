@@ -482,3 +482,22 @@ def test_ensemble_with_state(mode: int) -> None:
     for i, cell in enumerate(cells):
         np.testing.assert_array_equal(cell.total.asnumpy(), X[i] + i + 1)
         assert float(cell.calls) == 7.0
+
+
+@pytest.mark.parametrize("starts", ["with the value", "with another"])
+def test_a_parameter_of_one_example_has_no_value_after_it(starts: str) -> None:
+    kept = []
+
+    def loss(x):
+        p = Parameter(x if starts == "with the value" else Tensor(np.zeros(3)), name="p")
+        p.set_data(x)
+        kept.append(p)
+        return ops.sum(p * p)
+
+    for transform in (gc.vmap, lambda f: gc.jit(gc.vmap(f)), lambda f: gc.vmap(gc.grad(f))):
+        kept.clear()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # of jit: a tensor is kept
+            transform(loss)(Tensor(X))
+        with pytest.raises(ValueError, match="made inside a transform"):
+            kept[0].asnumpy()
