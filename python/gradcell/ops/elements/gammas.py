@@ -313,6 +313,7 @@ _ZETA = (
     3.817293264999840e-06, 1.908212716553939e-06, 9.539620338727961e-07, 4.769329867878065e-07,
     2.384505027277330e-07, 1.192199259653111e-07, 5.960818905125948e-08, 2.980350351465228e-08,
     1.490155482836504e-08, 7.450711789835429e-09, 3.725334024788457e-09, 1.862659723513049e-09,
+    *(sum(float(m)**-k for m in range(5, 1, -1)) for k in range(30, 36)),
 )  # fmt: skip
 
 
@@ -339,7 +340,7 @@ def lgamma(input: Any) -> Tensor:
     by the recurrence, beyond Stirling's series (6.1.41); for x < 1/2 by reflection (6.1.17).
     """
     x = arguments.floating(arguments.operand(input, "lgamma", "input"))
-    last, terms, stirling_terms = (12, 26, 8) if x.dtype == _core.float64 else (8, 13, 4)
+    last, terms, stirling_terms = (12, 34, 8) if x.dtype == _core.float64 else (8, 13, 4)
     low = _ops.less(x, 0.5)
     y = _ops.where(low, _ops.sub(1.0, x), x)
     far = _ops.greater(y, last + 0.5)
