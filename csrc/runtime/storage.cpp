@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
+#include <new>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -36,8 +37,8 @@ class Cache {
     size_t size = rounded(bytes);
     {
       std::lock_guard lock(mutex_);
-      in_use_ += size;
       auto& blocks = free_[size];
+      in_use_ += size;
       if (!blocks.empty()) {
         void* p = blocks.back();
         blocks.pop_back();
@@ -59,13 +60,12 @@ class Cache {
     return p;
   }
 
-  void give(void* p, size_t bytes) {
+  void give(void* p, size_t bytes) noexcept {
     size_t size = rounded(bytes);
     {
       std::lock_guard lock(mutex_);
       in_use_ -= size;
-      if (cached_ + size <= kMaxCached) {
-        free_[size].push_back(p);
+      if (cached_ + size <= kMaxCached && kept(size, p)) {
         cached_ += size;
         return;
       }
@@ -88,6 +88,15 @@ class Cache {
 
  private:
   static constexpr size_t kMaxCached = size_t(256) << 20;
+  /// Under the lock: whether there is memory to note a free block.
+  bool kept(size_t size, void* p) noexcept {
+    try {
+      free_[size].push_back(p);
+      return true;
+    } catch (const std::bad_alloc&) {
+      return false;
+    }
+  }
   std::mutex mutex_;
   std::unordered_map<size_t, std::vector<void*>> free_;
   size_t in_use_ = 0, cached_ = 0;
@@ -172,7 +181,11 @@ std::shared_ptr<Storage> Storage::copied_on_device() const {
 }
 
 std::shared_ptr<Storage> Storage::allocate(size_t bytes) {
-  return std::make_shared<Storage>(Cache::instance().take(bytes), bytes, nullptr);
+  auto give = [bytes](void* p) { Cache::instance().give(p, bytes); };
+  std::unique_ptr<void, decltype(give)> block(Cache::instance().take(bytes), give);
+  auto storage = std::make_shared<Storage>(block.get(), bytes, nullptr);
+  block.release();
+  return storage;
 }
 
 std::shared_ptr<Storage> Storage::wrap(void* data, size_t bytes, bool writable,

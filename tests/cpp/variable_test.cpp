@@ -28,6 +28,14 @@ bool fails() { return t_failing > 0 && --t_failing == 0; }
   if (void* p = std::malloc(bytes)) return p;
   throw std::bad_alloc();
 }
+/// The library's own sorts ask so, and give back by the operators below.
+[[gnu::noinline]] void* operator new(size_t bytes, const std::nothrow_t&) noexcept {
+  try {
+    return operator new(bytes);
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+}
 [[gnu::noinline]] void operator delete(void* p) noexcept { std::free(p); }
 [[gnu::noinline]] void operator delete(void* p, size_t) noexcept { std::free(p); }
 

@@ -11,12 +11,13 @@ GRADCELL_BUILT_LEVELS(GRADCELL_X)
 #undef GRADCELL_X
 
 std::vector<const VecMathTable*> vecmath_tables() {
-#define GRADCELL_X(ns, ...) &vecmath_table_##ns(),
-  const VecMathTable* const all[] = {GRADCELL_BUILT_LEVELS(GRADCELL_X)};
-#undef GRADCELL_X
   std::vector<const VecMathTable*> runnable;
-  for (cpu::IsaLevel level : cpu::runnable_isa_levels())
-    runnable.push_back(all[static_cast<int>(level)]);
+  for (cpu::IsaLevel level : cpu::runnable_isa_levels()) {
+#define GRADCELL_X(ns, Level, ...) \
+  if (level == cpu::IsaLevel::Level) runnable.push_back(&vecmath_table_##ns());
+    GRADCELL_BUILT_LEVELS(GRADCELL_X)
+#undef GRADCELL_X
+  }
   return runnable;
 }
 
