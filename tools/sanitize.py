@@ -6,7 +6,7 @@
     python tools/sanitize.py module      the Python tests with an extension built so; --tests chooses some
     python tools/sanitize.py tsan        the C++ tests under ThreadSanitizer
 
-Builds are in build/asan and build/tsan, with kernels of all levels. Ends with 1 at the first test that fails.
+Builds are in build/asan and build/tsan. Ends with 1 at the first test that fails.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ def run(*command: str, **environment: str) -> None:
     subprocess.run(command, cwd=ROOT, env={**os.environ, **environment}, check=True)
 
 
-def build(preset: str, *targets: str) -> Path:
+def build(preset: str, levels: str, *targets: str) -> Path:
     run(
-        "cmake", "--preset", preset, "-DGRADCELL_LEVELS=all",
+        "cmake", "--preset", preset, f"-DGRADCELL_LEVELS={levels}",
         f"-DGRADCELL_PYTHON={'ON' if preset == 'asan' else 'OFF'}", f"-DPython_EXECUTABLE={sys.executable}",
     )  # fmt: skip
     run("cmake", "--build", f"build/{preset}", "-j", JOBS, "--target", *targets)
@@ -48,14 +48,19 @@ def package(folder: Path) -> Path:
 
 
 def for_module(folder: Path) -> dict[str, str]:
-    """An interpreter that is not sanitized loads the sanitizer first. Leaks are its own."""
+    """An interpreter that is not sanitized loads the sanitizer first, and the library whose exceptions it is
+    to see. Leaks are its own."""
     compiler = os.environ.get("CXX", "g++")
-    asked = [compiler, "-print-file-name=libasan.so"]
-    library = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()
+    libraries = [
+        subprocess.run(
+            [compiler, f"-print-file-name={name}"], capture_output=True, text=True, check=True
+        ).stdout.strip()
+        for name in ("libasan.so", "libstdc++.so.6")
+    ]
     return {
         "PYTHONPATH": str(folder / "package"),
-        "LD_PRELOAD": library,
-        "ASAN_OPTIONS": "detect_leaks=0:detect_stack_use_after_return=0",
+        "LD_PRELOAD": " ".join(libraries),
+        "ASAN_OPTIONS": "detect_leaks=0:detect_stack_use_after_return=0:allocator_may_return_null=1",
         "UBSAN_OPTIONS": "print_stacktrace=1",
         "PYTHONMALLOC": "malloc",  # so that Python's own objects have red zones
     }
@@ -82,13 +87,16 @@ def main() -> int:
     parser.add_argument(
         "--filter", default=".", help="for asan and tsan: which tests, as ctest -R has it"
     )
+    parser.add_argument(
+        "--levels", default="all", help="what kernels are built for: all, v2, v3 or v4"
+    )
     given = parser.parse_args()
     parts = given.parts or list(PARTS)
     if unknown := set(parts) - set(PARTS):
         parser.error(f"there is no {', '.join(unknown)}; there are {', '.join(PARTS)}")
     try:
         if "asan" in parts or "module" in parts:
-            folder = build("asan", "gradcell_tests", "_core")
+            folder = build("asan", given.levels, "gradcell_tests", "_core")
             package(folder)
             runs = levels(folder)
             print("levels that run here:", *runs, flush=True)
@@ -118,7 +126,7 @@ def main() -> int:
             ]
             run(*tests, **for_module(folder))
         if "tsan" in parts:
-            build("tsan", "gradcell_tests")
+            build("tsan", given.levels, "gradcell_tests")
             run("ctest", "--preset", "tsan", "-j", JOBS, "--no-tests=error", "-R", given.filter)
     except subprocess.CalledProcessError as error:
         print(f"failed with {error.returncode}", file=sys.stderr)

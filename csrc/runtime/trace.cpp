@@ -145,7 +145,9 @@ void Trace::end_examples(std::span<const NodeId> examples) {
   end_tensors(depends,
               "vmap: a tensor that differs from example to example is used after the function "
               "that was mapped has ended; return it from that function");
-  // What the function made for itself is gone with it.
+  // What the function made for itself is gone with it: its first value, if it is known, stays in
+  // the graph.
+  std::unordered_map<const Variable*, VariablePtr> gone;
   const NodeId first = examples.empty() ? kNoNode : std::ranges::min(examples);
   std::erase_if(state_order_, [&](const VariablePtr& v) {
     const auto b = born_.find(v.get());
@@ -155,9 +157,12 @@ void Trace::end_examples(std::span<const NodeId> examples) {
     refer(state_.at(v.get()), kNoNode);
     state_.erase(v.get());
     born_.erase(b);
-    v->lose();
+    gone.emplace(v.get(), v);
     return true;
   });
+  for (Given& l : leaves_)
+    if (gone.contains(l.variable.get())) l.array = l.variable->value(), l.variable = nullptr;
+  for (auto& [_, variable] : gone) variable->lose();
   bool assigned = false;
   for (auto& [variable, node] : state_) {
     if (!depends[node]) continue;
