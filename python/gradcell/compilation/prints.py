@@ -42,7 +42,7 @@ class Prints:
         self.trace = trace
         thread = threading.get_ident()
         with _lock:
-            if not _recording:
+            if builtins.print is not emit:  # (it is while another thread's recording ends)
                 _plain = builtins.print
                 builtins.print = emit
             _recording[thread] = self

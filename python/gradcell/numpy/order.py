@@ -291,7 +291,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Tensor:
 def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Tensor:
     """An array without the zeros at its front, its back or both. Reads values.
 
-    trim: 'f', 'b' or 'fb'. axis: the dimensions that are cut (all).
+    filt: an array. trim: 'f', 'b' or 'fb'. axis: the dimensions that are cut (all).
     """
     x = tensor(filt)
     places = np.argwhere(x.asnumpy())

@@ -131,6 +131,32 @@ def test_before_an_error(capsys):
     assert capsys.readouterr().out == f"seen {Tensor(2 * X)}\n"
 
 
+def test_another_function_is_compiled_while_an_error_is_on_its_way(monkeypatch):
+    """As another thread may: print is still the recording one then."""
+    written, plain = [], builtins.print
+
+    class Terminal:
+        def write(self, text: str) -> None:
+            written.append(text)
+            if len(written) == 1:
+                gc.jit(lambda x: (print("inner"), x)[1])(Tensor(X))
+
+        def flush(self) -> None:
+            pass
+
+    @gc.jit
+    def f(x):
+        print("outer")
+        raise KeyError("wrong")
+
+    monkeypatch.setattr("sys.stdout", Terminal())
+    with pytest.raises(KeyError):
+        f(Tensor(X))
+    assert builtins.print is plain
+    print("after")
+    assert [text for text in written if text != "\n"] == ["outer", "inner", "after"]
+
+
 def test_elsewhere_than_on_the_terminal(capsys, tmp_path):
     with open(tmp_path / "log", "w") as log:
         f = gc.jit(lambda x: (print(x, file=log), x)[1])

@@ -179,7 +179,7 @@ def _sum_out(x: Tensor, letters: str, kept: set[str]) -> tuple[Tensor, str]:
 
 
 def _order(pairs: list[tuple[Tensor, str]], result: str) -> list[tuple[int, ...]]:
-    """Which operands become one, which is put behind the others, time after time."""
+    """Return which operands become one, which is put behind the others, time after time."""
     if len(pairs) < 3:
         return [tuple(range(len(pairs)))]
     shapes = [np.broadcast_to(np.float32(0), tuple(x.shape)) for x, _ in pairs]
