@@ -44,8 +44,8 @@ uint64_t hash_of(std::span<const int64_t> dims) {
 
 Graph::Graph(const Settings& settings)
     : shape_table_(16, nullptr), table_(256, kNoNode), settings_(&settings) {
-  nodes_.reserve(128);
-  hashes_.reserve(128);
+  nodes_.reserve(16);
+  hashes_.reserve(16);
 }
 
 size_t Graph::shape_slot(std::span<const int64_t> dims) const {
