@@ -177,6 +177,11 @@ def test_derivatives_of_zeta_at_poles_are_those_from_above():
 @pytest.mark.parametrize("name", BESSEL)
 def test_bessel_functions(name):
     function, wanted = getattr(ops, f"bessel_{name}"), getattr(scipy.special, name)(FAR)
+    if name[0] in "jy":  # SciPy's before 1.18 rounds x - pi / 4
+        exact = mpmath.besselj if name[0] == "j" else mpmath.bessely
+        with mpmath.workdps(40):
+            wanted = np.array([float(exact(int(name[1]), x)) if x else w
+                               for x, w in zip(FAR.tolist(), wanted, strict=True)])  # fmt: skip
     usual = np.isfinite(wanted) & (np.abs(wanted) > 1e-290)
     found = function(Tensor(FAR)).asnumpy()
     size = np.abs(wanted) if name[0] in "ik" else np.maximum(np.abs(wanted), 1 / np.sqrt(1 + FAR))

@@ -51,13 +51,21 @@ def _polynomial(numbers: list[float], y: Tensor) -> Tensor:
     return total  # type: ignore[no-any-return]
 
 
-def _turning(x: Tensor, order: int, first: Any, second: Any, sign: float) -> Tensor:
-    """sqrt(2 / pi x) (P first(chi) + sign Q second(chi)), chi = x - (order / 2 + 1 / 4) pi (9.2.5, 6)."""
+def _phase(x: Tensor, order: int) -> tuple[Tensor, Tensor]:
+    """The cosine and the sine of x - (order / 2 + 1 / 4) pi, which is not rounded."""
+    c, s = _ops.cos(x), _ops.sin(x)
+    near, far = (_ops.add(s, c), _ops.sub(s, c))
+    pair = (far, _ops.neg(near)) if order else (near, far)
+    return _ops.mul(pair[0], math.sqrt(0.5)), _ops.mul(pair[1], math.sqrt(0.5))
+
+
+def _turning(x: Tensor, order: int) -> Tensor:
+    """sqrt(2 / pi x) (P cos(chi) - Q sin(chi)), chi = x - (order / 2 + 1 / 4) pi (9.2.5)."""
     a, y = _coefficients(order), _ops.reciprocal(x)
     square = _ops.neg(_ops.square(y))
-    chi = _ops.sub(x, (order / 2 + 0.25) * math.pi)
+    cosine, sine = _phase(x, order)
     p, q = _polynomial(a[::2], square), _ops.mul(_polynomial(a[1::2], square), y)
-    both = _ops.add(_ops.mul(p, first(chi)), _ops.mul(_ops.mul(q, second(chi)), sign))
+    both = _ops.sub(_ops.mul(p, cosine), _ops.mul(q, sine))
     return _ops.mul(_ops.sqrt(_ops.mul(y, 2 / math.pi)), both)
 
 
@@ -131,8 +139,8 @@ def _y_far(x: Tensor, order: int) -> Tensor:
     if not order:
         real, imag = _ops.div(real, size), _ops.neg(_ops.div(imag, size))
     p, q = (_summed(part, _SHARES[order]) for part in (real, imag))
-    chi = _ops.sub(x, (order / 2 + 0.25) * math.pi)
-    both = _ops.add(_ops.mul(p, _ops.sin(chi)), _ops.mul(q, _ops.cos(chi)))
+    cosine, sine = _phase(x, order)
+    both = _ops.add(_ops.mul(p, sine), _ops.mul(q, cosine))
     return _ops.mul(_ops.sqrt(_ops.div(2 / math.pi, x)), both)
 
 
@@ -161,7 +169,7 @@ def _i_near(x: Tensor, order: int) -> Tensor:
 #: By kind: near zero, and far from it, there times e^-x or e^x for i and k; the limit at zero, below which
 #: there is NaN, or None for an even or odd function; and from where on it is far.
 _KINDS: dict[str, tuple[Any, Any, float | None, str, float]] = {
-    "j": (_j_near, lambda x, n: _turning(x, n, _ops.cos, _ops.sin, -1.0), None, "", _FAR),
+    "j": (_j_near, _turning, None, "", _FAR),
     "y": (_y_near, _y_far, -math.inf, ", NaN below zero", 4.0),
     "i": (_i_near, lambda x, n: _grown(x, n, -1.0, 0.5 / math.pi), None, ", modified", _FAR),
     "k": (_k_near, _k_far, math.inf, ", modified, NaN below zero", 2.0),
