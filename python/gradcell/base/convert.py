@@ -107,10 +107,8 @@ def to_dtype(dtype: Any) -> _core.DType:
             raise TypeError(f"no dtype is called {dtype}{hint} ({_core.user_location()})")
         return _core.dtype_named(dtype.lower())
     try:
-        if isinstance(dtype, (tuple, list)):
-            raise TypeError(
-                "several values"
-            )  # NumPy makes records of them, or looks for a dtype in one
+        if isinstance(dtype, (tuple, list)):  # NumPy makes records of them
+            raise TypeError("several values")
         if hasattr(dtype, "dtype") and not isinstance(dtype, (np.dtype, type)):
             raise TypeError("an array, not its dtype")  # NumPy takes that of anything that has one
         return dtype_of_numpy(np.dtype(dtype))

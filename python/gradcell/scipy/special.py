@@ -62,7 +62,7 @@ def _gamma_from_half(y: Tensor, power: float) -> Tensor:
     product = _ops.where(
         first if power > 0 else _ops.logical_not(first), _ops.reciprocal(product), product
     )
-    close = _ops.exp(_ops.mul(gammas._log_gamma_from_2(_ops.sub(near, whole), 26), power))
+    close = _ops.exp(_ops.mul(gammas._log_gamma_from_2(_ops.sub(near, whole)), power))
     large = _ops.where(far, y, 13.0)
     # The square of this root, and the root's derivative, may overflow earlier than the result.
     root = _ops.pow(large, _ops.mul(_ops.sub(_ops.mul(large, 0.5), 0.25), power))

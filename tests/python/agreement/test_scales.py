@@ -60,12 +60,12 @@ COMPOSED: dict[str, tuple[int, Function, Function]] = {
     "cbrt": (1, ops.cbrt, lambda x: mp.sign(x) * mp.cbrt(abs(x))),
 }  # fmt: skip
 
-#: What has derivatives of its value y, or of a sigmoid y, of which 1 - y, 1 - 2 y or 1 - y^2 has lost what y
-#: has rounded: the error is small beside 1.
-OF_THE_VALUE = {"Tanh", "Sigmoid", "softplus", "logaddexp"}
+#: What has derivatives of its value y, of which 1 - y or 1 - y^2 has lost what y has rounded: the
+#: error is small beside 1.
+OF_THE_VALUE = {"Tanh", "Sigmoid"}
+#: Whose derivative is a sigmoid: of their third ones.
+OF_A_SIGMOID = {"softplus", "logaddexp"}
 
-#: Whose third derivatives are products of four or five factors, all of which may be tiny.
-LENGTHS = {"hypot", "Atan2"}
 
 #: Of straight pieces: there is nothing to lose, and mpmath's differences may meet the ends.
 STRAIGHT = {
@@ -150,18 +150,16 @@ def wrong(name: str, dtype: str, points: list[tuple[float, ...]]) -> list[tuple[
             most = float(limits.max) / 8
             if mp.isnan(true) or abs(true) > most or not within(name, at, orders, most):
                 continue
-            condition = 64.0 * sum(orders)
-            if name == "Pow" and at[0]:  # the exponent minus one is rounded
-                condition += 2 * abs(np.log(abs(at[0])))
+            condition = 64.0
+            if name == "Pow":  # the exponents less by 1, 2, ... are rounded to half a unit
+                condition += 0.5 * orders[0] * abs(np.log(abs(at[0])))
             for k, x in enumerate(at):
                 more = [n + (i == k) for i, n in enumerate(orders)]
                 if true != 0:
                     condition += 8 * min(1e12, abs(float(x * derivative(exact, at, more) / true)))
             bound = condition * float(limits.eps) * abs(float(true)) + 64 * float(limits.tiny)
             bound += 1e-30 if true == 0 else 0
-            if name in LENGTHS and sum(orders) == 3:
-                bound += float(limits.tiny) ** 0.75
-            if name in OF_THE_VALUE:
+            if name in OF_THE_VALUE or (name in OF_A_SIGMOID and sum(orders) == 3):
                 bound += 16 * float(limits.eps)
             if not abs(y - float(true)) <= bound:
                 found.append((at, orders, y, float(true)))

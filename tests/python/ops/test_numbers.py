@@ -498,7 +498,7 @@ def test_values_beside_64_bits_are_those_of_a_tensor(name: str) -> None:
 
 
 #: Functions of ops, mint and methods that a list with tensors is something to: places, ends of bins, elements
-#: to find, a flag, a function's arguments; and what Python's operators do.
+#: to find, a flag, a function's arguments.
 TAKES_LISTS = {
     "hsplit", "vsplit", "tensor_split", "searchsorted", "bucketize", "isin", "unique_consecutive",
     "custom_info_register", "requires_grad_", "copy_", "type_as",

@@ -53,10 +53,9 @@ def _polynomial(numbers: list[float], y: Tensor) -> Tensor:
 
 def _phase(x: Tensor, order: int) -> tuple[Tensor, Tensor]:
     """The cosine and the sine of x - (order / 2 + 1 / 4) pi, which is not rounded."""
-    c, s = _ops.cos(x), _ops.sin(x)
-    near, far = (_ops.add(s, c), _ops.sub(s, c))
-    pair = (far, _ops.neg(near)) if order else (near, far)
-    return _ops.mul(pair[0], math.sqrt(0.5)), _ops.mul(pair[1], math.sqrt(0.5))
+    cosine, sine = (_ops.mul(f(x), math.sqrt(0.5)) for f in (_ops.cos, _ops.sin))
+    total, apart = _ops.add(sine, cosine), _ops.sub(sine, cosine)
+    return (apart, _ops.neg(total)) if order else (total, apart)
 
 
 def _turning(x: Tensor, order: int) -> Tensor:

@@ -25,11 +25,10 @@ __all__ = [
 
 _ops = _core.ops
 
-#: Bernoulli's numbers B_2k / (2k)!, k from 1 on (Abramowitz and Stegun 23.1.3 gives the B_2k).
-_BERNOULLI = tuple(
-    b / math.factorial(2 * k)
-    for k, b in enumerate((1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510,
-                           43867 / 798, -174611 / 330), 1)
+#: Bernoulli's numbers B_2, B_4, ... (Abramowitz and Stegun, table 23.2).
+_BERNOULLI = (
+    1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510, 43867 / 798, -174611 / 330,
+    854513 / 138, -236364091 / 2730,
 )  # fmt: skip
 _TERMS = 10  #: that are added one by one before Euler and Maclaurin's sum
 #: Gauss and Legendre's nodes and weights from 0 to 1, for float64 and less.
@@ -119,8 +118,10 @@ def _euler_maclaurin(s: Tensor, q: Tensor, one: Tensor) -> Tensor:
     rest = _ops.mul(last, _ops.div(n, _ops.sub(_ops.where(one, 2.0, s), 1.0)))
     total = _ops.add(total, _ops.add(_ops.where(one, at_one, rest), _ops.mul(last, 0.5)))
     factor, square = _ops.div(s, n), _ops.square(n)
-    for k, number in enumerate(_BERNOULLI):
-        total = _ops.add(total, _ops.mul(_ops.mul(last, factor), number))
+    for k, number in enumerate(_BERNOULLI[:10]):
+        total = _ops.add(
+            total, _ops.mul(_ops.mul(last, factor), number / math.factorial(2 * k + 2))
+        )
         step = _ops.mul(_ops.add(s, 2.0 * k + 1), _ops.add(s, 2.0 * k + 2))
         factor = _ops.div(_ops.mul(factor, step), square)
     return total  # type: ignore[no-any-return]
@@ -213,7 +214,7 @@ def _log_factorial(a: Tensor) -> Tensor:
     """log Gamma(a + 1), exact for small a too."""
     near = _ops.less(a, 0.5)
     d = _ops.where(near, a, 0.0)
-    close = _ops.sub(_log_gamma_from_2(d, 26), _ops.log1p(d))
+    close = _ops.sub(_log_gamma_from_2(d), _ops.log1p(d))
     return _ops.where(near, close, lgamma(_ops.where(near, 2.0, _ops.add(a, 1.0))))
 
 
@@ -234,11 +235,12 @@ def _log_rest(w: Tensor, ratio: Any = None, terms: int = 13) -> Tensor:
 
 
 def _stirling_rest(x: Tensor) -> Tensor:
-    """log Gamma(x) - (x - 1/2) log(x) + x - log(2 pi) / 2 for x >= 8 (6.1.41)."""
+    """log Gamma(x) - (x - 1/2) log(x) + x - log(2 pi) / 2 for x >= 8 (6.1.41), exact in its third derivative
+    too."""
     inverse = _ops.reciprocal(x)
     square, tail = _ops.square(inverse), _ops.full([], 0.0, x.dtype)
-    for n in range(8, 0, -1):
-        tail = _ops.add(_BERNOULLI_NUMBERS[n - 1] / (2 * n * (2 * n - 1)), _ops.mul(square, tail))
+    for n in range(12 if x.dtype == _core.float64 else 4, 0, -1):
+        tail = _ops.add(_BERNOULLI[n - 1] / (2 * n * (2 * n - 1)), _ops.mul(square, tail))
     return _ops.mul(inverse, tail)
 
 
@@ -301,8 +303,6 @@ def _far_density(a: Tensor, x: Tensor) -> Tensor:
 
 # Log gamma and its derivative ---------------------------------------------------------------------
 
-#: Bernoulli numbers B_2, B_4, ... (Abramowitz and Stegun, table 23.2).
-_BERNOULLI_NUMBERS = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510)
 _EULER = 0.57721566490153286
 #: zeta(k) - 1 for k = 2, 3, ... (Abramowitz and Stegun, table 23.3).
 _ZETA = (
@@ -317,10 +317,10 @@ _ZETA = (
 )  # fmt: skip
 
 
-def _log_gamma_from_2(d: Tensor, terms: int) -> Tensor:
-    """log Gamma(2 + d) for |d| <= 1/2 (Abramowitz and Stegun 6.1.33)."""
+def _log_gamma_from_2(d: Tensor) -> Tensor:
+    """log Gamma(2 + d) for |d| <= 1/2 (Abramowitz and Stegun 6.1.33), exact in its third derivative too."""
     series = _ops.full([], 0.0, d.dtype)
-    for n in range(terms, 1, -1):
+    for n in range(34 if d.dtype == _core.float64 else 13, 1, -1):
         series = _ops.sub(_ZETA[n - 2] / n, _ops.mul(d, series))
     return _ops.mul(d, _ops.add(1 - _EULER, _ops.mul(d, series)))
 
@@ -336,30 +336,25 @@ def _from_integer(t: Tensor) -> Tensor:
 def lgamma(input: Any) -> Tensor:
     """log |Gamma(x)|, infinite at 0 and the negative integers.
 
-    Close to 1 and 2, where it is 0, its series (Abramowitz and Stegun, 6.1.33), from there to 8 or 12
-    by the recurrence, beyond Stirling's series (6.1.41); for x < 1/2 by reflection (6.1.17).
+    Close to 1 and 2, where it is 0, its series (Abramowitz and Stegun, 6.1.33), from there to 8 by
+    the recurrence, beyond Stirling's series (6.1.41); for x < 1/2 by reflection (6.1.17).
     """
     x = arguments.floating(arguments.operand(input, "lgamma", "input"))
-    last, terms, stirling_terms = (12, 34, 8) if x.dtype == _core.float64 else (8, 13, 4)
     low = _ops.less(x, 0.5)
     y = _ops.where(low, _ops.sub(1.0, x), x)
-    far = _ops.greater(y, last + 0.5)
+    far = _ops.greater(y, 8.5)
     near = _ops.where(far, 2.0, y)
     whole = _ops.floor(_ops.add(near, 0.5))
     d = _ops.sub(near, whole)
-    series = _log_gamma_from_2(d, terms)
+    series = _log_gamma_from_2(d)
     product = _ops.full([], 1.0, x.dtype)
-    for k in range(1, last):  # Gamma(y) / Gamma(2 + d)
+    for k in range(1, 8):  # Gamma(y) / Gamma(2 + d)
         factor = _ops.where(_ops.greater(whole, k + 1.5), _ops.sub(near, float(k)), 1.0)
         product = _ops.mul(product, factor)
     first = _ops.less(whole, 1.5)
     log = _ops.log(_ops.where(_ops.logical_or(far, first), y, product))
     close = _ops.add(series, _ops.where(first, _ops.neg(log), log))
-    inverse = _ops.reciprocal(y)
-    square, tail = _ops.square(inverse), _ops.full([], 0.0, x.dtype)
-    for n in range(stirling_terms, 0, -1):
-        tail = _ops.add(_BERNOULLI_NUMBERS[n - 1] / (2 * n * (2 * n - 1)), _ops.mul(square, tail))
-    tail = _ops.add(_ops.mul(inverse, tail), 0.5 * math.log(2 * math.pi))
+    tail = _ops.add(_stirling_rest(y), 0.5 * math.log(2 * math.pi))
     stirling = _ops.add(_ops.sub(_ops.mul(_ops.sub(y, 0.5), log), y), tail)
     above = _ops.where(far, stirling, close)
     turn = _ops.abs(_ops.sin(_ops.mul(_ops.where(low, _from_integer(x), 0.5), math.pi)))
@@ -389,7 +384,7 @@ def digamma(input: Any) -> Tensor:
     z = _ops.add(y, float(steps))
     square, series = _ops.square(_ops.reciprocal(z)), _ops.full([], 0.0, _core.float64)
     for n in range(terms, 0, -1):
-        series = _ops.mul(square, _ops.add(_BERNOULLI_NUMBERS[n - 1] / (2 * n), series))
+        series = _ops.mul(square, _ops.add(_BERNOULLI[n - 1] / (2 * n), series))
     above = _ops.sub(_ops.sub(_ops.sub(_ops.log(z), _ops.div(0.5, z)), series), total)
     part = _from_integer(t)
     angle = _ops.mul(_ops.where(low, part, 0.25), math.pi)
