@@ -186,9 +186,8 @@ TensorOrNumber to_operand(py::handle value, const char* op, Lists lists) {
   if (PyList_Check(p) || PyTuple_Check(p)) {
     const bool tensors = holds_tensors(value);
     require(!tensors || lists == Lists::Joined, ErrorKind::Type, op, ": a ", Py_TYPE(p)->tp_name,
-            " with tensors in it is no operand; gradcell.ops.stack makes one tensor of it. (Some "
-            "functions give a pair, of which one tensor may be meant.)"); "
-            "gradcell.ops.stack makes one tensor of it");
+            " with tensors in it is no operand; gradcell.ops.stack makes one tensor of it, and "
+            "where it is a pair that a function gave, choose one of the two");
     if (tensors)  // through which derivatives go
       return py::module_::import("gradcell.tensors.indexing")
           .attr("tensor_of_list")(value)
