@@ -153,11 +153,14 @@ RowSet product_rows(const Graph& g, NodeId id) {
   return {{rows}};
 }
 
+/// Whether a reduction is no call's own: those multiply in double.
+bool combines_in_tiles(const Graph& g, NodeId id) {
+  return !(g.dtype(id) == DType::Bool && is_sum(g, id)) && spec(g, id).combine != Combine::Product;
+}
+
 RowSet reduce_rows(const Graph& g, NodeId id) {
   NodeId x = g.input(id, 0);
   const Dims& dims = g.dims(x);
-  if (g.dtype(id) == DType::Bool && is_sum(g, id)) return {};
-  if (spec(g, id).combine == Combine::Product) return {};  // calls multiply in double
   const auto axes = g.attrs(id);
   bool reducing = reduces_rows(dims, axes);
   RowSet set = prefixes(dims, g.count(x), reduce_prefix(dims, axes, reducing));
@@ -185,16 +188,26 @@ RowSet row_set(const Graph& g, const Labels& l, NodeId id) {
   const Dims& dims = g.dims(id);
   int64_t count = g.count(id);
   if (count == 0) return {};
-  for (NodeId i : g.inputs(id))
+  int64_t longest = count;
+  for (NodeId i : g.inputs(id)) {
     if (g.count(i) == 0) return {};
-  switch (info(form(g, id)).tile) {
+    longest = std::max(longest, g.count(i));
+  }
+  const TileForm tile = info(form(g, id)).tile;
+  if (l.whole) {
+    const bool fits = longest <= kMaxFeatures && tile != TileForm::Product &&
+                      tile != TileForm::Call &&
+                      (tile != TileForm::Reduce || combines_in_tiles(g, id));
+    return fits ? RowSet{{1}} : RowSet{};
+  }
+  switch (tile) {
     case TileForm::Element:
     case TileForm::Convert:
       return splits(dims, count);
     case TileForm::Move:
       return move_rows(g, l, id);
     case TileForm::Reduce:
-      return reduce_rows(g, id);
+      return combines_in_tiles(g, id) ? reduce_rows(g, id) : RowSet{};
     case TileForm::Product:
       return reads_matrix_once(g, l, id) ? RowSet{} : product_rows(g, id);
     case TileForm::Call:
@@ -353,8 +366,8 @@ class Components {
 
 /// Whether a constant k-th input needs no buffer: a region holds it as a number, but weights that
 /// rows are multiplied with are packed from memory.
-bool is_immediate(const Graph& g, NodeId id, int k, bool in_region) {
-  return in_region && access(g, id, k) == Access::Rows;
+bool is_immediate(const Graph& g, const Labels& l, NodeId id, int k) {
+  return l.node[id].in_region && access(g, l, id, k) == Access::Rows;
 }
 
 /// Work that needs nothing but what is stored anyway can wait for the stage that uses it, so that
@@ -381,7 +394,7 @@ void sink(const Graph& g, Labels& l) {
       NodeId p = l.storage[g.input(id, k)];
       if (is_source(g, p)) continue;
       bool same = l.node[p].in_region && me.in_region && l.node[p].component == me.component &&
-                  !l.node[p].reducing && access(g, id, k) == Access::Rows;
+                  !l.node[p].reducing && access(g, l, id, k) == Access::Rows;
       latest[p] = std::min(latest[p], same ? me.stage : me.stage - 1);
     }
   }
@@ -426,9 +439,9 @@ int32_t ready(const Graph& g, const Labels& l, std::span<const int32_t> tokens, 
   for (int k = 0; k < g[id].input_count; ++k) {
     NodeId p = l.storage[g.input(id, k)];
     const NodeLabel& from = l.node[p];
-    bool fill = is_constant(g, p) && !is_immediate(g, id, k, me.in_region);
+    bool fill = is_constant(g, p) && !is_immediate(g, l, id, k);
     bool in_tile = from.in_region && me.in_region && !from.reducing &&
-                   from.component == me.component && access(g, id, k) == Access::Rows;
+                   from.component == me.component && access(g, l, id, k) == Access::Rows;
     int32_t there = is_source(g, p) ? (fill ? 1 : 0) : in_tile ? from.stage : from.stage + 1;
     stage = std::max({stage, there, tokens[g.input(id, k)]});
   }
@@ -472,10 +485,10 @@ void find_waits(const Graph& g, Labels& l) {
 
 }  // namespace
 
-Access access(const Graph& g, NodeId id, int k) {
+Access access(const Graph& g, const Labels& l, NodeId id, int k) {
   if (is_product(g, id))
     return k % 2 == 1 && !is_weight_gradient(g, id) ? Access::Uniform : Access::Rows;
-  if (!is_broadcast(g, id)) return Access::Rows;
+  if (l.whole || !is_broadcast(g, id)) return Access::Rows;
   return is_uniform(spec(g, id).movement(g, id).pieces[0]) ? Access::Uniform : Access::Rows;
 }
 
@@ -495,7 +508,7 @@ bool is_made(const Graph& g, const Labels& l, NodeId id) {
 bool flows_in_tile(const Graph& g, const Labels& l, NodeId producer, NodeId consumer, int k) {
   const NodeLabel &p = l.node[producer], &c = l.node[consumer];
   return p.in_region && c.in_region && !p.reducing && p.component == c.component &&
-         p.stage == c.stage && access(g, consumer, k) == Access::Rows;
+         p.stage == c.stage && access(g, l, consumer, k) == Access::Rows;
 }
 
 namespace {
@@ -509,7 +522,7 @@ void see_through_views(const Graph& g, Labels& l, std::span<const NodeId> roots)
     if (form(g, id) == Form::Same) continue;
     const bool moves = l.node[id].in_region && form(g, id) == Form::Move && !loads_view(g, l, id);
     for (int k = 0; k < g[id].input_count; ++k)
-      if (!moves || access(g, id, k) != Access::Uniform) other[l.storage[g.input(id, k)]] = 1;
+      if (!moves || access(g, l, id, k) != Access::Uniform) other[l.storage[g.input(id, k)]] = 1;
   }
   for (NodeId id = 0; id < g.size(); ++id) {
     const bool view = form(g, id) == Form::Move && !other[id] && g.count(id) <= kMaxFeatures &&
@@ -523,9 +536,10 @@ void see_through_views(const Graph& g, Labels& l, std::span<const NodeId> roots)
 
 }  // namespace
 
-Labels label(const Graph& g, std::span<const NodeId> roots) {
+Labels label(const Graph& g, std::span<const NodeId> roots, bool whole) {
   size_t n = g.size();
   Labels l;
+  l.whole = whole;
   l.node.resize(n);
   l.storage.resize(n);
   Components components(n);
@@ -537,7 +551,7 @@ Labels label(const Graph& g, std::span<const NodeId> roots) {
     NodeLabel& me = l.node[id];
     components.rows(id) = row_set(g, l, id);
     me.in_region = !components.rows(id).empty();
-    me.reducing = me.in_region && is_row_reducing(g, id);
+    me.reducing = me.in_region && !whole && is_row_reducing(g, id);
     by_elements[id] = form(g, id) == Form::Move && me.in_region && g.count(id) > 1 &&
                       components.rows(id).front().rows == g.count(id);
   }
@@ -548,7 +562,7 @@ Labels label(const Graph& g, std::span<const NodeId> roots) {
       for (int k = 0; k < g[id].input_count; ++k) {
         const NodeId p = l.storage[g.input(id, k)];
         const NodeLabel& from = l.node[p];
-        if (from.in_region && !from.reducing && access(g, id, k) == Access::Rows &&
+        if (from.in_region && !from.reducing && access(g, l, id, k) == Access::Rows &&
             (by_elements[p] || by_elements[id]) == views)
           components.join(p, id);
       }
@@ -557,7 +571,7 @@ Labels label(const Graph& g, std::span<const NodeId> roots) {
   for (NodeId id = 0; id < n; ++id)
     if (l.node[id].in_region) ++in_component[components.find(id)];
   for (NodeId id = 0; id < n; ++id) in_component[id] = in_component[components.find(id)];
-  lone_nodes_to_calls(g, l, in_component);
+  if (!whole) lone_nodes_to_calls(g, l, in_component);
   for (NodeId id = 0; id < n; ++id) {
     NodeLabel& me = l.node[id];
     if (!is_made(g, l, id) || !me.in_region) continue;
@@ -575,7 +589,7 @@ Labels label(const Graph& g, std::span<const NodeId> roots) {
     l.stage_count = std::max(l.stage_count, l.node[id].stage + 1);
     for (int k = 0; k < g[id].input_count; ++k) {
       NodeId p = l.storage[g.input(id, k)];
-      bool immediate = is_constant(g, p) && is_immediate(g, id, k, l.node[id].in_region);
+      bool immediate = is_constant(g, p) && is_immediate(g, l, id, k);
       if (!immediate && !flows_in_tile(g, l, p, id, k)) l.node[p].materialised = true;
     }
   }

@@ -37,6 +37,7 @@ struct NodeLabel {
 
 struct Labels {
   std::vector<NodeLabel> node;
+  bool whole = false;  ///< all regions have one row, which is the whole of each of their tensors
   /// The node whose buffer or tile value holds a node's elements: in the same order, or where a
   /// view of an input has them (such a view is read uniformly alone).
   std::vector<NodeId> storage;
@@ -50,7 +51,7 @@ struct Labels {
 };
 
 /// How node `id` reads its k-th input when run by rows.
-Access access(const Graph& g, NodeId id, int k);
+Access access(const Graph& g, const Labels& l, NodeId id, int k);
 
 /// Whether a node is a view of what is stored that a region, of one element a row, reads where it
 /// lies.
@@ -62,6 +63,7 @@ bool is_made(const Graph& g, const Labels& l, NodeId id);
 /// Whether the value of `producer` flows to `consumer` inside a tile.
 bool flows_in_tile(const Graph& g, const Labels& l, NodeId producer, NodeId consumer, int k);
 
-Labels label(const Graph& g, std::span<const NodeId> roots);
+/// whole: as Labels has it. Longer tensors than kMaxFeatures are left to calls then.
+Labels label(const Graph& g, std::span<const NodeId> roots, bool whole = false);
 
 }  // namespace gradcell

@@ -65,7 +65,10 @@ FramedLoop frame_loop(const Graph& g, std::span<const NodeId> loops) {
 
 LoopPlan plan_loop(const Graph& g, std::span<const NodeId> loops) {
   FramedLoop loop = frame_loop(g, loops);
-  return {std::move(loop.frame), make_plan(loop.body, loop.live, loop.roots, {})};
+  std::vector<uint8_t> fixed;
+  for (const LoopFrame::Input& in : loop.frame.inputs)
+    fixed.push_back(in.kind == LoopFrame::Input::Kind::Same);
+  return {std::move(loop.frame), make_body_plan(loop.body, loop.live, loop.roots, fixed)};
 }
 
 }  // namespace gradcell

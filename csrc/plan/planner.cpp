@@ -182,7 +182,10 @@ PlanGraph without_idle(PlanGraph c) {
 
 class Planner {
  public:
-  explicit Planner(PlanGraph c) : c_(std::move(c)), g_(c_.graph), labels_(label(g_, c_.roots)) {
+  explicit Planner(PlanGraph c, bool whole = false, std::span<const uint8_t> fixed = {})
+      : c_(std::move(c)), g_(c_.graph), labels_(label(g_, c_.roots, whole)) {
+    for (size_t i = 0; i < fixed.size(); ++i)
+      if (fixed[i]) fixed_.add(c_.inputs[i]);
     recompute_cheap(g_, labels_, c_.roots);
     moves_ = join_moves(g_, labels_, c_.roots);
   }
@@ -274,7 +277,7 @@ class Planner {
     for (const auto& [loop, results] : loops)
       plan_.stages[std::get<0>(loop)].calls.push_back(make_loop(results));
     order_collectives();
-    RegionInputs in{g_, labels_, buffer_of_, constant_of_};
+    RegionInputs in{g_, labels_, buffer_of_, constant_of_, fixed_};
     for (size_t s = 0; s < regions.size(); ++s)
       for (auto& [split, nodes] : regions[s]) {
         if constexpr (kVerify) verify_region_nodes(in, nodes);
@@ -369,6 +372,7 @@ class Planner {
   PlanGraph c_;
   const Graph& g_;
   Labels labels_;
+  NodeSet fixed_;
   JoinedMoves moves_;
   Plan plan_;
   std::vector<BufferId> buffer_of_;
@@ -503,6 +507,28 @@ PlanGraph plan_graph(const Graph& g, std::span<const NodeId> live, std::span<con
 Plan make_plan(const Graph& g, std::span<const NodeId> live, std::span<const NodeId> roots,
                std::span<const NodeId> cuts) {
   return Planner(plan_graph(g, live, roots, cuts)).run();
+}
+
+namespace {
+
+size_t steps_of(const Plan& plan) {
+  size_t n = 0;
+  for (const Stage& s : plan.stages) n += s.regions.size() + s.calls.size();
+  return n;
+}
+
+}  // namespace
+
+Plan make_body_plan(const Graph& g, std::span<const NodeId> live, std::span<const NodeId> roots,
+                    std::span<const uint8_t> fixed) {
+  PlanGraph body = plan_graph(g, live, roots, {});
+  bool small = true;
+  for (NodeId id = 0; id < body.graph.size(); ++id)
+    small &= is_leaf(body.graph, id) || body.graph.count(id) <= kWholeRow;
+  Plan by_axes = Planner(std::move(body)).run();
+  if (!small || steps_of(by_axes) == 1) return by_axes;
+  Plan whole = Planner(plan_graph(g, live, roots, {}), true, fixed).run();
+  return steps_of(whole) < steps_of(by_axes) ? std::move(whole) : std::move(by_axes);
 }
 
 }  // namespace gradcell

@@ -75,4 +75,12 @@ std::vector<int> constant_numbers(const PlanGraph& graph);
 Plan make_plan(const Graph& g, std::span<const NodeId> live, std::span<const NodeId> roots,
                std::span<const NodeId> cuts);
 
+/// A loop's body with no longer tensors than this is one row of each (see Labels::whole) if it has
+/// fewer steps so: threads that meet after every step take longer than the arithmetic.
+inline constexpr int64_t kWholeRow = 2048;
+/// The plan of a loop's body, whose constants are its inputs. fixed: by input, whether it is the
+/// same in all steps.
+Plan make_body_plan(const Graph& g, std::span<const NodeId> live, std::span<const NodeId> roots,
+                    std::span<const uint8_t> fixed);
+
 }  // namespace gradcell

@@ -27,7 +27,7 @@ class Recomputation {
       for (int k = 0; k < g[id].input_count; ++k) {
         const NodeId p = l.storage[g.input(id, k)];
         readers_[p].push_back({id, k});
-        if (l.node[id].in_region && !is_constant(g, p) && access(g, id, k) == Access::Rows &&
+        if (l.node[id].in_region && !is_constant(g, p) && access(g, l, id, k) == Access::Rows &&
             !flows_in_tile(g, l, p, id, k))
           loaded_[key(id)].insert(p);
       }
@@ -90,7 +90,7 @@ class Recomputation {
     if (cone.work > kMostWork || n.rows != m.rows || n.block != m.block) return false;
     for (int k = 0; k < g_[p].input_count; ++k) {
       const NodeId q = l_.storage[g_.input(p, k)];
-      if (access(g_, p, k) == Access::Uniform) {
+      if (access(g_, l_, p, k) == Access::Uniform) {
         if (!stored(q)) return false;
         cone.uniforms.insert(q);
       } else if (is_constant(g_, q)) {
@@ -114,7 +114,7 @@ class Recomputation {
     for (const Reader& r : readers_[id]) {
       if (flows_in_tile(g_, l_, id, r.id, r.k)) continue;
       const NodeLabel& to = l_.node[r.id];
-      if (!to.in_region || access(g_, r.id, r.k) != Access::Rows || to.rows != me.rows ||
+      if (!to.in_region || access(g_, l_, r.id, r.k) != Access::Rows || to.rows != me.rows ||
           to.block != me.block || loads_view(g_, l_, r.id))
         return;
       others.insert(key(r.id));

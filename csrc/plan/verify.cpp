@@ -397,16 +397,16 @@ void verify_region_nodes(const RegionInputs& in, std::span<const NodeId> nodes) 
               "it needs a buffer and has none");
     for (int k = 0; k < g[id].input_count; ++k) {
       NodeId p = l.storage[g.input(id, k)];
-      bool immediate = is_constant(g, p) && access(g, id, k) == Access::Rows;
+      bool immediate = is_constant(g, p) && access(g, l, id, k) == Access::Rows;
       bool beside = flows_in_tile(g, l, p, id, k);
       const NodeLabel& from = l.node[p];
       const bool again = from.in_region && !from.reducing && from.rows == me.rows &&
-                         from.block == me.block && access(g, id, k) == Access::Rows;
+                         from.block == me.block && access(g, l, id, k) == Access::Rows;
       want_node(immediate || beside || again || in.buffer_of[p] != UINT32_MAX, id,
                 "an input is nowhere to be read");
       want_node(!beside || std::binary_search(nodes.begin(), nodes.end(), p), id,
                 "an input is in no tile");
-      if (!immediate && access(g, id, k) == Access::Rows && !loads_view(g, l, id))
+      if (!immediate && access(g, l, id, k) == Access::Rows && !loads_view(g, l, id))
         want_node(g.count(p) % me.rows == 0, id, "an input does not divide into the region's rows");
     }
   }

@@ -32,16 +32,17 @@ int32_t spacing(const std::vector<int32_t>& map) {
 }
 
 /// (Rows that are no whole vectors would begin anywhere, and every access touch two cache lines.)
-bool is_one_a_row(const Operand& o, int32_t features) {
-  return !o.uniform && o.stride == 0 && features >= kWide && features % kLanes == 0;
+bool is_one_a_row(const Operand& o, int32_t features, bool alone) {
+  return !o.uniform && o.stride == 0 &&
+         (alone ? features > 1 : features >= kWide && features % kLanes == 0);
 }
 
 }  // namespace
 
-bool is_column(const Instruction& i, int k) {
-  if (!is_one_a_row(i.operand[k], i.features)) return false;
+bool is_column(const Instruction& i, int k, bool alone) {
+  if (!is_one_a_row(i.operand[k], i.features, alone)) return false;
   auto varies = [&](int n) {
-    return !is_one_a_row(i.operand[n], i.features) && !is_number(i.operand[n], i.features);
+    return !is_one_a_row(i.operand[n], i.features, alone) && !is_number(i.operand[n], i.features);
   };
   if (i.kind == TileOp::Choose) return varies(0);  // its loops have no others
   if (i.kind != TileOp::Elementwise) return false;
@@ -51,7 +52,7 @@ bool is_column(const Instruction& i, int k) {
 }
 
 bool runs_by_lines(const Plan& plan, const Region& r) {
-  if (r.block > 1 || !r.weights.empty() || width(r) < kWide) return false;
+  if (r.block > 1 || !r.weights.empty() || width(r) < (r.rows == 1 ? 2 : kWide)) return false;
   auto by_features = [&](BufferId b) {
     return plan.buffers[b].feature_major || plan.buffers[b].tiled;
   };
@@ -136,7 +137,7 @@ void prepare_lines(const Region& r, TileProgram& p) {
   const bool small = r.accumulators.empty() && makes_rows(r, p);
   const int32_t elements = small ? kTileElements : kManyElements;
   const int32_t wanted = std::max(1, elements / widest);
-  p.tile_rows = (wanted + unit - 1) / unit * unit;
+  p.tile_rows = r.rows == 1 ? 1 : (wanted + unit - 1) / unit * unit;
   p.lines = true;
   // As the region places values, with room behind each for the lanes of a last vector.
   std::vector<size_t> offsets;

@@ -20,8 +20,8 @@ inline bool is_line(const Operand& o, int32_t features) {
   return o.uniform && !is_number(o, features);
 }
 /// Whether an operand is one number of each row, and the instruction's loop takes it so (a row at a
-/// time), not as a line of equal elements.
-bool is_column(const Instruction& i, int k);
+/// time), not as a line of equal elements. alone: there is but one row, of any width.
+bool is_column(const Instruction& i, int k, bool alone);
 
 /// Fills in what a TileProgram has for lines: heights, places, loops.
 void prepare_lines(const Region& r, TileProgram& p);

@@ -192,6 +192,32 @@ void bind_step(const Plan& plan, std::byte* arena, int64_t step, Runner::BindSte
   bind_buffers(plan, arena, p.in.data(), p.out.data(), p.buffers);
 }
 
+/// After so many steps, and before the last, all that a loop reads and writes lies as far from
+/// where it was two steps ago: it goes along an array, or two places take turns.
+constexpr int64_t kIrregular = 4;
+
+class StepMoves {
+ public:
+  void note(int64_t step, const std::vector<void*>& buffers) {
+    std::vector<void*>& last = last_[step & 1];
+    if (step == kIrregular) {
+      moves_.resize(buffers.size());
+      for (size_t b = 0; b < buffers.size(); ++b)
+        moves_[b] = static_cast<std::byte*>(buffers[b]) - static_cast<std::byte*>(last[b]);
+    }
+    last = buffers;
+  }
+  void apply(int64_t step, std::vector<void*>& buffers) const {
+    const std::vector<void*>& last = last_[step & 1];
+    for (size_t b = 0; b < buffers.size(); ++b)
+      buffers[b] = static_cast<std::byte*>(last[b]) + moves_[b];
+  }
+
+ private:
+  std::vector<void*> last_[2];
+  std::vector<ptrdiff_t> moves_;
+};
+
 /// Rows of a tile that goes through all steps: few, so that there are tiles for all threads.
 int32_t step_rows(int64_t rows) {
   constexpr int64_t kTiles = 4;
@@ -255,8 +281,10 @@ struct Runner::Context {
     std::optional<LineRunner> lines;
     std::optional<BandRunner> bands;
     std::vector<Bound> program;
+    BoundRow row;
     Dims line;
     StepPointers step;
+    StepMoves moves;
   };
   std::vector<Worker> workers;
   StepPointers step;
@@ -378,14 +406,18 @@ void Runner::run_apart(Context& context, int64_t steps, BindStep bind, EndStep e
     const int64_t to = std::min(tiles * (chunk + 1) / p.chunks * p.tile_rows, region.rows);
     auto go = [&](auto& runner) {
       for (int64_t step = 0; step < steps; ++step) {
-        bind_step(plan(), nullptr, step, bind, w.step);
+        if (step <= kIrregular || step + 1 == steps)
+          bind_step(plan(), nullptr, step, bind, w.step);
+        else
+          w.moves.apply(step, w.step.buffers);
+        w.moves.note(step, w.step.buffers);
         runner.chunk(chunk);
         end(step, from, to, region.rows);
       }
     };
     w.run = nullptr;
     if (p.lines)
-      go(w.lines.emplace(run, state));
+      go(w.lines.emplace(run, state, w.row));
     else
       go(w.runner.emplace(run, state, w.program, w.line));
   };
@@ -420,9 +452,12 @@ void Runner::prepare_context(Context& context, const RunState& state) const {
     for (size_t i = 0; i < plan().stages[at].regions.size(); ++i) {
       const TileProgram& p = program_.stages[at][i];
       const RegionRun run{&plan().stages[at].regions[i], &p, side, side, side};
-      for (Context::Worker& w : context.workers) w.program.reserve(run.region->program.size());
+      for (Context::Worker& w : context.workers) {
+        w.program.reserve(run.region->program.size());
+        if (run.region->rows == 1) w.row.reserve(*run.region);
+      }
       if (p.lines)
-        LineRunner(run, state);
+        LineRunner(run, state, context.workers[0].row);
       else
         TileRunner(run, state, context.workers[0].program, context.workers[0].line);
     }
@@ -495,7 +530,7 @@ void Runner::run(Context& context, const uint64_t* constants, Exchange* exchange
         const bool other = w.run != &run;
         w.run = &run;
         if (run.program->lines) {
-          if (other) w.lines.emplace(run, state);
+          if (other) w.lines.emplace(run, state, w.row);
           return run_chunk(*w.lines, *run.region, task, profile, number, region, worker);
         }
         if (run.program->bands && BandRunner::suits(run, state)) {

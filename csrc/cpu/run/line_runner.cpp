@@ -18,6 +18,8 @@ namespace {
 /// So many rows are whole vectors: what is the same for all rows is repeated as often.
 int32_t unit_of(int32_t features) { return kLanes / std::gcd(kLanes, features); }
 
+int32_t whole_vectors(int32_t features) { return (features + kLanes - 1) / kLanes * kLanes; }
+
 DType dtype_of(Compute type) {
   switch (type) {
     case Compute::F32:
@@ -75,8 +77,8 @@ void by_item(Compute type, F f) {
 
 }  // namespace
 
-LineRunner::LineRunner(const RegionRun& run, const RunState& s)
-    : r_(*run.region), p_(*run.program), run_(run), s_(s) {
+LineRunner::LineRunner(const RegionRun& run, const RunState& s, BoundRow& row)
+    : r_(*run.region), p_(*run.program), run_(run), s_(s), row_(row) {
   size_t lines = 0;
   for (const Instruction& i : r_.program)
     for (int k = 0; k < i.operand_count; ++k) lines += is_line(i.operand[k], i.features);
@@ -130,6 +132,11 @@ void LineRunner::chunk(int32_t c) {
 void LineRunner::tile(int64_t t) {
   first_ = t * p_.tile_rows;
   valid_ = narrow<int32_t>(std::min<int64_t>(p_.tile_rows, r_.rows - first_));
+  const bool alone = r_.rows == 1 && !seconds_;
+  if (alone) {
+    bound_ ? move_row() : bind_row();
+    return run_row(row_);
+  }
   find_places();
   for (const RowLoad& l : r_.loads) load(l);
   for (size_t i = 0; i < r_.program.size(); ++i) {
@@ -167,7 +174,7 @@ void LineRunner::find_places() {
         r_.stores, [&](const RowStore& s) { return s_.buffers[s.buffer] == s_.buffers[buffer]; });
   };
   for (const RowLoad& l : r_.loads)
-    if (direct(l.value, l.dtype) && !written(l.buffer))
+    if (direct(l.value, l.dtype) && !written(l.buffer) && (r_.rows > 1 || reads_inside(l)))
       at_[l.value] = rows_of(l.buffer, r_.values[l.value].features, l.dtype);
   for (const RowStore& s : r_.stores) {
     const TileValue& v = r_.values[s.from.value];
@@ -178,6 +185,107 @@ void LineRunner::find_places() {
         at_[s.from.value] == values_ + p_.places[s.from.value])
       at_[s.from.value] = rows_of(s.buffer, s.features, s.dtype);
   }
+}
+
+/// Whether what reads a load of the only row stays within it, whole vectors as it reads.
+bool LineRunner::reads_inside(const RowLoad& l) const {
+  for (const Instruction& i : r_.program)
+    for (int k = 0; k < i.operand_count; ++k) {
+      const Operand& o = i.operand[k];
+      if (o.uniform || o.value != l.value || o.stride != 1) continue;
+      if (o.base + whole_vectors(i.features) > r_.values[l.value].features) return false;
+    }
+  return true;
+}
+
+/// Binds all instructions, for buffers that lie elsewhere in the next run.
+void LineRunner::bind_row() {
+  find_places();
+  row_.steps.clear(), row_.values.clear(), row_.pointers.clear();
+  row_.loads.clear(), row_.stores.clear();
+  auto lies_in = [&](uint32_t value, BufferId buffer) {
+    if (at_[value] != s_.buffers[buffer]) return false;
+    row_.values.push_back({value, buffer});
+    return true;
+  };
+  for (const RowLoad& l : r_.loads)
+    if (!lies_in(l.value, l.buffer)) row_.loads.push_back(&l);
+  for (const RowStore& s : r_.stores)
+    if (s.from.uniform || !lies_in(s.from.value, s.buffer)) row_.stores.push_back(&s);
+  for (size_t at = 0; at < r_.program.size(); ++at)
+    if (!p_.taken[at].dropped && !bind(at)) row_.steps.push_back({nullptr, {}, at});
+  bound_ = true;
+}
+
+/// Binds an instruction that is a loop whose operands lie side by side, or are one number.
+bool LineRunner::bind(size_t at) {
+  const Instruction& i = r_.program[at];
+  if (!p_.loops[at]) return false;
+  LoopArgs a{};
+  a.features = 1, a.rows = whole_vectors(i.features), a.pitch = a.rows;
+  const size_t first = row_.steps.size();
+  auto in_buffer = [&](uint32_t value) {
+    return std::ranges::any_of(row_.values, [&](const auto& v) { return v.value == value; });
+  };
+  auto point = [&](size_t step, int operand, uint32_t value, ptrdiff_t offset) {
+    if (in_buffer(value)) row_.pointers.push_back({step, operand, value, offset});
+    return at_[value] + offset;
+  };
+  // A number that the loop takes as a line is spread by a step of its own before.
+  auto spread = [&](int k) {
+    return !i.operand[k].uniform && i.operand[k].stride == 0 && i.features > 1 &&
+           !is_column(i, k, true);
+  };
+  size_t here = first;
+  for (int k = 0; k < i.operand_count; ++k) {
+    const Operand& o = i.operand[k];
+    if (!o.uniform && o.stride != 0 && o.stride != 1 && i.features > 1) return false;
+    here += spread(k);
+  }
+  for (int k = 0; k < i.operand_count; ++k) {
+    const Operand& o = i.operand[k];
+    a.s[k] = a.rows;
+    if (is_number(o, i.features)) {
+      a.p[k] = number(o), a.s[k] = 0;
+      continue;
+    }
+    if (lines_[at][k]) {
+      a.p[k] = lines_[at][k];
+      continue;
+    }
+    const Compute type = type_of(i, k);
+    const auto offset = static_cast<ptrdiff_t>(o.base) * static_cast<ptrdiff_t>(compute_size(type));
+    if (!spread(k)) {
+      a.p[k] = point(here, k, o.value, offset);
+      if (is_column(i, k, true)) a.s[k] = 0;
+      continue;
+    }
+    LoopArgs number = a;
+    number.d = slot(k), number.s[0] = 0;
+    number.p[0] = point(row_.steps.size(), 0, o.value, offset);
+    row_.steps.push_back({kernels().expand(type, true), number, at});
+    a.p[k] = slot(k);
+  }
+  a.d = point(here, -1, i.dst, 0);
+  row_.steps.push_back({p_.loops[at], a, at});
+  return true;
+}
+
+/// The same steps with what the buffers are now.
+void LineRunner::move_row() {
+  for (const BoundRow::Value& v : row_.values)
+    at_[v.value] = static_cast<std::byte*>(s_.buffers[v.buffer]);
+  for (const BoundRow::Pointer& p : row_.pointers) {
+    LoopArgs& a = row_.steps[p.step].args;
+    std::byte* const to = at_[p.value] + p.offset;
+    p.operand < 0 ? a.d = to : a.p[p.operand] = to;
+  }
+}
+
+void LineRunner::run_row(const BoundRow& row) {
+  for (const RowLoad* l : row.loads) load(*l);
+  for (const BoundRow::Step& s : row.steps) s.loop ? s.loop(s.args) : execute(s.at);
+  for (const RowStore* s : row.stores) store(*s);
 }
 
 void LineRunner::load(const RowLoad& l) {
@@ -283,7 +391,7 @@ void LineRunner::loop(size_t at) {
   const Instruction& i = r_.program[at];
   bool lined = false;
   for (int k = 0; k < i.operand_count; ++k) {
-    if (is_column(i, k)) return loop_by_rows(at);
+    if (is_column(i, k, r_.rows == 1)) return loop_by_rows(at);
     lined |= lines_[at][k] != nullptr;
   }
   LoopArgs a;
@@ -318,7 +426,7 @@ void LineRunner::bind_rows(LoopArgs& a, size_t at, int k) const {
   const Compute type = type_of(i, k);
   if (is_number(o, i.features)) {
     a.p[k] = number(o), a.s[k] = 0;
-  } else if (is_column(i, k)) {
+  } else if (is_column(i, k, r_.rows == 1)) {
     a.p[k] = at_[o.value] + static_cast<size_t>(o.base) * compute_size(type);
     a.s[k] = r_.values[o.value].features;
   } else if (lines_[at][k]) {
@@ -333,7 +441,7 @@ void LineRunner::loop_by_rows(size_t at) {
   const Instruction& i = r_.program[at];
   LoopArgs a;
   a.d = at_[i.dst];
-  a.features = valid_, a.rows = i.features, a.pitch = i.features;
+  a.features = valid_, a.rows = whole_vectors(i.features), a.pitch = i.features;
   for (int k = 0; k < i.operand_count; ++k) bind_rows(a, at, k);
   p_.loops[at](a);
 }

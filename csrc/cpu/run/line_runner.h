@@ -4,15 +4,49 @@
 #pragma once
 
 #include <array>
+#include <vector>
 
 #include "cpu/program/region_run.h"
 
 namespace gradcell::cpu {
 
+/// The steps of a region of one row, bound once: a run of it, of which a loop has thousands, only
+/// moves the pointers into its buffers.
+struct BoundRow {
+  struct Step {
+    Loop loop;  ///< null: the runner executes instruction `at`
+    LoopArgs args;
+    size_t at;
+  };
+  struct Value {
+    uint32_t value;
+    BufferId buffer;
+  };
+  struct Pointer {
+    size_t step;
+    int operand;  ///< -1: the result
+    uint32_t value;
+    ptrdiff_t offset;
+  };
+  std::vector<Step> steps;
+  std::vector<Value> values;            ///< that lie in buffers
+  std::vector<Pointer> pointers;        ///< to these
+  std::vector<const RowLoad*> loads;    ///< into scratch
+  std::vector<const RowStore*> stores;  ///< from scratch
+
+  /// All that the region can need.
+  void reserve(const Region& r) {
+    const size_t most = r.program.size() * (kMaxOperands + 1);
+    steps.reserve(most), pointers.reserve(most);
+    values.reserve(r.loads.size() + r.stores.size());
+    loads.reserve(r.loads.size()), stores.reserve(r.stores.size());
+  }
+};
+
 /// Runs chunks of a region, one after the other, on one thread.
 class LineRunner {
  public:
-  LineRunner(const RegionRun& run, const RunState& s);
+  LineRunner(const RegionRun& run, const RunState& s, BoundRow& row);
   void chunk(int32_t c);
   /// Adds the time of each instruction up there, from now on; null: nobody measures.
   void measure(double* seconds) { seconds_ = seconds; }
@@ -21,6 +55,11 @@ class LineRunner {
   using Lines = std::array<const std::byte*, kMaxOperands>;
   void tile(int64_t t);
   void find_places();
+  bool reads_inside(const RowLoad& l) const;
+  void bind_row();
+  bool bind(size_t at);
+  void move_row();
+  void run_row(const BoundRow& row);
   void spread_lines();
   void load(const RowLoad& l);
   void store(const RowStore& s);
@@ -50,6 +89,8 @@ class LineRunner {
   std::byte** at_;  ///< where each value is
   /// Of each instruction the operands that are the same lines for all tiles.
   Lines* lines_;
+  BoundRow& row_;
+  bool bound_ = false;  ///< row_, since the first tile
   double* seconds_ = nullptr;
   int64_t first_ = 0;
   int32_t valid_ = 0;

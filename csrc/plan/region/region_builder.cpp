@@ -111,6 +111,10 @@ class Builder {
     return known->second;
   }
 
+  Operand whole_uniform(NodeId source) {
+    return {true, uniform(in_.buffer_of[source], -1, g_.dtype(source), g_.count(source)), 0, 1};
+  }
+
   /// The k-th input of a node as it is read by rows.
   Operand operand(NodeId id, int k) {
     NodeId source = in_.labels.storage[g_.input(id, k)];
@@ -120,6 +124,7 @@ class Builder {
       return {true, uniform(0, constant, g_.dtype(source), 1), 0, 0};
     }
     if (auto it = view_.find(source); it != view_.end()) return it->second;
+    if (in_.labels.whole && in_.fixed.has(source)) return view_[source] = whole_uniform(source);
     if (in_.buffer_of[source] != UINT32_MAX) return view_[source] = load(source);
     emit(source);  // computed here again, see recomputation.h
     return view_.at(source);
@@ -248,10 +253,6 @@ class Builder {
     if (to != DType::Bool) round_to_dtype(id, dst, f);
   }
 
-  Operand whole_uniform(NodeId source) {
-    return {true, uniform(in_.buffer_of[source], -1, g_.dtype(source), g_.count(source)), 0, 1};
-  }
-
   /// Which axes of a row tensor count its rows.
   RowAxes row_axes(const Dims& dims) const {
     return gradcell::row_axes(dims, rows(), region_.block);
@@ -259,7 +260,7 @@ class Builder {
 
   /// An input's elements where a piece reads them.
   Operand taken(NodeId id, const Piece& p, RowAxes axes) {
-    const bool uniform = access(g_, id, p.input) == Access::Uniform;
+    const bool uniform = access(g_, in_.labels, id, p.input) == Access::Uniform;
     NodeId x = g_.input(id, p.input);
     const NodeId source = in_.labels.storage[x];
     Map map = places(p.from, axes, uniform ? 1 : region_.block);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "plan/labels.h"
+#include "plan/planner.h"
 
 namespace gradcell {
 
@@ -10,6 +11,8 @@ struct RegionInputs {
   const Labels& labels;
   const std::vector<BufferId>& buffer_of;  ///< by node; valid where materialised, and for leaves
   const std::vector<int>& constant_of;     ///< by node; index into the plan's constants
+  /// Leaves that are the same in many runs: if there is but one row, they are uniform.
+  NodeSet fixed = {};
 };
 
 /// `nodes`: ascending, all labelled with this row count and stage. `joined`: instructions that one

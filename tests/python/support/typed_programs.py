@@ -500,8 +500,18 @@ def drawn(run: Run, name: str) -> Any:
 # Loops -------------------------------------------------------------------------------------------
 
 
-@step("dense loop", "elements loop", "scan loop", "count loop", "backward loop")
+@step(
+    "dense loop",
+    "elements loop",
+    "scan loop",
+    "count loop",
+    "backward loop",
+    "moves loop",
+    "mesh loop",
+)
 def loops(run: Run, name: str) -> Any:
+    if name in ("moves loop", "mesh loop"):
+        return moved_in_steps(run, run.x(1 if name == "moves loop" else 2))
     x = run.x(2, lambda t: t.ndim == 2)
     if x.ndim != 2:
         x = x.reshape((-1, x.shape[-1]))
@@ -531,6 +541,48 @@ def loops(run: Run, name: str) -> Any:
         reverse=name == "backward loop",
     )
     return [last[0], kept[0]]
+
+
+def moved_in_steps(run: Run, x: Tensor) -> Any:
+    """A loop whose body moves elements about, adds up and spreads: one row of each tensor."""
+    axis = run.axis(x)
+    n = x.shape[axis]
+
+    def part(y: Tensor, begin: int, end: int, step: int = 1) -> Tensor:
+        return y[(slice(None),) * axis + (slice(begin, end, step),)]
+
+    def padded(y: Tensor, before: int, after: int) -> Tensor:
+        wide = [(0, 0)] * y.ndim
+        wide[axis] = (before, after)
+        return ops.pad(y, [w for pair in wide[::-1] for w in pair])
+
+    constant = run.constant((n,) + (1,) * (x.ndim - 1 - axis))
+    moves: list[Callable[[Tensor], Tensor]] = [
+        lambda y: ops.roll(y, 1, axis),
+        lambda y: ops.flip(y, (axis,)),
+        lambda y: padded(part(y, 1, n), 0, 1) - padded(part(y, 0, n - 1), 1, 0),
+        lambda y: ops.concat([part(y, n // 2, n), part(y, 0, n // 2)], axis),
+        lambda y: ops.concat([part(y, 0, n, 2), part(y, 1, n, 2)], axis) if n > 1 else y,
+        lambda y: y - ops.mean(y, axis, True),
+        lambda y: y * ops.sum(ops.sin(y)) * (1 / math.prod(x.shape)),
+        lambda y: y + 0.3 * ops.max(y, axis, keepdims=True)[0],
+        lambda y: ops.where(y > 0, y, 0.5 * ops.roll(y, -1, axis)),
+        lambda y: y * constant,
+        lambda y: y * part(y, 0, 1),
+        lambda y: ops.transpose(y, tuple(range(y.ndim))[::-1]).reshape(tuple(y.shape)),
+    ]
+    chosen = [run.draw.choice(moves) for _ in range(run.draw.randrange(2, 5))]
+
+    def body(s: list[Tensor], t: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
+        y = s[0] * t[0]
+        for move in chosen:
+            y = move(y)
+        return [ops.tanh(0.7 * y + 0.2 * x)], [y]
+
+    steps = run.draw.randrange(1, 8)
+    each = run.constant((steps,))
+    last, kept = loop(body, [x], [each], steps, reverse=run.chance(0.3))
+    return [last[0], kept[0].reshape(-1)]
 
 
 # Matrices, complex numbers ------------------------------------------------------------------------
