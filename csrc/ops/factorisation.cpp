@@ -76,7 +76,8 @@ class LU : public OfMatrices {
   }
 };
 
-/// Matrices [n, k] solved with factors [n + 1, n], or with a Cholesky factor [n, n].
+/// Matrices [n, k] solved with factors [n + 1, n], or with a lower triangle [n, n]: a Cholesky
+/// factor, or what is solved with itself.
 class Solve : public OfMatrices {
  public:
   Solve(Op op, bool lu) : OfMatrices(op, kAttributes<SolveAttributes>, kSolved), lu_(lu) {}
@@ -204,6 +205,7 @@ SPEC(CholeskyFactor, Cholesky)
 SPEC(DampedCholeskyFactor, DampedCholesky)
 SPEC(CholeskySolve, Solve, false)
 SPEC(CholeskyInverse, Inverse, false)
+SPEC(TriangularSolve, Solve, false)
 SPEC(QRFactors, QR)
 SPEC(EigenFactors, Eigen)
 SPEC(SingularFactors, Singular)

@@ -646,6 +646,12 @@ class Interpreter {
         for (int64_t k = 0; k < n; ++k) damped(k, k) += matrix(id, 1, p)(0, 0);
         return cholesky(damped).at;
       }
+      case Op::TriangularSolve: {
+        Matrix l = a;
+        for (int64_t i = 0; i < n; ++i)
+          for (int64_t j = i + 1; j < n; ++j) l(i, j) = 0;
+        return solved(flags[1] ? turned(l, true) : l, matrix(id, 1, p)).at;
+      }
       case Op::CholeskySolve:
       case Op::CholeskyInverse: {
         Matrix l = a;
@@ -991,6 +997,7 @@ class Interpreter {
       case Op::DampedCholeskyFactor:
       case Op::CholeskySolve:
       case Op::CholeskyInverse:
+      case Op::TriangularSolve:
       case Op::QRFactors:
       case Op::EigenFactors:
       case Op::SingularFactors:

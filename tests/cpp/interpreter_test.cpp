@@ -178,6 +178,8 @@ TEST_F(Interpreted, Factorisations) {
     for (bool adjoint : {false, true})
       expect_same(node(Op::LUSolve, {lu, b}, {pairs, adjoint}), 1e-9);
     expect_same(node(Op::LUInverse, {lu}, {pairs}), 1e-9);
+    for (bool adjoint : {false, true})
+      expect_same(node(Op::TriangularSolve, {a, b}, {pairs, adjoint}), 1e-9);
     expect_same(node(Op::LUDeterminant, {lu}, {pairs}), 1e-11);
     for (auto [m, n] : {std::pair{6, 4}, std::pair{4, 6}, std::pair{4, 4}})
       for (bool full : {false, true}) {

@@ -251,6 +251,21 @@ void cholesky_solve(const Call& c, const void* const* in, void* out) {
   });
 }
 
+void triangular_solve(const Call& c, const void* const* in, void* out) {
+  const auto a = attributes_of<SolveAttributes>(c);
+  const Matrices b(c.in[1], a.pairs);
+  const int n = b.rows, k = b.columns;
+  by_number(a.pairs, [&]<class T> {
+    each_problem(b.count, static_cast<double>(n) * n * k, [&](int64_t i) {
+      const T* const factor = read<T>(in[0]) + i * int64_t{n} * n;
+      check_regular(factor, n, "solve_triangular");
+      T* const to = write<T>(out) + i * b.size();
+      std::copy_n(read<T>(in[1]) + i * b.size(), b.size(), to);
+      cpu::triangular_solve(a.adjoint, n, k, factor, to);
+    });
+  });
+}
+
 /// Of L L^H, where L need not be triangular: then its product is factored first.
 void cholesky_inverse(const Call& c, const void* const* in, void* out) {
   const bool pairs = attributes_of<FactorAttributes>(c).pairs;
@@ -344,6 +359,7 @@ constexpr RoutineRow kFactorisations[] = {
     {Op::DampedCholeskyFactor, cholesky_factor},
     {Op::CholeskySolve, cholesky_solve},
     {Op::CholeskyInverse, cholesky_inverse},
+    {Op::TriangularSolve, triangular_solve},
     {Op::QRFactors, qr_factors},
     {Op::EigenFactors, eigen_factors},
     {Op::SingularFactors, singular_factors},

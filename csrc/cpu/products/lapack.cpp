@@ -399,6 +399,32 @@ void cholesky_solve(int64_t count, int n, int k, const T* factors, T* b) {
 }
 
 template <class T>
+void triangular_solve(bool adjoint, int n, int k, const T* l, T* b) {
+  if (n == 0 || k == 0) return;
+  constexpr int kFew = 16;  // rows of matrices for which a call takes longer than its work
+  if (n <= kFew) {
+    for (int row = 0; row < n; ++row) {
+      const int i = adjoint ? n - 1 - row : row;
+      T* const x = b + int64_t{i} * k;
+      for (int done = 0; done < row; ++done) {
+        const int j = adjoint ? n - 1 - done : done;
+        const T factor = adjoint ? conjugate(l[j * n + i]) : l[i * n + j];
+        for (int c = 0; c < k; ++c) x[c] -= factor * b[int64_t{j} * k + c];
+      }
+      const T pivot = adjoint ? conjugate(l[i * n + i]) : l[i * n + i];
+      for (int c = 0; c < k; ++c) x[c] /= pivot;
+    }
+    return;
+  }
+  // BLAS has x^T and L^T for what lies here: x^T L^T = b^T, or x^T (L^T)^H = b^T.
+  const Routine trsm = Routine::of<T>("trsm");
+  const T one = 1;
+  each_block(double(n) * n * k > 1e6, 0, k, [&](int first, int columns) {
+    trsm("R", "U", adjoint ? "C" : "N", "N", &columns, &n, &one, l, &n, b + first, &k);
+  });
+}
+
+template <class T>
 void cholesky_inverse(int64_t count, int n, T* factors) {
   if (n == 0) return;
   const Routine potri = Routine::of<T>("potri");
@@ -563,6 +589,7 @@ bool svd(int m, int n, bool vectors, bool full, const T* a, double* values, T* u
   template bool cholesky(int64_t, int, T*);                                      \
   template void cholesky_solve(int64_t, int, int, const T*, T*);                 \
   template void cholesky_inverse(int64_t, int, T*);                              \
+  template void triangular_solve(bool, int, int, const T*, T*);                  \
   template void qr<T>(int64_t, int, int, int, const T*, T*, T*);                 \
   template bool eigh(int64_t, int, const T*, Real<T>*, T*);                      \
   template bool svd(int, int, bool, bool, const T*, double*, T*, T*);

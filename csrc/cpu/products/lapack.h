@@ -30,6 +30,10 @@ bool cholesky(int64_t count, int n, T* a);
 /// b becomes the solutions of L L^H x = b.
 template <class T>
 void cholesky_solve(int64_t count, int n, int k, const T* factors, T* b);
+/// b [n][k], not its rows, becomes the solution of L x = b, or of L^H x = b, for the lower triangle
+/// of L [n][n].
+template <class T>
+void triangular_solve(bool adjoint, int n, int k, const T* l, T* b);
 /// L becomes the inverse of L L^H.
 template <class T>
 void cholesky_inverse(int64_t count, int n, T* factors);

@@ -12,7 +12,11 @@ from gradcell._core import Tensor, ops as _ops
 from gradcell.base import arguments
 from gradcell.base.errors import bad_value
 from gradcell.base.spelling import spelling
-from gradcell.ops.matrices.factorisations import _differentiable as differentiable, of_triangle
+from gradcell.ops.matrices.factorisations import (
+    _differentiable as differentiable,
+    of_triangle,
+    triangular_solution,
+)
 
 __all__ = [
     "block_diag", "cho_factor", "cho_solve", "cholesky", "det", "eigh", "expm", "inv", "solve",
@@ -66,13 +70,17 @@ def solve_triangular(
     a: Any, b: Any, trans: Any = 0, lower: bool = False, unit_diagonal: bool = False,
     overwrite_b: bool = False, debug: Any = None, check_finite: bool = True,
 ) -> Tensor:  # fmt: skip
-    """The solution of a x = b for a triangular a, of the transposed system for trans 1, 'T' or 'C'.
+    """The solution of a x = b for a triangular a; of the transposed system for trans 1 or 'T', of the
+    conjugate transposed one for 2 or 'C'.
 
     overwrite_b, debug and check_finite have no effect. lower: whether a is a lower triangle.
     unit_diagonal: whether the diagonal counts as ones.
     """
     part = triangular(a, lower, unit_diagonal)
-    return ops.tensor_solve(part if trans in (0, "N") else ops.swapaxes(part, -2, -1), b)
+    if trans not in (0, "N"):
+        part = ops.adjoint(part) if trans in (2, "C") else ops.swapaxes(part, -2, -1)
+        lower = not lower
+    return triangular_solution(part if lower else ops.adjoint(part), b, not lower)
 
 
 def eigh(

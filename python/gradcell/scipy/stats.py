@@ -19,6 +19,7 @@ from gradcell._core import Tensor
 from gradcell.base import arguments
 from gradcell.base.errors import bad_type, bad_value
 from gradcell.ops.elements import gammas
+from gradcell.ops.matrices.factorisations import triangular_solution
 from gradcell.ops.one_plan import one_plan
 from gradcell.scipy import special
 
@@ -358,7 +359,7 @@ def _normal_vectors(x: Any, mean: Any = None, cov: Any = 1) -> Tensor:
     else:
         root = ops.cholesky(cov)
         columns = _ops.reshape(apart, [-1, size])
-        z = ops.tensor_solve(root, ops.swapaxes(columns, 0, 1))
+        z = triangular_solution(root, ops.swapaxes(columns, 0, 1))
         z = _ops.reshape(ops.swapaxes(z, 0, 1), list(apart.shape))
         log = _ops.log(ops.diagonal(root))
     squares = _ops.reduce_sum(_ops.square(z), [z.ndim - 1], False)

@@ -501,6 +501,7 @@ def test_the_benchmarks(process: Process, every: bool) -> None:
         assert record["cases"][name]["ms"] > 0 and name in done.stdout
 
 
+@pytest.mark.one_in(3)
 def test_the_comparison(process: Process) -> None:
     """bench/gpu_compare.py, of gradcell alone, at a small size."""
     bench, results = TESTS.parent / "bench" / "gpu_compare.py", process.folder / "compare.json"

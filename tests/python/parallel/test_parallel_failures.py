@@ -325,6 +325,7 @@ def test_a_launcher_of_another_mpi(tmp_path: pathlib.Path) -> None:
     assert done.returncode == 1 and "another MPI" in done.stderr, done.stderr
 
 
+@pytest.mark.one_in(3)
 def test_msrun(tmp_path: pathlib.Path) -> None:
     script = tmp_path / "program.py"
     script.write_text(HEAD + "import sys\nsay(f'rank {rank} of {size} {sys.argv[1:]}')\n")
@@ -364,6 +365,7 @@ def test_info_names_the_mpi() -> None:
     assert "mpi4py" in next(line for line in done.stdout.splitlines() if line.startswith("MPI"))
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("option", ["LossMonitor", "TimeMonitor"])
 def test_rank_0_alone_prints(tmp_path: pathlib.Path, option: str) -> None:
     script = tmp_path / "program.py"

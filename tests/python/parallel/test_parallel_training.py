@@ -95,6 +95,7 @@ def check_all(runs: list[Any], size: int) -> None:
         assert part[name] == (whole[name][0] // size, *whole[name][1:])
 
 
+@pytest.mark.one_in(3)
 def test_half_precision(of_two: dict[str, list[Any]]) -> None:
     found = [once for once, _ in of_two["trains"]]
     want = alone("half")

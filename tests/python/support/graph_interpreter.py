@@ -1014,6 +1014,10 @@ def cholesky_solve(f: np.ndarray, b: np.ndarray) -> np.ndarray:
     return scipy.linalg.cho_solve((np.tril(f), True), b, check_finite=False)
 
 
+def triangular_solve(f: np.ndarray, b: np.ndarray, adjoint: bool) -> np.ndarray:
+    return scipy.linalg.solve_triangular(f, b, "C" if adjoint else "N", True, check_finite=False)
+
+
 def damped(a: np.ndarray, damping: np.ndarray) -> np.ndarray:
     return np.linalg.cholesky(lower(a) + damping[0, 0] * np.eye(len(a)))
 
@@ -1403,6 +1407,7 @@ OPS: dict[str, Callable[..., Value]] = {
     "CholeskyFactor": factored(lambda a: np.linalg.cholesky(lower(a))),
     "DampedCholeskyFactor": factored(damped),
     "CholeskySolve": factored(lambda f, b, adjoint: cholesky_solve(f, b)),
+    "TriangularSolve": factored(triangular_solve),
     "CholeskyInverse": factored(lambda f: np.linalg.inv(f @ f.conj().T)),
     "QRFactors": factored(qr),
     "EigenFactors": factored(eigen),

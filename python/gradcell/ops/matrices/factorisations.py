@@ -400,9 +400,9 @@ def cholesky(input_x: Any, upper: bool = False) -> Tensor:
     def adjoint(xs: Any, outputs: Any, cotangents: Any) -> list[Tensor]:
         (root,), (d,) = outputs, cotangents
         half = _ones_below(root.shape[-1], root.dtype, 0.5)
-        back = inverse(root)
         inner = _ops.mul(_ops.matmul(_transposed(root), d), half)
-        found = _product(_transposed(back), inner, back)
+        left = _triangular_solution(inner, root, True)
+        found = _triangular_solution(_transposed(left), root, True)
         return [_ops.mul(_ops.add(found, _transposed(found)), 0.5)]
 
     numbers = _Numbers(x.dtype)
@@ -462,6 +462,34 @@ def _factor_solution(b: Tensor, low: Tensor) -> Tensor:
     factors, rows = _spread(numbers.of(low), numbers.of(b), numbers.pairs)
     found = numbers.back(_ops.cholesky_solve(factors, rows, numbers.pairs))
     return _differentiable("cholesky_solve", [found], [b, low], adjoint)[0]
+
+
+def triangular_solution(matrix: Any, rhs: Any, turned: bool = False) -> Tensor:
+    """The solutions of L x = rhs, of L^H x = rhs if turned, for the lower triangle L of a matrix [..., n, n];
+    rhs [..., n, k] or [n]. Raises ValueError for a zero on the diagonal."""
+    low = _square(matrix, "solve_triangular", "a")
+    b = arguments.floating(arguments.tensor(rhs, "solve_triangular", "b"))
+    if b.ndim == 1:
+        return shaping.squeeze(triangular_solution(low, _ops.reshape(b, [b.size, 1]), turned), -1)
+    if b.ndim == 0 or b.shape[-2] != low.shape[-1]:
+        bad_value(
+            f"solve_triangular: a b of shape {list(b.shape)} does not fit matrices of shape {list(low.shape)}"
+        )
+    b, low = _both(b, low)
+    return _triangular_solution(b, low, turned)
+
+
+def _triangular_solution(b: Tensor, low: Tensor, turned: bool) -> Tensor:
+    def adjoint(xs: Any, outputs: Any, cotangents: Any) -> list[Tensor]:
+        (_, low), (x,), (dx,) = xs, outputs, cotangents
+        db = _triangular_solution(dx, low, not turned)
+        left, right = (x, db) if turned else (db, x)
+        return [db, shaping.tril(_ops.neg(_ops.matmul(left, _transposed(right))))]
+
+    numbers = _Numbers(b.dtype)
+    factors, rows = _spread(numbers.of(low), numbers.of(b), numbers.pairs)
+    found = numbers.back(_ops.triangular_solve(factors, rows, numbers.pairs, turned))
+    return _differentiable("solve_triangular", [found], [b, low], adjoint)[0]
 
 
 @one_plan

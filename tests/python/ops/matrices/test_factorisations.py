@@ -275,3 +275,43 @@ def test_gradient_of_long_products(n: int) -> None:
     got = float((slope(Tensor(x)) * v).sum())
     ratio = v.asnumpy() / x
     assert got == pytest.approx(x.prod() * (ratio.sum() ** 2 - (ratio**2).sum()), rel=1e-9)
+
+
+@pytest.mark.parametrize("shape", [(3, 3), (40, 40), (2, 5, 5), (0, 0)], ids=str)
+@pytest.mark.parametrize("lower", [True, False])
+@pytest.mark.parametrize("trans", ["N", "T", "C"])
+@pytest.mark.parametrize("complex_ones", [False, True])
+def test_triangular_solutions(
+    shape: tuple[int, ...], lower: bool, trans: str, complex_ones: bool
+) -> None:
+    a = matrices(*shape) + 4 * np.eye(shape[-1])
+    b = matrices(*shape[:-1], 7)
+    if complex_ones:
+        a, b = a + 1j * matrices(*shape), b + 1j * matrices(*b.shape)
+    found = ms.scipy.linalg.solve_triangular(Tensor(a), Tensor(b), trans, lower)
+    part = np.tril(a) if lower else np.triu(a)
+    turned = {"N": part, "T": np.swapaxes(part, -2, -1), "C": np.swapaxes(part, -2, -1).conj()}[
+        trans
+    ]
+    wanted = np.linalg.solve(turned, b)
+    np.testing.assert_allclose(found.asnumpy(), wanted, atol=1e-12)
+
+
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("n", [3, 20])
+def test_derivatives_of_triangular_solutions(n: int, turned: bool) -> None:
+    a, b = matrices(n, n) + 4 * np.eye(n), matrices(n, 2)
+
+    def solve(a: Any, b: Any) -> Any:
+        return ms.scipy.linalg.solve_triangular(a, b, int(turned), True)
+
+    check_grads(solve, (a, b), order=2)
+    above = ms.grad(lambda a: ops.sum(solve(a, Tensor(b)) ** 2))(Tensor(a)).asnumpy()
+    assert np.all(np.triu(above, 1) == 0)
+
+
+def test_a_triangle_with_a_zero_on_its_diagonal() -> None:
+    with pytest.raises(ValueError, match=r"solve_triangular: Singular matrix"):
+        ms.scipy.linalg.solve_triangular(Tensor(np.zeros((3, 3))), Tensor(np.ones(3))).asnumpy()
+    with pytest.raises(ValueError, match=r"a b of shape \[4, 1\] does not fit"):
+        ms.scipy.linalg.solve_triangular(Tensor(np.eye(3)), Tensor(np.ones((4, 1))))

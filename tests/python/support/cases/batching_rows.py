@@ -125,6 +125,12 @@ def matrix_rows() -> Iterator[BatchRow]:
             "CholeskySolve", f"{lead}", lambda a, b: ops.cholesky_solve(lower(a), b),
             (numbers(*lead, 3, 3), numbers(*lead, 3, 2)),
         )  # fmt: skip
+        for adjoint in [False, True]:
+            yield BatchRow(
+                "TriangularSolve", f"{lead}, {adjoint}",
+                lambda a, b, adjoint=adjoint: ops.triangular_solve(lower(a), b, False, adjoint),
+                (numbers(*lead, 3, 3), numbers(*lead, 3, 2)),
+            )  # fmt: skip
 
 
 def order_rows() -> Iterator[BatchRow]:

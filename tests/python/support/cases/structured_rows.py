@@ -641,7 +641,8 @@ TESTED_APART = {
     "Recurrence",  # test_loops.py
     # Linear algebra: test_factorisations.py, test_linear_algebra_transforms.py.
     "LUFactors", "LUSolve", "LUInverse", "LUDeterminant", "CholeskyFactor", "CholeskySolve",
-    "CholeskyInverse", "DampedCholeskyFactor", "QRFactors", "EigenFactors", "SingularFactors",
+    "CholeskyInverse", "DampedCholeskyFactor", "TriangularSolve", "QRFactors", "EigenFactors",
+    "SingularFactors",
     # Orders and searches: test_order_kernels.py, test_occurrences.py, test_order_transforms.py.
     "Order", "FirstInOrder", "RunningBest", "SegmentBest", "PlaceInLine", "Among", "CountBetween",
     "DrawByWeights", "OfIntegers",
