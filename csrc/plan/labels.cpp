@@ -92,8 +92,29 @@ bool is_stored(const Graph& g, const Labels& l, NodeId id, const Piece& p) {
   return is_leaf(g, id) || !from.in_region || from.reducing || is_uniform(p);
 }
 
+/// Whether the elements of a view's row lie side by side, as its features.
+bool is_row_together(const View& v, size_t lead) {
+  int64_t stride = 1;
+  for (size_t k = v.dims.size(); k-- > lead; stride *= v.dims[k])
+    if (v.dims[k] > 1 && v.strides[k] != stride) return false;
+  return true;
+}
+
+/// With which row counts, of more features than one, each row of a view of what is stored lies
+/// somewhere in it: a broadcast along any axis but the last, a part of an axis.
+void add_rows_elsewhere(const Graph& g, NodeId id, const Piece& p, RowSet& set) {
+  const Dims& dims = g.dims(id);
+  const int64_t count = g.count(id), all = g.count(g.input(id, 0));
+  for (const RowSplit& s : prefixes(dims, count, dims.size())) {
+    if (s.rows == 1 || s.rows == count) continue;
+    const RowAxes axes = row_axes(dims, s.rows, 1);
+    if (is_row_together(p.from, axes.lead) && rows_of(p, dims, axes, s.rows, 1, all) == RowsOf::Any)
+      set.insert(std::lower_bound(set.begin(), set.end(), s), s);
+  }
+}
+
 /// The row counts with which row r of every piece needs only row r of its input, or none. A view of
-/// what is stored can also be read element by element.
+/// what is stored can also be read row by row or element by element where it lies.
 RowSet move_rows(const Graph& g, const Labels& l, NodeId id) {
   const Dims& dims = g.dims(id);
   const Movement m = spec(g, id).movement(g, id);
@@ -110,8 +131,9 @@ RowSet move_rows(const Graph& g, const Labels& l, NodeId id) {
   if (!is_view(m) || (!set.empty() && set.back().rows == g.count(id))) return set;
   const bool blocks = std::ranges::any_of(set, [](const RowSplit& s) { return s.block > 1; });
   const Piece& p = m.pieces[0];
-  if (!blocks && in_runs(p.from) && is_stored(g, l, l.storage[g.input(id, 0)], p))
-    set.push_back({g.count(id)});
+  if (!is_stored(g, l, l.storage[g.input(id, 0)], p)) return set;
+  add_rows_elsewhere(g, id, p, set);
+  if (!blocks && in_runs(p.from)) set.push_back({g.count(id)});
   return set;
 }
 
@@ -492,13 +514,21 @@ Access access(const Graph& g, const Labels& l, NodeId id, int k) {
   return is_uniform(spec(g, id).movement(g, id).pieces[0]) ? Access::Uniform : Access::Rows;
 }
 
+namespace {
+
+/// Whether a move of so many rows, which are no blocks, reads each of them where it lies.
+bool reads_rows_elsewhere(const Graph& g, NodeId id, int64_t rows) {
+  if (form(g, id) != Form::Move || rows == 1) return false;
+  const Movement m = spec(g, id).movement(g, id);
+  return is_view(m) && rows_of(m.pieces[0], g.dims(id), row_axes(g.dims(id), rows, 1), rows, 1,
+                               g.count(g.input(id, 0))) == RowsOf::Any;
+}
+
+}  // namespace
+
 bool loads_view(const Graph& g, const Labels& l, NodeId id) {
   const NodeLabel& me = l.node[id];
-  if (!me.in_region || form(g, id) != Form::Move || me.rows != g.count(id) || me.rows == 1)
-    return false;
-  const Movement m = spec(g, id).movement(g, id);
-  return is_view(m) && rows_of(m.pieces[0], g.dims(id), row_axes(g.dims(id), me.rows, 1), me.rows,
-                               1, g.count(g.input(id, 0))) == RowsOf::Any;
+  return me.in_region && me.block == 1 && reads_rows_elsewhere(g, id, me.rows);
 }
 
 bool is_made(const Graph& g, const Labels& l, NodeId id) {
@@ -543,7 +573,7 @@ Labels label(const Graph& g, std::span<const NodeId> roots, bool whole) {
   l.node.resize(n);
   l.storage.resize(n);
   Components components(n);
-  std::vector<uint8_t> by_elements(n, 0);
+  std::vector<uint8_t> by_views(n, 0);
 
   for (NodeId id = 0; id < n; ++id) {
     l.storage[id] = form(g, id) == Form::Same ? l.storage[g.input(id, 0)] : id;
@@ -552,10 +582,10 @@ Labels label(const Graph& g, std::span<const NodeId> roots, bool whole) {
     components.rows(id) = row_set(g, l, id);
     me.in_region = !components.rows(id).empty();
     me.reducing = me.in_region && !whole && is_row_reducing(g, id);
-    by_elements[id] = form(g, id) == Form::Move && me.in_region && g.count(id) > 1 &&
-                      components.rows(id).front().rows == g.count(id);
+    by_views[id] = me.in_region && components.rows(id).front().block == 1 &&
+                   reads_rows_elsewhere(g, id, components.rows(id).front().rows);
   }
-  // Views that are read element by element come last: they would have all that is near them run so.
+  // Views that are read where they lie come last: they would have all that is near them run so.
   for (const bool views : {false, true})
     for (NodeId id = 0; id < n; ++id) {
       if (!is_made(g, l, id) || !l.node[id].in_region) continue;
@@ -563,7 +593,7 @@ Labels label(const Graph& g, std::span<const NodeId> roots, bool whole) {
         const NodeId p = l.storage[g.input(id, k)];
         const NodeLabel& from = l.node[p];
         if (from.in_region && !from.reducing && access(g, l, id, k) == Access::Rows &&
-            (by_elements[p] || by_elements[id]) == views)
+            (by_views[p] || by_views[id]) == views)
           components.join(p, id);
       }
     }

@@ -98,7 +98,7 @@ struct RowLoad {
   BufferId buffer;
   DType dtype;
   uint32_t value;
-  View view = {};  ///< where the rows of one feature stand; without dimensions: side by side
+  View view = {};  ///< where rows begin, their features side by side; without dimensions: in order
   bool viewed() const { return !view.dims.empty(); }
 };
 

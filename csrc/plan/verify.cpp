@@ -55,9 +55,9 @@ class RegionChecker {
       (reach < 0 ? first : last) += reach;
     }
     const auto have = static_cast<int64_t>(plan_.buffers[l.buffer].bytes / item_size(l.dtype));
-    want(r_.values[l.value].features == 1 && element_count(l.view.dims) == r_.rows &&
-             !plan_.buffers[l.buffer].feature_major && !plan_.buffers[l.buffer].tiled &&
-             first >= 0 && last < have,
+    last += r_.values[l.value].features - 1;
+    want(element_count(l.view.dims) == r_.rows && !plan_.buffers[l.buffer].feature_major &&
+             !plan_.buffers[l.buffer].tiled && first >= 0 && last < have,
          "v", l.value, " is a view that its buffer does not have");
   }
 

@@ -57,7 +57,7 @@ bool runs_by_lines(const Plan& plan, const Region& r) {
     return plan.buffers[b].feature_major || plan.buffers[b].tiled;
   };
   for (const RowLoad& l : r.loads)
-    if (l.viewed() || by_features(l.buffer)) return false;
+    if (by_features(l.buffer)) return false;
   for (const RowStore& s : r.stores)
     if (by_features(s.buffer)) return false;
   return std::ranges::none_of(r.program, [](const Instruction& i) {

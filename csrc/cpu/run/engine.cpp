@@ -417,7 +417,7 @@ void Runner::run_apart(Context& context, int64_t steps, BindStep bind, EndStep e
     };
     w.run = nullptr;
     if (p.lines)
-      go(w.lines.emplace(run, state, w.row));
+      go(w.lines.emplace(run, state, w.row, w.line));
     else
       go(w.runner.emplace(run, state, w.program, w.line));
   };
@@ -457,7 +457,7 @@ void Runner::prepare_context(Context& context, const RunState& state) const {
         if (run.region->rows == 1) w.row.reserve(*run.region);
       }
       if (p.lines)
-        LineRunner(run, state, context.workers[0].row);
+        LineRunner(run, state, context.workers[0].row, context.workers[0].line);
       else
         TileRunner(run, state, context.workers[0].program, context.workers[0].line);
     }
@@ -530,7 +530,7 @@ void Runner::run(Context& context, const uint64_t* constants, Exchange* exchange
         const bool other = w.run != &run;
         w.run = &run;
         if (run.program->lines) {
-          if (other) w.lines.emplace(run, state, w.row);
+          if (other) w.lines.emplace(run, state, w.row, w.line);
           return run_chunk(*w.lines, *run.region, task, profile, number, region, worker);
         }
         if (run.program->bands && BandRunner::suits(run, state)) {

@@ -10,6 +10,7 @@
 #include "cpu/kernels/tile_kernels.h"
 #include "cpu/kernels/whole_kernels.h"
 #include "cpu/program/lines.h"
+#include "cpu/run/view_load.h"
 
 namespace gradcell::cpu {
 
@@ -77,8 +78,8 @@ void by_item(Compute type, F f) {
 
 }  // namespace
 
-LineRunner::LineRunner(const RegionRun& run, const RunState& s, BoundRow& row)
-    : r_(*run.region), p_(*run.program), run_(run), s_(s), row_(row) {
+LineRunner::LineRunner(const RegionRun& run, const RunState& s, BoundRow& row, Dims& line)
+    : r_(*run.region), p_(*run.program), run_(run), s_(s), row_(row), line_(line) {
   size_t lines = 0;
   for (const Instruction& i : r_.program)
     for (int k = 0; k < i.operand_count; ++k) lines += is_line(i.operand[k], i.features);
@@ -174,7 +175,8 @@ void LineRunner::find_places() {
         r_.stores, [&](const RowStore& s) { return s_.buffers[s.buffer] == s_.buffers[buffer]; });
   };
   for (const RowLoad& l : r_.loads)
-    if (direct(l.value, l.dtype) && !written(l.buffer) && (r_.rows > 1 || reads_inside(l)))
+    if (!l.viewed() && direct(l.value, l.dtype) && !written(l.buffer) &&
+        (r_.rows > 1 || reads_inside(l)))
       at_[l.value] = rows_of(l.buffer, r_.values[l.value].features, l.dtype);
   for (const RowStore& s : r_.stores) {
     const TileValue& v = r_.values[s.from.value];
@@ -290,9 +292,23 @@ void LineRunner::run_row(const BoundRow& row) {
 
 void LineRunner::load(const RowLoad& l) {
   const int32_t features = r_.values[l.value].features;
+  if (l.viewed()) return load_view(l, features);
   const std::byte* from = rows_of(l.buffer, features, l.dtype);
   const auto n = static_cast<size_t>(valid_) * static_cast<size_t>(features);
   if (at_[l.value] != from) tile_kernels().transpose.load(from, l.dtype, at_[l.value], n);
+}
+
+void LineRunner::load_view(const RowLoad& l, int32_t features) {
+  const size_t item = item_size(l.dtype);
+  const size_t row_bytes = static_cast<size_t>(features) * compute_size(compute_type(l.dtype));
+  const ptrdiff_t step = l.view.strides.back() * static_cast<ptrdiff_t>(item);
+  const auto* source = static_cast<const std::byte*>(s_.buffers[l.buffer]);
+  for_view_runs(l.view, first_, valid_, line_, [&](int64_t at, int64_t row, int64_t n) {
+    const std::byte* from = source + at * static_cast<ptrdiff_t>(item);
+    std::byte* to = at_[l.value] + static_cast<size_t>(row) * row_bytes;
+    for (int64_t r = 0; r < n; ++r, from += step, to += row_bytes)
+      load_run(from, l.dtype, 1, to, static_cast<size_t>(features));
+  });
 }
 
 void LineRunner::store(const RowStore& s) {

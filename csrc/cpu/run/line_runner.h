@@ -46,7 +46,7 @@ struct BoundRow {
 /// Runs chunks of a region, one after the other, on one thread.
 class LineRunner {
  public:
-  LineRunner(const RegionRun& run, const RunState& s, BoundRow& row);
+  LineRunner(const RegionRun& run, const RunState& s, BoundRow& row, Dims& line);
   void chunk(int32_t c);
   /// Adds the time of each instruction up there, from now on; null: nobody measures.
   void measure(double* seconds) { seconds_ = seconds; }
@@ -62,6 +62,7 @@ class LineRunner {
   void run_row(const BoundRow& row);
   void spread_lines();
   void load(const RowLoad& l);
+  void load_view(const RowLoad& l, int32_t features);
   void store(const RowStore& s);
   void execute(size_t at);
   void loop(size_t at);
@@ -90,6 +91,7 @@ class LineRunner {
   /// Of each instruction the operands that are the same lines for all tiles.
   Lines* lines_;
   BoundRow& row_;
+  Dims& line_;          ///< room for a place in a view
   bool bound_ = false;  ///< row_, since the first tile
   double* seconds_ = nullptr;
   int64_t first_ = 0;

@@ -203,33 +203,49 @@ class TileRunner {
 
   /// The tile's rows, run by run along the view's last dimension.
   void load_view(const RowLoad& l, std::byte* to) {
-    const View& v = l.view;
     const size_t item = item_size(l.dtype), size = compute_size(compute_type(l.dtype));
-    const int64_t length = v.dims.back(), step = v.strides.back();
-    const size_t outer = v.dims.size() - 1;
-    int64_t inside = first_ % length, at = v.offset;
-    line_.resize(outer);
-    for (size_t k = outer, rest = static_cast<size_t>(first_ / length); k-- > 0;) {
-      const auto n = static_cast<size_t>(v.dims[k]);
-      line_[k] = static_cast<int64_t>(rest % n);
-      at += line_[k] * v.strides[k];
-      rest /= n;
+    const int64_t step = l.view.strides.back();
+    const int32_t features = r_.values[l.value].features;
+    const auto* source = static_cast<const std::byte*>(s_.buffers[l.buffer]);
+    for_view_runs(l.view, first_, valid_, line_, [&](int64_t at, int64_t row, int64_t n) {
+      const std::byte* from = source + at * static_cast<ptrdiff_t>(item);
+      std::byte* const place = to + static_cast<size_t>(row) * size;
+      if (features == 1)
+        load_run(from, l.dtype, step, place, static_cast<size_t>(n));
+      else
+        load_rows(from, l.dtype, step, features, narrow<int32_t>(n), place);
+    });
+    if (valid_ == rows_) return;
+    std::byte* end = to + static_cast<size_t>(valid_) * size;  // rows beyond the last repeat it
+    for (int32_t f = 0; f < features; ++f, end += static_cast<size_t>(rows_) * size)
+      for (int32_t r = 0; r < rows_ - valid_; ++r)
+        std::memcpy(end + static_cast<size_t>(r) * size, end - size, size);
+  }
+
+  /// n rows of several features, `step` elements apart, which begin anywhere in the tile.
+  void load_rows(const std::byte* from, DType dtype, int64_t step, int32_t features, int32_t n,
+                 std::byte* to) const {
+    const size_t item = item_size(dtype), size = compute_size(compute_type(dtype));
+    const size_t pitch = static_cast<size_t>(rows_) * size;
+    if (step == 0) {
+      for (int32_t f = 0; f < features; ++f)
+        load_run(from + static_cast<size_t>(f) * item, dtype, 0,
+                 to + static_cast<size_t>(f) * pitch, static_cast<size_t>(n));
+      return;
     }
-    for (int64_t row = 0; row < valid_; inside = 0) {
-      const int64_t n = std::min(length - inside, valid_ - row);
-      load_run(static_cast<const std::byte*>(s_.buffers[l.buffer]) +
-                   (at + inside * step) * static_cast<ptrdiff_t>(item),
-               l.dtype, step, to + static_cast<size_t>(row) * size, static_cast<size_t>(n));
-      row += n;
-      for (size_t k = outer; k-- > 0;) {  // the next line
-        at += v.strides[k];
-        if (++line_[k] < v.dims[k]) break;
-        at -= line_[k] * v.strides[k];
-        line_[k] = 0;
-      }
+    const int32_t whole = n / kLanes * kLanes;
+    if (whole > 0) t_.transpose.load_rows(from, dtype, step, whole, features, to, rows_, whole);
+    for (int32_t r = whole; r < n; ++r) {
+      const std::byte* x = from + r * step * static_cast<ptrdiff_t>(item);
+      std::byte* z = to + static_cast<size_t>(r) * size;
+      for (int32_t f = 0; f < features; ++f, x += item, z += pitch)
+        if (!is_compute_type(dtype))
+          t_.transpose.load(x, dtype, z, 1);
+        else if (size == 4)
+          std::memcpy(z, x, 4);
+        else
+          std::memcpy(z, x, 8);
     }
-    for (int32_t r = valid_; r < rows_; ++r)
-      std::memcpy(to + static_cast<size_t>(r) * size, to + static_cast<size_t>(r - 1) * size, size);
   }
 
   /// f(place in the buffer of the first feature, row of the tile, how many) for each run of rows

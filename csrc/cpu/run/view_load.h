@@ -2,6 +2,7 @@
 // how runners read a view that no loop reads where it lies.
 #pragma once
 
+#include <algorithm>
 #include <cstring>
 
 #include "cpu/kernels/kernels.h"
@@ -41,6 +42,33 @@ inline void load_run(const std::byte* from, DType dtype, int64_t step, std::byte
     for (size_t i = 0; i < n; ++i)
       t.load(from + static_cast<ptrdiff_t>(i) * step * static_cast<ptrdiff_t>(item), dtype,
              to + i * size, 1);
+  }
+}
+
+/// f(place in the buffer, row, how many rows) for the runs of rows [first, first + count) of a view
+/// that lie v.strides.back() elements apart. line: room for the view's dimensions.
+template <class F>
+void for_view_runs(const View& v, int64_t first, int64_t count, Dims& line, F f) {
+  const int64_t length = v.dims.back(), step = v.strides.back();
+  const size_t outer = v.dims.size() - 1;
+  int64_t inside = first % length, at = v.offset;
+  line.resize(outer);
+  for (size_t k = outer, rest = static_cast<size_t>(first / length); k-- > 0;) {
+    const auto n = static_cast<size_t>(v.dims[k]);
+    line[k] = static_cast<int64_t>(rest % n);
+    at += line[k] * v.strides[k];
+    rest /= n;
+  }
+  for (int64_t row = 0; row < count; inside = 0) {
+    const int64_t n = std::min(length - inside, count - row);
+    f(at + inside * step, row, n);
+    row += n;
+    for (size_t k = outer; k-- > 0;) {  // the next line
+      at += v.strides[k];
+      if (++line[k] < v.dims[k]) break;
+      at -= line[k] * v.strides[k];
+      line[k] = 0;
+    }
   }
 }
 

@@ -271,8 +271,9 @@ class TileWriter : Writer {
 
   void load(const RowLoad& l) {
     const int32_t features = r_.values[l.value].features;
-    std::string place = features == 1 ? "r" : str("r * ", features, " + f");
+    std::string place = features == 1 ? "r" : str("r * ", features);
     if (l.viewed()) place = place_in(l.view, 0, l.view.dims.size(), "r", l.view.offset);
+    if (features > 1) place += " + f";
     const std::string p = reads(l.buffer);
     each(features,
          in_registers(l.value) + "[j] = " + decoded(l.dtype, p + "[" + place + "]") + ";");

@@ -139,13 +139,15 @@ class Builder {
     return {false, v, 0, 1};
   }
 
-  /// A view of what is stored, of one element a row.
-  Operand load(NodeId source, const View& view) {
-    const uint32_t v = new_value(1, compute_type(g_.dtype(source)));
+  /// A view of what is stored, whose rows lie somewhere in it.
+  Operand load(NodeId source, View view, size_t lead, int32_t features) {
+    const uint32_t v = new_value(features, compute_type(g_.dtype(source)));
     loaded_.insert(v);
+    view.dims.resize(lead), view.strides.resize(lead);
     region_.loads.push_back({in_.buffer_of[source], g_.dtype(source), v, merged(view)});
     const View& merged_view = region_.loads.back().view;
-    if (merged_view.dims.size() == 1 && merged_view.strides[0] == 1 && as_is(g_.dtype(source)))
+    if (features == 1 && merged_view.dims.size() == 1 && merged_view.strides[0] == 1 &&
+        as_is(g_.dtype(source)))
       region_.values[v].direct_in = narrow<int32_t>(region_.loads.size() - 1);
     return {false, v, 0, 1};
   }
@@ -278,7 +280,8 @@ class Builder {
     const Movement m = spec(g_, id).movement(g_, id);
     const RowAxes axes = row_axes(g_.dims(id));
     if (loads_view(g_, in_.labels, id)) {
-      view_[id] = load(in_.labels.storage[g_.input(id, 0)], m.pieces[0].from);
+      view_[id] =
+          load(in_.labels.storage[g_.input(id, 0)], m.pieces[0].from, axes.lead, features(id));
       return;
     }
     if (is_view(m)) {
