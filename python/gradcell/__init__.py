@@ -8,8 +8,9 @@ import typing as _typing
 from importlib import import_module as _import_module
 
 from gradcell import _core
+from gradcell.base import tracebacks as _tracebacks
 
-_core.add_package_directory(_os.path.dirname(_os.path.abspath(__file__)) + _os.sep)
+_tracebacks.install()
 _core.isa_level()  # fails here if GRADCELL_ISA asks for what this machine does not run
 _blas = _util.find_spec("scipy_openblas32")
 if _blas is not None and _blas.submodule_search_locations:

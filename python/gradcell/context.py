@@ -8,7 +8,7 @@ from importlib import import_module as _import_module
 from typing import Any, NamedTuple
 
 from gradcell import _core
-from gradcell.base import notice
+from gradcell.base import notice, tracebacks
 from gradcell.base.convert import to_dtype
 from gradcell.base.errors import bad_type
 from gradcell.base.signposts import nearest
@@ -60,7 +60,9 @@ _values: dict[str, Any] = {
     "max_threads": None,
     "locate_overflow": False,
     "locate_constants": False,
+    "full_tracebacks": tracebacks.full,
 }
+_SWITCHES = ("locate_overflow", "locate_constants", "full_tracebacks")
 _ASCEND = "there is no Ascend engine"
 _HERE = ""  #: what the option asks for is so anyway
 #: MindSpore's other options: the value at first, and why setting another one changes nothing.
@@ -224,9 +226,11 @@ def set_context(**kwargs: Any) -> None:
     which GPU. max_threads: threads of the CPU engine, None for one a core. locate_overflow: name the
     first op that overflowed when a loss-scaled step does. locate_constants: warn of every place where
     numbers are taken from tensors that are being differentiated, but to print or to decide; without it
-    only of those where they are seen to be computed with. gpu_config: {'matmul_allow_tf32': True}
-    lets a GPU multiply float32 matrices in TF32, with 10 bits of mantissa. MindSpore's other options
-    are kept; an option that asks for something gradcell does not do warns once.
+    only of those where they are seen to be computed with. full_tracebacks: show gradcell's own frames in
+    tracebacks too, as GRADCELL_FULL_TRACEBACKS=1 in the environment does. gpu_config:
+    {'matmul_allow_tf32': True} lets a GPU multiply float32 matrices in TF32, with 10 bits of mantissa.
+    MindSpore's other options are kept; an option that asks for something gradcell does not do warns
+    once.
 
     kwargs: options by name, of those above. Raises ValueError for an unknown option or value,
     RuntimeError for a device that is not usable.
@@ -258,11 +262,12 @@ def set_context(**kwargs: Any) -> None:
             _core.set_max_threads(value or 0)
         elif name == "device_id" and (not isinstance(value, int) or value < 0):
             _fail(ValueError, f"device_id must be a non-negative integer, got {value!r}")
-        elif name in ("locate_overflow", "locate_constants") and not isinstance(value, bool):
+        elif name in _SWITCHES and not isinstance(value, bool):
             _fail(TypeError, f"{name} must be a bool, got {value!r}")
     if after != before:
         _choose_device(*after)
     _values.update(kwargs)
+    tracebacks.full = _values["full_tracebacks"]
     _core.set_graph_mode(graph_mode())
 
 

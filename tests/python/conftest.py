@@ -27,6 +27,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    gradcell.set_context(full_tracebacks=True)
     option = config.option
     option.draw = getattr(config, "workerinput", {}).get("draw") or option.draw
     option.draw = option.draw or datetime.now(timezone.utc).date().isoformat()

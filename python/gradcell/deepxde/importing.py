@@ -15,7 +15,8 @@ from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import Any
 
-from gradcell import _core, mint
+from gradcell import mint
+from gradcell.base import tracebacks
 from gradcell.deepxde import layers, names, optimizers
 
 torch: names.Names = names.Names(
@@ -141,7 +142,7 @@ def load() -> ModuleType:
     if found is None or found.origin is None:
         raise ImportError("DeepXDE is not installed: pip install 'gradcell[deepxde]'")
     # Messages name the line of the script, not that of DeepXDE which called what they tell of.
-    _core.add_package_directory(os.path.join(os.path.dirname(os.path.abspath(found.origin)), ""))
+    tracebacks.leave_out(os.path.dirname(os.path.abspath(found.origin)))
     before = os.environ.get("DDE_BACKEND")
     os.environ["DDE_BACKEND"] = "pytorch"
     said = io.StringIO()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -90,6 +91,8 @@ def test_errors_name_the_scripts_line(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert "gradcell.deepxde has no torch.sinus" in done.stderr
     assert "script.py:8" in done.stderr
+    shown = re.findall(r'^  File "(.+)", line (\d+)', done.stderr, re.MULTILINE)
+    assert {file for file, _ in shown} == {str(tmp_path / "script.py")} and shown[-1][1] == "8"
 
 
 def test_nothing_stays_that_others_take_for_pytorch(tmp_path: Path) -> None:

@@ -40,8 +40,9 @@ DOCUMENTS = sorted(
 def usual_context() -> Iterator[None]:
     """Documents may choose a mode, or to be one of several processes; the next one starts with the
     usual."""
+    gradcell.set_context(full_tracebacks=False)
     yield
-    gradcell.set_context(mode=gradcell.PYNATIVE_MODE)
+    gradcell.set_context(mode=gradcell.PYNATIVE_MODE, full_tracebacks=True)
     gradcell.reset_auto_parallel_context()
     gradcell.communication.release()
 
