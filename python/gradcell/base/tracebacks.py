@@ -60,6 +60,13 @@ def _of_the_user(entries: list[TracebackType]) -> list[TracebackType]:
     return kept
 
 
+class _Entries(list[TracebackType]):
+    """All entries of an error's traceback; none in a copy of the error, or where it is pickled."""
+
+    def __reduce__(self) -> tuple[type, tuple[()]]:
+        return list, ()
+
+
 def shown(error: BaseException | None, trace: TracebackType | None) -> TracebackType | None:
     """Return a traceback of an error as it is shown from now on. All its entries are remembered, for when
     all are asked for."""
@@ -75,7 +82,7 @@ def shown(error: BaseException | None, trace: TracebackType | None) -> Traceback
     every = [*itertools.takewhile(lambda e: id(e) not in known, entries), *before]
     kept = every if full else _of_the_user(entries)
     if len(kept) < len(every):
-        error.__dict__["_traceback_entries"] = every
+        error.__dict__["_traceback_entries"] = _Entries(every)
     first: TracebackType | None = None
     for entry in reversed(kept):
         if entry.tb_next is not first:
