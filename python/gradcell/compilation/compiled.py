@@ -6,12 +6,10 @@ fits or is traced anew, the core's Dispatcher decides: for jit, transforms, cell
 
 from __future__ import annotations
 
-import copy
 import copyreg
 import enum
 import functools
 import operator
-import sys
 import types
 import warnings
 import weakref
@@ -24,6 +22,7 @@ from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import tree
 from gradcell.base.errors import bad_type
+from gradcell.base.remade import Made, Remade
 from gradcell.compilation.prints import Prints
 
 
@@ -141,13 +140,16 @@ def _state(value: Any, objects: list[Any], seen: set[int]) -> Any:
     if isinstance(value, Tensor) and value._is_variable:
         return ("variable", value._variable_id())
     objects.append(value)
-    if id(value) in seen or isinstance(value, Tensor) or _is_opaque(value):
+    made = isinstance(value, Remade)  # of a function, which may have a state
+    if id(value) in seen or isinstance(value, Tensor) or (_is_opaque(value) and not made):
         return id(value)
     seen.add(id(value))
 
     def of(*parts: Any) -> tuple[Any, ...]:
         return tuple(_state(part, objects, seen) for part in parts)
 
+    if made:
+        return (id(value), *of(*value._made_of[1:3]))
     if isinstance(value, types.MethodType):
         return ("method", *of(value.__func__, value.__self__))
     attributes = _attributes(value)  # (asking makes the dict that some reduce to)
@@ -472,13 +474,9 @@ def dispatcher_of(name: str, inside: Any, once: Any, again: Any = None) -> Any:
         return cache.call(fn, args, kwargs)
 
     more = {} if again is None else {"again": again}
-    made = cache.of(
+    return cache.of(
         _core.Dispatcher(MOST_FORMS, inside, once=once, first=first, owned=True, **more)
     )
-    made.__deepcopy__ = lambda memo: dispatcher_of(
-        name, inside, once, again
-    )  # forms are of one object
-    return made
 
 
 def _part(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -538,11 +536,12 @@ def _keyed(function: Callable[..., Any], key: Callable[[], Any]) -> Any:
     numbers = Numbering()
     compiled = jit(functools.wraps(function)(lambda _, *args, **kwargs: function(*args, **kwargs)))
 
-    @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         return compiled(numbers(key()), *args, **kwargs)
 
-    return call
+    made: Any = functools.update_wrapper(Made(call), function)
+    made._made_of = (jit, (function, key), {}, None)
+    return made
 
 
 #: MindSpore's options of jit, of all its versions, which have no effect.
@@ -614,29 +613,17 @@ def jit(function: Any = None, key: Callable[[], Any] | None = None, **options: A
     def first(*args: Any, **kwargs: Any) -> Any:
         return cache.call(function, args, kwargs)
 
-    def copied(memo: dict[int, Any]) -> Any:
-        """For a function: itself. For a method: that of the copied object."""
-        twin = copy.deepcopy(function, memo)
-        return dispatcher if twin is function else jit(twin)
-
     dispatcher: Any = cache.of(_core.Dispatcher(MOST_FORMS, inside, first=first))
     functools.update_wrapper(dispatcher, function)
-    dispatcher.__deepcopy__ = copied
+    dispatcher._made_of = (jit, (function,), {}, None)
+    dispatcher.__deepcopy__ = functools.partial(Remade.__deepcopy__, dispatcher)
     return dispatcher
 
 
 def _pickled(compiled: Any) -> str | tuple[Any, ...]:
-    """A compiled function as its name, where that is what it goes by, else as the function to compile."""
-    function = getattr(compiled, "__wrapped__", None)
-    if function is None:
+    if not hasattr(compiled, "_made_of"):
         raise TypeError("a compiled form cannot be pickled, only the function that jit returned")
-    module = sys.modules.get(getattr(function, "__module__", None) or "")
-    name = getattr(function, "__qualname__", "")
-    try:
-        found = operator.attrgetter(name)(module)
-    except (AttributeError, TypeError):
-        found = None
-    return name if found is compiled else (jit, (function,))
+    return Remade.__reduce__(compiled)
 
 
 copyreg.pickle(_core.Dispatcher, _pickled)

@@ -19,6 +19,7 @@ from gradcell._core import Tensor
 from gradcell.base import tree
 from gradcell.base.cells import CellBase
 from gradcell.base.errors import bad_type, fail
+from gradcell.base.remade import Made, transform
 from gradcell.base.signposts import explains_arguments
 from gradcell.compilation.compiled import cache_for, function_name
 from gradcell.derivatives.differentiating import in_places
@@ -185,6 +186,7 @@ R = TypeVar("R")
 def vmap(fn: Callable[P, R], in_axes: Any = 0, out_axes: Any = 0) -> Callable[P, R]: ...
 @overload
 def vmap(fn: Sequence[CellBase], in_axes: Any = 0, out_axes: Any = 0) -> Callable[..., Any]: ...
+@transform()
 @explains_arguments
 def vmap(fn: Any, in_axes: Any = 0, out_axes: Any = 0) -> Callable[..., Any]:
     """Maps a function of one example over a batch, without a loop.
@@ -262,9 +264,9 @@ def vmap(fn: Any, in_axes: Any = 0, out_axes: Any = 0) -> Callable[..., Any]:
             args, kwargs = in_places(one, args, kwargs, len(args) + len(kwargs))
         return run(record, kwargs, *args) if kwargs else run(record, None, *args)
 
-    functools.update_wrapper(mapped, one, updated=())
-    mapped._transform = (fn, of, id(mapped))  # type: ignore[attr-defined]
-    return mapped
+    made: Any = functools.update_wrapper(Made(mapped), one, updated=())
+    made._transform = (fn, of, id(made))
+    return made  # type: ignore[no-any-return]
 
 
 def _spread(axes: Any, count: int) -> Any:

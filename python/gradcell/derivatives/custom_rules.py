@@ -12,6 +12,7 @@ from gradcell._core import Tensor
 from gradcell.base import tree
 from gradcell.base.errors import bad_type, bad_value, fail
 from gradcell.base.location import where
+from gradcell.base.remade import name_of
 from gradcell.compilation.compiled import run_traced
 from gradcell.derivatives.own_derivatives import Pullback, Tensors, call, defined_at, filled, fitted
 
@@ -30,6 +31,9 @@ class _Rule:
         self.fun = fun
         self.nondiff: tuple[int, ...] = tuple(nondiff_argnums)
         functools.update_wrapper(self, fun)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return name_of(self) or super().__reduce_ex__(protocol)
 
     def _rule_of(self, values: Any, args: list[Any], name: str) -> Any:
         raise NotImplementedError

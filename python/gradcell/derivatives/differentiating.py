@@ -18,6 +18,7 @@ from gradcell.base import arguments, tree
 from gradcell.base.cells import CellBase
 from gradcell.base.errors import bad_type, bad_value
 from gradcell.base.naming import by_own_names
+from gradcell.base.remade import Made
 from gradcell.compilation.compiled import cache_for, function_name, own
 from gradcell.derivatives.checks import (
     as_tensors,
@@ -216,9 +217,9 @@ def transformed(by: By, key: Any, record: Callable[..., Any]) -> Callable[..., A
             args, kwargs = by.placed(args, kwargs)
         return run(record, *args, **kwargs)
 
-    functools.update_wrapper(call, by.fn, updated=())
-    call._transform = (by.fn, of, id(call))  # type: ignore[attr-defined]
-    return call
+    made: Any = functools.update_wrapper(Made(call), by.fn, updated=())
+    made._transform = (by.fn, of, id(made))
+    return made  # type: ignore[no-any-return]
 
 
 class Given(By):

@@ -12,6 +12,7 @@ from typing import Any, Literal, ParamSpec, TypeAlias, TypeVar, overload
 from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import arguments, tree
+from gradcell.base.remade import Made, transform
 from gradcell.base.signposts import explains_arguments
 from gradcell.derivatives.batching import in_vmap, moved_axis, over_examples
 from gradcell.derivatives.differentiating import By, Call, Given, transformed
@@ -126,6 +127,7 @@ def jacfwd(
 def jacfwd(
     fn: Callable[P, Any], grad_position: Any = 0, has_aux: bool = False, weights: Any = None
 ) -> Callable[P, Any]: ...
+@transform()
 @explains_arguments
 def jacfwd(
     fn: Any, grad_position: Any = 0, has_aux: bool = False, weights: Any = None
@@ -163,6 +165,7 @@ def jacrev(
 def jacrev(
     fn: Callable[P, Any], grad_position: Any = 0, has_aux: bool = False, weights: Any = None
 ) -> Callable[P, Any]: ...
+@transform()
 @explains_arguments
 def jacrev(
     fn: Any, grad_position: Any = 0, has_aux: bool = False, weights: Any = None
@@ -197,6 +200,7 @@ def hessian(
 def hessian(
     fn: Callable[P, Any], grad_position: Any = 0, has_aux: bool = False, weights: Any = None
 ) -> Callable[P, Any]: ...
+@transform()
 @explains_arguments
 def hessian(
     fn: Any, grad_position: Any = 0, has_aux: bool = False, weights: Any = None
@@ -255,6 +259,7 @@ def hvp(fn: Any, inputs: Any, v: Any, weights: Any = None, **kwargs: Any) -> tup
     return by.run(None, record, by.inputs, v, **kwargs)  # type: ignore[no-any-return]
 
 
+@transform(part=1)
 def linearize(
     fn: Callable[..., R], inputs: Any, weights: Any = None, **kwargs: Any
 ) -> tuple[R, Callable[[Any], R]]:
@@ -302,4 +307,4 @@ def linearize(
             return by.run("again", again, by.inputs, v, **kwargs)
         return tree.refill(outline, rest.run([*vs, *factors]))
 
-    return out, jvp_fn
+    return out, Made(jvp_fn)

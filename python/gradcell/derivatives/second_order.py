@@ -11,6 +11,7 @@ from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import arguments, tree
 from gradcell.base.errors import bad_type, bad_value
+from gradcell.base.remade import Made, transform
 from gradcell.compilation.compiled import cache_for
 from gradcell.derivatives.batching import vmap
 from gradcell.derivatives.checks import refuse_in_no_grad
@@ -20,6 +21,7 @@ from gradcell.derivatives.transform import grad
 __all__ = ["fisher_product", "gauss_newton_product", "per_sample_gradients"]
 
 
+@transform()
 def gauss_newton_product(
     fn: Callable[..., Any],
     grad_position: Any = None,
@@ -59,7 +61,7 @@ def gauss_newton_product(
         given, kwargs = by.placed(args[:-1], kwargs)
         return cache_for(fn, (by.name, by.key))(record, args[-1], loss, *given, **kwargs)
 
-    return product
+    return Made(product)
 
 
 def _check_vectors(vectors: list[Tensor], wrt: list[Tensor]) -> None:
@@ -85,6 +87,7 @@ def _curvature(loss: Callable[..., Tensor], outputs: list[Tensor], v: list[Tenso
         return _core.tangent(slope, points, v)
 
 
+@transform()
 def fisher_product(
     log_likelihoods: Callable[..., Tensor], grad_position: Any = None, weights: Any = None
 ) -> Callable[..., Any]:
@@ -117,9 +120,10 @@ def fisher_product(
     def product(*args: Any, **kwargs: Any) -> Any:
         return cache_for(log_likelihoods, key)(record, *args, **kwargs)
 
-    return product
+    return Made(product)
 
 
+@transform()
 def per_sample_gradients(
     fn: Callable[..., Any], weights: Any, in_axes: Any = 0
 ) -> Callable[..., Any]:

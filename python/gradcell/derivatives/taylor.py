@@ -14,6 +14,7 @@ from gradcell import _core, dtype as dtypes
 from gradcell._core import Tensor
 from gradcell.base import arguments, tree
 from gradcell.base.errors import bad_index, bad_type, bad_value
+from gradcell.base.remade import transform
 from gradcell.derivatives.differentiating import By, Call, Given, transformed
 
 __all__ = ["biharmonic", "derivative", "divergence", "jet", "laplacian", "partials"]
@@ -245,6 +246,7 @@ def laplacian(
 def laplacian(
     fn: Callable[P, Any], grad_position: Any = 0, has_aux: bool = False, weights: Any = None
 ) -> Callable[P, Any]: ...
+@transform()
 def laplacian(
     fn: Any, grad_position: Any = 0, has_aux: bool = False, weights: Any = None
 ) -> Callable[..., Any]:
@@ -279,6 +281,7 @@ def biharmonic(
 def biharmonic(
     fn: Callable[P, Any], grad_position: Any = 0, has_aux: bool = False, weights: Any = None
 ) -> Callable[P, Any]: ...
+@transform()
 def biharmonic(
     fn: Any, grad_position: Any = 0, has_aux: bool = False, weights: Any = None
 ) -> Callable[..., Any]:
@@ -337,6 +340,7 @@ def partials(
     batched: bool | None = None,
     weights: Any = None,
 ) -> Callable[P, Any]: ...
+@transform()
 def partials(
     fn: Any,
     indices: Sequence[Any],
@@ -402,6 +406,7 @@ def divergence(
     has_aux: bool = False,
     batched: bool | None = None,
 ) -> Callable[P, Any]: ...
+@transform()
 def divergence(
     fn: Any,
     grad_position: int = 0,

@@ -16,6 +16,7 @@ from gradcell._core import Tensor
 from gradcell.base import arguments, tree
 from gradcell.base.errors import bad_type, bad_value, fail
 from gradcell.base.location import where
+from gradcell.base.remade import Made, Remade, transform
 from gradcell.base.signposts import explains_arguments
 from gradcell.compilation.compiled import cache_for, function_name
 from gradcell.derivatives.checks import aux_of, check_outputs, check_weights, refuse_in_no_grad
@@ -155,7 +156,7 @@ class _Gradient(By):
     integers = complex = True
 
 
-class _GradFunction:
+class _GradFunction(Remade):
     """The function that grad and value_and_grad return."""
 
     def __init__(
@@ -170,6 +171,8 @@ class _GradFunction:
     ) -> None:
         arguments.boolean(return_ids, "_Grad", "return_ids")
         arguments.boolean(with_sens, "_Grad", "sens_param")
+        given = (fn, grad_position, weights, has_aux, return_ids, with_value, with_sens)
+        self._made_of = (_GradFunction, given, {}, None)
         self.by = _Gradient("_Grad", fn, grad_position, weights, has_aux)
         self.fn, self.return_ids = fn, return_ids
         self.with_value, self.with_sens = with_value, with_sens
@@ -399,6 +402,7 @@ class GradOperation:
         self.get_by_list: bool = get_by_list
         self.sens_param: bool = sens_param
 
+    @transform()
     def __call__(self, fn: Any, weights: Any = None) -> Callable[..., Any]:
         """The gradient function of fn."""
         if not callable(fn):
@@ -409,7 +413,6 @@ class GradOperation:
         given = weights if self.get_by_list else None
         run = cache_for(fn, ("GradOperation", of, _Gradient("GradOperation", fn, 0, given).key))
 
-        @functools.wraps(fn, updated=())
         def gradient_function(*args: Any, **kwargs: Any) -> Any:
             refuse_in_no_grad()
             if not self.get_all and not self.get_by_list:
@@ -449,7 +452,7 @@ class GradOperation:
                 return dx[0] if dx else ()
             return (tuple(dx), by_weight) if self.get_by_list else tuple(dx)
 
-        return gradient_function
+        return functools.update_wrapper(Made(gradient_function), fn, updated=())
 
 
 def get_grad(gradients: Any, identifier: Any) -> Tensor:
@@ -556,6 +559,7 @@ def vjp(
     has_aux: Literal[True],
     **kwargs: Any,
 ) -> tuple[Any, Callable[..., Any], Any]: ...
+@transform(part=1)
 @explains_arguments
 def vjp(
     fn: Callable[..., Any], *inputs: Any, weights: Any = None, has_aux: bool = False, **kwargs: Any
@@ -613,4 +617,4 @@ def vjp(
             dx, dw = call.parted(_gradients(call, cotangent, True, False, True))
         return (tuple(dx), tuple(dw)) if weights is not None else tuple(dx)
 
-    return (target, pull_back, aux) if has_aux else (target, pull_back)
+    return (target, Made(pull_back), aux) if has_aux else (target, Made(pull_back))

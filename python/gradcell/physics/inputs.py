@@ -11,6 +11,7 @@ import numpy as np
 from gradcell import ops
 from gradcell._core import Tensor
 from gradcell.base.errors import bad_value
+from gradcell.base.remade import Made, transform
 
 __all__ = ["constrained", "fourier", "periodic", "vanishing"]
 
@@ -80,6 +81,7 @@ def vanishing(
     return product  # type: ignore[no-any-return]
 
 
+@transform()
 def constrained(
     net: Callable[[Tensor], Tensor],
     values: Callable[[Tensor], Tensor],
@@ -96,4 +98,4 @@ def constrained(
     def solution(x: Tensor) -> Tensor:
         return values(x) + distance(x) * net(x)
 
-    return solution
+    return Made(solution)

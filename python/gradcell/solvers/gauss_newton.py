@@ -150,6 +150,9 @@ class GaussNewton:
         self._plans: dict[tuple[bool, ...] | None, Any] = {}
         self._loss = jit(self._mean_squares)
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_plans": {}}
+
     # One step -------------------------------------------------------------------------------------
 
     def step(self, *points: Any) -> GaussNewtonState:

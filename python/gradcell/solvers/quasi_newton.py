@@ -49,20 +49,19 @@ class FlatLoss:
         self.dtype: DType = dtypes.pop()
         self.loss: Callable[..., Tensor] = loss
         self.args: tuple[Any, ...] = args
-        value_and_gradient: Callable[..., Any] = value_and_grad(loss, None, self.parameters)
-
-        def step(vector: Tensor, *given: Any) -> tuple[Tensor, Tensor]:
-            _assign(self.parameters, vector)
-            value, gradients = value_and_gradient(*given)
-            if not isinstance(value, Tensor) or value.size != 1:
-                bad_type(
-                    "FlatLoss: the loss must give one number, got "
-                    f"{list(value.shape) if isinstance(value, Tensor) else type(value).__name__}"
-                )
-            return value, joined(gradients)
-
+        self._value_and_grad: Callable[..., Any] = value_and_grad(loss, None, self.parameters)
         #: (value, gradient) as tensors, at a tensor of the parameters' dtype and the loss's arguments.
-        self.evaluate: Callable[..., tuple[Tensor, Tensor]] = jit(step)
+        self.evaluate: Callable[..., tuple[Tensor, Tensor]] = jit(self._step)
+
+    def _step(self, vector: Tensor, *given: Any) -> tuple[Tensor, Tensor]:
+        _assign(self.parameters, vector)
+        value, gradients = self._value_and_grad(*given)
+        if not isinstance(value, Tensor) or value.size != 1:
+            bad_type(
+                "FlatLoss: the loss must give one number, got "
+                f"{list(value.shape) if isinstance(value, Tensor) else type(value).__name__}"
+            )
+        return value, joined(gradients)
 
     @property
     def size(self) -> int:
@@ -162,10 +161,20 @@ class _QuasiNewton:
         if name not in ("float32", "float64"):
             bad_value(f"{self._name}: the parameters must be float32 or float64, not {name}")
         self._numbers: Any = np.dtype(name)
+        self._options = options
         self._minimiser: Any = self._begun(self.loss.vector.astype(self._numbers), options)
 
     def _begun(self, start: Vector, options: tuple[int, float, float]) -> Any:
         raise NotImplementedError
+
+    def __getstate__(self) -> dict[str, Any]:
+        m = self._minimiser
+        return {**self.__dict__, "_minimiser": (m.point, m.saved(), m.steps, m.length)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._minimiser = self._begun(state["_minimiser"][0], self._options)
+        self._minimiser.load(*state["_minimiser"])
 
     def run(
         self,

@@ -105,6 +105,10 @@ class WithEvalCell(Cell):
         return self._loss_fn(out, label) if self._loss_fn is not None else Tensor(0.0), out, label
 
 
+def _as_they_are(gradients: Any) -> Any:
+    return gradients
+
+
 def _as_float32(x: Any) -> Any:
     half = isinstance(x, Tensor) and x.dtype.is_floating and not x.dtype.is_complex
     return _ops.cast(x, _core.float32) if half else x
@@ -243,7 +247,7 @@ class TrainOneStepCell(Cell):
         self.reducer_flag: bool = _shares_data()
         self.mean: bool = _get_gradients_mean()
         self.degree: int = _get_device_num()
-        self.grad_reducer: Any = lambda grads: grads
+        self.grad_reducer: Any = _as_they_are
         if self.reducer_flag:
             self.grad_reducer = DistributedGradReducer(self.weights, self.mean, self.degree)
         object.__setattr__(self, "_begun", not self.reducer_flag)
