@@ -129,9 +129,9 @@ def install() -> None:
         make(self, exc_type, exc_value, shown(exc_value, exc_traceback), *args, **kwargs)
 
     @functools.wraps(end)
-    def excepthook(kind: Any, error: BaseException, _: Any) -> None:
+    def excepthook(kind: Any, error: Any, trace: Any) -> None:
         _shorten(error)
-        end(kind, error, error.__traceback__)
+        end(kind, error, shown(error, trace))
 
     formatter.__init__ = __init__
     sys.excepthook = excepthook
