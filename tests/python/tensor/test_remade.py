@@ -16,7 +16,7 @@ import pytest
 import remade_functions as functions
 
 import gradcell as gc
-from gradcell import ops
+from gradcell import nn, ops, train
 
 #: Public functions that return functions, but no transform of one that they are given.
 OTHERS = {
@@ -93,6 +93,18 @@ def test_a_copy_of_a_solver_goes_on_alone(make: Any) -> None:
     for a, *others in zip(functions.stepped(solver), *found, strict=True):
         for b in others:
             np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("twin", [copy.deepcopy, pickled])
+def test_a_training_run_goes_on_alone(twin: Any) -> None:
+    net = nn.Dense(2, 1, dtype=gc.float64)
+    step = nn.TrainOneStepCell(nn.WithLossCell(net, nn.MSELoss()), nn.Adam(net.trainable_params()))
+    x, y = functions.x, functions.x[:, :1]
+    step(x, y)
+    other = twin(step)
+    before = float(step(x, y))
+    assert float(other(x, y)) == before != float(other(x, y))
+    assert float(twin(train.Model(step)).predict_network(x, y)) == float(step(x, y))
 
 
 def test_a_function_by_its_name_is_itself() -> None:
