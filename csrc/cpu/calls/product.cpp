@@ -124,7 +124,7 @@ void matmul(const Call& c, size_t pair, const void* const* all, DType made, void
   const auto [m, n, k] = sizes_of(c.in[pair].dims, c.out.dims, p);
   const int64_t batch = product(c.out.dims, 0, c.out.dims.size() - 2);
   auto batched = [&]<bool half>(std::bool_constant<half>, auto* a, auto* b, auto* y) {
-    auto one = [&](int i, int) {
+    auto one = [&](int64_t i) {
       if constexpr (half)
         half_matrix_product(c.out.dtype, ta, tb, m, n, k, a + i * m * k, b + i * k * n, made,
                             y + static_cast<size_t>(i * m * n) * item_size(made));
@@ -133,9 +133,13 @@ void matmul(const Call& c, size_t pair, const void* const* all, DType made, void
       else
         plain_product(ta, tb, m, n, k, a + i * m * k, b + i * k * n, y + i * m * n);
     };
-    if (batch > 1 && m * n * k < 64 * 64 * 64 * 4 && batch * m * n * k > 65536)
-      return parallel_for(batch, one);
-    for (int64_t i = 0; i < batch; ++i) one(narrow<int>(i), 0);
+    // Some at a time: a task takes longer than it takes to begin it.
+    const int64_t together = std::max<int64_t>(1, 8192 / std::max<int64_t>(1, m * n * k));
+    parallel_if(batch > 1 && m * n * k < 64 * 64 * 64 * 4 && batch * m * n * k > 65536,
+                (batch + together - 1) / together, [&](int task, int) {
+                  const int64_t end = std::min(batch, (task + 1) * together);
+                  for (int64_t i = task * together; i < end; ++i) one(i);
+                });
   };
   by_dtype(c.out.dtype, [&]<class S>() {
     constexpr bool half = std::is_same_v<S, Half> || std::is_same_v<S, Bfloat>;

@@ -107,6 +107,32 @@ void add_rows_of(const T* a, ptrdiff_t stride, size_t rows, const T* x, size_t n
   }
 }
 
+/// c's rows are vectors, of W numbers.
+template <int W, class T>
+void small_product_of(const SmallProduct& p, const T* a, const T* b, T* c) {
+  typedef T Row __attribute__((vector_size(W * sizeof(T))));
+  Row rows[kSmallMatrix];
+  for (int q = 0; q < p.k; ++q) {
+    T row[W] = {};
+    for (int j = 0; j < p.n; ++j) row[j] = p.transpose_b ? b[j * p.k + q] : b[q * p.n + j];
+    std::memcpy(&rows[q], row, sizeof row);
+  }
+  const int along = p.transpose_a ? p.m : 1, from_row = p.transpose_a ? 1 : p.k;
+  for (int i = 0; i < p.m; ++i) {
+    Row sum = {};
+    for (int q = 0; q < p.k; ++q) sum += rows[q] * a[i * from_row + q * along];
+    std::memcpy(c + i * p.n, &sum, static_cast<size_t>(p.n) * sizeof(T));
+  }
+}
+
+void small_product(DType type, const SmallProduct& p, const void* a, const void* b, void* c) {
+  const auto of = [&]<class T>(T* to) {
+    const auto run = p.n <= 4 ? small_product_of<4, T> : small_product_of<8, T>;
+    run(p, static_cast<const T*>(a), static_cast<const T*>(b), to);
+  };
+  type == DType::Float64 ? of(static_cast<double*>(c)) : of(static_cast<float*>(c));
+}
+
 void dots(DType type, const void* a, ptrdiff_t stride, size_t rows, const void* x,
           ptrdiff_t x_stride, size_t n, void* y) {
   if (type == DType::Float64)
@@ -135,6 +161,6 @@ void add_rows(DType type, const void* a, ptrdiff_t stride, size_t rows, const vo
 }  // namespace
 
 extern const VectorKernels kVectorKernels;
-const VectorKernels kVectorKernels = {dots, wide_dots, add_rows};
+const VectorKernels kVectorKernels = {dots, wide_dots, add_rows, small_product};
 
 }  // namespace gradcell::cpu::GRADCELL_ISA

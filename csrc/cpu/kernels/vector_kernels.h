@@ -8,6 +8,14 @@
 
 namespace gradcell::cpu {
 
+/// A product of matrices with at most so many rows and columns takes less time than a call of the
+/// BLAS library.
+inline constexpr int kSmallMatrix = 8;
+struct SmallProduct {
+  bool transpose_a, transpose_b;
+  int m, n, k;
+};
+
 struct VectorKernels {
   /// y[r] = sum over j < n of a[r * stride + j] * x[r * x_stride + j].
   void (*dots)(DType type, const void* a, ptrdiff_t stride, size_t rows, const void* x,
@@ -18,6 +26,8 @@ struct VectorKernels {
   /// y[j] += sum over r of x[r] * a[r * stride + j], j < n.
   void (*add_rows)(DType type, const void* a, ptrdiff_t stride, size_t rows, const void* x,
                    size_t n, void* y);
+  /// c[m, n] = a[m, k] x b[k, n].
+  void (*small_product)(DType type, const SmallProduct& p, const void* a, const void* b, void* c);
 };
 
 const VectorKernels& vector_kernels();

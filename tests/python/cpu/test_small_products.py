@@ -1,0 +1,45 @@
+"""Products of matrices of at most eight rows and columns, which no library computes."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from gradcell import Tensor, ops
+
+RNG = np.random.default_rng(8)
+SIZES = [1, 2, 3, 4, 5, 8, 9]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("count", [1, 3, 700])
+@pytest.mark.parametrize("turned", [*itertools.product([False, True], repeat=2)], ids=str)
+def test_all_sizes(turned, count, dtype):
+    for m, n, k in itertools.product(SIZES if count < 100 else [1, 3, 8], repeat=3):
+        a, b = (
+            RNG.normal(size=(count, m, k)).astype(dtype),
+            RNG.normal(size=(count, k, n)).astype(dtype),
+        )
+        given = [
+            np.swapaxes(x, 1, 2).copy() if t else x for x, t in zip((a, b), turned, strict=True)
+        ]
+        found = ops.BatchMatMul(*turned)(*map(Tensor, given)).asnumpy()
+        near = 1e-5 if dtype == np.float32 else 1e-13
+        np.testing.assert_allclose(found, a.astype(np.float64) @ b, atol=near)
+
+
+def test_what_is_no_number_stays_so():
+    a = np.array([[np.inf, 0.0, 1.0], [0.0, np.nan, 0.0], [1.0, 2.0, 3.0]])
+    found = (Tensor(a) @ Tensor(np.eye(3))).asnumpy()
+    with np.errstate(invalid="ignore"):
+        np.testing.assert_array_equal(found, a @ np.eye(3))
+
+
+def test_in_bfloat16_and_half_precision():
+    for dtype, near in (("float16", 2e-2), ("bfloat16", 1e-1)):
+        a = Tensor(RNG.normal(size=(5, 3, 3))).astype(dtype)
+        found = (a @ a).astype("float32").asnumpy()
+        wide = a.astype("float32").asnumpy()
+        np.testing.assert_allclose(found, wide @ wide, atol=near)
