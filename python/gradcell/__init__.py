@@ -21,22 +21,14 @@ if _blas is not None and _blas.submodule_search_locations:
 from gradcell import context, cuda, dtype  # noqa: E402
 from gradcell._core import Tensor  # noqa: E402
 from gradcell.compilation.compiled import jit  # noqa: E402
-from gradcell.context import (  # noqa: E402
-    COMPATIBLE as COMPATIBLE,
-    GRAPH_MODE as GRAPH_MODE,
-    LAX as LAX,
-    PYNATIVE_MODE as PYNATIVE_MODE,
-    STRICT as STRICT,
-    get_context as get_context,
-    get_current_device as get_current_device,
-    get_default_dtype as get_default_dtype,
-    get_ps_context as get_ps_context,
-    reset_ps_context as reset_ps_context,
-    set_context as set_context,
-    set_default_dtype as set_default_dtype,
-    set_deterministic as set_deterministic,
-    set_device as set_device,
-    set_ps_context as set_ps_context,
+
+from gradcell.context import (  # noqa: E402  isort: skip
+    COMPATIBLE as COMPATIBLE, GRAPH_MODE as GRAPH_MODE, LAX as LAX, PYNATIVE_MODE as PYNATIVE_MODE,
+    STRICT as STRICT, get_context as get_context, get_current_device as get_current_device,
+    get_default_dtype as get_default_dtype, get_ps_context as get_ps_context,
+    reset_ps_context as reset_ps_context, set_context as set_context,
+    set_default_dtype as set_default_dtype, set_deterministic as set_deterministic,
+    set_device as set_device, set_ps_context as set_ps_context,
     set_recursion_limit as set_recursion_limit,
 )  # fmt: skip
 from gradcell.derivatives.transform import get_grad, grad, jvp, value_and_grad, vjp  # noqa: E402
@@ -49,175 +41,111 @@ from gradcell.ops import tensor_methods  # noqa: E402  isort: skip
 from gradcell.base.seed import get_seed, set_seed  # noqa: E402
 
 if _typing.TYPE_CHECKING:
-    from gradcell import (
-        amp as amp,
-        array_api as array_api,
-        boost as boost,
-        communication as communication,
-        dataset as dataset,
-        log as log,
-        mindrecord as mindrecord,
-        mint as mint,
-        nn as nn,
-        numpy as numpy,
-        parallel as parallel,
-        physics as physics,
-        profiler as profiler,
-        runtime as runtime,
-        scipy as scipy,
-        train as train,
-    )
+    from gradcell import (  # isort: skip
+        amp as amp, array_api as array_api, boost as boost, communication as communication,
+        dataset as dataset, log as log, mindrecord as mindrecord, mint as mint, nn as nn,
+        numpy as numpy, parallel as parallel, physics as physics, profiler as profiler,
+        runtime as runtime, scipy as scipy, train as train,
+    )  # fmt: skip
     from gradcell.amp import build_train_network as build_train_network
-    from gradcell.common.api import (
-        JitConfig as JitConfig,
-        Symbol as Symbol,
-        constexpr as constexpr,
-        data_sink as data_sink,
-        enable_dynamic as enable_dynamic,
-        jit_class as jit_class,
-        lazy_inline as lazy_inline,
-        ms_memory_recycle as ms_memory_recycle,
-        mutable as mutable,
-        no_inline as no_inline,
-    )
-    from gradcell.common.generator import (
-        Generator as Generator,
-        default_generator as default_generator,
-        initial_seed as initial_seed,
-        manual_seed as manual_seed,
-        seed as seed,
-    )
+    from gradcell.common.api import (  # isort: skip
+        JitConfig as JitConfig, Symbol as Symbol, constexpr as constexpr, data_sink as data_sink,
+        enable_dynamic as enable_dynamic, jit_class as jit_class, lazy_inline as lazy_inline,
+        ms_memory_recycle as ms_memory_recycle, mutable as mutable, no_inline as no_inline,
+    )  # fmt: skip
+    from gradcell.common.generator import (  # isort: skip
+        Generator as Generator, default_generator as default_generator,
+        initial_seed as initial_seed, manual_seed as manual_seed, seed as seed,
+    )  # fmt: skip
     from gradcell.common.no_grad import no_grad as no_grad
     from gradcell.common.recompute import recompute as recompute
-    from gradcell.common.sparse_tensor import (
-        COOTensor as COOTensor,
-        CSRTensor as CSRTensor,
-        RowTensor as RowTensor,
+    from gradcell.common.sparse_tensor import (  # isort: skip
+        COOTensor as COOTensor, CSRTensor as CSRTensor, RowTensor as RowTensor,
         SparseTensor as SparseTensor,
-    )
+    )  # fmt: skip
     from gradcell.communication.mode import ParallelMode as ParallelMode
-    from gradcell.communication.sharing import (
+    from gradcell.communication.sharing import (  # isort: skip
         get_auto_parallel_context as get_auto_parallel_context,
         reset_auto_parallel_context as reset_auto_parallel_context,
         set_auto_parallel_context as set_auto_parallel_context,
-    )
+    )  # fmt: skip
     from gradcell.derivatives.batching import vmap as vmap
     from gradcell.derivatives.custom_rules import (
         custom_jvp as custom_jvp,
         custom_vjp as custom_vjp,
     )
     from gradcell.derivatives.finite_differences import check_grads as check_grads
-    from gradcell.derivatives.jacobians import (
-        hessian as hessian,
-        hvp as hvp,
-        jacfwd as jacfwd,
-        jacrev as jacrev,
-        linearize as linearize,
-    )
+    from gradcell.derivatives.jacobians import (  # isort: skip
+        hessian as hessian, hvp as hvp, jacfwd as jacfwd, jacrev as jacrev, linearize as linearize,
+    )  # fmt: skip
     from gradcell.derivatives.recorded import (
         gradients as gradients,
         watch as watch,
     )
-    from gradcell.derivatives.second_order import (
-        fisher_product as fisher_product,
-        gauss_newton_product as gauss_newton_product,
+    from gradcell.derivatives.second_order import (  # isort: skip
+        fisher_product as fisher_product, gauss_newton_product as gauss_newton_product,
         per_sample_gradients as per_sample_gradients,
-    )
-    from gradcell.derivatives.taylor import (
-        biharmonic as biharmonic,
-        divergence as divergence,
-        laplacian as laplacian,
+    )  # fmt: skip
+    from gradcell.derivatives.taylor import (  # isort: skip
+        biharmonic as biharmonic, divergence as divergence, laplacian as laplacian,
         partials as partials,
-    )
+    )  # fmt: skip
     from gradcell.nn.metrics import (
         get_metric_fn as get_metric_fn,
         names as names,
     )
-    from gradcell.nn.metrics.classification import (
-        F1 as F1,
-        Accuracy as Accuracy,
-        Fbeta as Fbeta,
-        Precision as Precision,
-        Recall as Recall,
+    from gradcell.nn.metrics.classification import (  # isort: skip
+        F1 as F1, Accuracy as Accuracy, Fbeta as Fbeta, Precision as Precision, Recall as Recall,
         Top1CategoricalAccuracy as Top1CategoricalAccuracy,
         Top5CategoricalAccuracy as Top5CategoricalAccuracy,
         TopKCategoricalAccuracy as TopKCategoricalAccuracy,
-    )
-    from gradcell.nn.metrics.confusion import (
-        ROC as ROC,
-        ConfusionMatrix as ConfusionMatrix,
-        ConfusionMatrixMetric as ConfusionMatrixMetric,
-        auc as auc,
-    )
+    )  # fmt: skip
+    from gradcell.nn.metrics.confusion import (  # isort: skip
+        ROC as ROC, ConfusionMatrix as ConfusionMatrix,
+        ConfusionMatrixMetric as ConfusionMatrixMetric, auc as auc,
+    )  # fmt: skip
     from gradcell.nn.metrics.metric import (
         Metric as Metric,
         rearrange_inputs as rearrange_inputs,
     )
-    from gradcell.nn.metrics.values import (
-        MAE as MAE,
-        MSE as MSE,
-        BleuScore as BleuScore,
-        CosineSimilarity as CosineSimilarity,
-        Dice as Dice,
-        Loss as Loss,
-        Perplexity as Perplexity,
-    )
+    from gradcell.nn.metrics.values import (  # isort: skip
+        MAE as MAE, MSE as MSE, BleuScore as BleuScore, CosineSimilarity as CosineSimilarity,
+        Dice as Dice, Loss as Loss, Perplexity as Perplexity,
+    )  # fmt: skip
     from gradcell.ops.random.state import (
         get_rng_state as get_rng_state,
         set_rng_state as set_rng_state,
     )
-    from gradcell.parallel import (
-        Layout as Layout,
-        get_algo_parameters as get_algo_parameters,
-        reset_algo_parameters as reset_algo_parameters,
-        set_algo_parameters as set_algo_parameters,
-        shard as shard,
-        sync_pipeline_shared_parameters as sync_pipeline_shared_parameters,
-    )
+    from gradcell.parallel import (  # isort: skip
+        Layout as Layout, get_algo_parameters as get_algo_parameters,
+        reset_algo_parameters as reset_algo_parameters, set_algo_parameters as set_algo_parameters,
+        shard as shard, sync_pipeline_shared_parameters as sync_pipeline_shared_parameters,
+    )  # fmt: skip
     from gradcell.profiler import (
         Profiler as Profiler,
         profile as profile,
     )
-    from gradcell.show.inspect import (
-        draw_graph as draw_graph,
-        graph_text as graph_text,
-        plan_text as plan_text,
-    )
+    from gradcell.show.inspect import (  # isort: skip
+        draw_graph as draw_graph, graph_text as graph_text, plan_text as plan_text,
+    )  # fmt: skip
     from gradcell.solvers import GaussNewton as GaussNewton, GaussNewtonState as GaussNewtonState
-    from gradcell.solvers.quasi_newton import (
-        BFGS as BFGS,
-        LBFGS as LBFGS,
-        SSBFGS as SSBFGS,
-        FlatLoss as FlatLoss,
-        LBFGSResult as LBFGSResult,
-        SSBroyden as SSBroyden,
-        lbfgs as lbfgs,
-    )
-    from gradcell.train import (
-        Callback as Callback,
-        CheckpointConfig as CheckpointConfig,
-        DatasetHelper as DatasetHelper,
-        DynamicLossScaleManager as DynamicLossScaleManager,
-        EarlyStopping as EarlyStopping,
-        FixedLossScaleManager as FixedLossScaleManager,
-        History as History,
-        LambdaCallback as LambdaCallback,
-        LearningRateScheduler as LearningRateScheduler,
-        LossMonitor as LossMonitor,
-        LossScaleManager as LossScaleManager,
-        Model as Model,
-        ModelCheckpoint as ModelCheckpoint,
-        ReduceLROnPlateau as ReduceLROnPlateau,
-        RunContext as RunContext,
-        SummaryCollector as SummaryCollector,
-        SummaryRecord as SummaryRecord,
-        TimeMonitor as TimeMonitor,
-        connect_network_with_dataset as connect_network_with_dataset,
-        export as export,
-        load_checkpoint as load_checkpoint,
-        load_param_into_net as load_param_into_net,
+    from gradcell.solvers.quasi_newton import (  # isort: skip
+        BFGS as BFGS, LBFGS as LBFGS, SSBFGS as SSBFGS, FlatLoss as FlatLoss,
+        LBFGSResult as LBFGSResult, SSBroyden as SSBroyden, lbfgs as lbfgs,
+    )  # fmt: skip
+    from gradcell.train import (  # isort: skip
+        Callback as Callback, CheckpointConfig as CheckpointConfig, DatasetHelper as DatasetHelper,
+        DynamicLossScaleManager as DynamicLossScaleManager, EarlyStopping as EarlyStopping,
+        FixedLossScaleManager as FixedLossScaleManager, History as History,
+        LambdaCallback as LambdaCallback, LearningRateScheduler as LearningRateScheduler,
+        LossMonitor as LossMonitor, LossScaleManager as LossScaleManager, Model as Model,
+        ModelCheckpoint as ModelCheckpoint, ReduceLROnPlateau as ReduceLROnPlateau,
+        RunContext as RunContext, SummaryCollector as SummaryCollector,
+        SummaryRecord as SummaryRecord, TimeMonitor as TimeMonitor,
+        connect_network_with_dataset as connect_network_with_dataset, export as export,
+        load_checkpoint as load_checkpoint, load_param_into_net as load_param_into_net,
         save_checkpoint as save_checkpoint,
-    )
+    )  # fmt: skip
 
 #: Names that are imported when they are first asked for, by the modules they come from ("": they are
 #: modules themselves). Importing gradcell loads what differentiating a function needs.
@@ -306,32 +234,9 @@ def run_check() -> None:
 
 __version__ = "0.1.0"
 __all__ = [
-    *dict.fromkeys((*context.__all__, *_LATER)),
-    *dtype.__all__,
-    "Parameter",
-    "ParameterTuple",
-    "Tensor",
-    "common",
-    "context",
-    "cuda",
-    "dtype",
-    "from_dlpack",
-    "from_numpy",
-    "get_grad",
-    "get_seed",
-    "grad",
-    "jit",
-    "is_tensor",
-    "jvp",
-    "ms_function",
-    "ops",
-    "run_check",
-    "set_seed",
-    "tensor",
-    "value_and_grad",
-    "vjp",
-]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+    *dict.fromkeys((*context.__all__, *_LATER)), *dtype.__all__, "Parameter", "ParameterTuple",
+    "Tensor", "common", "context", "cuda", "dtype", "from_dlpack", "from_numpy", "get_grad",
+    "get_seed", "grad", "jit", "is_tensor", "jvp", "ms_function", "ops", "run_check", "set_seed",
+    "tensor", "value_and_grad", "vjp",
+]  # fmt: skip
+__dir__ = sorted(__all__).copy

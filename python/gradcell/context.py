@@ -20,10 +20,7 @@ __all__ = [
     "set_auto_parallel_context", "set_context", "set_default_dtype", "set_deterministic",
     "set_device", "set_ps_context", "set_recursion_limit",
 ]  # fmt: skip
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__dir__ = sorted(__all__).copy
 
 
 #: MindSpore's names here for how processes share work, imported when they are first asked for.

@@ -10,12 +10,7 @@ from typing import Any
 
 from gradcell import _core
 from gradcell.base import tree
-
-__all__ = ["Plan", "inspect", "plan_of", "synchronize"]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+from gradcell.base.public import publish
 
 
 class Plan:
@@ -143,3 +138,6 @@ def inspect(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Plan:
     plan = plan_of(fn, *args, **kwargs)
     print(plan)
     return plan
+
+
+publish(globals())

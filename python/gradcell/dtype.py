@@ -8,24 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradcell._core import (
-    DType,
-    bfloat16,
-    bool as bool_,
-    complex64,
-    complex128,
-    float16,
-    float32,
-    float64,
-    int8,
-    int16,
-    int32,
-    int64,
-    uint8,
-    uint16,
-    uint32,
-    uint64,
-)
+from gradcell._core import (  # isort: skip
+    DType, bfloat16, bool as bool_, complex64, complex128, float16, float32, float64, int8, int16,
+    int32, int64, uint8, uint16, uint32, uint64,
+)  # fmt: skip
 from gradcell.base.convert import has_numpy_dtype
 from gradcell.base.signposts import missing
 
@@ -143,44 +129,10 @@ _NUMPY = (bool_, *int_type, *uint_type, *float_type, *complex_type)
 all_types: tuple[DType, ...] = (bool_, *number_type)
 
 __all__ = [
-    "QuantDtype",
-    "bfloat16",
-    "bool_",
-    "byte",
-    "cdouble",
-    "cfloat",
-    "complex64",
-    "complex128",
-    "double",
-    "dtype_to_nptype",
-    "dtype_to_pytype",
-    "float16",
-    "float32",
-    "float64",
-    "float_",
-    "get_py_obj_dtype",
-    "half",
-    "int8",
-    "int16",
-    "int32",
-    "int64",
-    "int_",
-    "intc",
-    "intp",
-    "long",
-    "pytype_to_dtype",
-    "short",
-    "single",
-    "ubyte",
-    "uint8",
-    "uint16",
-    "uint32",
-    "uint64",
-    "uintc",
-    "uintp",
-    "ushort",
-]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+    "QuantDtype", "bfloat16", "bool_", "byte", "cdouble", "cfloat", "complex64", "complex128",
+    "double", "dtype_to_nptype", "dtype_to_pytype", "float16", "float32", "float64", "float_",
+    "get_py_obj_dtype", "half", "int8", "int16", "int32", "int64", "int_", "intc", "intp", "long",
+    "pytype_to_dtype", "short", "single", "ubyte", "uint8", "uint16", "uint32", "uint64", "uintc",
+    "uintp", "ushort",
+]  # fmt: skip
+__dir__ = sorted(__all__).copy

@@ -13,9 +13,7 @@ import threading
 import time
 from typing import Any
 
-__all__ = [
-    "critical", "debug", "error", "get_level", "get_log_config", "info", "vlog_print", "warning",
-]  # fmt: skip
+from gradcell.base.public import publish
 
 _NAMES = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 _LEVELS = (logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR, logging.CRITICAL)
@@ -123,5 +121,4 @@ def _get_logger() -> logging.Logger:
     return _logger
 
 
-def __dir__() -> list[str]:
-    return sorted(__all__)
+publish(globals())

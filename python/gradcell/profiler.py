@@ -19,6 +19,7 @@ from typing import Any
 from gradcell import _core
 from gradcell.base import arguments
 from gradcell.base.errors import bad_type, fail
+from gradcell.base.public import publish
 from gradcell.base.whole_file import write_whole
 
 
@@ -319,8 +320,4 @@ class Profiler:
             self._profile.dump_stats(os.path.join(self._folder, "profile.pstats"))
 
 
-__all__ = ["Line", "Profiler", "Report", "profile"]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+publish(globals())

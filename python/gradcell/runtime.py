@@ -11,6 +11,7 @@ __all__ = [
     "empty_cache", "launch_blocking", "memory_allocated", "memory_reserved", "memory_stats",
     "memory_summary", "set_memory", "synchronize",
 ]  # fmt: skip
+__dir__ = sorted(__all__).copy
 
 
 def synchronize() -> None:
@@ -67,7 +68,3 @@ def memory_reserved() -> int:
 def memory_summary() -> str:
     """The figures of memory_stats as text."""
     return "\n".join(f"{name}: {value}" for name, value in memory_stats().items())
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)

@@ -9,13 +9,7 @@ from gradcell.amp.train import build_train_network
 from gradcell.derivatives.overflow import Overflow, locate_overflow
 
 __all__ = [
-    *loss_scale.__all__,
-    *mixed_precision.__all__,
-    "Overflow",
-    "build_train_network",
+    *loss_scale.__all__, *mixed_precision.__all__, "Overflow", "build_train_network",
     "locate_overflow",
-]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+]  # fmt: skip
+__dir__ = sorted(__all__).copy

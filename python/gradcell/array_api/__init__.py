@@ -26,7 +26,4 @@ pi: float = _math.pi
 __all__ = [
     "e", "fft", "inf", "linalg", "nan", "newaxis", "pi", *_data_types.__all__, *_functions.__all__,
 ]  # fmt: skip
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__dir__ = sorted(__all__).copy

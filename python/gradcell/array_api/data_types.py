@@ -13,24 +13,11 @@ import numpy as np
 from gradcell import _core, context
 from gradcell._core import DType, Tensor
 from gradcell.base.errors import bad_type, bad_value
-from gradcell.dtype import (
-    bool_,
-    complex64,
-    complex128,
-    complex_type,
-    float32,
-    float64,
-    int8,
-    int16,
-    int32,
-    int64,
-    int_type,
-    uint8,
-    uint16,
-    uint32,
-    uint64,
-    uint_type,
-)
+
+from gradcell.dtype import (  # isort: skip
+    bool_, complex64, complex128, complex_type, float32, float64, int8, int16, int32, int64,
+    int_type, uint8, uint16, uint32, uint64, uint_type,
+)  # fmt: skip
 
 __all__ = [
     "astype", "bool", "can_cast", "complex64", "complex128", "finfo", "float32", "float64", "iinfo",

@@ -14,6 +14,7 @@ __all__ = [
     "fft", "fftfreq", "fftn", "fftshift", "hfft", "ifft", "ifftn", "ifftshift", "ihfft", "irfft", "irfftn",
     "rfft", "rfftfreq", "rfftn",
 ]  # fmt: skip
+__dir__ = sorted(__all__).copy
 
 
 @spelling(ops.fftfreq, then=on_device)
@@ -24,7 +25,3 @@ def rfftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None
 def fftshift(x: Any, /, *, axes: Any = None) -> Tensor: ...
 @spelling(ops.ifftshift)
 def ifftshift(x: Any, /, *, axes: Any = None) -> Tensor: ...
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)

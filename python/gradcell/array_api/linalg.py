@@ -27,6 +27,7 @@ __all__ = [
     "matrix_power", "matrix_rank", "matrix_transpose", "outer", "pinv", "qr", "slogdet", "solve", "svd",
     "svdvals", "tensordot", "trace", "vecdot", "vector_norm",
 ]  # fmt: skip
+__dir__ = sorted(__all__).copy
 
 
 class EighResult(NamedTuple):
@@ -157,7 +158,3 @@ def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Tensor:
     """The sums over a diagonal of matrices; integers are added up with 64 bits, unless dtype says
     otherwise."""
     return sum(diagonal(x, offset=offset), axis=-1, dtype=dtype)
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)

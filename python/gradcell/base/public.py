@@ -13,7 +13,7 @@ from gradcell.base.signposts import missing
 def publish(space: dict[str, Any], *others: str) -> None:
     """Makes the `__all__` of a module, whose globals these are: the classes and functions that it defines,
     others, and a package's the public names of the modules that it has imported, but for modules that are
-    named as others. dir of a package lists them, and other names are answered by what is like them.
+    named as others. dir of the module lists them, and a package answers other names by what is like them.
     """
     place = space["__name__"]
     found = {*others}
@@ -28,6 +28,6 @@ def publish(space: dict[str, Any], *others: str) -> None:
     def refused(name: str) -> object:
         raise missing(place, name, names)
 
+    space["__dir__"] = names.copy
     if "__path__" in space:
-        space["__dir__"] = names.copy
         space.setdefault("__getattr__", refused)

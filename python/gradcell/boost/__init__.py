@@ -5,7 +5,4 @@ from __future__ import annotations
 from gradcell.boost.grad_accumulation import GradientAccumulation
 
 __all__ = ["GradientAccumulation"]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__dir__ = sorted(__all__).copy

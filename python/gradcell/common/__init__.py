@@ -29,16 +29,10 @@ _LATER = {
 }
 
 __all__ = [
-    *(name for name in _LATER if not name.startswith("_")),
-    "Parameter",
-    "ParameterTuple",
-    "Tensor",
-    "dtype",
-    "get_seed",
-    "initializer",
-    "jit",
-    "set_seed",
-]
+    *(name for name in _LATER if not name.startswith("_")), "Parameter", "ParameterTuple", "Tensor",
+    "dtype", "get_seed", "initializer", "jit", "set_seed",
+]  # fmt: skip
+__dir__ = sorted(__all__).copy
 
 
 if not _typing.TYPE_CHECKING:  # a misspelt name is an error to a type checker
@@ -50,7 +44,3 @@ if not _typing.TYPE_CHECKING:  # a misspelt name is an error to a type checker
         if place is None:
             raise _missing("gradcell.common", name, [*__all__, *dtype.__all__])
         return getattr(_import_module(f"gradcell.common.{place}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)

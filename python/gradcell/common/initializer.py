@@ -17,33 +17,10 @@ from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base.errors import bad_type, bad_value, unsupported
 from gradcell.base.location import where
+from gradcell.base.public import publish
 from gradcell.base.seed import generator
 from gradcell.base.signposts import nearest
 from gradcell.tensors import tensor
-
-__all__ = [
-    "Constant",
-    "Dirac",
-    "HeNormal",
-    "HeUniform",
-    "Identity",
-    "Initializer",
-    "Normal",
-    "One",
-    "Orthogonal",
-    "Sparse",
-    "TruncatedNormal",
-    "Uniform",
-    "VarianceScaling",
-    "XavierNormal",
-    "XavierUniform",
-    "Zero",
-    "initializer",
-]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
 
 
 class Initializer:
@@ -571,3 +548,6 @@ def initializer(
 
 
 tensor.initialised = initializer
+
+
+publish(globals())

@@ -6,7 +6,4 @@ from gradcell.communication import comm_func, management
 from gradcell.communication.management import *  # noqa: F403
 
 __all__ = ["comm_func", "management", *management.__all__]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__dir__ = sorted(__all__).copy

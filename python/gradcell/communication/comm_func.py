@@ -23,6 +23,7 @@ __all__ = [
     "broadcast", "gather_into_tensor", "irecv", "isend", "recv", "reduce", "reduce_scatter_tensor",
     "scatter_tensor", "send",
 ]  # fmt: skip
+__dir__ = sorted(__all__).copy
 
 _WORLD = GlobalComm.WORLD_COMM_GROUP
 _ops = _core.ops
@@ -229,7 +230,3 @@ def recv(tensor: Tensor, src: int = 0, group: str = _WORLD, tag: int = 0) -> Ten
     other process."""
     _message("recv", tensor, src, "src", group, tag).wait()
     return tensor
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)

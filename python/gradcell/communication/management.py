@@ -18,6 +18,7 @@ __all__ = [
     "get_group_size", "get_local_rank", "get_local_rank_size", "get_process_group_ranks", "get_rank",
     "get_world_rank_from_group_rank", "init", "release",
 ]  # fmt: skip
+__dir__ = sorted(__all__).copy
 
 HCCL_WORLD_COMM_GROUP = "hccl_world_group"
 NCCL_WORLD_COMM_GROUP = "nccl_world_group"
@@ -194,7 +195,3 @@ def destroy_group(group: str) -> None:
     if group not in _groups:
         bad_value(f"destroy_group: the group {group!r} of all processes stays")
     engine.drop_group(_groups.pop(group))
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)

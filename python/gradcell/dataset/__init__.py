@@ -6,17 +6,10 @@ import typing as _typing
 from typing import Any
 
 from gradcell.base.signposts import missing as _missing
-from gradcell.dataset import (
-    config,
-    files,
-    records,
-    samplers,
-    sources,
-    steps,
-    text,
-    transforms,
-    vision,
-)
+
+from gradcell.dataset import (  # isort: skip
+    config, files, records, samplers, sources, steps, text, transforms, vision,
+)  # fmt: skip
 from gradcell.dataset.datasets import Dataset
 from gradcell.dataset.files import *  # noqa: F403
 from gradcell.dataset.records import *  # noqa: F403
@@ -25,18 +18,10 @@ from gradcell.dataset.sources import *  # noqa: F403
 from gradcell.dataset.steps import *  # noqa: F403
 
 __all__ = [
-    *files.__all__,
-    *records.__all__,
-    *samplers.__all__,
-    *sources.__all__,
-    *steps.__all__,
-    "Dataset",
-    "config",
-    "text",
-    "transforms",
-    "vision",
-    "zip",
-]
+    *files.__all__, *records.__all__, *samplers.__all__, *sources.__all__, *steps.__all__,
+    "Dataset", "config", "text", "transforms", "vision", "zip",
+]  # fmt: skip
+__dir__ = sorted(__all__).copy
 
 
 def zip(datasets: Any) -> Dataset:
@@ -52,7 +37,3 @@ if not _typing.TYPE_CHECKING:  # a misspelt name is an error to a type checker
 
     def __getattr__(name: str) -> object:
         raise _missing("gradcell.dataset", name, __all__)
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)

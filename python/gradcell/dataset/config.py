@@ -142,17 +142,8 @@ def __getattr__(name: str) -> Callable[..., Any]:
 
 
 __all__ = [
-    "INT32_MAX",
-    "UINT32_MAX",
-    "get_num_parallel_workers",
-    "get_prefetch_size",
-    "get_seed",
-    "set_num_parallel_workers",
-    "set_prefetch_size",
-    "set_seed",
+    "INT32_MAX", "UINT32_MAX", "get_num_parallel_workers", "get_prefetch_size", "get_seed",
+    "set_num_parallel_workers", "set_prefetch_size", "set_seed",
     *(f"{verb}_{name}" for verb in ("get", "set") for name in _kept),
-]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+]  # fmt: skip
+__dir__ = sorted(__all__).copy

@@ -23,11 +23,7 @@ from gradcell.dataset.sources import IndexedDataset
 from gradcell.mindrecord import shards_of
 
 __all__ = [
-    "Cifar10Dataset",
-    "Cifar100Dataset",
-    "FashionMnistDataset",
-    "ImageFolderDataset",
-    "MindDataset",
+    "Cifar10Dataset", "Cifar100Dataset", "FashionMnistDataset", "ImageFolderDataset", "MindDataset",
     "MnistDataset",
 ]  # fmt: skip
 

@@ -12,9 +12,8 @@ from gradcell.base import arguments
 from gradcell.base.errors import bad_index, bad_type, bad_value, fail, unsupported
 
 __all__ = [
-    "BuiltinSampler", "DistributedSampler", "IterSampler", "PKSampler", "RandomSampler",
-    "Sampler", "SequentialSampler", "SubsetRandomSampler", "SubsetSampler",
-    "WeightedRandomSampler",
+    "BuiltinSampler", "DistributedSampler", "IterSampler", "PKSampler", "RandomSampler", "Sampler",
+    "SequentialSampler", "SubsetRandomSampler", "SubsetSampler", "WeightedRandomSampler",
 ]  # fmt: skip
 
 

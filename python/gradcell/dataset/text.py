@@ -12,6 +12,7 @@ import numpy as np
 
 from gradcell.base import arguments
 from gradcell.base.errors import bad_type, bad_value, unsupported
+from gradcell.base.public import publish
 from gradcell.dataset.datasets import Dataset
 from gradcell.dataset.rows import as_array
 from gradcell.dataset.transforms import TensorOperation, numpy_dtype
@@ -379,12 +380,4 @@ class BertTokenizer(TensorOperation):
         return self.pieces._one(np.array(found or [""]))
 
 
-__all__ = [
-    "BasicTokenizer", "BertTokenizer", "Lookup", "PythonTokenizer", "RegexTokenizer",
-    "ToNumber", "Truncate", "TruncateSequencePair", "UnicodeCharTokenizer", "Vocab",
-    "WhitespaceTokenizer", "WordpieceTokenizer", "to_bytes", "to_str",
-]  # fmt: skip
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+publish(globals())

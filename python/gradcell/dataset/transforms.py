@@ -285,7 +285,4 @@ __all__ = [
     "PyTensorOperation", "RandomApply", "RandomChoice", "RandomOrder", "Relational", "Slice",
     "TensorOperation", "TypeCast", "Unique",
 ]  # fmt: skip
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__dir__ = sorted(__all__).copy

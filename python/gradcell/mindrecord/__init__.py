@@ -8,7 +8,4 @@ from gradcell.mindrecord.writer import FileWriter, write_rows
 SUCCESS, FAILED = "SUCCESS", "FAILED"
 
 __all__ = ["FAILED", "SUCCESS", "FileReader", "FileWriter", "RecordFile", "shards_of", "write_rows"]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__dir__ = sorted(__all__).copy

@@ -12,6 +12,7 @@ from gradcell.mint.functions import *  # noqa: F403
 
 _MODULES = ("linalg", "nn", "special")
 __all__ = [*_functions.__all__, *_MODULES]
+__dir__ = sorted(__all__).copy
 
 if _typing.TYPE_CHECKING:
     from gradcell.mint import linalg as linalg, nn as nn, special as special
@@ -21,7 +22,3 @@ else:  # a misspelt name is an error to a type checker
         if name in _MODULES:
             return _import_module(f"gradcell.mint.{name}")
         raise _missing("gradcell.mint", name, __all__)
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)

@@ -6,10 +6,9 @@ from typing import Any
 
 from gradcell import ops
 from gradcell._core import Tensor
+from gradcell.base.public import publish
 from gradcell.base.spelling import spelling
 from gradcell.ops.elements.complex_numbers import real_valued
-
-__all__ = ["inv", "matrix_norm", "norm", "qr", "vector_norm"]
 
 
 @spelling(ops.inverse)
@@ -36,5 +35,4 @@ def vector_norm(
 ) -> Tensor: ...
 
 
-def __dir__() -> list[str]:
-    return sorted(__all__)
+publish(globals())

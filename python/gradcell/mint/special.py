@@ -6,7 +6,4 @@ from gradcell.mint.nn.functional import log_softmax
 from gradcell.ops import erfc, exp2, expm1, log1p, round, sinc
 
 __all__ = ["erfc", "exp2", "expm1", "log1p", "log_softmax", "round", "sinc"]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__dir__ = sorted(__all__).copy

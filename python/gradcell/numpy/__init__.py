@@ -14,22 +14,11 @@ from importlib import import_module as _import_module
 from typing import Any as _Any
 
 from gradcell._core import Tensor as ndarray
-from gradcell.dtype import (
-    bool_,
-    complex64,
-    complex128,
-    float16,
-    float32,
-    float64,
-    int8,
-    int16,
-    int32,
-    int64,
-    uint8,
-    uint16,
-    uint32,
-    uint64,
-)
+
+from gradcell.dtype import (  # isort: skip
+    bool_, complex64, complex128, float16, float32, float64, int8, int16, int32, int64, uint8,
+    uint16, uint32, uint64,
+)  # fmt: skip
 from gradcell.numpy import (
     elementwise as _elementwise,
     functions as _functions,
@@ -94,6 +83,7 @@ __all__ = [
     "single", "size", "split", "ubyte", "uintc", "uintp", "ulonglong", "unravel_index", "unwrap",
     "ushort",
 ]  # fmt: skip
+__dir__ = sorted(__all__).copy
 
 for _name in __all__:  # which take NumPy's further keywords too
     globals()[_name] = _widened(globals()[_name])
@@ -115,7 +105,3 @@ if not _typing.TYPE_CHECKING:  # a misspelt name is an error to a type checker
         if name in _OF_NUMPY:
             return getattr(_import_module("numpy"), name)
         raise _missing("gradcell.numpy", name, __all__)
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)

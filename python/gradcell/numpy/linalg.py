@@ -290,7 +290,3 @@ def tensorinv(a: Any, ind: int = 2) -> Tensor:
 publish(
     globals(), "LinAlgError", "matmul", "matrix_power", "multi_dot", "norm", "outer", "tensordot"
 )
-
-
-def __dir__() -> list[str]:
-    return sorted(globals()["__all__"])

@@ -26,6 +26,7 @@ _ALGORITHM = (
 _MODULES = ("auto_parallel", "nn")
 
 __all__ = ["ParallelMode", *_ALGORITHM, *_MODULES]
+__dir__ = sorted(__all__).copy
 
 
 if not _typing.TYPE_CHECKING:  # a misspelt name is an error to a type checker
@@ -36,7 +37,3 @@ if not _typing.TYPE_CHECKING:  # a misspelt name is an error to a type checker
         if name in _ALGORITHM:
             return getattr(_import_module("gradcell.parallel.algorithm"), name)
         raise _missing("gradcell.parallel", name, __all__)
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)

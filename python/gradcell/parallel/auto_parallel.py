@@ -5,7 +5,4 @@ from __future__ import annotations
 from gradcell.parallel.algorithm import AutoParallel
 
 __all__ = ["AutoParallel"]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__dir__ = sorted(__all__).copy

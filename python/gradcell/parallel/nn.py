@@ -7,9 +7,8 @@ from typing import Any
 from gradcell import _core, ops
 from gradcell._core import Tensor
 from gradcell.base import arguments
+from gradcell.base.public import publish
 from gradcell.nn.cell import Cell
-
-__all__ = ["GradAccumulation", "MicroBatchInterleaved", "Pipeline", "PipelineGradReducer"]
 
 
 class _Parts(Cell):
@@ -73,5 +72,4 @@ class PipelineGradReducer(Cell):
         return tuple(_core.ops.div(g, self.scale_sense) for g in grads)
 
 
-def __dir__() -> list[str]:
-    return sorted(__all__)
+publish(globals())

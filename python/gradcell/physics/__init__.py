@@ -8,20 +8,7 @@ from gradcell.physics.points import ball, box, by_size, faces, sphere
 from gradcell.physics.weights import weights_by_ntk, weights_by_variance
 
 __all__ = [
-    "Course",
-    "ball",
-    "box",
-    "by_size",
-    "constrained",
-    "faces",
-    "fourier",
-    "periodic",
-    "sphere",
-    "vanishing",
-    "weights_by_ntk",
-    "weights_by_variance",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
+    "Course", "ball", "box", "by_size", "constrained", "faces", "fourier", "periodic", "sphere",
+    "vanishing", "weights_by_ntk", "weights_by_variance",
+]  # fmt: skip
+__dir__ = sorted(__all__).copy

@@ -5,7 +5,4 @@ from __future__ import annotations
 from gradcell.scipy import integrate, linalg, optimize, signal, special, stats
 
 __all__ = ["integrate", "linalg", "optimize", "signal", "special", "stats"]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__dir__ = sorted(__all__).copy

@@ -217,7 +217,3 @@ def cumulative_trapezoid(
 
 
 publish(globals())
-
-
-def __dir__() -> list[str]:
-    return sorted(globals()["__all__"])

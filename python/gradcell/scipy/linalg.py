@@ -22,6 +22,7 @@ __all__ = [
     "block_diag", "cho_factor", "cho_solve", "cholesky", "det", "eigh", "expm", "inv", "solve",
     "solve_continuous_lyapunov", "solve_sylvester", "solve_triangular", "sqrtm",
 ]  # fmt: skip
+__dir__ = sorted(__all__).copy
 
 
 def triangular(a: Tensor, lower: bool, unit_diagonal: bool) -> Tensor:
@@ -179,7 +180,3 @@ def sqrtm(A: Any) -> Tensor:
 def block_diag(*arrs: Any) -> Tensor:
     """Matrices one after the other along the diagonal, zeros around them; vectors as rows."""
     return ops.block_diag(*arrs)
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)

@@ -11,14 +11,9 @@ from gradcell import _core
 from gradcell._core import Tensor, ops as _ops
 from gradcell.base import arguments
 from gradcell.base.errors import unsupported
+from gradcell.base.public import publish
 from gradcell.compilation.compiled import jit
 from gradcell.derivatives.transform import value_and_grad
-
-__all__ = ["OptimizeResults", "minimize"]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
 
 
 class OptimizeResults(NamedTuple):
@@ -93,3 +88,6 @@ def minimize(
     return OptimizeResults(
         point, status == 0, status, value, slope, matrix, calls, calls, solver.steps
     )
+
+
+publish(globals())

@@ -94,7 +94,3 @@ def correlate(in1: Any, in2: Any, mode: str = "full", method: str = "auto") -> T
 
 
 publish(globals())
-
-
-def __dir__() -> list[str]:
-    return sorted(globals()["__all__"])

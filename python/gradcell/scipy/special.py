@@ -25,6 +25,7 @@ __all__ = [
     "gammaincc", "gammaln", "i0", "i0e", "i1", "i1e", "iv", "ive", "j0", "j1", "jn", "k0", "k0e", "k1", "k1e",
     "logit", "logsumexp", "multigammaln", "polygamma", "psi", "rgamma", "xlogy", "y0", "y1", "yn", "zeta",
 ]  # fmt: skip
+__dir__ = sorted(__all__).copy
 
 _ops = _core.ops
 
@@ -465,7 +466,3 @@ def iv(v: Any, x: Any) -> Tensor:
 def ive(v: Any, x: Any) -> Tensor:
     """iv(v, x) e^-|x|."""
     return _bessel("ive", v, x)
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)

@@ -18,12 +18,11 @@ from gradcell import _core, ops
 from gradcell._core import Tensor
 from gradcell.base import arguments
 from gradcell.base.errors import bad_type, bad_value
+from gradcell.base.public import publish
 from gradcell.ops.elements import gammas
 from gradcell.ops.matrices.factorisations import triangular_solution
 from gradcell.ops.one_plan import one_plan
 from gradcell.scipy import special
-
-__all__ = ["beta", "dirichlet", "gamma", "multivariate_normal", "norm", "poisson", "t"]
 
 _ops = _core.ops
 _HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
@@ -394,5 +393,4 @@ multivariate_normal = _Vectors(
 dirichlet = _Vectors("dirichlet", _dirichlet, "Dirichlet's distribution of vectors of shares.")
 
 
-def __dir__() -> list[str]:
-    return sorted(__all__)
+publish(globals())

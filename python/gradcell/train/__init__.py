@@ -6,23 +6,12 @@ from gradcell.amp.train import build_train_network
 from gradcell.nn import metrics
 from gradcell.nn.metrics import *  # noqa: F403
 from gradcell.train import loss_scale_manager
-from gradcell.train.callback import (
-    BackupAndRestore,
-    Callback,
-    CheckpointConfig,
-    EarlyStopping,
-    History,
-    LambdaCallback,
-    LearningRateScheduler,
-    LossMonitor,
-    ModelCheckpoint,
-    OnRequestExit,
-    ProgressBar,
-    ReduceLROnPlateau,
-    RunContext,
-    SummaryCollector,
-    TimeMonitor,
-)
+
+from gradcell.train.callback import (  # isort: skip
+    BackupAndRestore, Callback, CheckpointConfig, EarlyStopping, History, LambdaCallback,
+    LearningRateScheduler, LossMonitor, ModelCheckpoint, OnRequestExit, ProgressBar,
+    ReduceLROnPlateau, RunContext, SummaryCollector, TimeMonitor,
+)  # fmt: skip
 from gradcell.train.dataset_helper import DatasetHelper, connect_network_with_dataset
 from gradcell.train.loss_scale_manager import *  # noqa: F403
 from gradcell.train.model import Model
@@ -42,7 +31,4 @@ __all__ = [
     "SummaryRecord", "TimeMonitor", "build_train_network", "connect_network_with_dataset", "export",
     "load_checkpoint", "load_param_into_net", "save_checkpoint",
 ]  # fmt: skip
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__dir__ = sorted(__all__).copy

@@ -7,7 +7,4 @@ from gradcell.amp.mixed_precision import *  # noqa: F403
 from gradcell.amp.train import build_train_network
 
 __all__ = [*mixed_precision.__all__, "build_train_network"]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__dir__ = sorted(__all__).copy

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from gradcell.base import arguments
+from gradcell.base.public import publish
 from gradcell.nn.cell import Cell
 from gradcell.train.data import Batches
 
@@ -66,8 +67,4 @@ def connect_network_with_dataset(network: Cell, dataset_helper: DatasetHelper) -
     return network
 
 
-__all__ = ["DatasetHelper", "connect_network_with_dataset"]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+publish(globals())

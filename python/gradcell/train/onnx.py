@@ -13,6 +13,7 @@ from typing import Any
 from gradcell._core import Tensor
 from gradcell.base import arguments
 from gradcell.base.errors import bad_type, bad_value
+from gradcell.base.public import publish
 from gradcell.base.whole_file import write_whole
 from gradcell.nn.cell import Cell
 from gradcell.ops.networks.attention import composed
@@ -106,8 +107,4 @@ def export(
     write_whole(path if path.endswith(".onnx") else path + ".onnx", data)
 
 
-__all__ = ["export", "onnx_model"]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+publish(globals())

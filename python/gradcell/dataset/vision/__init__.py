@@ -12,14 +12,5 @@ from gradcell.dataset.vision.geometry import *  # noqa: F403
 from gradcell.dataset.vision.image import *  # noqa: F403
 from gradcell.dataset.vision.mixing import *  # noqa: F403
 
-__all__ = [
-    *color.__all__,
-    *convert.__all__,
-    *geometry.__all__,
-    *image.__all__,
-    *mixing.__all__,
-]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__all__ = [*color.__all__, *convert.__all__, *geometry.__all__, *image.__all__, *mixing.__all__]
+__dir__ = sorted(__all__).copy

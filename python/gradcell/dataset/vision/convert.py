@@ -16,8 +16,7 @@ from gradcell.dataset.vision.image import ImageOperation, is_pil, pillow, rounde
 
 __all__ = [
     "HWC2CHW", "ConvertColor", "ConvertMode", "Decode", "HsvToRgb", "LinearTransformation",
-    "Normalize", "NormalizePad", "Rescale", "RgbToHsv", "ToNumpy", "ToPIL", "ToTensor",
-    "ToType",
+    "Normalize", "NormalizePad", "Rescale", "RgbToHsv", "ToNumpy", "ToPIL", "ToTensor", "ToType",
 ]  # fmt: skip
 
 

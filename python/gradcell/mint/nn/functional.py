@@ -33,6 +33,7 @@ __all__ = [
     "smooth_l1_loss", "soft_margin_loss", "softmax", "softplus", "softshrink", "tanh", "threshold",
     "threshold_", "upsample",
 ]  # fmt: skip
+__dir__ = sorted(__all__).copy
 
 _ops = _core.ops
 
@@ -416,7 +417,3 @@ if not _typing.TYPE_CHECKING:  # a misspelt name is an error to a type checker
 
     def __getattr__(name: str) -> object:
         raise _missing("gradcell.mint.nn.functional", name, __all__)
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)

@@ -74,12 +74,6 @@ def get_metrics(metrics: Any) -> dict[str, Metric]:
 
 
 __all__ = [
-    *classification.__all__,
-    *confusion.__all__,
-    *values.__all__,
-    "Metric",
-    "get_metric_fn",
-    "get_metrics",
-    "names",
-    "rearrange_inputs",
-]
+    *classification.__all__, *confusion.__all__, *values.__all__, "Metric", "get_metric_fn",
+    "get_metrics", "names", "rearrange_inputs",
+]  # fmt: skip

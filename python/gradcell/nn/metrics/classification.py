@@ -11,15 +11,9 @@ from gradcell.base.errors import bad_type, bad_value
 from gradcell.nn.metrics.metric import Mean, OfPairs, none_seen, same_shape
 
 __all__ = [
-    "F1",
-    "Accuracy",
-    "Fbeta",
-    "Precision",
-    "Recall",
-    "Top1CategoricalAccuracy",
-    "Top5CategoricalAccuracy",
-    "TopKCategoricalAccuracy",
-]
+    "F1", "Accuracy", "Fbeta", "Precision", "Recall", "Top1CategoricalAccuracy",
+    "Top5CategoricalAccuracy", "TopKCategoricalAccuracy",
+]  # fmt: skip
 
 
 def _classes(owner: str, y_pred: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

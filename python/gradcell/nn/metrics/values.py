@@ -22,15 +22,9 @@ from gradcell.nn.metrics.metric import (
 )
 
 __all__ = [
-    "MAE",
-    "MSE",
-    "BleuScore",
-    "CosineSimilarity",
-    "Dice",
-    "Loss",
-    "OcclusionSensitivity",
+    "MAE", "MSE", "BleuScore", "CosineSimilarity", "Dice", "Loss", "OcclusionSensitivity",
     "Perplexity",
-]
+]  # fmt: skip
 
 
 def _differences(owner: str, y_pred: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, int]:

@@ -16,26 +16,8 @@ from gradcell.nn.optim.rprop import Rprop
 from gradcell.nn.optim.sgd import SGD
 
 __all__ = [
-    "ASGD",
-    "FTRL",
-    "LARS",
-    "SGD",
-    "AdaFactor",
-    "AdaMax",
-    "Adadelta",
-    "Adagrad",
-    "Adam",
-    "AdamOffload",
-    "AdamWeightDecay",
-    "Lamb",
-    "LazyAdam",
-    "Momentum",
-    "Optimizer",
-    "ProximalAdagrad",
-    "RMSProp",
-    "Rprop",
-]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+    "ASGD", "FTRL", "LARS", "SGD", "AdaFactor", "AdaMax", "Adadelta", "Adagrad", "Adam",
+    "AdamOffload", "AdamWeightDecay", "Lamb", "LazyAdam", "Momentum", "Optimizer",
+    "ProximalAdagrad", "RMSProp", "Rprop",
+]  # fmt: skip
+__dir__ = sorted(__all__).copy

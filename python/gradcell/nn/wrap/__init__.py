@@ -18,18 +18,8 @@ from gradcell.nn.wrap.loss_scale import (
 )
 
 __all__ = [
-    "DistributedGradReducer",
-    "DynamicLossScaleUpdateCell",
-    "FixedLossScaleUpdateCell",
-    "ForwardValueAndGrad",
-    "ParameterUpdate",
-    "TrainOneStepCell",
-    "TrainOneStepWithLossScaleCell",
-    "WithEvalCell",
-    "WithGradCell",
-    "WithLossCell",
-]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+    "DistributedGradReducer", "DynamicLossScaleUpdateCell", "FixedLossScaleUpdateCell",
+    "ForwardValueAndGrad", "ParameterUpdate", "TrainOneStepCell", "TrainOneStepWithLossScaleCell",
+    "WithEvalCell", "WithGradCell", "WithLossCell",
+]  # fmt: skip
+__dir__ = sorted(__all__).copy

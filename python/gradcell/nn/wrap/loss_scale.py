@@ -22,10 +22,8 @@ from gradcell.ops.random.state import random_state, set_random_state
 from gradcell.tensors.parameter import Parameter
 
 __all__ = [
-    "DynamicLossScaleUpdateCell",
-    "FixedLossScaleUpdateCell",
-    "TrainOneStepWithLossScaleCell",
-]
+    "DynamicLossScaleUpdateCell", "FixedLossScaleUpdateCell", "TrainOneStepWithLossScaleCell",
+]  # fmt: skip
 
 _ops = _core.ops
 

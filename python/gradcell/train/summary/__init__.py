@@ -5,7 +5,4 @@ from __future__ import annotations
 from gradcell.train.summary.summary_record import SummaryRecord
 
 __all__ = ["SummaryRecord"]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__dir__ = sorted(__all__).copy

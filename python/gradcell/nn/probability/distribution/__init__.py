@@ -19,21 +19,7 @@ from gradcell.nn.probability.distribution.gammas import Beta, Gamma, Poisson
 from gradcell.nn.probability.distribution.transformed import TransformedDistribution
 
 __all__ = [
-    "Bernoulli",
-    "Beta",
-    "Categorical",
-    "Cauchy",
-    "Distribution",
-    "Exponential",
-    "Gamma",
-    "Geometric",
-    "Gumbel",
-    "HalfNormal",
-    "Laplace",
-    "LogNormal",
-    "Logistic",
-    "Normal",
-    "Poisson",
-    "TransformedDistribution",
-    "Uniform",
-]
+    "Bernoulli", "Beta", "Categorical", "Cauchy", "Distribution", "Exponential", "Gamma",
+    "Geometric", "Gumbel", "HalfNormal", "Laplace", "LogNormal", "Logistic", "Normal", "Poisson",
+    "TransformedDistribution", "Uniform",
+]  # fmt: skip
