@@ -99,11 +99,8 @@ def sizes(size: Any, owner: str) -> tuple[int, ...]:
 def frac(input: Any) -> Tensor: ...
 @spelling(ops.isnan)
 def isnan(tensor: Any) -> Tensor: ...
-
-
-def isneginf(input: Any) -> Tensor:
-    """Return whether each element is -inf."""
-    return ops.logical_and(ops.isinf(input), ops.less(input, 0))
+@spelling(ops.isneginf)
+def isneginf(input: Any) -> Tensor: ...
 
 
 def equal(input: Any, other: Any) -> Any:
@@ -120,11 +117,8 @@ def add(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
     return ops.add(input, scaled(other, alpha))
 
 
-def sub(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
-    """input - alpha other, elementwise."""
-    return ops.sub(input, scaled(other, alpha))
-
-
+@spelling(ops.subtract)
+def sub(input: Any, other: Any, *, alpha: Any = 1) -> Tensor: ...
 @spelling(ops.addcdiv)
 def addcdiv(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor: ...
 @spelling(ops.addcmul)
@@ -258,8 +252,6 @@ def bincount(input: Any, weights: Any = None, minlength: Any = 0) -> Any:
 
 @spelling(ops.histc)
 def histc(input: Any, bins: Any = 100, min: Any = 0, max: Any = 0) -> Tensor: ...
-
-
 @spelling(ops.softmax)
 def softmax(input: Any, dim: Any, *, dtype: Any = None) -> Tensor: ...
 @spelling(ops.trace)
@@ -314,9 +306,8 @@ def meshgrid(*tensors: Any, indexing: Any = None) -> tuple[Tensor, ...]:
     return ops.meshgrid(*tensors, indexing=indexing or "ij")
 
 
-def diag(input: Any, diagonal: Any = 0) -> Tensor:
-    """A vector as a diagonal of a matrix of zeros; of a matrix, a diagonal (as NumPy's diag)."""
-    return diagonal_or_matrix(input, diagonal)
+@spelling(diagonal_or_matrix)
+def diag(input: Any, diagonal: Any = 0) -> Tensor: ...
 
 
 def clone(input: Any) -> Any:

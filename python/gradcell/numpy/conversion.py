@@ -73,6 +73,11 @@ def tensors(*xs: Any) -> Any:
     return xs
 
 
+def all_tensors(xs: Any) -> Any:
+    """What `tensors` makes of the elements of a sequence."""
+    return tensors(*xs)
+
+
 def _together(xs: tuple[Any, ...]) -> list[Tensor]:
     xs = tuple(tensor(x) if dtype_of(x) is None else x for x in xs)
     kinds = [dtype_of(x) for x in xs if not _is_number(x)] or [dtype_of(x) for x in xs]

@@ -17,6 +17,7 @@ from gradcell.base.public import publish
 from gradcell.base.spelling import spelling
 from gradcell.numpy import making
 from gradcell.numpy.conversion import (
+    all_tensors,
     along,
     array,
     floating,
@@ -60,18 +61,10 @@ def divmod(x1: Any, x2: Any, dtype: Any = None) -> Any:
 
 @spelling(ops.fix, x=floating)
 def fix(x: Any) -> Tensor: ...
-
-
-def isneginf(x: Any) -> Tensor:
-    """Return whether each element is -inf."""
-    return ops.logical_and(ops.isinf(tensor(x)), ops.less(tensor(x), 0))
-
-
-def isposinf(x: Any) -> Tensor:
-    """Return whether each element is inf."""
-    return ops.logical_and(ops.isinf(tensor(x)), ops.greater(tensor(x), 0))
-
-
+@spelling(ops.isneginf, x=tensor)
+def isneginf(x: Any) -> Tensor: ...
+@spelling(ops.isposinf, x=tensor)
+def isposinf(x: Any) -> Tensor: ...
 @spelling(ops.round, a=tensor)
 def around(a: Any, decimals: Any = 0) -> Tensor: ...
 @spelling(ops.round, a=tensor)
@@ -252,24 +245,14 @@ def stack(arrays: Any, axis: Any = 0) -> Tensor:
     return ops.stack(tensors(*arrays), axis)
 
 
-def vstack(tup: Any) -> Tensor:
-    """Stacks tensors along the first dimension; vectors become rows."""
-    return ops.vstack(tensors(*tup))
-
-
-def hstack(tup: Any) -> Tensor:
-    """Joined along the second dimension; vectors along their only one."""
-    return ops.hstack(tensors(*tup))
-
-
-def dstack(tup: Any) -> Tensor:
-    """Joins tensors along the third dimension; vectors and matrices get one first."""
-    return ops.dstack(tensors(*tup))
-
-
-def column_stack(tup: Any) -> Tensor:
-    """Vectors as columns, matrices beside each other."""
-    return ops.column_stack(tensors(*tup))
+@spelling(ops.vstack, tup=all_tensors)
+def vstack(tup: Any) -> Tensor: ...
+@spelling(ops.hstack, tup=all_tensors)
+def hstack(tup: Any) -> Tensor: ...
+@spelling(ops.dstack, tup=all_tensors)
+def dstack(tup: Any) -> Tensor: ...
+@spelling(ops.column_stack, tup=all_tensors)
+def column_stack(tup: Any) -> Tensor: ...
 
 
 def append(arr: Any, values: Any, axis: Any = None) -> Tensor:
@@ -473,11 +456,8 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Tensor:
     return ops.tensor_dot(x, y, axes)
 
 
-def multi_dot(arrays: Any) -> Tensor:
-    """The product of several matrices, from left to right; a first or last vector as row or column."""
-    return ops.multi_dot(tensors(*arrays))
-
-
+@spelling(ops.multi_dot, arrays=all_tensors)
+def multi_dot(arrays: Any) -> Tensor: ...
 @spelling(ops.matrix_power, a=tensor)
 def matrix_power(a: Any, n: Any) -> Tensor: ...
 
@@ -626,9 +606,8 @@ def matrix_transpose(x: Any) -> Tensor:
     return ops.swapaxes(tensor(x), -1, -2)
 
 
-def unstack(x: Any, *, axis: int = 0) -> tuple[Tensor, ...]:
-    """The slices along axis."""
-    return ops.unbind(tensor(x), axis)
+@spelling(ops.unbind, x=tensor)
+def unstack(x: Any, *, axis: int = 0) -> tuple[Tensor, ...]: ...
 
 
 def block(arrays: Any) -> Tensor:

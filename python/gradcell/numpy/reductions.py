@@ -259,14 +259,10 @@ def count_nonzero(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     return typed(ops.count_nonzero(tensor(x), axis, keepdims), _core.int32)  # type: ignore[no-any-return]
 
 
-def argmax(a: Any, axis: Any = None, *, keepdims: bool = False) -> Tensor:
-    """The index of the (first) largest element along axis, int32; None: in the flattened tensor."""
-    return ops.argmax(tensor(a), axis, keepdims)
-
-
-def argmin(a: Any, axis: Any = None, *, keepdims: bool = False) -> Tensor:
-    """The index of the (first) smallest element along axis, int32; None: in the flattened tensor."""
-    return ops.argmin(tensor(a), axis, keepdims)
+@spelling(ops.argmax, a=tensor)
+def argmax(a: Any, axis: Any = None, *, keepdims: bool = False) -> Tensor: ...
+@spelling(ops.argmin, a=tensor)
+def argmin(a: Any, axis: Any = None, *, keepdims: bool = False) -> Tensor: ...
 
 
 def ptp(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
