@@ -70,18 +70,12 @@ if _typing.TYPE_CHECKING:
         set_auto_parallel_context as set_auto_parallel_context,
     )  # fmt: skip
     from gradcell.derivatives.batching import vmap as vmap
-    from gradcell.derivatives.custom_rules import (
-        custom_jvp as custom_jvp,
-        custom_vjp as custom_vjp,
-    )
+    from gradcell.derivatives.custom_rules import custom_jvp as custom_jvp, custom_vjp as custom_vjp
     from gradcell.derivatives.finite_differences import check_grads as check_grads
     from gradcell.derivatives.jacobians import (  # isort: skip
         hessian as hessian, hvp as hvp, jacfwd as jacfwd, jacrev as jacrev, linearize as linearize,
     )  # fmt: skip
-    from gradcell.derivatives.recorded import (
-        gradients as gradients,
-        watch as watch,
-    )
+    from gradcell.derivatives.recorded import gradients as gradients, watch as watch
     from gradcell.derivatives.second_order import (  # isort: skip
         fisher_product as fisher_product, gauss_newton_product as gauss_newton_product,
         per_sample_gradients as per_sample_gradients,
@@ -90,10 +84,7 @@ if _typing.TYPE_CHECKING:
         biharmonic as biharmonic, divergence as divergence, laplacian as laplacian,
         partials as partials,
     )  # fmt: skip
-    from gradcell.nn.metrics import (
-        get_metric_fn as get_metric_fn,
-        names as names,
-    )
+    from gradcell.nn.metrics import get_metric_fn as get_metric_fn, names as names
     from gradcell.nn.metrics.classification import (  # isort: skip
         F1 as F1, Accuracy as Accuracy, Fbeta as Fbeta, Precision as Precision, Recall as Recall,
         Top1CategoricalAccuracy as Top1CategoricalAccuracy,
@@ -104,10 +95,7 @@ if _typing.TYPE_CHECKING:
         ROC as ROC, ConfusionMatrix as ConfusionMatrix,
         ConfusionMatrixMetric as ConfusionMatrixMetric, auc as auc,
     )  # fmt: skip
-    from gradcell.nn.metrics.metric import (
-        Metric as Metric,
-        rearrange_inputs as rearrange_inputs,
-    )
+    from gradcell.nn.metrics.metric import Metric as Metric, rearrange_inputs as rearrange_inputs
     from gradcell.nn.metrics.values import (  # isort: skip
         MAE as MAE, MSE as MSE, BleuScore as BleuScore, CosineSimilarity as CosineSimilarity,
         Dice as Dice, Loss as Loss, Perplexity as Perplexity,
@@ -121,10 +109,7 @@ if _typing.TYPE_CHECKING:
         reset_algo_parameters as reset_algo_parameters, set_algo_parameters as set_algo_parameters,
         shard as shard, sync_pipeline_shared_parameters as sync_pipeline_shared_parameters,
     )  # fmt: skip
-    from gradcell.profiler import (
-        Profiler as Profiler,
-        profile as profile,
-    )
+    from gradcell.profiler import Profiler as Profiler, profile as profile
     from gradcell.show.inspect import (  # isort: skip
         draw_graph as draw_graph, graph_text as graph_text, plan_text as plan_text,
     )  # fmt: skip

@@ -11,10 +11,4 @@ class ParallelMode:
     HYBRID_PARALLEL = "hybrid_parallel"
     SEMI_AUTO_PARALLEL = "semi_auto_parallel"
     AUTO_PARALLEL = "auto_parallel"
-    MODE_LIST = (
-        STAND_ALONE,
-        DATA_PARALLEL,
-        HYBRID_PARALLEL,
-        SEMI_AUTO_PARALLEL,
-        AUTO_PARALLEL,
-    )
+    MODE_LIST = (STAND_ALONE, DATA_PARALLEL, HYBRID_PARALLEL, SEMI_AUTO_PARALLEL, AUTO_PARALLEL)

@@ -20,9 +20,7 @@ from gradcell.base import tracebacks
 from gradcell.deepxde import layers, names, optimizers
 
 torch: names.Names = names.Names(
-    "torch",
-    {**names.TORCH, "nn": layers.NN, "optim": optimizers.OPTIM},
-    mint,
+    "torch", {**names.TORCH, "nn": layers.NN, "optim": optimizers.OPTIM}, mint
 )
 tf: names.Names = names.Names("tensorflow", names.TF)
 tf.math = tf  # type: ignore[attr-defined]

@@ -13,14 +13,7 @@ from gradcell import _core, ops
 from gradcell._core import Tensor
 from gradcell.base import arguments
 from gradcell.base.errors import bad_value, unsupported
-from gradcell.numpy.conversion import (
-    _plain,
-    array,
-    operand,
-    shape_of,
-    tensor,
-    tensors,
-)
+from gradcell.numpy.conversion import _plain, array, operand, shape_of, tensor, tensors
 
 _ops = _core.ops
 

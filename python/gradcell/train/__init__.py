@@ -16,11 +16,7 @@ from gradcell.train.dataset_helper import DatasetHelper, connect_network_with_da
 from gradcell.train.loss_scale_manager import *  # noqa: F403
 from gradcell.train.model import Model
 from gradcell.train.onnx import export
-from gradcell.train.serialization import (
-    load_checkpoint,
-    load_param_into_net,
-    save_checkpoint,
-)
+from gradcell.train.serialization import load_checkpoint, load_param_into_net, save_checkpoint
 from gradcell.train.summary import SummaryRecord
 
 __all__ = [

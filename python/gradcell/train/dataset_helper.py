@@ -20,11 +20,7 @@ class DatasetHelper:
     """
 
     def __init__(
-        self,
-        dataset: Any,
-        dataset_sink_mode: bool = True,
-        sink_size: int = -1,
-        epoch_num: int = 1,
+        self, dataset: Any, dataset_sink_mode: bool = True, sink_size: int = -1, epoch_num: int = 1
     ) -> None:
         arguments.boolean(dataset_sink_mode, "DatasetHelper", "dataset_sink_mode")
         arguments.integer(epoch_num, "DatasetHelper", "epoch_num", -1)

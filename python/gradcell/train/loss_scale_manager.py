@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from gradcell.amp.loss_scale import (
-    DynamicLossScaleManager,
-    FixedLossScaleManager,
-    LossScaleManager,
-)
+from gradcell.amp.loss_scale import DynamicLossScaleManager, FixedLossScaleManager, LossScaleManager
 
 __all__ = ["DynamicLossScaleManager", "FixedLossScaleManager", "LossScaleManager"]
 __dir__ = sorted(__all__).copy

@@ -17,12 +17,7 @@ class Writer:
     names: of nodes that have been written, by their number; at first the inputs.
     """
 
-    def __init__(
-        self,
-        onnx: Any,
-        nodes: list[Node],
-        inputs: dict[int, str],
-    ) -> None:
+    def __init__(self, onnx: Any, nodes: list[Node], inputs: dict[int, str]) -> None:
         self.helper: Any = onnx.helper
         self.onnx: Any = onnx
         self.types: dict[str, Any] = {

@@ -10,15 +10,15 @@ from gradcell._core import Tensor
 from gradcell.base import arguments
 from gradcell.base.errors import bad_value
 from gradcell.base.signposts import missing as _missing
-from gradcell.base.spelling import spelling
+from gradcell.base.spelling import named, spelling
 from gradcell.mint.functions import flatten, typed
 from gradcell.ops.elements.elementwise import written
 from gradcell.ops.networks import convolution, windows
 
 from gradcell.ops import (  # isort: skip
-    hardsigmoid, hardswish, sigmoid, tanh, softshrink, softplus, prelu, mse_loss, l1_loss, cross_entropy,
-    cosine_embedding_loss, soft_margin_loss,
-    layer_norm, adaptive_max_pool1d, adaptive_max_pool2d, interpolate, grid_sample, pixel_shuffle,
+    hardsigmoid, hardswish, relu, sigmoid, tanh, softshrink, softplus, prelu, mse_loss, l1_loss,
+    cross_entropy, cosine_embedding_loss, soft_margin_loss, layer_norm, adaptive_max_pool1d,
+    adaptive_max_pool2d, interpolate, grid_sample, pixel_shuffle,
 )  # fmt: skip
 
 __all__ = [
@@ -103,24 +103,6 @@ def group_norm(
     return y if bias is None else _ops.add(y, _ops.reshape(bias, row))
 
 
-def conv(
-    rank: int,
-    input: Any,
-    weight: Any,
-    bias: Any,
-    stride: Any,
-    padding: Any,
-    dilation: Any,
-    groups: int,
-) -> Any:
-    """A convolution over the last dimensions; padding: numbers, 'valid' or 'same'."""
-    function: Any = (ops.conv1d, ops.conv2d, ops.conv3d)[rank - 1]
-    mode, around = (padding, 0) if isinstance(padding, str) else ("pad", padding)
-    if isinstance(around, (tuple, list)):
-        around = tuple(n for n in around for _ in (0, 1))
-    return function(input, weight, bias, stride, mode, around, dilation, groups)
-
-
 def transposed_sizes(
     x: Any, kernel: Any, stride: Any, padding: Any, output_padding: Any, dilation: Any
 ) -> list[int]:
@@ -175,23 +157,12 @@ def conv_transpose2d(
     return convolution.convolve_back(x, w, bias, axes, groups)
 
 
-def avg_pool(rank: int, input: Any, kernel_size: Any, stride: Any, *rest: Any) -> Any:
-    """Means of windows over the last dimensions."""
-    function = getattr(ops, f"avg_pool{rank}d")
-    return function(input, kernel_size, kernel_size if stride is None else stride, *rest)
-
-
 @spelling(ops.logsigmoid)
 def logsigmoid(input: Any) -> Tensor: ...
 @spelling(ops.mish)
 def mish(input: Any) -> Tensor: ...
 @spelling(ops.selu)
 def selu(input: Any) -> Tensor: ...
-
-
-def relu(input: Any, inplace: bool = False) -> Tensor:
-    """max(input, 0)."""
-    return written(input, ops.relu(input), inplace, "relu")
 
 
 def relu6(input: Any, inplace: bool = False) -> Tensor:
@@ -261,27 +232,16 @@ def kl_div(input: Any, target: Any, reduction: Any = "mean", log_target: bool = 
 
 @spelling(ops.nll_loss)
 def nll_loss(
-    input: Any,
-    target: Any,
-    weight: Any = None,
-    ignore_index: Any = -100,
-    reduction: Any = "mean",
-) -> Tensor: ...  # fmt: skip
+    input: Any, target: Any, weight: Any = None, ignore_index: Any = -100, reduction: Any = "mean"
+) -> Tensor: ...
 @spelling(ops.binary_cross_entropy)
 def binary_cross_entropy(
-    input: Any,
-    target: Any,
-    weight: Any = None,
-    reduction: Any = "mean",
-) -> Tensor: ...  # fmt: skip
+    input: Any, target: Any, weight: Any = None, reduction: Any = "mean"
+) -> Tensor: ...
 @spelling(ops.binary_cross_entropy_with_logits)
 def binary_cross_entropy_with_logits(
-    input: Any,
-    target: Any,
-    weight: Any = None,
-    reduction: Any = "mean",
-    pos_weight: Any = None,
-) -> Tensor: ...  # fmt: skip
+    input: Any, target: Any, weight: Any = None, reduction: Any = "mean", pos_weight: Any = None
+) -> Tensor: ...
 @spelling(ops.batch_norm)
 def batch_norm(
     input: Any,
@@ -297,7 +257,7 @@ def batch_norm(
 
 def relu_(input: Any) -> Tensor:
     """max(input, 0), written to input, which is returned."""
-    return relu(input, True)
+    return ops.relu(input, True)
 
 
 def sigmoid_(input: Any) -> Tensor:
@@ -343,28 +303,38 @@ def dropout(input: Any, p: Any = 0.5, training: bool = True, inplace: bool = Fal
 def pad(input: Any, pad: Any, mode: Any = "constant", value: Any = None) -> Any: ...
 
 
-def conv1d(
-    input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1,
-    groups: Any = 1,
-) -> Any:  # fmt: skip
-    """A convolution over the last dimensions; padding: numbers, 'valid' or 'same'."""
-    return conv(1, input, weight, bias, stride, padding, dilation, groups)
+def _convolution(op: Any) -> Any:
+    def function(
+        input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0,
+        dilation: Any = 1, groups: Any = 1,
+    ) -> Any:  # fmt: skip
+        """A convolution over the last dimensions; padding: numbers, 'valid' or 'same'."""
+        mode, around = (padding, 0) if isinstance(padding, str) else ("pad", padding)
+        if isinstance(around, (tuple, list)):
+            around = tuple(n for n in around for _ in (0, 1))
+        return op(input, weight, bias, stride, mode, around, dilation, groups)
+
+    return named(function, op.__name__)
 
 
-def conv2d(
-    input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1,
-    groups: Any = 1,
-) -> Any:  # fmt: skip
-    """A convolution over the last dimensions; padding: numbers, 'valid' or 'same'."""
-    return conv(2, input, weight, bias, stride, padding, dilation, groups)
+def _average(op: Any) -> Any:
+    def function(
+        input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
+        count_include_pad: bool = True, divisor_override: Any = None,
+    ) -> Any:  # fmt: skip
+        """Means of windows over the last dimensions."""
+        steps = kernel_size if stride is None else stride
+        whole = divisor_override or 0
+        return op(input, kernel_size, steps, padding, ceil_mode, count_include_pad, whole)
+
+    return named(function, op.__name__)
 
 
-def conv3d(
-    input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1,
-    groups: Any = 1,
-) -> Any:  # fmt: skip
-    """A convolution over the last dimensions; padding: numbers, 'valid' or 'same'."""
-    return conv(3, input, weight, bias, stride, padding, dilation, groups)
+conv1d: Any = _convolution(ops.conv1d)
+conv2d: Any = _convolution(ops.conv2d)
+conv3d: Any = _convolution(ops.conv3d)
+avg_pool2d: Any = _average(ops.avg_pool2d)
+avg_pool3d: Any = _average(ops.avg_pool3d)
 
 
 def avg_pool1d(
@@ -372,27 +342,8 @@ def avg_pool1d(
     count_include_pad: bool = True,
 ) -> Any:  # fmt: skip
     """Means of windows over the last dimensions."""
-    return avg_pool(1, input, kernel_size, stride, padding, ceil_mode, count_include_pad)
-
-
-def avg_pool2d(
-    input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
-    count_include_pad: bool = True, divisor_override: Any = None,
-) -> Any:  # fmt: skip
-    """Means of windows over the last dimensions."""
-    return avg_pool(
-        2, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override or 0
-    )
-
-
-def avg_pool3d(
-    input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
-    count_include_pad: bool = True, divisor_override: Any = None,
-) -> Any:  # fmt: skip
-    """Means of windows over the last dimensions."""
-    return avg_pool(
-        3, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override or 0
-    )
+    steps = kernel_size if stride is None else stride
+    return ops.avg_pool1d(input, kernel_size, steps, padding, ceil_mode, count_include_pad)
 
 
 @spelling(ops.max_pool2d)

@@ -12,14 +12,7 @@ from gradcell._core import Tensor
 from gradcell.base import fields
 from gradcell.base.errors import bad_type, bad_value, fail
 from gradcell.nn.cell import Cell
-from gradcell.nn.metrics.metric import (
-    Mean,
-    Metric,
-    array,
-    none_seen,
-    rearrange_inputs,
-    same_shape,
-)
+from gradcell.nn.metrics.metric import Mean, Metric, array, none_seen, rearrange_inputs, same_shape
 
 __all__ = [
     "MAE", "MSE", "BleuScore", "CosineSimilarity", "Dice", "Loss", "OcclusionSensitivity",

@@ -28,10 +28,7 @@ _ops = _core.ops
 _GROUP_KEYS = ("params", "lr", "weight_decay", "grad_centralization", "order_params")
 _HALF = ("float16", "bfloat16")
 #: The dtype of state, where it is not the parameter's.
-_STATE = {
-    **dict.fromkeys((*_HALF, "complex64"), _core.float32),
-    "complex128": _core.float64,
-}
+_STATE = {**dict.fromkeys((*_HALF, "complex64"), _core.float32), "complex128": _core.float64}
 
 
 def half_to_float(x: Tensor) -> Tensor:
@@ -110,11 +107,7 @@ class Optimizer(Cell):
     by_elements: ClassVar[bool] = True
 
     def __init__(
-        self,
-        learning_rate: Any,
-        parameters: Any,
-        weight_decay: Any = 0.0,
-        loss_scale: float = 1.0,
+        self, learning_rate: Any, parameters: Any, weight_decay: Any = 0.0, loss_scale: float = 1.0
     ) -> None:
         super().__init__(auto_prefix=False)
         self.loss_scale: float = arguments.number(loss_scale, self.cls_name, "loss_scale", above=0)
