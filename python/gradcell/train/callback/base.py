@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -48,6 +49,16 @@ class RunContext:
         return self._stop_requested
 
 
+def _event(other: str, text: str) -> Callable[[Callback, RunContext], None]:
+    """A method of Callback, which calls the one of the other name where that is redefined."""
+
+    def on_event(self: Callback, run_context: RunContext) -> None:
+        self._if_redefined(other, run_context)
+
+    on_event.__doc__ = text
+    return on_event
+
+
 class Callback:
     """The base class of callbacks: define the methods you need. An exception in one ends the run
     with the parameters of the last finished step; then close is called, but not on_train_end.
@@ -67,80 +78,28 @@ class Callback:
         if name in vars(self) or getattr(type(self), name) is not getattr(Callback, name):
             getattr(self, name)(run_context)
 
-    def begin(self, run_context: RunContext) -> None:
-        """Before training or evaluation."""
-        self._if_redefined("on_train_begin", run_context)
-
-    def epoch_begin(self, run_context: RunContext) -> None:
-        """Before an epoch."""
-        self._if_redefined("on_train_epoch_begin", run_context)
-
-    def epoch_end(self, run_context: RunContext) -> None:
-        """After an epoch."""
-        self._if_redefined("on_train_epoch_end", run_context)
-
-    def step_begin(self, run_context: RunContext) -> None:
-        """Before a step."""
-        self._if_redefined("on_train_step_begin", run_context)
-
-    def step_end(self, run_context: RunContext) -> None:
-        """After a step."""
-        self._if_redefined("on_train_step_end", run_context)
-
-    def end(self, run_context: RunContext) -> None:
-        """After training or evaluation."""
-        self._if_redefined("on_train_end", run_context)
+    begin = _event("on_train_begin", "Before training or evaluation.")
+    epoch_begin = _event("on_train_epoch_begin", "Before an epoch.")
+    epoch_end = _event("on_train_epoch_end", "After an epoch.")
+    step_begin = _event("on_train_step_begin", "Before a step.")
+    step_end = _event("on_train_step_end", "After a step.")
+    end = _event("on_train_end", "After training or evaluation.")
 
     def close(self) -> None:
         """At the end of a run, also of one that failed."""
 
-    def on_train_begin(self, run_context: RunContext) -> None:
-        """Before training."""
-        self._if_redefined("begin", run_context)
-
-    def on_train_epoch_begin(self, run_context: RunContext) -> None:
-        """Before an epoch of training."""
-        self._if_redefined("epoch_begin", run_context)
-
-    def on_train_epoch_end(self, run_context: RunContext) -> None:
-        """After an epoch of training."""
-        self._if_redefined("epoch_end", run_context)
-
-    def on_train_step_begin(self, run_context: RunContext) -> None:
-        """Before a step of training."""
-        self._if_redefined("step_begin", run_context)
-
-    def on_train_step_end(self, run_context: RunContext) -> None:
-        """After a step of training."""
-        self._if_redefined("step_end", run_context)
-
-    def on_train_end(self, run_context: RunContext) -> None:
-        """After training."""
-        self._if_redefined("end", run_context)
-
-    def on_eval_begin(self, run_context: RunContext) -> None:
-        """Before an evaluation."""
-        self._if_redefined("begin", run_context)
-
-    def on_eval_epoch_begin(self, run_context: RunContext) -> None:
-        """Before an evaluation's pass over the data."""
-        self._if_redefined("epoch_begin", run_context)
-
-    def on_eval_epoch_end(self, run_context: RunContext) -> None:
-        """After an evaluation's pass over the data."""
-        self._if_redefined("epoch_end", run_context)
-
-    def on_eval_step_begin(self, run_context: RunContext) -> None:
-        """Before a batch of an evaluation."""
-        self._if_redefined("step_begin", run_context)
-
-    def on_eval_step_end(self, run_context: RunContext) -> None:
-        """After a batch of an evaluation."""
-        self._if_redefined("step_end", run_context)
-
-    def on_eval_end(self, run_context: RunContext) -> None:
-        """After an evaluation."""
-        self._if_redefined("end", run_context)
+    on_train_begin = _event("begin", "Before training.")
+    on_train_epoch_begin = _event("epoch_begin", "Before an epoch of training.")
+    on_train_epoch_end = _event("epoch_end", "After an epoch of training.")
+    on_train_step_begin = _event("step_begin", "Before a step of training.")
+    on_train_step_end = _event("step_end", "After a step of training.")
+    on_train_end = _event("end", "After training.")
+    on_eval_begin = _event("begin", "Before an evaluation.")
+    on_eval_epoch_begin = _event("epoch_begin", "Before an evaluation's pass over the data.")
+    on_eval_epoch_end = _event("epoch_end", "After an evaluation's pass over the data.")
+    on_eval_step_begin = _event("step_begin", "Before a batch of an evaluation.")
+    on_eval_step_end = _event("step_end", "After a batch of an evaluation.")
+    on_eval_end = _event("end", "After an evaluation.")
 
 
 class CallbackManager(Callback):
@@ -176,8 +135,10 @@ def _passed_on(event: str) -> Any:
     return pass_on
 
 
-for _event in [n for n in vars(Callback) if n.startswith("on_") or n.endswith(("begin", "end"))]:
-    setattr(CallbackManager, _event, _passed_on(_event))
+for _name in [n for n in vars(Callback) if n.startswith("on_") or n.endswith(("begin", "end"))]:
+    _method = vars(Callback)[_name]
+    _method.__name__, _method.__qualname__ = _name, f"Callback.{_name}"
+    setattr(CallbackManager, _name, _passed_on(_name))
 
 
 def loss_of(net_outputs: Any) -> float | None:
