@@ -1,4 +1,5 @@
-"""What arguments of a name are wherever they stand, for docstrings that do not say it.
+"""What arguments of a name are wherever they stand, for docstrings that do not say it. What classes share is
+in the package (base/vocabulary.py), where help() says it too.
 
 A row: the modules of gradcell (patterns), names of arguments, their meaning. The first row that fits
 holds. A word belongs here only if it means the same in all of these modules.
@@ -6,7 +7,7 @@ holds. A word belongs here only if it means the same in all of these modules.
 
 from __future__ import annotations
 
-from fnmatch import fnmatchcase
+from gradcell.base import vocabulary as shared
 
 ROWS = (
     ("derivatives.transform derivatives.jacobians derivatives.taylor", "fn",
@@ -28,8 +29,6 @@ ROWS = (
     ("ops.* numpy* common.initializer", "shape", "a tuple of integers"),
     ("numpy*", "x a arr x1 x2", "a tensor, or what becomes one"),
     ("ops.*", "training", "whether it is done as in training"),
-    ("nn.optim*", "beta1", "the share of the mean of gradients that a step keeps"),
-    ("nn.optim*", "beta2", "the share of the mean of squared gradients that a step keeps"),
     ("nn.optim* nn.normalization", "eps epsilon", "keeps a denominator from zero"),
     ("nn.*", "in_channels", "channels, or features, of the input"),
     ("nn.*", "out_channels", "channels, or features, of the output"),
@@ -37,30 +36,19 @@ ROWS = (
     ("ops.random.draws", "p", "the probability that an element is dropped, or is 1"),
     ("nn.learning_rate_schedule nn.dynamic_lr", "is_stair",
      "whether the rate changes at whole multiples of the decay's length only"),
-    ("dataset*", "num_shards", "into how many parts rows are shared out among processes"),
-    ("dataset*", "shard_id", "which of num_shards parts is taken"),
     ("communication* ops.primitives.collectives", "group", "the name of a group of processes"),
     ("nn.wrap*", "network", "a Cell"),
     # dtypes, names, options
-    ("nn.* mint.nn.layers", "dtype", "the dtype of the parameters"),
-    ("nn.probability*", "name", "a name, which print shows"),
     ("*", "unused", "options of MindSpore that have no effect in gradcell"),
     ("dataset.config", "more", "options of MindSpore that have no effect in gradcell"),
-    ("dataset.*", "shuffle", "whether rows come in a random order"),
     ("dataset.*", "replacement", "whether a row can be drawn again"),
     ("train.serialization", "format", "'ckpt' or 'safetensors'"),
     ("train.serialization", "enc_key enc_mode dec_key dec_mode",
      "encryption, which gradcell does not have"),
     ("train.callback.adapt", "patience", "how many epochs without improvement are allowed"),
     # images
-    ("dataset.transforms dataset.vision*", "prob", "the probability, from 0 to 1"),
-    ("dataset.transforms dataset.vision*", "transforms", "a list of functions of an image or a column"),
-    ("dataset.vision.geometry", "size", "the height and width, or one number"),
     ("dataset.vision.geometry", "padding", "pixels to add: a number, a pair, or one for each side"),
     ("dataset.vision.geometry", "degrees", "an angle, or the range of random angles"),
-    ("dataset.vision.geometry", "scale", "the range of the area, or the factor of the size"),
-    ("dataset.vision.geometry", "ratio", "the range of width over height"),
-    ("dataset.vision.geometry", "max_attempts", "how often a random part is tried"),
     ("dataset.vision.geometry", "center", "the point (x, y) that stays in place"),
     ("dataset.vision*", "mean std", "a number for each channel"),
     ("dataset.vision.color", "cutoff", "the percentage of the darkest and lightest pixels to ignore"),
@@ -175,7 +163,6 @@ ROWS = (
     ("numpy.*", "ar1 ar2", "tensors, taken as vectors"),
     ("numpy.*", "assume_unique", "whether no value occurs twice"),
     ("common.initializer", "gain", "a factor"),
-    ("common.initializer", "sigma", "the standard deviation"),
     ("common.initializer", "mean", "the mean"),
     ("common.initializer", "nonlinearity", "the activation behind the layer, which sets the factor"),
     ("common.sparse_tensor", "values", "the elements that are stored"),
@@ -361,8 +348,6 @@ ROWS = (
      "places in the flattened dimensions, as a max pool with return_indices gives them"),
     ("ops", "args kwargs", "not used"),
     ("ops", "use_nesterov", "whether the step is taken after the momentum (Nesterov)"),
-    ("ops", "beta1", "the share of the mean of gradients that a step keeps"),
-    ("ops", "beta2", "the share of the mean of squared gradients that a step keeps"),
     ("ops", "epsilon", "keeps a denominator from zero"),
     ("ops", "gradient_scale", "the factor of the gradient"),
     ("ops", "data_format", "'NCHW' or 'NHWC', where the channels stand"),
@@ -395,18 +380,14 @@ ROWS = (
     ("ops", "spatial_scale", "the factor from the regions' coordinates to those of the features"),
     ("ops", "sample_num", "samples along each side of a cell; 0 for as many as the cell is large"),
     ("ops", "roi_end_mode", "1 if the last pixel belongs to a region, else 0"),
-    ("*", "axis dim", "the dimension, counted from the end where negative"),
+    ("ops", "beta1", "the share of the mean of gradients that a step keeps"),
+    ("ops", "beta2", "the share of the mean of squared gradients that a step keeps"),
     ("*", "reduction", "'mean', 'sum' or 'none'"),
     ("*", "use_locking", "has no effect"),
+    ("*", "axis dim", "the dimension, counted from the end where negative"),
 )  # fmt: skip
 
 
 def meaning(home: str, name: str) -> str:
     """The meaning of an argument in a module; nothing if there is no row for it."""
-    place = home.removeprefix("gradcell.")
-    for modules, names, about in ROWS:
-        if name in names.split() and any(
-            fnmatchcase(place, pattern) for pattern in modules.split()
-        ):
-            return about
-    return ""
+    return shared.meaning(home.removeprefix("gradcell."), name, ROWS)

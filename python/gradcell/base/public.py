@@ -10,6 +10,28 @@ from typing import Any
 from gradcell.base.signposts import missing
 
 
+class _Docstring:
+    """The docstring of a class, to which the vocabulary adds what it leaves out: when it is asked for."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __get__(self, instance: object, owner: type) -> str:
+        from gradcell.base.vocabulary import completed
+
+        return completed(self.text, owner)
+
+
+def explain(space: dict[str, Any]) -> None:
+    """Has help() of a module's public classes speak of the arguments that their docstrings leave out."""
+    for name in space["__all__"]:
+        value = space.get(name)
+        if isinstance(value, type) and value.__module__.startswith(space["__name__"]):
+            text = vars(value).get("__doc__")
+            if isinstance(text, str):
+                value.__doc__ = _Docstring(text)  # type: ignore[assignment]
+
+
 def publish(space: dict[str, Any], *others: str) -> None:
     """Makes the `__all__` of a module, whose globals these are: the classes and functions that it defines,
     others, and a package's the public names of the modules that it has imported, but for modules that are
@@ -29,5 +51,6 @@ def publish(space: dict[str, Any], *others: str) -> None:
         raise missing(place, name, names)
 
     space["__dir__"] = names.copy
+    explain(space)
     if "__path__" in space:
         space.setdefault("__getattr__", refused)

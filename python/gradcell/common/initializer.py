@@ -26,8 +26,6 @@ from gradcell.tensors import tensor
 class Initializer:
     """The base of initialisers: `draw(shape)` gives the values as a NumPy array.
 
-    kwargs has no effect.
-
     A subclass of the user's may instead define `_initialize(arr)`, which fills an array in place.
     """
 
@@ -66,10 +64,7 @@ def _fans(owner: str, shape: tuple[int, ...]) -> tuple[int, int]:
 
 
 class Zero(Initializer):
-    """Fills a parameter with zeros.
-
-    kwargs has no effect.
-    """
+    """Fills a parameter with zeros."""
 
     names: ClassVar[tuple[str, ...]] = ("zero", "zeros")
 
@@ -78,10 +73,7 @@ class Zero(Initializer):
 
 
 class One(Initializer):
-    """Fills a parameter with ones.
-
-    kwargs has no effect.
-    """
+    """Fills a parameter with ones."""
 
     names: ClassVar[tuple[str, ...]] = ("one", "ones")
 
@@ -123,10 +115,7 @@ class Uniform(Initializer):
 
 
 class Normal(Initializer):
-    """Fills a parameter with normal random numbers of the given mean and standard deviation.
-
-    sigma: the standard deviation.
-    """
+    """Fills a parameter with normal random numbers of the given mean and standard deviation."""
 
     names: ClassVar[tuple[str, ...]] = ("normal",)
 
@@ -266,8 +255,6 @@ class _He(Initializer):
 class HeUniform(_He):
     """Uniform in (-l, l), l = gain * sqrt(3 / fan).
 
-    negative_slope: the slope of a leaky ReLU.
-
     gain: sqrt(2 / (1 + negative_slope²)) for leaky_relu. fan: the inputs or outputs of one unit, as
     mode says. He et al., Delving deep into rectifiers (2015), equations 10 and 15. mode: 'fan_in'
     or 'fan_out'. Raises ValueError for an unknown mode or nonlinearity or a shape of fewer than 2
@@ -284,8 +271,7 @@ class HeUniform(_He):
 class HeNormal(_He):
     """Normal about 0 with standard deviation gain / sqrt(fan). Arguments are those of HeUniform.
 
-    negative_slope: the slope of a leaky ReLU. nonlinearity: the activation behind the layer, which
-    sets the factor.
+    nonlinearity: the activation behind the layer, which sets the factor.
     """
 
     names: ClassVar[tuple[str, ...]] = ("he_normal", "henormal")
@@ -333,10 +319,7 @@ class VarianceScaling(Initializer):
 
 class Identity(Initializer):
     """Fills a matrix with the identity: ones on the diagonal, zeros elsewhere. Raises ValueError
-    unless the shape has 2 dimensions.
-
-    kwargs has no effect.
-    """
+    unless the shape has 2 dimensions."""
 
     names: ClassVar[tuple[str, ...]] = ("identity",)
 
@@ -372,7 +355,7 @@ class Orthogonal(Initializer):
 class Sparse(Initializer):
     """Normal values with the fraction `sparsity` of every column zero. For 2 dimensions only.
 
-    sparsity: a fraction, from 0 to 1. sigma: the standard deviation.
+    sparsity: a fraction, from 0 to 1.
     """
 
     names: ClassVar[tuple[str, ...]] = ("sparse",)

@@ -13,6 +13,7 @@ from gradcell import _core, ops
 from gradcell._core import Tensor
 from gradcell.base import arguments
 from gradcell.base.errors import bad_value
+from gradcell.base.public import explain
 
 __all__ = ["COOTensor", "CSRTensor", "RowTensor", "SparseTensor"]
 
@@ -64,7 +65,7 @@ class COOTensor(_Sparse):
     """Values at positions: indices [n, rank], values [n]; values for the same position are added.
 
     indices: int tensor [n, rank]. coo_tensor: another COOTensor to copy, in place of the other
-    arguments. shape: the shape of the whole tensor.
+    arguments.
     """
 
     def __init__(
@@ -120,8 +121,7 @@ class CSRTensor(_Sparse):
     """A matrix by rows: row i has the values and columns from indptr[i] to indptr[i + 1].
 
     indptr: int tensor [rows + 1]. indices: int tensor [n], the column of each value. csr_tensor:
-    another CSRTensor to copy, in place of the other arguments. shape: the shape of the whole
-    tensor.
+    another CSRTensor to copy, in place of the other arguments.
     """
 
     def __init__(
@@ -178,7 +178,6 @@ class RowTensor(_Sparse):
     """Slices of a tensor: values [n, ...] are its rows at indices [n].
 
     indices: int tensor [n]. row_tensor: another RowTensor to copy, in place of the other arguments.
-    shape: the shape of the whole tensor.
     """
 
     def __init__(
@@ -197,3 +196,6 @@ class RowTensor(_Sparse):
     def to_dense(self) -> Tensor:
         """The tensor with the rows at their places, those for one place added, zeros elsewhere."""
         return ops.index_add(ops.zeros(self.shape, self.dtype), self.indices, self.values, 0)
+
+
+explain(globals())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import typing as _typing
 from typing import Any
 
+from gradcell.base.public import explain
 from gradcell.base.signposts import missing as _missing
 
 from gradcell.dataset import (  # isort: skip
@@ -22,6 +23,7 @@ __all__ = [
     "Dataset", "config", "text", "transforms", "vision", "zip",
 ]  # fmt: skip
 __dir__ = sorted(__all__).copy
+explain(globals())
 
 
 def zip(datasets: Any) -> Dataset:

@@ -118,11 +118,8 @@ class MnistDataset(_Arrays):
     """MNIST: images, uint8 of [28, 28, 1], and labels, uint32.
 
     dataset_dir: the folder of train-images-idx3-ubyte and the others, packed by gzip or not. usage:
-    'train', 'test' or 'all' (None: all that are there). The others as in NumpySlicesDataset.
-    num_samples: at most so many rows. num_parallel_workers: how many workers there are. shuffle:
-    whether rows come in a random order. sampler: which rows are taken, and in which order; or None.
-    num_shards: into how many parts rows are shared out among processes. shard_id: which of
-    num_shards parts is taken. cache has no effect. Raises ValueError for a missing or damaged file.
+    'train', 'test' or 'all' (None: all that are there). The others as in NumpySlicesDataset. Raises
+    ValueError for a missing or damaged file.
     """
 
     _parts = (("train", "train"), ("t10k", "test"))
@@ -150,11 +147,7 @@ class MnistDataset(_Arrays):
 class FashionMnistDataset(MnistDataset):
     """The Fashion-MNIST images, whose files have the format of MNIST's.
 
-    dataset_dir: the folder of the files. usage: 'train', 'test' or 'all'. num_samples: at most so
-    many rows. num_parallel_workers: how many workers there are. shuffle: whether rows come in a
-    random order. sampler: which rows are taken, and in which order; or None. num_shards: into how
-    many parts rows are shared out among processes. shard_id: which of num_shards parts is taken.
-    cache has no effect.
+    dataset_dir: the folder of the files. usage: 'train', 'test' or 'all'.
     """
 
 
@@ -165,11 +158,8 @@ class Cifar10Dataset(_Arrays):
     """CIFAR-10: images, uint8 of [32, 32, 3], and labels, uint32.
 
     dataset_dir: the folder of the binary version's data_batch_1.bin to data_batch_5.bin and
-    test_batch.bin. usage: 'train', 'test' or 'all' (None: all that are there). num_samples: at most
-    so many rows. num_parallel_workers: how many workers there are. shuffle: whether rows come in a
-    random order. sampler: which rows are taken, and in which order; or None. num_shards: into how
-    many parts rows are shared out among processes. shard_id: which of num_shards parts is taken.
-    cache has no effect. Raises ValueError for a missing or damaged file.
+    test_batch.bin. usage: 'train', 'test' or 'all' (None: all that are there). Raises ValueError
+    for a missing or damaged file.
     """
 
     _files: ClassVar[dict[str, list[str]]] = {
@@ -210,11 +200,7 @@ class Cifar100Dataset(Cifar10Dataset):
     """CIFAR-100: images, uint8 of [32, 32, 3], fine_label and coarse_label, uint32.
 
     dataset_dir: the folder of the binary version's train.bin and test.bin; the rest as in
-    Cifar10Dataset. usage: 'train', 'test' or 'all'. num_samples: at most so many rows.
-    num_parallel_workers: how many workers there are. shuffle: whether rows come in a random order.
-    sampler: which rows are taken, and in which order; or None. num_shards: into how many parts rows
-    are shared out among processes. shard_id: which of num_shards parts is taken. cache has no
-    effect.
+    Cifar10Dataset. usage: 'train', 'test' or 'all'.
     """
 
     _files: ClassVar[dict[str, list[str]]] = {"train": ["train.bin"], "test": ["test.bin"]}
@@ -230,11 +216,8 @@ class ImageFolderDataset(IndexedDataset):
 
     extensions: the files' endings; by default those of pictures. class_indexing: labels by the
     folders' names. decode: whether images are decoded. decrypt: must be None, else
-    NotImplementedError is raised. dataset_dir: the folder of the files. num_samples: at most so
-    many rows. num_parallel_workers: how many workers there are. shuffle: whether rows come in a
-    random order. sampler: which rows are taken, and in which order; or None. num_shards: into how
-    many parts rows are shared out among processes. shard_id: which of num_shards parts is taken.
-    cache has no effect. Raises ValueError for a missing or empty folder.
+    NotImplementedError is raised. dataset_dir: the folder of the files. Raises ValueError for a
+    missing or empty folder.
     """
 
     def __init__(
@@ -313,11 +296,8 @@ class MindDataset(IndexedDataset):
 
     dataset_files: a file's name (its set is read) or a list of them. columns_list: which fields, in
     which order; all by default, by their names. padded_sample: a row that is added at the end.
-    num_padded: how often it is added. num_parallel_workers: how many workers there are. shuffle:
-    whether rows come in a random order. num_shards: into how many parts rows are shared out among
-    processes. shard_id: which of num_shards parts is taken. sampler: which rows are taken, and in
-    which order; or None. num_samples: at most so many rows. cache has no effect. Raises ValueError
-    for missing or damaged files and missing fields.
+    num_padded: how often it is added. Raises ValueError for missing or damaged files and missing
+    fields.
     """
 
     def __init__(

@@ -68,10 +68,7 @@ class TFRecordDataset(IndexedDataset):
     dataset_files: a name, a pattern or a list of them. schema: a Schema or its file; by default the
     first row's columns. columns_list: which columns. shuffle: all rows, only the files' order
     (Shuffle.FILES), or neither. shard_equal_rows has no effect. compression_type: must be None,
-    else NotImplementedError is raised. num_samples: at most so many rows. num_parallel_workers: how
-    many workers there are. num_shards: into how many parts rows are shared out among processes.
-    shard_id: which of num_shards parts is taken. cache has no effect. Raises ValueError for missing
-    or damaged files.
+    else NotImplementedError is raised. Raises ValueError for missing or damaged files.
     """
 
     def __init__(

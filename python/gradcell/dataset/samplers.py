@@ -74,17 +74,11 @@ Labels = Callable[[str], np.ndarray]
 
 
 class BuiltinSampler(Sampler):
-    """The base class of the samplers of this module.
-
-    num_samples: at most so many rows.
-    """
+    """The base class of the samplers of this module."""
 
 
 class IterSampler(Sampler):
-    """Takes the indices from any iterable.
-
-    sampler: which rows are taken, and in which order; or None. num_samples: at most so many rows.
-    """
+    """Takes the indices from any iterable."""
 
     def __init__(self, sampler: Iterable[int], num_samples: int | None = None) -> None:
         super().__init__(num_samples)
@@ -95,10 +89,7 @@ class IterSampler(Sampler):
 
 
 class SequentialSampler(BuiltinSampler):
-    """Takes the rows in their order, from start_index on.
-
-    num_samples: at most so many rows.
-    """
+    """Takes the rows in their order, from start_index on."""
 
     def __init__(self, start_index: int | None = None, num_samples: int | None = None) -> None:
         super().__init__(num_samples)
@@ -111,10 +102,7 @@ class SequentialSampler(BuiltinSampler):
 
 
 class RandomSampler(BuiltinSampler):
-    """The rows in random order, or drawn with replacement; a new order in each epoch.
-
-    num_samples: at most so many rows. shuffle: whether rows come in a random order.
-    """
+    """The rows in random order, or drawn with replacement; a new order in each epoch."""
 
     def __init__(
         self, replacement: bool = False, num_samples: int | None = None, shuffle: Any = None
@@ -129,10 +117,7 @@ class RandomSampler(BuiltinSampler):
 
 
 class SubsetSampler(BuiltinSampler):
-    """Takes the rows with these indices, in this order.
-
-    num_samples: at most so many rows.
-    """
+    """Takes the rows with these indices, in this order."""
 
     def __init__(self, indices: Iterable[int], num_samples: int | None = None) -> None:
         super().__init__(num_samples)
@@ -143,10 +128,7 @@ class SubsetSampler(BuiltinSampler):
 
 
 class SubsetRandomSampler(SubsetSampler):
-    """Takes the rows with these indices in random order.
-
-    num_samples: at most so many rows.
-    """
+    """Takes the rows with these indices in random order."""
 
     def _choose(self, size: int, random: np.random.Generator, labels: Labels) -> Any:
         return random.permutation(self._indices)
@@ -155,8 +137,7 @@ class SubsetRandomSampler(SubsetSampler):
 class WeightedRandomSampler(BuiltinSampler):
     """Rows drawn with probabilities in proportion to weights, one a row.
 
-    weights: a number of at least 0 for each row. num_samples: at most so many rows. replacement:
-    whether a row can be drawn again.
+    weights: a number of at least 0 for each row. replacement: whether a row can be drawn again.
     """
 
     def __init__(
@@ -179,7 +160,7 @@ class PKSampler(BuiltinSampler):
     """num_val rows of each class, which may repeat; the classes in random order if shuffle is set.
 
     num_val: rows of a class. num_class: must be None, else NotImplementedError is raised.
-    class_column: the name of the column of labels. num_samples: at most so many rows.
+    class_column: the name of the column of labels.
     """
 
     def __init__(
@@ -210,8 +191,6 @@ class DistributedSampler(BuiltinSampler):
     """The part shard_id of num_shards, each of the same size: rows are repeated from the beginning
     to fill the last. Every process draws the same order, also where no seed is set. offset: the part
     that gets the first row, the parts being as large as the rows go; -1 for parts of the same size.
-
-    shuffle: whether rows come in a random order. num_samples: at most so many rows.
     """
 
     def __init__(

@@ -100,8 +100,7 @@ class NumpySlicesDataset(IndexedDataset):
     data: a dict from column name to array, a tuple of arrays (a column each), or one array or list.
     column_names: the names; by default the dict's keys, or column_0, column_1, ... num_samples: at
     most this many rows. shuffle: a new order in each epoch; None: yes. sampler: a Sampler or
-    indices. num_shards, shard_id: only this part of the rows. num_parallel_workers: how many
-    workers there are.
+    indices. num_shards, shard_id: only this part of the rows.
 
     Raises ValueError if there are no rows, columns of different lengths or a wrong number of names,
     TypeError for anything that is not an array.

@@ -79,8 +79,7 @@ class MapDataset(_Replacing, step="map"):
 
     operations: a function or a list of them, called one after the other. inputs: names of the
     columns that they get; by default the first. outputs: names of the columns that they give; by
-    default the same. workers: how many threads. processes: whether they are processes. child: the
-    dataset whose rows it uses.
+    default the same. workers: how many threads. processes: whether they are processes.
     """
 
     def __init__(
@@ -210,7 +209,7 @@ class TakeDataset(Dataset, step="take"):
 class RepeatDataset(Dataset, step="repeat"):
     """The dataset that .repeat() returns: several passes in one epoch; count None: without limit.
 
-    count: the number of passes, or None. child: the dataset whose rows it uses.
+    count: the number of passes, or None.
     """
 
     def __init__(self, child: Dataset, count: int | None) -> None:
@@ -340,7 +339,7 @@ class BatchDataset(Dataset, step="batch"):
 
     batch_size: rows in a batch, or a function of a BatchInfo that gives them. drop_remainder:
     whether a last batch of fewer rows is left out. pad_info: for columns of unequal shapes, a dict
-    from name to (shape, value to fill in). child: the dataset whose rows it uses.
+    from name to (shape, value to fill in).
     """
 
     def __init__(

@@ -128,10 +128,7 @@ class Vocab:
 
 
 class Lookup(TensorOperation):
-    """Words to their numbers in a vocabulary; unknown_token's for those that it lacks.
-
-    vocab: a Vocab. data_type: the dtype of the result.
-    """
+    """Words to their numbers in a vocabulary; unknown_token's for those that it lacks."""
 
     def __init__(
         self, vocab: Vocab, unknown_token: str | None = None, data_type: Any = np.int32
@@ -156,10 +153,7 @@ class Lookup(TensorOperation):
 
 
 class ToNumber(TensorOperation):
-    """Converts texts of numbers to a dtype.
-
-    data_type: the dtype of the result.
-    """
+    """Converts texts of numbers to a dtype."""
 
     def __init__(self, data_type: Any) -> None:
         self.dtype: np.dtype[Any] = numpy_dtype("ToNumber", data_type)
@@ -266,10 +260,7 @@ class RegexTokenizer(_Tokenizer):
 
 class BasicTokenizer(_Tokenizer):
     """Words and signs of BERT: split at white space and around every sign and Chinese character
-    (github.com/google-research/bert, tokenization.py); lower_case: without capitals and accents.
-
-    keep_whitespace: whether white space is a token too.
-    """
+    (github.com/google-research/bert, tokenization.py); lower_case: without capitals and accents."""
 
     _ideographs = ((0x4E00, 0x9FFF), (0x3400, 0x4DBF), (0x20000, 0x2FA1F), (0xF900, 0xFAFF))
 
@@ -295,10 +286,7 @@ class BasicTokenizer(_Tokenizer):
 class WordpieceTokenizer(TensorOperation):
     """Words cut into the longest pieces that are in a vocabulary; pieces within a word begin with
     suffix_indicator; words that cannot be cut, or are longer than max_bytes_per_token, are
-    unknown_token (Wu et al., arXiv:1609.08144, section 4.1).
-
-    vocab: a Vocab.
-    """
+    unknown_token (Wu et al., arXiv:1609.08144, section 4.1)."""
 
     def __init__(
         self,
@@ -338,10 +326,9 @@ class BertTokenizer(TensorOperation):
 
     lower_case: whether capitals and accents are removed. normalization_form has no effect.
     preserve_unused_token: whether [CLS], [SEP], [UNK], [PAD], [MASK] and [unused7] stay whole.
-    with_offsets: must be False, else NotImplementedError is raised. vocab: a Vocab.
-    suffix_indicator: the sign before parts of words that are not the first. max_bytes_per_token:
-    longer words count as unknown. unknown_token: what stands for a word that the vocabulary lacks.
-    keep_whitespace: whether white space is a token too.
+    with_offsets: must be False, else NotImplementedError is raised. suffix_indicator: the sign
+    before parts of words that are not the first. max_bytes_per_token: longer words count as
+    unknown. unknown_token: what stands for a word that the vocabulary lacks.
     """
 
     def __init__(

@@ -11,6 +11,7 @@ import numpy as np
 from gradcell._core import DType, Tensor
 from gradcell.base import arguments
 from gradcell.base.errors import bad_type, bad_value, unsupported
+from gradcell.base.public import explain
 from gradcell.dataset.rows import as_array, called
 from gradcell.dataset.workers import generator
 
@@ -59,10 +60,7 @@ def _in_turn(functions: Sequence[Callable[..., Any]], values: tuple[Any, ...]) -
 
 
 class Compose:
-    """Applies several functions one after the other.
-
-    transforms: a list of functions of an image or a column.
-    """
+    """Applies several functions one after the other."""
 
     def __init__(self, transforms: Any) -> None:
         self.transforms: list[Callable[..., Any]] = _functions("Compose", transforms)
@@ -72,10 +70,7 @@ class Compose:
 
 
 class RandomApply:
-    """Functions, one after the other, with probability prob; else the values as they are.
-
-    transforms: a list of functions of an image or a column.
-    """
+    """Functions, one after the other, with probability prob; else the values as they are."""
 
     def __init__(self, transforms: Any, prob: float = 0.5) -> None:
         self.transforms: list[Callable[..., Any]] = _functions("RandomApply", transforms)
@@ -86,10 +81,7 @@ class RandomApply:
 
 
 class RandomChoice:
-    """Applies one of the functions, chosen at random.
-
-    transforms: a list of functions of an image or a column.
-    """
+    """Applies one of the functions, chosen at random."""
 
     def __init__(self, transforms: Any) -> None:
         self.transforms: list[Callable[..., Any]] = _functions("RandomChoice", transforms)
@@ -99,10 +91,7 @@ class RandomChoice:
 
 
 class RandomOrder:
-    """Applies the functions in a random order.
-
-    transforms: a list of functions of an image or a column.
-    """
+    """Applies the functions in a random order."""
 
     def __init__(self, transforms: Any) -> None:
         self.transforms: list[Callable[..., Any]] = _functions("RandomOrder", transforms)
@@ -113,10 +102,7 @@ class RandomOrder:
 
 
 class TypeCast(TensorOperation):
-    """Converts a column to another dtype.
-
-    data_type: the dtype of the result.
-    """
+    """Converts a column to another dtype."""
 
     def __init__(self, data_type: Any) -> None:
         self.dtype: np.dtype[Any] = numpy_dtype("TypeCast", data_type)
@@ -286,3 +272,4 @@ __all__ = [
     "TensorOperation", "TypeCast", "Unique",
 ]  # fmt: skip
 __dir__ = sorted(__all__).copy
+explain(globals())

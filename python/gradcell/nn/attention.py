@@ -45,7 +45,6 @@ class MultiheadAttention(Cell):
     training. has_bias: for the projections. add_bias_kv: one more, learned, key and value;
     add_zero_attn: one more of zeros. kdim, vdim: features of key and value. batch_first: inputs are
     (batch, length, features), else (length, batch, features); a single sequence has no batch.
-    dtype: the dtype of the parameters.
 
     Called with query (L, N, embed_dim), key (S, N, kdim), value (S, N, vdim); key_padding_mask
     (N, S) and attn_mask (L, S) or (N * num_heads, L, S): bool, True is ignored, or numbers to
@@ -337,7 +336,7 @@ class TransformerEncoderLayer(_Layer):
     d_model: features. nhead: heads. dim_feedforward: hidden features. activation: 'relu', 'gelu' or
     that function or Cell. norm_first: normalises before each part, not after. batch_first: (batch,
     length, features), else (length, batch, features). layer_norm_eps: keeps the denominators of the
-    layer norms from zero. dtype: the dtype of the parameters.
+    layer norms from zero.
 
     Called with src, src_mask (L, L) or (N * nhead, L, L), src_key_padding_mask (N, L): see
     MultiheadAttention. Returns what has src's shape. Parameters: self_attn, dense1, dense2, norm1,
@@ -360,8 +359,7 @@ class TransformerDecoderLayer(_Layer):
     """Self-attention, attention to an encoder's output and a feed-forward network, each added to its
     input. Arguments are those of TransformerEncoderLayer.
 
-    layer_norm_eps: keeps the denominators of the layer norms from zero. dtype: the dtype of the
-    parameters.
+    layer_norm_eps: keeps the denominators of the layer norms from zero.
 
     Called with tgt, memory (the encoder's output) and the masks tgt_mask, memory_mask,
     tgt_key_padding_mask, memory_key_padding_mask. Returns what has tgt's shape. Parameters:
@@ -463,7 +461,7 @@ class Transformer(Cell):
 
     d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first:
     of the layers. custom_encoder, custom_decoder: cells in their place. num_encoder_layers,
-    num_decoder_layers: the number of layers. dtype: the dtype of the parameters.
+    num_decoder_layers: the number of layers.
 
     Called with src (S, N, d_model), tgt (T, N, d_model) and the masks src_mask, tgt_mask,
     memory_mask, src_key_padding_mask, tgt_key_padding_mask, memory_key_padding_mask. Returns what

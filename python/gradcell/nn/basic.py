@@ -33,7 +33,7 @@ class Dense(Layer):
     in_channels: features of the input. out_channels: features of the output. weight_init,
     bias_init: anything that `initializer` takes; by default uniform within ±1/sqrt(in_channels) (He
     et al. 2015 with slope sqrt(5)). has_bias: whether there is a bias b. activation: the name of an
-    activation, a Cell, or None. dtype: the dtype of the parameters.
+    activation, a Cell, or None.
 
     Input (..., in_channels), output (..., out_channels), both of the parameters' dtype. Parameters:
     weight (out_channels, in_channels), bias (out_channels,).
@@ -294,8 +294,7 @@ class EmbeddingLookup(Cell):
 
     vocab_size, embedding_size: rows and columns of the table. param_init: anything that
     `initializer` takes. max_norm: longer rows are scaled to this norm. target, slice_mode,
-    manual_shapes and sparse have no effect: they say where MindSpore keeps the table. dtype: the
-    dtype of the parameters.
+    manual_shapes and sparse have no effect: they say where MindSpore keeps the table.
 
     Parameter: embedding_table (vocab_size, embedding_size). Raises TypeError, ValueError.
     """
@@ -343,8 +342,6 @@ class EmbeddingLookup(Cell):
 
 class MultiFieldEmbeddingLookup(EmbeddingLookup):
     """Rows of a table, each times a weight, combined by fields: (batch, field_size, embedding_size).
-
-    dtype: the dtype of the parameters.
 
     Called with numbers of rows, their weights and the fields they are of, all (batch, n). operator:
     'SUM', 'MAX' (of those with a weight other than 0), or 'MEAN', the sum divided by the sum of the
@@ -447,9 +444,8 @@ class BiDense(Layer):
 
     in1_channels, in2_channels, out_channels: features of the inputs and the output. Initial values
     are uniform within ±1/sqrt(in1_channels) by default. weight_init, bias_init: anything that
-    `initializer` takes. has_bias: whether a bias is added. dtype: the dtype of the parameters.
-    Inputs (..., in1_channels) and (..., in2_channels). Parameters: weight (out, in1, in2), bias
-    (out,). Raises TypeError, ValueError.
+    `initializer` takes. Inputs (..., in1_channels) and (..., in2_channels). Parameters: weight
+    (out, in1, in2), bias (out,). Raises TypeError, ValueError.
     """
 
     in1_channels: int = fields.integer(1)

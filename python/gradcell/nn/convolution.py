@@ -146,7 +146,6 @@ class Conv1d(_First):
     """A one-dimensional convolution (cross-correlation). Arguments are those of Conv2d.
 
     kernel_size, stride, dilation: an int. padding: an int or (before, after), for 'pad' only.
-    has_bias: whether a bias is added. dtype: the dtype of the parameters.
 
     Input (N, in_channels, L), output (N, out_channels, length). Parameters: weight (out_channels,
     in_channels / group, 1, kernel_size), bias (out_channels,). Raises as Conv2d does.
@@ -185,8 +184,6 @@ class Conv2d(_Plain):
     stride)), 'valid' or 'pad'; padding: an int or (top, bottom, left, right), for 'pad' only.
     group: input and output channels fall into that many separate convolutions. weight_init,
     bias_init: anything that `initializer` takes; by default uniform within ±1/sqrt(fan_in).
-    has_bias: whether a bias is added. data_format: 'NCHW' or 'NHWC', and the like for other
-    dimensions.
 
     Input (N, in_channels, H, W), output (N, out_channels, rows, columns), of the parameters' dtype.
     Parameters: weight (out_channels, in_channels / group, rows, columns), bias (out_channels,).
@@ -202,9 +199,7 @@ class Conv3d(_Plain):
     """A three-dimensional convolution (cross-correlation). Arguments are those of Conv2d.
 
     kernel_size, stride, dilation: an int or (depth, rows, columns). padding: an int or six numbers,
-    (head, tail, top, bottom, left, right), for 'pad' only. has_bias: whether a bias is added.
-    data_format: 'NCHW' or 'NHWC', and the like for other dimensions. dtype: the dtype of the
-    parameters.
+    (head, tail, top, bottom, left, right), for 'pad' only.
 
     Input (N, in_channels, D, H, W), output (N, out_channels, depth, rows, columns). Parameters:
     weight (out_channels, in_channels / group, depth, rows, columns), bias (out_channels,). Raises
@@ -275,7 +270,7 @@ class Conv2dTranspose(_Transposed):
     pad_mode: 'same', for an output of size * stride; 'valid', of size * stride + max(extent -
     stride, 0), where extent = (kernel_size - 1) * dilation + 1; 'pad', of (size - 1) * stride +
     extent - padding + output_padding. output_padding: zeros at the end of each dimension, for 'pad'
-    only. has_bias: whether a bias is added. dtype: the dtype of the parameters.
+    only.
 
     Input (N, in_channels, H, W), output (N, out_channels, rows, columns). Parameters: weight
     (in_channels, out_channels / group, rows, columns), bias (out_channels,). Raises as Conv2d does,
@@ -298,7 +293,6 @@ class Conv1dTranspose(_Transposed):
     """The adjoint of Conv1d in its input. Arguments are those of Conv2dTranspose.
 
     kernel_size, stride, dilation: an int. padding: an int or (before, after), for 'pad' only.
-    has_bias: whether a bias is added. dtype: the dtype of the parameters.
 
     Input (N, in_channels, L), output (N, out_channels, length). Parameters: weight (in_channels,
     out_channels / group, 1, kernel_size), bias (out_channels,). Raises as Conv2d does.
@@ -319,9 +313,7 @@ class Conv3dTranspose(_Transposed):
     """The adjoint of Conv3d in its input. Arguments are those of Conv2dTranspose.
 
     kernel_size, stride, dilation: an int or (depth, rows, columns). padding: an int or six numbers,
-    (head, tail, top, bottom, left, right), for 'pad' only. has_bias: whether a bias is added.
-    data_format: 'NCHW' or 'NHWC', and the like for other dimensions. dtype: the dtype of the
-    parameters.
+    (head, tail, top, bottom, left, right), for 'pad' only.
 
     Input (N, in_channels, D, H, W), output (N, out_channels, depth, rows, columns). Parameters:
     weight (in_channels, out_channels / group, depth, rows, columns), bias (out_channels,). Raises

@@ -39,7 +39,6 @@ class Conv2dBnAct(_Chain):
     arguments, shapes and errors are those of Conv2d. Parameters: conv, batchnorm. has_bn: whether a
     BatchNorm2d follows. activation: its name, such as 'relu', a Cell, or None. in_channels:
     channels, or features, of the input. out_channels: channels, or features, of the output.
-    has_bias: whether a bias is added.
     """
 
     in_channels: InitVar[int] = fields.anything()

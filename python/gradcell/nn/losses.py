@@ -72,10 +72,7 @@ _Loss = LossBase  #: its name in older programs
 
 @cell_of(_functions.mse_loss)
 class MSELoss(_Pair, Layer):
-    """$(logits - labels)^2$, reduced. Shapes broadcast; dtypes are promoted.
-
-    reduction: 'mean', 'sum' or 'none'.
-    """
+    """$(logits - labels)^2$, reduced. Shapes broadcast; dtypes are promoted."""
 
     reduction: InitVar[str | None] = fields.anything(default="mean")
 
@@ -93,27 +90,19 @@ class RMSELoss(LossBase, Layer):
 
 @cell_of(_functions.l1_loss)
 class L1Loss(_Pair, Layer):
-    """$|logits - labels|$, reduced. Shapes broadcast; dtypes are promoted.
-
-    reduction: 'mean', 'sum' or 'none'.
-    """
+    """$|logits - labels|$, reduced. Shapes broadcast; dtypes are promoted."""
 
     reduction: InitVar[str | None] = fields.anything(default="mean")
 
 
 class MAELoss(L1Loss):
-    """The mean absolute error: L1Loss under another name.
-
-    reduction: 'mean', 'sum' or 'none'.
-    """
+    """The mean absolute error: L1Loss under another name."""
 
 
 @cell_of(_functions.smooth_l1_loss)
 class SmoothL1Loss(_Pair, Layer):
     """$d^2 / (2 beta)$ where $d = |logits - labels|$ is below beta, and $d - beta / 2$ elsewhere; by
     default not reduced.
-
-    reduction: 'mean', 'sum' or 'none'.
 
     Girshick, Fast R-CNN (2015), equation 3. Inputs of one shape. Raises ValueError unless beta > 0.
     """
@@ -126,8 +115,6 @@ class SmoothL1Loss(_Pair, Layer):
 class HuberLoss(_Pair, Layer):
     """$d^2 / 2$ where $d = |logits - labels|$ is at most delta, and $delta (d - delta / 2)$ elsewhere,
     reduced.
-
-    reduction: 'mean', 'sum' or 'none'.
 
     Huber, Robust estimation of a location parameter (1964). Shapes broadcast. Raises ValueError
     unless delta > 0.
@@ -142,8 +129,7 @@ class CrossEntropyLoss(_Pair):
     """Minus the logarithm of the softmax probability of the labels.
 
     weight: (C,) or None, multiplies each class's loss. ignore_index: labels that do not count.
-    label_smoothing: that fraction of each label is spread over all classes. reduction: 'mean',
-    'sum' or 'none'.
+    label_smoothing: that fraction of each label is spread over all classes.
 
     logits: (N, C), (N, C, ...) or (C,). labels: class indices, integers of that shape without C, or
     probabilities of logits' shape and a floating dtype. The mean is over the sum of the weights for
@@ -162,8 +148,6 @@ class CrossEntropyLoss(_Pair):
 class NLLLoss(_Pair):
     """Minus the logarithmic probability of the labels: CrossEntropyLoss of what log_softmax gave.
 
-    reduction: 'mean', 'sum' or 'none'.
-
     logits: logarithms of probabilities. Arguments, shapes and errors are those of CrossEntropyLoss,
     labels always class indices.
     """
@@ -178,8 +162,7 @@ class SoftmaxCrossEntropyWithLogits(LossBase):
     """Minus the logarithm of the softmax probability of the labels, row by row; by default not
     reduced.
 
-    sparse: labels are class indices (N,), else probabilities (N, C). logits: (N, C). reduction:
-    'mean', 'sum' or 'none'.
+    sparse: labels are class indices (N,), else probabilities (N, C). logits: (N, C).
 
     Raises TypeError for probabilities that are not floating or indices that are not integers,
     IndexError for an index out of range.
@@ -204,8 +187,7 @@ class SoftmaxCrossEntropyWithLogits(LossBase):
 class BCELoss(_Pair, Layer):
     """$-(y log(p) + (1 - y) log(1 - p))$ for probabilities p and labels y of one shape, reduced.
 
-    weight: None, or multiplies each element's loss (broadcasts). reduction: 'mean', 'sum' or
-    'none'.
+    weight: None, or multiplies each element's loss (broadcasts).
     """
 
     weight: Tensor | None = fields.tensor(default=None)
@@ -217,8 +199,7 @@ class BCEWithLogitsLoss(_Pair, Layer):
     """The binary cross entropy of sigmoid(logits), computed without overflow.
 
     weight: None, or multiplies each element's loss. pos_weight: None, or multiplies the part of
-    label 1. Both broadcast to the shape of logits and labels, which is one. reduction: 'mean',
-    'sum' or 'none'.
+    label 1. Both broadcast to the shape of logits and labels, which is one.
     """
 
     reduction: InitVar[str | None] = fields.anything(default="mean")

@@ -33,10 +33,7 @@ def _function(value: Any, owner: str, name: str) -> Any:
 @cell_of(_functions.cosine_embedding_loss)
 class CosineEmbeddingLoss(LossBase):
     """1 - cos(x1, x2) where the label is 1, max(0, cos - margin) where it is -1: (N, features) each,
-    labels (N,). Raises ValueError for a margin out of [-1, 1].
-
-    reduction: 'mean', 'sum' or 'none'.
-    """
+    labels (N,). Raises ValueError for a margin out of [-1, 1]."""
 
     margin: float = fields.number(least=-1, most=1, default=0.0)
     reduction: InitVar[str | None] = fields.anything(default="mean")
@@ -47,10 +44,7 @@ class CosineEmbeddingLoss(LossBase):
 
 @cell_of(_functions.margin_ranking_loss)
 class MarginRankingLoss(LossBase):
-    """max(0, -target (input1 - input2) + margin), target 1 or -1; all of one shape.
-
-    reduction: 'mean', 'sum' or 'none'.
-    """
+    """max(0, -target (input1 - input2) + margin), target 1 or -1; all of one shape."""
 
     margin: float = fields.number(default=0.0)
     reduction: InitVar[str | None] = fields.anything(default="mean")
@@ -62,10 +56,7 @@ class MarginRankingLoss(LossBase):
 @fields.declared
 class TripletMarginLoss(LossBase):
     """max(0, d(x, positive) - d(x, negative) + margin), d the p-norm of the difference plus eps; swap:
-    with d(positive, negative) instead where that is less. See ops.triplet_margin_loss.
-
-    reduction: 'mean', 'sum' or 'none'.
-    """
+    with d(positive, negative) instead where that is less. See ops.triplet_margin_loss."""
 
     p: float = fields.number(above=0, default=2)
     swap: bool = fields.boolean(default=False)
@@ -88,8 +79,7 @@ class TripletMarginWithDistanceLoss(LossBase):
 
     distance_function: a function of two tensors [N, ...]; None for the Euclidean norm along axis 1.
     swap: whether the distance of positive and negative counts where it is smaller than that of x
-    and negative. reduction: 'mean', 'sum' or 'none'. margin: the margin. Raises TypeError,
-    ValueError.
+    and negative. margin: the margin. Raises TypeError, ValueError.
     """
 
     distance_function: Any = fields.checked(_function, default=None)
@@ -118,10 +108,7 @@ class TripletMarginWithDistanceLoss(LossBase):
 
 @cell_of(_functions.hinge_embedding_loss)
 class HingeEmbeddingLoss(_Pair):
-    """logits where the label is 1, max(0, margin - logits) where it is -1; of one shape.
-
-    reduction: 'mean', 'sum' or 'none'.
-    """
+    """logits where the label is 1, max(0, margin - logits) where it is -1; of one shape."""
 
     margin: float = fields.number(default=1.0)
     reduction: InitVar[str | None] = fields.anything(default="mean")
@@ -129,10 +116,7 @@ class HingeEmbeddingLoss(_Pair):
 
 @cell_of(_functions.soft_margin_loss)
 class SoftMarginLoss(_Pair):
-    """$log(1 + exp(-labels logits))$, labels 1 or -1; of one shape.
-
-    reduction: 'mean', 'sum' or 'none'.
-    """
+    """$log(1 + exp(-labels logits))$, labels 1 or -1; of one shape."""
 
     reduction: InitVar[str | None] = fields.anything(default="mean")
 
@@ -141,7 +125,7 @@ class SoftMarginLoss(_Pair):
 class MultiMarginLoss(LossBase):
     """max(0, margin - x[target] + x[i])^p, the mean over classes i; see ops.multi_margin_loss.
 
-    reduction: 'mean', 'sum' or 'none'. weight: a weight for each class, or None.
+    weight: a weight for each class, or None.
     """
 
     p: int = fields.one_of(1, 2, default=1)
@@ -156,10 +140,7 @@ class MultiMarginLoss(LossBase):
 
 @cell_of(_functions.multilabel_margin_loss)
 class MultilabelMarginLoss(LossBase):
-    """max(0, 1 - x[j] + x[i]) for labels j and other classes i; see ops.multilabel_margin_loss.
-
-    reduction: 'mean', 'sum' or 'none'.
-    """
+    """max(0, 1 - x[j] + x[i]) for labels j and other classes i; see ops.multilabel_margin_loss."""
 
     reduction: InitVar[str | None] = fields.anything(default="mean")
 
@@ -169,10 +150,7 @@ class MultilabelMarginLoss(LossBase):
 
 @cell_of(_functions.multilabel_soft_margin_loss)
 class MultiLabelSoftMarginLoss(LossBase):
-    """The mean over classes of BCEWithLogitsLoss: (N, C) each; weight broadcasts.
-
-    reduction: 'mean', 'sum' or 'none'.
-    """
+    """The mean over classes of BCEWithLogitsLoss: (N, C) each; weight broadcasts."""
 
     weight: Tensor | None = fields.tensor(default=None)
     reduction: InitVar[str | None] = fields.anything(default="mean")
@@ -185,7 +163,7 @@ class MultiLabelSoftMarginLoss(LossBase):
 class GaussianNLLLoss(LossBase):
     """(log(v) + (logits - labels)² / v) / 2 for v = max(var, eps); see ops.gaussian_nll_loss.
 
-    full: whether the constant log(2 pi) / 2 is added. reduction: 'mean', 'sum' or 'none'.
+    full: whether the constant log(2 pi) / 2 is added.
     """
 
     full: bool = fields.boolean(default=False, kw_only=True)
@@ -199,10 +177,7 @@ class GaussianNLLLoss(LossBase):
 @cell_of(_functions.poisson_nll_loss)
 class PoissonNLLLoss(LossBase):
     """exp(input) - target input, or without log_input input - target log(input + eps); full: plus
-    Stirling's approximation. See ops.poisson_nll_loss.
-
-    reduction: 'mean', 'sum' or 'none'.
-    """
+    Stirling's approximation. See ops.poisson_nll_loss."""
 
     log_input: bool = fields.boolean(default=True)
     full: bool = fields.boolean(default=False)
@@ -216,8 +191,6 @@ class PoissonNLLLoss(LossBase):
 @fields.declared
 class CTCLoss(LossBase):
     """Minus the logarithmic probability of label sequences, however they are spread over time.
-
-    reduction: 'mean', 'sum' or 'none'.
 
     log_probs (T, N, C) or (T, C), targets (N, S) or (S,), lengths (N,); blank: the class that
     stands for no label. zero_infinity: whether impossible sequences have a loss of 0. See ops.ctc_loss.
@@ -323,8 +296,6 @@ class MultiClassDiceLoss(LossBase):
 @fields.declared
 class FocalLoss(LossBase):
     """$-(1 - p)^gamma log(p)$ for the probability p of each label.
-
-    reduction: 'mean', 'sum' or 'none'.
 
     Lin et al., Focal loss (2017), equation 4. logits (N, C, ...); labels (N, 1, ...) of class
     numbers, or (N, C, ...) of probabilities. weight: (C,) or None. What is reduced, or returned for

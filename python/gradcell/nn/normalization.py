@@ -131,8 +131,6 @@ class _Plain(_BatchNorm):
 class BatchNorm1d(_Plain):
     """Batch normalisation: $gamma (x - mean) / sqrt(variance + eps) + beta$, by feature.
 
-    data_format: 'NCHW' or 'NHWC', and the like for other dimensions.
-
     Ioffe & Szegedy, Batch normalization (2015), algorithm 1. In training mean and variance are the
     batch's, and moving = momentum * moving + (1 - momentum) * batch (with the unbiased variance) is
     kept; otherwise they are the moving ones. use_batch_statistics: True or False fixes that, None
@@ -150,12 +148,7 @@ class BatchNorm1d(_Plain):
 
 
 class BatchNorm2d(_Plain):
-    """Batch normalisation of images: (N, num_features, H, W). Otherwise like BatchNorm1d.
-
-    eps: keeps a denominator from zero. momentum: the share of old statistics that a step keeps.
-    data_format: 'NCHW' or 'NHWC', and the like for other dimensions. dtype: the dtype of the
-    parameters.
-    """
+    """Batch normalisation of images: (N, num_features, H, W). Otherwise like BatchNorm1d."""
 
     ranks: ClassVar[tuple[int, ...]] = (4,)
 
@@ -163,9 +156,6 @@ class BatchNorm2d(_Plain):
 @fields.declared
 class BatchNorm3d(Layer):
     """Batch normalisation of volumes: (N, num_features, D, H, W). Otherwise like BatchNorm1d.
-
-    eps: keeps a denominator from zero. momentum: the share of old statistics that a step keeps.
-    dtype: the dtype of the parameters.
 
     The parameters are those of bn2d, a BatchNorm2d, as in MindSpore.
     """
@@ -197,9 +187,8 @@ class SyncBatchNorm(_BatchNorm):
     sizes. Inputs as BatchNorm1d, 2d or 3d take them, by their rank; otherwise like BatchNorm1d.
 
     process_groups: lists of processes that share their statistics, each process in one list at most
-    (the others use their own); None: all. num_features: the number of channels. eps: keeps a
-    denominator from zero. momentum: the share of old statistics that a step keeps. dtype: the dtype
-    of the parameters. Raises ValueError for a process in two lists.
+    (the others use their own); None: all. num_features: the number of channels. Raises ValueError
+    for a process in two lists.
     """
 
     ranks: ClassVar[tuple[int, ...]] = (2, 3, 4, 5)
@@ -271,8 +260,6 @@ class InstanceNorm1d(_InstanceNorm):
     """Instance normalisation: $gamma (x - mean) / sqrt(variance + eps) + beta$, with statistics for
     each sample and feature.
 
-    dtype: the dtype of the parameters.
-
     Ulyanov et al., Instance normalization (2016), equation 2. affine: whether gamma and beta are
     trained. momentum and the parameters moving_mean and moving_variance are there for compatibility
     with MindSpore, and not used. Input (N, num_features, L). Otherwise like BatchNorm1d.
@@ -284,8 +271,7 @@ class InstanceNorm1d(_InstanceNorm):
 class InstanceNorm2d(_InstanceNorm):
     """Instance normalisation of images: (N, num_features, H, W). Otherwise like InstanceNorm1d.
 
-    eps: keeps a denominator from zero. momentum: the share of old statistics that a step keeps;
-    none in InstanceNorm. dtype: the dtype of the parameters.
+    momentum: the share of old statistics that a step keeps; none in InstanceNorm.
     """
 
     ranks: ClassVar[tuple[int, ...]] = (4,)
@@ -294,8 +280,7 @@ class InstanceNorm2d(_InstanceNorm):
 class InstanceNorm3d(_InstanceNorm):
     """Instance normalisation of volumes: (N, num_features, D, H, W). Otherwise like InstanceNorm1d.
 
-    eps: keeps a denominator from zero. momentum: the share of old statistics that a step keeps;
-    none in InstanceNorm. dtype: the dtype of the parameters.
+    momentum: the share of old statistics that a step keeps; none in InstanceNorm.
     """
 
     ranks: ClassVar[tuple[int, ...]] = (5,)
@@ -372,8 +357,8 @@ class LayerNorm(Layer):
 class GroupNorm(Layer):
     """Normalisation of each sample over groups of channels, then gamma and beta by channel.
 
-    eps: keeps a denominator from zero. affine: whether gamma and beta are used. gamma_init,
-    beta_init: anything that `initializer` takes.
+    affine: whether gamma and beta are used. gamma_init, beta_init: anything that `initializer`
+    takes.
 
     Wu & He, Group normalization (2018), equations 1 to 3. num_channels must be divisible by
     num_groups.

@@ -123,8 +123,7 @@ class Norm(Cell):
 class OneHot(Cell):
     """Class numbers as rows of depth elements: on_value at the class, off_value elsewhere.
 
-    axis: where the new dimension stands. dtype: the dtype of the parameters. Raises TypeError,
-    ValueError.
+    axis: where the new dimension stands. Raises TypeError, ValueError.
     """
 
     axis: int = fields.anything(default=-1)

@@ -102,7 +102,6 @@ class MaxPool1d(_MaxPool):
     """The largest element of each window along the last dimension. Arguments are those of MaxPool2d.
 
     kernel_size, stride, dilation, padding: an int; a stride of None is the kernel's size.
-    data_format: 'NCHW' or 'NHWC', and the like for other dimensions.
 
     Input (N, C, L) or (C, L), output of the same rank and dtype.
     """
@@ -116,8 +115,7 @@ class MaxPool2d(_MaxPool):
     kernel_size, stride, dilation, padding: an int or (rows, columns); a stride of None is the
     kernel's size. pad_mode: 'valid', 'same' or 'pad' (padding, with minus infinity, for 'pad' only
     and at most half the kernel). ceil_mode: also windows that stick out at the end. return_indices:
-    also the positions in the flattened H x W, int64. data_format: 'NCHW' or 'NHWC', and the like
-    for other dimensions.
+    also the positions in the flattened H x W, int64.
 
     Input (N, C, H, W) or (C, H, W), any floating dtype; output of the same rank and dtype. Among
     equal elements the first takes the gradient.
@@ -133,7 +131,6 @@ class MaxPool3d(_MaxPool):
 
     kernel_size, stride, dilation, padding: an int or (depth, rows, columns); a stride of None is
     the kernel's size. return_indices: also the positions in the flattened D x H x W, int64.
-    data_format: 'NCHW' or 'NHWC', and the like for other dimensions.
 
     Input (N, C, D, H, W) or (C, D, H, W), output of the same rank and dtype.
     """
@@ -162,8 +159,7 @@ class _AvgPool(_Windowed):
 class AvgPool1d(_AvgPool):
     """The mean of each window along the last dimension. Arguments are those of AvgPool2d.
 
-    kernel_size, stride, padding: an int; a stride of None is the kernel's size. data_format: 'NCHW'
-    or 'NHWC', and the like for other dimensions.
+    kernel_size, stride, padding: an int; a stride of None is the kernel's size.
 
     Input (N, C, L) or (C, L), output of the same rank and dtype.
     """
@@ -177,8 +173,7 @@ class AvgPool2d(_AvgPool):
     kernel_size, stride, padding: an int or (rows, columns); a stride of None is the kernel's size.
     pad_mode: 'valid', 'same' or 'pad' (padding, with zeros, for 'pad' only and at most half the
     kernel). ceil_mode: also windows that stick out at the end. count_include_pad: whether the zeros
-    of 'pad' count. divisor_override: divides each sum by this instead. data_format: 'NCHW' or
-    'NHWC', and the like for other dimensions.
+    of 'pad' count. divisor_override: divides each sum by this instead.
 
     Input (N, C, H, W) or (C, H, W), any floating dtype; output of the same rank and dtype.
 
@@ -192,8 +187,7 @@ class AvgPool3d(_AvgPool):
     """The mean of each window. Arguments are those of AvgPool2d.
 
     kernel_size, stride, padding: an int or (depth, rows, columns); a stride of None is the kernel's
-    size. count_include_pad: whether the zeros of 'pad' and of 'same' count. data_format: 'NCHW' or
-    'NHWC', and the like for other dimensions.
+    size. count_include_pad: whether the zeros of 'pad' and of 'same' count.
 
     Input (N, C, D, H, W) or (C, D, H, W), output of the same rank and dtype.
     """

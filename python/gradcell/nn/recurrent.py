@@ -247,8 +247,7 @@ class RNN(_Recurrent):
     input_size, hidden_size: features of input and state. num_layers: each takes the outputs of the
     one before. batch_first: input and output are (batch, time, features), else (time, batch,
     features). dropout: between layers, in training. bidirectional: a second pass, backwards, whose
-    outputs are appended to the first's. nonlinearity: 'tanh' or 'relu'. has_bias: whether a bias is
-    added. dtype: the dtype of the parameters.
+    outputs are appended to the first's. nonlinearity: 'tanh' or 'relu'.
 
     Called with x, hx (num_layers * directions, batch, hidden_size; zeros by default) and seq_length
     (batch,), int32 or int64, from 1 to time: later elements are ignored, and their outputs are 0.
@@ -269,8 +268,6 @@ class RNN(_Recurrent):
 class LSTM(_Recurrent):
     """Long short-term memory over sequences: i, f, g, o are the gates' order in the parameters.
 
-    has_bias: whether a bias is added. dtype: the dtype of the parameters.
-
     c = sigmoid(f) c + sigmoid(i) tanh(g); h = sigmoid(o) tanh(c). hx and the last states are tuples
     (h, c). Otherwise like RNN.
     """
@@ -280,8 +277,6 @@ class LSTM(_Recurrent):
 
 class GRU(_Recurrent):
     """Gated recurrent units over sequences: r, z, n are the gates' order in the parameters.
-
-    has_bias: whether a bias is added. dtype: the dtype of the parameters.
 
     n = tanh(W x + b + sigmoid(r) (U h + c)); h = n + sigmoid(z) (h - n). Otherwise like RNN.
     """
@@ -335,8 +330,6 @@ class _Step(Cell):
 class RNNCell(_Step):
     """One step of RNN: x (batch, input_size), h (batch, hidden_size) to the next h.
 
-    has_bias: whether a bias is added. dtype: the dtype of the parameters.
-
     Parameters: weight_ih, weight_hh, bias_ih, bias_hh. nonlinearity: 'tanh' or 'relu'. Raises
     TypeError, ValueError.
     """
@@ -357,20 +350,14 @@ class RNNCell(_Step):
 
 class LSTMCell(_Step):
     """One step of LSTM: x (batch, input_size) and (h, c), each (batch, hidden_size), to the next
-    (h, c). Parameters as RNNCell's. Raises TypeError, ValueError.
-
-    has_bias: whether a bias is added. dtype: the dtype of the parameters.
-    """
+    (h, c). Parameters as RNNCell's. Raises TypeError, ValueError."""
 
     mode = "lstm"
 
 
 class GRUCell(_Step):
     """One step of GRU: x (batch, input_size), h (batch, hidden_size) to the next h. Parameters as
-    RNNCell's. Raises TypeError, ValueError.
-
-    has_bias: whether a bias is added. dtype: the dtype of the parameters.
-    """
+    RNNCell's. Raises TypeError, ValueError."""
 
     mode = "gru"
 

@@ -74,7 +74,7 @@ def tensors(*xs: Any) -> Any:
 
 
 def all_tensors(xs: Any) -> Any:
-    """What `tensors` makes of the elements of a sequence."""
+    """Return what `tensors` makes of the elements of a sequence."""
     return tensors(*xs)
 
 

@@ -50,8 +50,10 @@ def widened(function: Any) -> Any:
         return function
     if hasattr(function, "_takes"):
         return function
-    own = Parameters(function)
+    own, home = Parameters(function), vars(sys.modules[place])
     name = str(function.__name__)  # type: ignore[union-attr]
+    if getattr(home.get(name), "__wrapped__", None) is function and hasattr(home[name], "_takes"):
+        return home[name]  # it was given under another of its names before
     others = dict(pair.split("=") for pair in NAMES.get(name, "").split())
     if "x" in own.names and "a" not in own.names:
         others.setdefault("a", "x")
@@ -85,7 +87,6 @@ def widened(function: Any) -> Any:
     call.__dict__.update(function.__dict__)
     call.__wrapped__, call._planned = function, planned
     call._takes = frozenset({*own.names, *others, *beyond})
-    home = vars(sys.modules[place])
     home.update({n: call for n, value in home.items() if value is function})
     return call
 

@@ -4,6 +4,7 @@ here why it is not."""
 from __future__ import annotations
 
 import inspect
+import pickle
 import re
 from typing import Any
 
@@ -95,6 +96,21 @@ def keywords(value: Any) -> set[str]:
         return {"out", "where", "casting", "order", "dtype", "subok"}
     found = inspect.signature(value).parameters.values()
     return {p.name for p in found if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)}
+
+
+def test_a_function_of_several_names_is_one_and_can_be_pickled() -> None:
+    for name in (
+        "concat",
+        "concatenate",
+        "permute_dims",
+        "row_stack",
+        "transpose",
+        "trapz",
+        "vstack",
+    ):
+        function = getattr(gnp, name)
+        assert pickle.loads(pickle.dumps(function)) is function
+    assert gnp.concat is gnp.concatenate and gnp.vstack is gnp.row_stack
 
 
 def test_every_keyword_is_taken_or_has_a_reason() -> None:

@@ -215,10 +215,7 @@ class RandomColorAdjust(ImageOperation):
 
 
 class RandomColor(ImageOperation):
-    """Applies AdjustSaturation with a random factor from a range.
-
-    degrees: the range of the random factor.
-    """
+    """Applies AdjustSaturation with a random factor from a range."""
 
     def __init__(self, degrees: Any = (0.1, 1.9)) -> None:
         self.range: tuple[float, float] = interval(degrees, "RandomColor", "degrees", 0)
@@ -228,10 +225,7 @@ class RandomColor(ImageOperation):
 
 
 class RandomSharpness(ImageOperation):
-    """Applies AdjustSharpness with a random factor from a range.
-
-    degrees: the range of the random factor.
-    """
+    """Applies AdjustSharpness with a random factor from a range."""
 
     def __init__(self, degrees: Any = (0.1, 1.9)) -> None:
         self.range: tuple[float, float] = interval(degrees, "RandomSharpness", "degrees", 0)
@@ -243,7 +237,7 @@ class RandomSharpness(ImageOperation):
 class RandomAdjustSharpness(Sometimes):
     """Applies AdjustSharpness with a given probability.
 
-    degree: the factor of AdjustSharpness. prob: the probability, from 0 to 1.
+    degree: the factor of AdjustSharpness.
     """
 
     def __init__(self, degree: float, prob: float = 0.5) -> None:
@@ -261,10 +255,7 @@ class Invert(ImageOperation):
 
 
 class RandomInvert(Sometimes):
-    """Inverts the colours with a given probability.
-
-    prob: the probability, from 0 to 1.
-    """
+    """Inverts the colours with a given probability."""
 
     def __init__(self, prob: float = 0.5) -> None:
         super().__init__(prob, Invert())
@@ -363,10 +354,7 @@ class Equalize(_ByHistogram):
 
 
 class RandomEqualize(Sometimes):
-    """Applies Equalize with a given probability.
-
-    prob: the probability, from 0 to 1.
-    """
+    """Applies Equalize with a given probability."""
 
     def __init__(self, prob: float = 0.5) -> None:
         super().__init__(prob, Equalize())
@@ -399,7 +387,7 @@ class RandomAutoContrast(Sometimes):
     """Applies AutoContrast with a given probability.
 
     cutoff: the percentage of the darkest and lightest pixels to ignore. ignore: values of pixels to
-    ignore. prob: the probability, from 0 to 1.
+    ignore.
     """
 
     def __init__(self, cutoff: float = 0.0, ignore: Any = None, prob: float = 0.5) -> None:
@@ -426,10 +414,7 @@ class Grayscale(ImageOperation):
 
 
 class RandomGrayscale(ImageOperation):
-    """Converts the image to gray with a given probability; the number of channels does not change.
-
-    prob: the probability, from 0 to 1.
-    """
+    """Converts the image to gray with a given probability; the number of channels does not change."""
 
     def __init__(self, prob: float = 0.1) -> None:
         self.prob: float = arguments.number(prob, "RandomGrayscale", "prob", least=0, most=1)

@@ -95,10 +95,7 @@ class ToTensor(TensorOperation):
 
 
 class ToType(TensorOperation):
-    """Converts an image to another dtype.
-
-    data_type: the dtype of the result.
-    """
+    """Converts an image to another dtype."""
 
     def __init__(self, data_type: Any) -> None:
         self.dtype: np.dtype[Any] = numpy_dtype("ToType", data_type)
@@ -154,8 +151,7 @@ class Normalize(TensorOperation):
 class NormalizePad(Normalize):
     """Like Normalize, with a channel of zeros added after the others.
 
-    dtype: 'float32' or 'float16'. mean, std: a number for each channel. is_hwc: whether the
-    channels are the last dimension.
+    dtype: 'float32' or 'float16'. mean, std: a number for each channel.
     """
 
     def __init__(self, mean: Any, std: Any, dtype: str = "float32", is_hwc: bool = True) -> None:
@@ -234,20 +230,14 @@ class _ColorSpace(TensorOperation):
 
 
 class RgbToHsv(_ColorSpace):
-    """Converts red, green and blue in [0, 1] to hue, saturation and value, float64.
-
-    is_hwc: whether the channels are the last dimension.
-    """
+    """Converts red, green and blue in [0, 1] to hue, saturation and value, float64."""
 
     def _convert(self, image: np.ndarray) -> np.ndarray:
         return rgb_to_hsv(image)
 
 
 class HsvToRgb(_ColorSpace):
-    """Converts hue, saturation and value to red, green and blue, float64.
-
-    is_hwc: whether the channels are the last dimension.
-    """
+    """Converts hue, saturation and value to red, green and blue, float64."""
 
     def _convert(self, image: np.ndarray) -> np.ndarray:
         return hsv_to_rgb(image)

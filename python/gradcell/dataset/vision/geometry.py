@@ -40,10 +40,7 @@ __all__ = [
 
 
 class Resize(ImageOperation):
-    """Resizes an image to (height, width), or so that its shorter side has the given length.
-
-    size: the height and width, or one number. interpolation: an Inter: the method of interpolation.
-    """
+    """Resizes an image to (height, width), or so that its shorter side has the given length."""
 
     def __init__(self, size: Any, interpolation: Inter = Inter.LINEAR) -> None:
         self.whole: bool = isinstance(size, (list, tuple))
@@ -71,10 +68,7 @@ class Resize(ImageOperation):
 
 
 class RandomResize(ImageOperation):
-    """Resizes the image, with an interpolation drawn at random from nearest, linear, cubic and area.
-
-    size: the height and width, or one number.
-    """
+    """Resizes the image, with an interpolation drawn at random from nearest, linear, cubic and area."""
 
     def __init__(self, size: Any) -> None:
         self.size = size
@@ -127,8 +121,7 @@ class Pad(ImageOperation):
     """Adds pixels around the image: the same number on all sides, (left and right, top and bottom),
     or (left, top, right, bottom).
 
-    padding: pixels to add: a number, a pair, or one for each side. fill_value: the value of new
-    pixels, or one for each channel. padding_mode: a Border: how new pixels are filled.
+    padding: pixels to add: a number, a pair, or one for each side.
     """
 
     sides: Any = fields.checked(_sides, alias="padding")
@@ -142,11 +135,7 @@ class Pad(ImageOperation):
 @fields.declared
 class PadToSize(ImageOperation):
     """Adds pixels around the image until it has the given size. offset: the number of pixels at the
-    top and left, by default half of those added.
-
-    fill_value: the value of new pixels, or one for each channel. padding_mode: a Border: how new
-    pixels are filled.
-    """
+    top and left, by default half of those added."""
 
     size: Any = fields.checked(pair)
     offset: Any = fields.anything(default=None)
@@ -192,10 +181,7 @@ class Crop(ImageOperation):
 
 
 class CenterCrop(ImageOperation):
-    """Crops the middle of the image; if the image is smaller, black pixels are added around it.
-
-    size: the height and width, or one number.
-    """
+    """Crops the middle of the image; if the image is smaller, black pixels are added around it."""
 
     def __init__(self, size: Any) -> None:
         self.size: tuple[int, int] = pair(size, "CenterCrop", "size")
@@ -215,8 +201,7 @@ class RandomCrop(ImageOperation):
     """Crops a random rectangle of the given size, after padding the image if asked to.
 
     pad_if_needed: whether an image that is smaller than size is padded to it; otherwise that is an
-    error. fill_value: the value of new pixels, or one for each channel. padding_mode: a Border: how
-    new pixels are filled.
+    error.
     """
 
     size: Any = fields.checked(pair)
@@ -244,9 +229,8 @@ class RandomCrop(ImageOperation):
 class RandomResizedCrop(ImageOperation):
     """Crops a part of random size and shape, and resizes it.
 
-    scale: the part's fraction of the image, ratio: its width over its height; where max_attempts
+    scale: the part's fraction of the image. ratio: its width over its height. Where max_attempts
     find none that fits, the middle is taken (Szegedy et al., CVPR 2015, 1, section 6).
-    interpolation: an Inter: the method of interpolation.
     """
 
     size: Any = fields.checked(pair)
@@ -275,25 +259,14 @@ class RandomResizedCrop(ImageOperation):
 
 @fields.declared
 class RandomCropDecodeResize(RandomResizedCrop):
-    """Decodes an image file's bytes, crops a random part and resizes it, as RandomResizedCrop.
-
-    size: the height and width, or one number. scale: the range of the area, or the factor of the
-    size. ratio: the range of width over height. interpolation: an Inter: the method of
-    interpolation. max_attempts: how often a random part is tried.
-    """
+    """Decodes an image file's bytes, crops a random part and resizes it, as RandomResizedCrop."""
 
     def _one(self, value: Any) -> Any:
         return super()._one(Decode()._one(value))
 
 
 class ResizedCrop(ImageOperation):
-    """Crops a given part of the image and resizes it.
-
-    top: the first row of the rectangle, in pixels. left: the first column of the rectangle, in
-    pixels. height: the height of the rectangle, in pixels. width: the width of the rectangle, in
-    pixels. size: the height and width, or one number. interpolation: an Inter: the method of
-    interpolation.
-    """
+    """Crops a given part of the image and resizes it."""
 
     def __init__(
         self,
@@ -312,10 +285,7 @@ class ResizedCrop(ImageOperation):
 
 
 class FiveCrop(ImageOperation):
-    """The four corners (top left, top right, bottom left, bottom right) and the middle.
-
-    size: the height and width, or one number.
-    """
+    """The four corners (top left, top right, bottom left, bottom right) and the middle."""
 
     def __init__(self, size: Any) -> None:
         self.size: tuple[int, int] = pair(size, "FiveCrop", "size")
@@ -342,7 +312,6 @@ class SlicePatches(ImageOperation):
 
     num_height: the number of rows of patches. num_width: the number of columns. slice_mode: a
     SliceMode: PAD fills the image up to multiples of these numbers, DROP leaves the rest out.
-    fill_value: the value of new pixels, or one for each channel.
     """
 
     rows: int = fields.integer(1, alias="num_height", default=1)
@@ -381,20 +350,14 @@ class VerticalFlip(ImageOperation):
 
 
 class RandomHorizontalFlip(Sometimes):
-    """Flips the image horizontally with a given probability.
-
-    prob: the probability, from 0 to 1.
-    """
+    """Flips the image horizontally with a given probability."""
 
     def __init__(self, prob: float = 0.5) -> None:
         super().__init__(prob, HorizontalFlip())
 
 
 class RandomVerticalFlip(Sometimes):
-    """Flips the image vertically with a given probability.
-
-    prob: the probability, from 0 to 1.
-    """
+    """Flips the image vertically with a given probability."""
 
     def __init__(self, prob: float = 0.5) -> None:
         super().__init__(prob, VerticalFlip())
@@ -429,11 +392,7 @@ def _numbers(value: Any, owner: str, name: str) -> tuple[float, ...]:
 
 @fields.declared
 class Rotate(ImageOperation):
-    """Rotates the image counterclockwise by an angle in degrees, around its middle or around center.
-
-    resample: an Inter: the method of interpolation. expand: whether the image grows so that nothing
-    is cut off. fill_value: the value of new pixels, or one for each channel.
-    """
+    """Rotates the image counterclockwise by an angle in degrees, around its middle or around center."""
 
     degrees: float = fields.number()
     how: Inter = fields.checked(made(Inter), alias="resample", default=Inter.NEAREST)
@@ -483,9 +442,7 @@ def _warped(
 class RandomRotation(Rotate):
     """Rotates the image by a random angle from a range, or from (-degrees, degrees).
 
-    resample: an Inter: the method of interpolation. expand: whether the image grows so that nothing
-    is cut off. center: the point (x, y) that stays in place. fill_value: the value of new pixels,
-    or one for each channel.
+    center: the point (x, y) that stays in place.
     """
 
     degrees: Any = fields.checked(_angles)
@@ -499,9 +456,7 @@ class Affine(ImageOperation):
     """Rotates, moves, scales and shears the image around its middle.
 
     translate: fractions of the width and the height, a pair. shear: an angle in degrees along x, or
-    a pair of angles along x and y. scale: the range of the area, or the factor of the size.
-    resample: an Inter: the method of interpolation. fill_value: the value of new pixels, or one for
-    each channel.
+    a pair of angles along x and y.
     """
 
     degrees: float = fields.number()
@@ -535,8 +490,7 @@ class RandomAffine(ImageOperation):
     """Applies Affine with random degrees, translation, scale and shear from ranges.
 
     translate: (most along x, most along y) as shares, or (least x, most x, least y, most y). shear:
-    a number, (least, most) along x, or of both. resample: an Inter: the method of interpolation.
-    fill_value: the value of new pixels, or one for each channel.
+    a number, (least, most) along x, or of both.
     """
 
     def __init__(
@@ -582,8 +536,7 @@ class RandomAffine(ImageOperation):
 class CutOut(ImageOperation):
     """Sets num_patches random squares to zero (DeVries and Taylor, arXiv:1708.04552).
 
-    length: the side of a square, in pixels. num_patches: the number of squares. is_hwc: whether the
-    channels are the last dimension.
+    length: the side of a square, in pixels. num_patches: the number of squares.
     """
 
     def __init__(self, length: int, num_patches: int = 1, is_hwc: bool = True) -> None:
@@ -606,10 +559,7 @@ class CutOut(ImageOperation):
 class Erase(ImageOperation):
     """Fills a rectangle of the image with one value.
 
-    value: the value to fill in, a number or one for each channel. inplace: whether the given array
-    itself is changed. top: the first row of the rectangle, in pixels. left: the first column of the
-    rectangle, in pixels. height: the height of the rectangle, in pixels. width: the width of the
-    rectangle, in pixels.
+    value: the value to fill in, a number or one for each channel.
     """
 
     def __init__(
@@ -632,10 +582,7 @@ class RandomErasing(ImageOperation):
     """Fills a random rectangle of an image [channels, height, width] with one value, a value for
     each channel, or random values (Zhong et al., AAAI 2020, 13001).
 
-    value: a number, one for each channel, or 'random' for normal random numbers. inplace: whether
-    the given array itself is changed. prob: the probability, from 0 to 1. scale: the range of the
-    area, or the factor of the size. ratio: the range of width over height. max_attempts: how often
-    a random part is tried.
+    value: a number, one for each channel, or 'random' for normal random numbers.
     """
 
     def __init__(

@@ -257,7 +257,7 @@ def batch_norm(
 
 def relu_(input: Any) -> Tensor:
     """max(input, 0), written to input, which is returned."""
-    return ops.relu(input, True)
+    return relu(input, True)
 
 
 def sigmoid_(input: Any) -> Tensor:

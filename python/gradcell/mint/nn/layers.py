@@ -231,8 +231,8 @@ class ConvTranspose2d(Cell):
     output_size, up to a stride longer than without output_padding.
 
     in_channels: channels of the input. out_channels: channels of the output. bias: whether one is
-    added. padding_mode: 'zeros', the only one there is. dtype: the dtype of the parameters. Raises
-    ValueError for incompatible arguments.
+    added. padding_mode: 'zeros', the only one there is. Raises ValueError for incompatible
+    arguments.
     """
 
     def __init__(

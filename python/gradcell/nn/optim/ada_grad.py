@@ -50,7 +50,7 @@ class ProximalAdagrad(Optimizer):
         p = sign(v) * max(|v| - r * l1, 0) / (1 + r * l2)
 
     params, learning_rate, weight_decay, loss_scale: see Optimizer. accum, l1, l2: at least 0.
-    use_locking has no effect. Raises ValueError for values out of range.
+    Raises ValueError for values out of range.
     """
 
     params: InitVar[Any] = fields.of_base("parameters")

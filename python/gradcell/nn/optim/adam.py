@@ -32,9 +32,8 @@ class Adam(Optimizer):
 
     use_nesterov: beta1 * m + (1 - beta1) * g in place of m (Dozat 2016). use_amsgrad: the largest v
     so far in place of v (Reddi et al. 2018). params, learning_rate, weight_decay, loss_scale: see
-    Optimizer. use_locking has no effect. kwargs: use_lazy and use_offload, which must be False.
-    Raises ValueError for betas out of (0, 1) and an eps that is not positive, NotImplementedError
-    for use_lazy and use_offload.
+    Optimizer. kwargs: use_lazy and use_offload, which must be False. Raises ValueError for betas
+    out of (0, 1) and an eps that is not positive, NotImplementedError for use_lazy and use_offload.
     """
 
     _power_shape: ClassVar[tuple[int, ...]] = ()  #: of the parameters beta1_power and beta2_power
@@ -144,9 +143,7 @@ class LazyAdam(Adam):
     this is Adam.
 
     params: a list of Parameters, or of groups with options of their own. learning_rate: the rate at
-    the beginning. beta1: the share of the mean of gradients that a step keeps. beta2: the share of
-    the mean of squared gradients that a step keeps. eps: keeps a denominator from zero. use_locking
-    has no effect. use_nesterov: whether the gradient is taken after the momentum (Nesterov).
+    the beginning. use_nesterov: whether the gradient is taken after the momentum (Nesterov).
     weight_decay: the factor of the weights that is added to their gradients. loss_scale: what
     gradients are divided by.
     """
@@ -168,9 +165,7 @@ class AdamOffload(LazyAdam):
     """Adam that MindSpore runs on the host: here it runs where everything does.
 
     params: a list of Parameters, or of groups with options of their own. learning_rate: the rate at
-    the beginning. beta1: the share of the mean of gradients that a step keeps. beta2: the share of
-    the mean of squared gradients that a step keeps. eps: keeps a denominator from zero. use_locking
-    has no effect. use_nesterov: whether the gradient is taken after the momentum (Nesterov).
+    the beginning. use_nesterov: whether the gradient is taken after the momentum (Nesterov).
     weight_decay: the factor of the weights that is added to their gradients. loss_scale: what
     gradients are divided by.
     """

@@ -24,8 +24,8 @@ class FTRL(Optimizer):
         p = (l1 * sign(z) - z) / (b ** -lr_power / lr + 2 * l2) where |z| > l1, else 0
 
     params, weight_decay, loss_scale: see Optimizer; all parameters decay. learning_rate: one
-    number. initial_accum, l1, l2: at least 0; lr_power: at most 0. use_locking has no effect. Raises
-    ValueError for values out of range and learning rates that change or differ by group.
+    number. initial_accum, l1, l2: at least 0; lr_power: at most 0. Raises ValueError for values out
+    of range and learning rates that change or differ by group.
     """
 
     params: InitVar[Any] = fields.of_base("parameters")

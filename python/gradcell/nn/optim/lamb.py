@@ -26,9 +26,8 @@ class Lamb(Decoupled):
         r = m' / (sqrt(v') + eps) + weight_decay * p
         p = p - lr * r * |p| / |r|   (the ratio is 1 where a norm is 0)
 
-    params, learning_rate, weight_decay: see Optimizer. beta1: the share of the mean of gradients
-    that a step keeps. beta2: the share of the mean of squared gradients that a step keeps. Raises
-    ValueError for betas out of (0, 1) and an eps that is not positive.
+    params, learning_rate, weight_decay: see Optimizer. Raises ValueError for betas out of (0, 1)
+    and an eps that is not positive.
     """
 
     by_elements = False

@@ -25,8 +25,6 @@ class RMSProp(Optimizer):
     s starts at 1, as in MindSpore, which keeps the first steps small. params, learning_rate,
     weight_decay, loss_scale: see Optimizer. decay, momentum: at least 0; epsilon: positive. Raises
     ValueError for values out of range.
-
-    use_locking has no effect.
     """
 
     params: InitVar[Any] = fields.of_base("parameters")

@@ -11,6 +11,7 @@ import numpy as np
 from gradcell import _core
 from gradcell._core import DType, Tensor
 from gradcell.base import arguments, errors
+from gradcell.base.public import explain
 from gradcell.nn.cell import Cell
 from gradcell.nn.probability.distribution.distribution import Distribution, kept, own
 from gradcell.nn.probability.distribution.transformed import TransformedDistribution
@@ -189,10 +190,7 @@ _EXPM1 = [1 / math.factorial(k + 1) for k in range(1, 14)]
 
 
 class PowerTransform(_WithParameters):
-    """forward: (1 + c x)^(1 / c) for a power c, a number or tensor of at least 0; exp(x) where it is 0.
-
-    name: a name, which print shows.
-    """
+    """forward: (1 + c x)^(1 / c) for a power c, a number or tensor of at least 0; exp(x) where it is 0."""
 
     _formulas = {  # noqa: RUF012
         "forward": lambda x, c: _ops.exp(_over_power(_ops.log1p, x, c, _LOG1P)),
@@ -209,10 +207,7 @@ class PowerTransform(_WithParameters):
 
 
 class Exp(PowerTransform):
-    """The bijector whose forward function is exp(x).
-
-    name: a name, which print shows.
-    """
+    """The bijector whose forward function is exp(x)."""
 
     def __init__(self, name: str = "Exp") -> None:
         super().__init__(0.0, name)
@@ -227,10 +222,7 @@ def _gumbel_slope(x: Tensor, loc: Tensor, scale: Tensor) -> Tensor:
 
 
 class GumbelCDF(_WithParameters):
-    """forward: exp(-exp(-(x - loc) / scale)), the cdf of Gumbel's distribution; scale positive.
-
-    name: a name, which print shows.
-    """
+    """forward: exp(-exp(-(x - loc) / scale)), the cdf of Gumbel's distribution; scale positive."""
 
     _formulas = {  # noqa: RUF012
         "forward": lambda x, loc, scale: _ops.exp(-_ops.exp((loc - x) / scale)),
@@ -250,10 +242,7 @@ class GumbelCDF(_WithParameters):
 
 
 class ScalarAffine(_WithParameters):
-    """forward: scale x + shift. Its jacobians have the shape of scale.
-
-    name: a name, which print shows.
-    """
+    """forward: scale x + shift. Its jacobians have the shape of scale."""
 
     _formulas = {  # noqa: RUF012
         "forward": lambda x, scale, shift: scale * x + shift,
@@ -275,7 +264,7 @@ class ScalarAffine(_WithParameters):
 class Softplus(_WithParameters):
     """forward: log(1 + exp(k x)) / k for a sharpness k.
 
-    sharpness: k, a number or a tensor. name: a name, which print shows.
+    sharpness: k, a number or a tensor.
     """
 
     _formulas = {  # noqa: RUF012
@@ -329,3 +318,6 @@ class Invert(Bijector):
 
     def extend_repr(self) -> str:
         return ""
+
+
+explain(globals())

@@ -217,9 +217,8 @@ class TrainOneStepCell(Cell):
     the update.
 
     network: a Cell that returns the loss. If the loss has several elements, their sum is minimised,
-    with one warning. optimizer: an Optimizer of the network's parameters. sens: a factor of the
-    gradients, which does not affect the returned loss. return_grad: whether the result is (loss,
-    {parameter name: gradient}).
+    with one warning. sens: a factor of the gradients, which does not affect the returned loss.
+    return_grad: whether the result is (loss, {parameter name: gradient}).
 
     If several processes share the data (set_auto_parallel_context, ParallelMode.DATA_PARALLEL), the
     gradients are summed or averaged over all of them, and the loss is that of this process's part. The

@@ -44,8 +44,7 @@ class TrainOneStepWithLossScaleCell(TrainOneStepCell):
     """One training step with loss scaling: a step whose gradients overflow changes no parameter.
 
     scale_sense: a FixedLossScaleUpdateCell or DynamicLossScaleUpdateCell, or a Tensor of one
-    element with the scale. The scale is a float32 Parameter, `scale_sense`. optimizer: an Optimizer
-    of the network's parameters.
+    element with the scale. The scale is a float32 Parameter, `scale_sense`.
 
     Called with the network's inputs; returns (loss, overflow, scale after the step). The decision
     is a select of the step's own plan: no value is read on the host. Subclasses may define

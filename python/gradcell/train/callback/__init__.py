@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gradcell.base.public import explain
 from gradcell.train.callback.adapt import EarlyStopping, LearningRateScheduler, ReduceLROnPlateau
 from gradcell.train.callback.backup import BackupAndRestore, OnRequestExit
 from gradcell.train.callback.base import (
@@ -28,3 +29,4 @@ __all__ = [
     "TimeMonitor",
 ]  # fmt: skip
 __dir__ = sorted(__all__).copy
+explain(globals())

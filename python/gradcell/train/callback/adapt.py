@@ -125,8 +125,7 @@ class EarlyStopping(_Watch):
 
     monitor: 'loss', or 'eval_' and a metric's name, or the name. min_delta: what counts as an
     improvement. mode: 'min', 'max', or 'auto' by the name. baseline: the value to beat from the
-    start. restore_best_weights: put the parameters of the best epoch back. verbose: whether a
-    message is printed.
+    start. restore_best_weights: put the parameters of the best epoch back.
     """
 
     monitor: str = fields.checked(_monitor, default="eval_loss")
@@ -165,9 +164,8 @@ class ReduceLROnPlateau(_Watch):
     """Multiplies the learning rate by `factor` when the monitored value has not improved for
     `patience` epochs; then waits for `cooldown` epochs; never below min_lr.
 
-    monitor: the name of the figure that is watched. verbose: whether a message is printed. mode:
-    'min', 'max' or 'auto': whether small figures are good. min_delta: the smallest change that
-    counts.
+    monitor: the name of the figure that is watched. mode: 'min', 'max' or 'auto': whether small
+    figures are good. min_delta: the smallest change that counts.
     """
 
     monitor: str = fields.checked(_monitor, default="eval_loss")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gradcell.base.public import explain
 from gradcell.nn.probability.distribution.continuous import (
     Cauchy,
     Exponential,
@@ -23,3 +24,5 @@ __all__ = [
     "Geometric", "Gumbel", "HalfNormal", "Laplace", "LogNormal", "Logistic", "Normal", "Poisson",
     "TransformedDistribution", "Uniform",
 ]  # fmt: skip
+
+explain(globals())

@@ -116,8 +116,7 @@ class _LocationScale(Distribution):
 class Normal(_LocationScale):
     """The normal distribution. mean, sd: tensors or numbers, sd positive; None: given with each call.
 
-    dtype: floating, of the samples. seed: of the samples; None: the global one. name: a name, which
-    print shows.
+    dtype: floating, of the samples. seed: of the samples; None: the global one.
     """
 
     _needs = {"sd": "positive"}  # noqa: RUF012
@@ -147,10 +146,7 @@ class Normal(_LocationScale):
 
 
 class LogNormal(Normal):
-    """exp of a normal distribution with mean loc and standard deviation scale. Otherwise like Normal.
-
-    name: a name, which print shows.
-    """
+    """exp of a normal distribution with mean loc and standard deviation scale. Otherwise like Normal."""
 
     _needs = {"scale": "positive"}  # noqa: RUF012
 
@@ -184,10 +180,7 @@ class LogNormal(Normal):
 
 
 class Cauchy(_LocationScale):
-    """The Cauchy distribution, which has no moments. loc, scale: scale positive. Otherwise like Normal.
-
-    name: a name, which print shows.
-    """
+    """The Cauchy distribution, which has no moments. loc, scale: scale positive. Otherwise like Normal."""
 
     _needs = {"scale": "positive"}  # noqa: RUF012
 
@@ -224,10 +217,7 @@ class Cauchy(_LocationScale):
 
 
 class Logistic(_LocationScale):
-    """The logistic distribution. loc, scale: scale positive. Otherwise like Normal.
-
-    name: a name, which print shows.
-    """
+    """The logistic distribution. loc, scale: scale positive. Otherwise like Normal."""
 
     _needs = {"scale": "positive"}  # noqa: RUF012
 
@@ -259,10 +249,7 @@ class Logistic(_LocationScale):
 
 class Gumbel(_LocationScale):
     """The Gumbel distribution of the largest of many values. loc, scale: scale positive. Otherwise
-    like Normal.
-
-    name: a name, which print shows.
-    """
+    like Normal."""
 
     _needs = {"scale": "positive"}  # noqa: RUF012
 
@@ -293,10 +280,7 @@ class Gumbel(_LocationScale):
 
 class Laplace(_LocationScale):
     """The Laplace distribution: density $exp(-|x - mean| / sd) / (2 sd)$. sd: positive; it is the scale,
-    not the standard deviation, as in MindSpore. Otherwise like Normal.
-
-    name: a name, which print shows.
-    """
+    not the standard deviation, as in MindSpore. Otherwise like Normal."""
 
     _needs = {"sd": "positive"}  # noqa: RUF012
 
@@ -327,10 +311,7 @@ class Laplace(_LocationScale):
 
 class HalfNormal(_LocationScale):
     """The upper half of a normal distribution about mean with standard deviation sd. As in MindSpore,
-    the density is 0 below 0, whatever the mean, which should be 0. Otherwise like Normal.
-
-    name: a name, which print shows.
-    """
+    the density is 0 below 0, whatever the mean, which should be 0. Otherwise like Normal."""
 
     _needs = {"sd": "positive"}  # noqa: RUF012
 
@@ -353,11 +334,7 @@ class HalfNormal(_LocationScale):
 
 
 class Uniform(Distribution):
-    """The uniform distribution from low to high: tensors or numbers; None: given with each call.
-
-    seed: a seed for samples; by default that of set_seed. dtype: the dtype of samples and
-    densities. name: a name, which print shows.
-    """
+    """The uniform distribution from low to high: tensors or numbers; None: given with each call."""
 
     def __init__(
         self,
@@ -391,11 +368,7 @@ class Uniform(Distribution):
 
 
 class Exponential(Distribution):
-    """The exponential distribution: density $rate exp(-rate x)$ from 0 on. rate: positive.
-
-    seed: a seed for samples; by default that of set_seed. dtype: the dtype of samples and
-    densities. name: a name, which print shows.
-    """
+    """The exponential distribution: density $rate exp(-rate x)$ from 0 on. rate: positive."""
 
     _needs = {"rate": "positive"}  # noqa: RUF012
 

@@ -72,8 +72,6 @@ class _OfProbabilities(Distribution):
 class Bernoulli(_OfProbabilities):
     """1 with probability probs, else 0. dtype: of the samples; seed: of them, None the global one.
 
-    name: a name, which print shows.
-
     log_prob, x log p + (1 - x) log(1 - p), is also defined between and beyond 0 and 1, as in MindSpore.
     """
 
@@ -98,10 +96,7 @@ class Bernoulli(_OfProbabilities):
 
 class Geometric(_OfProbabilities):
     """The number of failures before the first success, each trial with probability probs, in (0,
-    1]. dtype: of the samples.
-
-    seed: a seed for samples; by default that of set_seed. name: a name, which print shows.
-    """
+    1]. dtype: of the samples."""
 
     _formulas = {  # noqa: RUF012
         "mean": lambda p: (1.0 - p) / p,
@@ -135,8 +130,7 @@ class Categorical(_OfProbabilities):
     """A distribution over class indices: probs[..., k] is the probability of k; each row sums to 1.
 
     probs: a tensor or list; None: given with each call. Values broadcast with the rows. dtype: of
-    the samples. seed: a seed for samples; by default that of set_seed. name: a name, which print
-    shows. Raises ValueError for rows that do not sum to 1.
+    the samples. Raises ValueError for rows that do not sum to 1.
     """
 
     def __init__(

@@ -49,9 +49,8 @@ class Distribution(Cell):
     its arguments, a distribution does the same.
 
     param: a dict of what the distribution was made of, where 'param_dict' holds its parameters.
-    seed: a seed for samples; by default that of set_seed. dtype: the dtype of samples and
-    densities. Raises TypeError for values that are not tensors, ValueError for parameters out of
-    range or missing, NotImplementedError for a method that a distribution does not have.
+    Raises TypeError for values that are not tensors, ValueError for parameters out of range or
+    missing, NotImplementedError for a method that a distribution does not have.
     """
 
     #: The parameters' names, and what each has to be: '', 'positive' or 'probability'.

@@ -59,10 +59,7 @@ def _gamma_kl(a: Tensor, b: Tensor, a_b: Tensor, b_b: Tensor) -> Tensor:
 
 class Gamma(Distribution):
     """The gamma distribution: $x^(a - 1) exp(-b x) b^a / Gamma(a)$ of a concentration a and a rate b, both
-    positive. Samples are differentiable with respect to both. Otherwise like Normal.
-
-    name: a name, which print shows.
-    """
+    positive. Samples are differentiable with respect to both. Otherwise like Normal."""
 
     _needs = {"concentration": "positive", "rate": "positive"}  # noqa: RUF012
 
@@ -137,10 +134,7 @@ def _beta_kl(a: Tensor, b: Tensor, a_b: Tensor, b_b: Tensor) -> Tensor:
 class Beta(Distribution):
     """The beta distribution: $x^(a - 1) (1 - x)^(b - 1) / B(a, b)$ of a = concentration1 and b =
     concentration0, both positive. It has no cdf here. Samples are differentiable with respect to
-    both. Otherwise like Normal.
-
-    name: a name, which print shows.
-    """
+    both. Otherwise like Normal."""
 
     _needs = {"concentration1": "positive", "concentration0": "positive"}  # noqa: RUF012
 
@@ -190,8 +184,6 @@ def _poisson_side(x: Tensor, rate: Tensor, formula: Callable[..., Tensor], last:
 class Poisson(Distribution):
     """The Poisson distribution: rate^n e^-rate / n! of a positive rate. dtype: of the samples; seed: of
     them, None the global one.
-
-    name: a name, which print shows.
 
     log_prob is also defined between integers, as in MindSpore; the cdf between two integers is that
     of the lower one.

@@ -19,8 +19,6 @@ _ops = _core.ops
 class TransformedDistribution(Distribution):
     """The distribution of bijector.forward(x), x being distributed as `distribution` says.
 
-    name: a name, which print shows.
-
     It has the methods that follow from the two: prob, cdf and related ones, sample, and mean where
     the bijector is linear. seed: of the samples; None: that of `distribution`. Parameters of
     `distribution` may follow the arguments. A custom bijector is taken to be increasing. Raises

@@ -1,0 +1,94 @@
+"""Meanings of arguments that several classes share, which help() adds to a docstring that leaves them out.
+
+A row: the modules of gradcell (patterns), names of arguments, their meaning. The first row that fits holds. A
+word belongs here only if it means the same in all of these modules.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import textwrap
+from fnmatch import fnmatchcase
+
+Rows = tuple[tuple[str, str, str], ...]
+
+ROWS: Rows = (
+    ("dataset.samplers dataset.files dataset.records", "num_samples", "at most so many rows"),
+    ("dataset.*", "num_parallel_workers", "how many workers there are"),
+    ("dataset.*", "shuffle", "whether rows come in a random order"),
+    ("dataset.*", "sampler", "which rows are taken, and in which order; or None"),
+    ("dataset.*", "num_shards", "into how many parts rows are shared out among processes"),
+    ("dataset.*", "shard_id", "which of num_shards parts is taken"),
+    ("dataset.*", "cache", "has no effect"),
+    ("dataset.steps", "child", "the dataset whose rows it uses"),
+    ("dataset.transforms dataset.text dataset.vision.convert", "data_type", "the dtype of the result"),
+    ("dataset.transforms dataset.vision.mixing", "transforms",
+     "a list of functions of an image or a column"),
+    ("dataset.text", "vocab", "a Vocab"),
+    ("dataset.text", "keep_whitespace", "whether white space is a token too"),
+    ("dataset.transforms dataset.vision.*", "prob", "the probability, from 0 to 1"),
+    ("dataset.vision.color", "degrees", "the range of the random factor"),
+    ("dataset.vision.*", "is_hwc", "whether the channels are the last dimension"),
+    ("dataset.vision.geometry", "size", "the height and width, or one number"),
+    ("dataset.vision.geometry", "fill_value", "the value of new pixels, or one for each channel"),
+    ("dataset.vision.geometry", "padding_mode", "a Border: how new pixels are filled"),
+    ("dataset.vision.geometry", "interpolation resample", "an Inter: the method of interpolation"),
+    ("dataset.vision.geometry", "scale", "the range of the area, or the factor of the size"),
+    ("dataset.vision.geometry", "ratio", "the range of width over height"),
+    ("dataset.vision.geometry", "max_attempts", "how often a random part is tried"),
+    ("dataset.vision.geometry", "top", "the first row of the rectangle, in pixels"),
+    ("dataset.vision.geometry", "left", "the first column of the rectangle, in pixels"),
+    ("dataset.vision.geometry", "height", "the height of the rectangle, in pixels"),
+    ("dataset.vision.geometry", "width", "the width of the rectangle, in pixels"),
+    ("dataset.vision.geometry", "expand", "whether the image grows so that nothing is cut off"),
+    ("dataset.vision.geometry", "inplace", "whether the given array itself is changed"),
+    ("nn.attention nn.basic nn.convolution nn.normalization nn.op_cells nn.recurrent mint.nn.layers", "dtype",
+     "the dtype of the parameters"),
+    ("nn.losses nn.margins", "reduction", "'mean', 'sum' or 'none'"),
+    ("nn.basic nn.convolution nn.fused nn.recurrent", "has_bias", "whether a bias is added"),
+    ("nn.convolution nn.normalization nn.pooling", "data_format",
+     "'NCHW' or 'NHWC', and the like for other dimensions"),
+    ("nn.normalization nn.optim.adam", "eps", "keeps a denominator from zero"),
+    ("nn.normalization", "momentum", "the share of old statistics that a step keeps"),
+    ("nn.optim.*", "beta1", "the share of the mean of gradients that a step keeps"),
+    ("nn.optim.*", "beta2", "the share of the mean of squared gradients that a step keeps"),
+    ("nn.optim.*", "use_locking", "has no effect"),
+    ("nn.wrap.*", "optimizer", "an Optimizer of the network's parameters"),
+    ("nn.probability.*", "name", "a name, which print shows"),
+    ("nn.probability.*", "seed", "a seed for samples; by default that of set_seed"),
+    ("nn.probability.*", "dtype", "the dtype of samples and densities"),
+    ("common.initializer", "kwargs", "has no effect"),
+    ("common.initializer", "sigma", "the standard deviation"),
+    ("common.initializer", "negative_slope", "the slope of a leaky ReLU"),
+    ("common.sparse_tensor", "shape", "the shape of the whole tensor"),
+    ("train.callback.*", "verbose", "whether a message is printed"),
+)  # fmt: skip
+
+
+def meaning(place: str, name: str, rows: Rows = ROWS) -> str:
+    """The meaning of an argument in a module; nothing if there is no row for it."""
+    for modules, names, about in rows:
+        if name in names.split() and any(fnmatchcase(place, m) for m in modules.split()):
+            return about
+    return ""
+
+
+def completed(text: str, cls: type) -> str:
+    """A class's docstring with the meanings of the arguments that it does not speak of."""
+    text = inspect.cleandoc(text)
+    place = cls.__module__.removeprefix("gradcell.")
+    said: dict[str, list[str]] = {}
+    try:
+        parameters = inspect.signature(cls).parameters
+    except ValueError:  # it has none that Python knows
+        return text
+    for name in parameters:
+        told = rf"\b{name}(?:(?:,| and)\s\w+)*(?::\s|\sha(?:s|ve)\sno\seffect)"
+        if not re.search(told, text) and (about := meaning(place, name)):
+            said.setdefault(about, []).append(name)
+    more = [
+        f"{', '.join(names)}{' ' if about == 'has no effect' else ': '}{about}."
+        for about, names in said.items()
+    ]
+    return "\n\n".join([text, *([textwrap.fill(" ".join(more), 96)] if more else [])])
