@@ -22,6 +22,8 @@ from gradcell.base.seed import generator
 from gradcell.base.signposts import nearest
 from gradcell.tensors import tensor
 
+_BY_NAME: dict[str, type[Initializer]] = {}
+
 
 class Initializer:
     """The base of initialisers: `draw(shape)` gives the values as a NumPy array.
@@ -31,6 +33,12 @@ class Initializer:
 
     #: Names that stand for the class in initializer('name', ...).
     names: ClassVar[tuple[str, ...]] = ()
+
+    def __init_subclass__(cls, names: str = "", **more: Any) -> None:
+        super().__init_subclass__(**more)
+        if names:
+            cls.names = tuple(names.split())
+            _BY_NAME.update(dict.fromkeys(cls.names, cls))
 
     def __init__(self, **kwargs: Any) -> None:
         self._kwargs = kwargs
@@ -63,31 +71,25 @@ def _fans(owner: str, shape: tuple[int, ...]) -> tuple[int, int]:
     return shape[1] * field, shape[0] * field
 
 
-class Zero(Initializer):
+class Zero(Initializer, names="zero zeros"):
     """Fills a parameter with zeros."""
-
-    names: ClassVar[tuple[str, ...]] = ("zero", "zeros")
 
     def draw(self, shape: tuple[int, ...]) -> np.ndarray:
         return np.zeros(shape)
 
 
-class One(Initializer):
+class One(Initializer, names="one ones"):
     """Fills a parameter with ones."""
-
-    names: ClassVar[tuple[str, ...]] = ("one", "ones")
 
     def draw(self, shape: tuple[int, ...]) -> np.ndarray:
         return np.ones(shape)
 
 
-class Constant(Initializer):
+class Constant(Initializer, names="constant"):
     """Fills a parameter with one value.
 
     value: a number or an array that broadcasts to the shape.
     """
-
-    names: ClassVar[tuple[str, ...]] = ("constant",)
 
     def __init__(self, value: Any) -> None:
         super().__init__(value=value)
@@ -98,13 +100,11 @@ class Constant(Initializer):
         return np.array(np.broadcast_to(value, shape))
 
 
-class Uniform(Initializer):
+class Uniform(Initializer, names="uniform"):
     """Fills a parameter with uniform random numbers in (-scale, scale).
 
     scale: a positive number.
     """
-
-    names: ClassVar[tuple[str, ...]] = ("uniform",)
 
     def __init__(self, scale: float = 0.07) -> None:
         super().__init__(scale=scale)
@@ -114,10 +114,8 @@ class Uniform(Initializer):
         return generator().uniform(-self.scale, self.scale, shape)
 
 
-class Normal(Initializer):
+class Normal(Initializer, names="normal"):
     """Fills a parameter with normal random numbers of the given mean and standard deviation."""
-
-    names: ClassVar[tuple[str, ...]] = ("normal",)
 
     def __init__(self, sigma: float = 0.01, mean: float = 0.0) -> None:
         super().__init__(sigma=sigma, mean=mean)
@@ -139,13 +137,11 @@ def _standard_truncated(shape: tuple[int, ...], low: float, high: float) -> np.n
         out[outside] = generator().standard_normal(count)
 
 
-class TruncatedNormal(Initializer):
+class TruncatedNormal(Initializer, names="truncatednormal truncated_normal"):
     """Normal with standard deviation sigma about mean, kept within [a, b].
 
     a, b: the ends of the interval. Raises ValueError unless a < b.
     """
-
-    names: ClassVar[tuple[str, ...]] = ("truncatednormal", "truncated_normal")
 
     def __init__(
         self, sigma: float = 0.01, mean: float = 0.0, a: float = -2.0, b: float = 2.0
@@ -182,14 +178,12 @@ class TruncatedNormal(Initializer):
         return self.mean + self.sigma * out.reshape(shape)
 
 
-class XavierUniform(Initializer):
+class XavierUniform(Initializer, names="xavier_uniform xavieruniform"):
     """Uniform in (-l, l), l = gain * sqrt(6 / (fan_in + fan_out)).
 
     Glorot & Bengio, Understanding the difficulty of training deep feedforward neural networks
     (2010), equation 16. Raises ValueError for a shape of fewer than 2 dimensions.
     """
-
-    names: ClassVar[tuple[str, ...]] = ("xavier_uniform", "xavieruniform")
 
     def __init__(self, gain: float = 1) -> None:
         super().__init__(gain=gain)
@@ -201,13 +195,11 @@ class XavierUniform(Initializer):
         return generator().uniform(-limit, limit, shape)
 
 
-class XavierNormal(Initializer):
+class XavierNormal(Initializer, names="xavier_normal xaviernormal"):
     """Normal about 0 with standard deviation gain * sqrt(2 / (fan_in + fan_out)).
 
     Glorot & Bengio (2010), equation 12. Raises ValueError for a shape of fewer than 2 dimensions.
     """
-
-    names: ClassVar[tuple[str, ...]] = ("xavier_normal", "xaviernormal")
 
     def __init__(self, gain: float = 1) -> None:
         super().__init__(gain=gain)
@@ -252,7 +244,7 @@ class _He(Initializer):
         return gain / math.sqrt(fan) if fan else 0.0
 
 
-class HeUniform(_He):
+class HeUniform(_He, names="he_uniform heuniform"):
     """Uniform in (-l, l), l = gain * sqrt(3 / fan).
 
     gain: sqrt(2 / (1 + negative_slope²)) for leaky_relu. fan: the inputs or outputs of one unit, as
@@ -261,34 +253,28 @@ class HeUniform(_He):
     dimensions.
     """
 
-    names: ClassVar[tuple[str, ...]] = ("he_uniform", "heuniform")
-
     def draw(self, shape: tuple[int, ...]) -> np.ndarray:
         limit = math.sqrt(3) * self.deviation(shape)
         return generator().uniform(-limit, limit, shape)
 
 
-class HeNormal(_He):
+class HeNormal(_He, names="he_normal henormal"):
     """Normal about 0 with standard deviation gain / sqrt(fan). Arguments are those of HeUniform.
 
     nonlinearity: the activation behind the layer, which sets the factor.
     """
 
-    names: ClassVar[tuple[str, ...]] = ("he_normal", "henormal")
-
     def draw(self, shape: tuple[int, ...]) -> np.ndarray:
         return generator().normal(0, self.deviation(shape), shape)
 
 
-class VarianceScaling(Initializer):
+class VarianceScaling(Initializer, names="variancescaling variance_scaling"):
     """Variance scale / fan, where fan is fan_in, fan_out or their mean.
 
     distribution: 'truncated_normal' (within two standard deviations, rescaled to keep the
     variance), 'untruncated_normal' or 'uniform'. scale: a positive number. mode: 'fan_in',
     'fan_out' or 'fan_avg'. Raises ValueError for an unknown mode or distribution or a scale <= 0.
     """
-
-    names: ClassVar[tuple[str, ...]] = ("variancescaling", "variance_scaling")
 
     def __init__(
         self, scale: float = 1.0, mode: str = "fan_in", distribution: str = "truncated_normal"
@@ -317,11 +303,9 @@ class VarianceScaling(Initializer):
         return _standard_truncated(shape, -2, 2) * (deviation / kept)
 
 
-class Identity(Initializer):
+class Identity(Initializer, names="identity"):
     """Fills a matrix with the identity: ones on the diagonal, zeros elsewhere. Raises ValueError
     unless the shape has 2 dimensions."""
-
-    names: ClassVar[tuple[str, ...]] = ("identity",)
 
     def draw(self, shape: tuple[int, ...]) -> np.ndarray:
         if len(shape) != 2:
@@ -329,15 +313,13 @@ class Identity(Initializer):
         return np.eye(*shape)
 
 
-class Orthogonal(Initializer):
+class Orthogonal(Initializer, names="orthogonal"):
     """gain times a matrix with orthonormal rows or columns, uniformly distributed.
 
     Saxe et al., Exact solutions to the nonlinear dynamics of learning in deep linear neural
     networks (2013). Dimensions behind the first are taken as one. Raises ValueError for a shape of
     fewer than 2 dimensions.
     """
-
-    names: ClassVar[tuple[str, ...]] = ("orthogonal",)
 
     def __init__(self, gain: float = 1.0) -> None:
         super().__init__(gain=gain)
@@ -352,13 +334,11 @@ class Orthogonal(Initializer):
         return self.gain * (q if rows >= columns else q.T).reshape(shape)
 
 
-class Sparse(Initializer):
+class Sparse(Initializer, names="sparse"):
     """Normal values with the fraction `sparsity` of every column zero. For 2 dimensions only.
 
     sparsity: a fraction, from 0 to 1.
     """
-
-    names: ClassVar[tuple[str, ...]] = ("sparse",)
 
     def __init__(self, sparsity: float, sigma: float = 0.01) -> None:
         super().__init__(sparsity=sparsity, sigma=sigma)
@@ -375,15 +355,13 @@ class Sparse(Initializer):
         return out
 
 
-class Dirac(Initializer):
+class Dirac(Initializer, names="dirac"):
     """A convolution kernel that hands its input on: one at the centre of channel i's own filter.
 
     For shapes of 3 to 5 dimensions whose first is divisible by groups; else ValueError.
 
     groups: the number of groups of the convolution.
     """
-
-    names: ClassVar[tuple[str, ...]] = ("dirac",)
 
     def __init__(self, groups: int = 1) -> None:
         super().__init__(groups=groups)
@@ -439,29 +417,6 @@ def _register(*aliases: str) -> Callable[[type[Initializer]], type[Initializer]]
         return kind
 
     return register
-
-
-_BY_NAME: dict[str, type[Initializer]] = {
-    name: kind
-    for kind in (
-        Zero,
-        One,
-        Constant,
-        Uniform,
-        Normal,
-        TruncatedNormal,
-        XavierUniform,
-        XavierNormal,
-        HeUniform,
-        HeNormal,
-        VarianceScaling,
-        Identity,
-        Orthogonal,
-        Sparse,
-        Dirac,
-    )
-    for name in kind.names
-}
 
 
 def _shape(shape: Any) -> tuple[int, ...]:

@@ -17,46 +17,17 @@ class _Kind(type):
         return isinstance(value, DType) and value.name.startswith(cls.words)
 
 
-class Type(metaclass=_Kind):
-    """Any dtype."""
-
-    words: tuple[str, ...] = ("",)
+def _kind(name: str, text: str, *words: str) -> Any:
+    return _Kind(name, (), {"__doc__": text, "__module__": __name__, "words": words})
 
 
-class Number(metaclass=_Kind):
-    """Any dtype of numbers, bool included."""
-
-    words: tuple[str, ...] = ("",)
-
-
-class Float(metaclass=_Kind):
-    """A floating dtype."""
-
-    words: tuple[str, ...] = ("float",)
-
-
-class BFloat(metaclass=_Kind):
-    """bfloat16."""
-
-    words: tuple[str, ...] = ("bfloat",)
-
-
-class Int(metaclass=_Kind):
-    """An integer dtype with a sign."""
-
-    words: tuple[str, ...] = ("int",)
-
-
-class UInt(metaclass=_Kind):
-    """An integer dtype without a sign."""
-
-    words: tuple[str, ...] = ("uint",)
-
-
-class Bool(metaclass=_Kind):
-    """bool."""
-
-    words: tuple[str, ...] = ("bool",)
+Type: Any = _kind("Type", "Any dtype.", "")
+Number: Any = _kind("Number", "Any dtype of numbers, bool included.", "")
+Float: Any = _kind("Float", "A floating dtype.", "float")
+BFloat: Any = _kind("BFloat", "bfloat16.", "bfloat")
+Int: Any = _kind("Int", "An integer dtype with a sign.", "int")
+UInt: Any = _kind("UInt", "An integer dtype without a sign.", "uint")
+Bool: Any = _kind("Bool", "bool.", "bool")
 
 
 class TensorType:
