@@ -113,13 +113,11 @@ class _LocationScale(Distribution):
         return 1.0 - _draw(shape, self._seed)
 
 
-class Normal(_LocationScale):
+class Normal(_LocationScale, positive="sd"):
     """The normal distribution. mean, sd: tensors or numbers, sd positive; None: given with each call.
 
     dtype: floating, of the samples. seed: of the samples; None: the global one.
     """
-
-    _needs = {"sd": "positive"}  # noqa: RUF012
 
     def __init__(
         self,
@@ -145,10 +143,8 @@ class Normal(_LocationScale):
         return _draw_normal(shape, self._seed)
 
 
-class LogNormal(Normal):
+class LogNormal(Normal, positive="scale"):
     """exp of a normal distribution with mean loc and standard deviation scale. Otherwise like Normal."""
-
-    _needs = {"scale": "positive"}  # noqa: RUF012
 
     def __init__(
         self,
@@ -179,10 +175,8 @@ class LogNormal(Normal):
         return _ops.exp(super()._sample(shape, location, scale))
 
 
-class Cauchy(_LocationScale):
+class Cauchy(_LocationScale, positive="scale"):
     """The Cauchy distribution, which has no moments. loc, scale: scale positive. Otherwise like Normal."""
-
-    _needs = {"scale": "positive"}  # noqa: RUF012
 
     def __init__(
         self,
@@ -216,10 +210,8 @@ class Cauchy(_LocationScale):
         return _ops.tan((self._uniform(shape) - 0.5) * math.pi)
 
 
-class Logistic(_LocationScale):
+class Logistic(_LocationScale, positive="scale"):
     """The logistic distribution. loc, scale: scale positive. Otherwise like Normal."""
-
-    _needs = {"scale": "positive"}  # noqa: RUF012
 
     def __init__(
         self,
@@ -247,11 +239,9 @@ class Logistic(_LocationScale):
         return _ops.log(u) - _ops.log(_ops.maximum(1.0 - u, 2.0**-25))
 
 
-class Gumbel(_LocationScale):
+class Gumbel(_LocationScale, positive="scale"):
     """The Gumbel distribution of the largest of many values. loc, scale: scale positive. Otherwise
     like Normal."""
-
-    _needs = {"scale": "positive"}  # noqa: RUF012
 
     def __init__(
         self,
@@ -278,11 +268,9 @@ class Gumbel(_LocationScale):
         return -_ops.log(_ops.maximum(exponential, 2.0**-25))
 
 
-class Laplace(_LocationScale):
+class Laplace(_LocationScale, positive="sd"):
     """The Laplace distribution: density $exp(-|x - mean| / sd) / (2 sd)$. sd: positive; it is the scale,
     not the standard deviation, as in MindSpore. Otherwise like Normal."""
-
-    _needs = {"sd": "positive"}  # noqa: RUF012
 
     def __init__(
         self,
@@ -309,11 +297,9 @@ class Laplace(_LocationScale):
         return -_ops.sign(u) * _ops.log1p(-2.0 * _ops.minimum(_ops.abs(u), 0.5 - 2.0**-25))
 
 
-class HalfNormal(_LocationScale):
+class HalfNormal(_LocationScale, positive="sd"):
     """The upper half of a normal distribution about mean with standard deviation sd. As in MindSpore,
     the density is 0 below 0, whatever the mean, which should be 0. Otherwise like Normal."""
-
-    _needs = {"sd": "positive"}  # noqa: RUF012
 
     def __init__(
         self,
@@ -367,10 +353,8 @@ class Uniform(Distribution):
         return low + (high - low) * _draw(shape, self._seed)
 
 
-class Exponential(Distribution):
+class Exponential(Distribution, positive="rate"):
     """The exponential distribution: density $rate exp(-rate x)$ from 0 on. rate: positive."""
-
-    _needs = {"rate": "positive"}  # noqa: RUF012
 
     def __init__(
         self,

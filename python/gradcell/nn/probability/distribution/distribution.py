@@ -60,8 +60,10 @@ class Distribution(Cell):
     #: entropy of the parameters, kl of the parameters and those of another.
     _formulas: ClassVar[dict[str, Callable[..., Tensor]]] = {}
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
+    def __init_subclass__(cls, positive: str = "", **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
+        if positive:
+            cls._needs = dict.fromkeys(positive.split(), "positive")
         for name, formula in vars(cls).get("_formulas", {}).items():
             setattr(cls, f"_{name}", staticmethod(formula))
 

@@ -57,11 +57,9 @@ def _gamma_kl(a: Tensor, b: Tensor, a_b: Tensor, b_b: Tensor) -> Tensor:
     return first + a_b * _ops.log(b / b_b) + a * (b_b / b - 1.0)
 
 
-class Gamma(Distribution):
+class Gamma(Distribution, positive="concentration rate"):
     """The gamma distribution: $x^(a - 1) exp(-b x) b^a / Gamma(a)$ of a concentration a and a rate b, both
     positive. Samples are differentiable with respect to both. Otherwise like Normal."""
-
-    _needs = {"concentration": "positive", "rate": "positive"}  # noqa: RUF012
 
     def __init__(
         self,
@@ -131,12 +129,10 @@ def _beta_kl(a: Tensor, b: Tensor, a_b: Tensor, b_b: Tensor) -> Tensor:
     return found + (a_b + b_b - a - b) * digamma(a + b)
 
 
-class Beta(Distribution):
+class Beta(Distribution, positive="concentration1 concentration0"):
     """The beta distribution: $x^(a - 1) (1 - x)^(b - 1) / B(a, b)$ of a = concentration1 and b =
     concentration0, both positive. It has no cdf here. Samples are differentiable with respect to
     both. Otherwise like Normal."""
-
-    _needs = {"concentration1": "positive", "concentration0": "positive"}  # noqa: RUF012
 
     def __init__(
         self,
@@ -181,7 +177,7 @@ def _poisson_side(x: Tensor, rate: Tensor, formula: Callable[..., Tensor], last:
     return within(x, inside, formula(n + 1.0, rate), beyond)
 
 
-class Poisson(Distribution):
+class Poisson(Distribution, positive="rate"):
     """The Poisson distribution: rate^n e^-rate / n! of a positive rate. dtype: of the samples; seed: of
     them, None the global one.
 
@@ -189,7 +185,6 @@ class Poisson(Distribution):
     of the lower one.
     """
 
-    _needs = {"rate": "positive"}  # noqa: RUF012
     _value_dtypes = "any"
 
     def __init__(
