@@ -11,7 +11,7 @@ import os
 import sys
 import threading
 import time
-from typing import Any
+from typing import Any, Protocol
 
 from gradcell.base.public import publish
 
@@ -63,49 +63,28 @@ def _write(level: int, msg: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
         _logger.log(_LEVELS[level], msg, *args, stacklevel=3, **kwargs)
 
 
-def debug(msg: Any, *args: Any, **kwargs: Any) -> None:
-    """Logs a message for debugging.
+class _Log(Protocol):
+    def __call__(self, msg: Any, *args: Any, **kwargs: Any) -> None: ...
+
+
+def _logs(level: int, what: str) -> _Log:
+    def function(msg: Any, *args: Any, **kwargs: Any) -> None:
+        _write(level, msg, args, kwargs)
+
+    function.__name__ = function.__qualname__ = _NAMES[level].lower()
+    function.__doc__ = f"""Logs a message {what}.
 
     msg: the message, with % signs for args. args: values for the % signs of the message. kwargs:
     keyword arguments of Python's logging.
     """
-    _write(0, msg, args, kwargs)
+    return function
 
 
-def info(msg: Any, *args: Any, **kwargs: Any) -> None:
-    """Logs a message about what happens.
-
-    msg: the message, with % signs for args. args: values for the % signs of the message. kwargs:
-    keyword arguments of Python's logging.
-    """
-    _write(1, msg, args, kwargs)
-
-
-def warning(msg: Any, *args: Any, **kwargs: Any) -> None:
-    """Logs a message about what may be wrong.
-
-    msg: the message, with % signs for args. args: values for the % signs of the message. kwargs:
-    keyword arguments of Python's logging.
-    """
-    _write(2, msg, args, kwargs)
-
-
-def error(msg: Any, *args: Any, **kwargs: Any) -> None:
-    """Logs a message about an error.
-
-    msg: the message, with % signs for args. args: values for the % signs of the message. kwargs:
-    keyword arguments of Python's logging.
-    """
-    _write(3, msg, args, kwargs)
-
-
-def critical(msg: Any, *args: Any, **kwargs: Any) -> None:
-    """Logs a message about an error that ends the program.
-
-    msg: the message, with % signs for args. args: values for the % signs of the message. kwargs:
-    keyword arguments of Python's logging.
-    """
-    _write(4, msg, args, kwargs)
+debug: _Log = _logs(0, "for debugging")
+info: _Log = _logs(1, "about what happens")
+warning: _Log = _logs(2, "about what may be wrong")
+error: _Log = _logs(3, "about an error")
+critical: _Log = _logs(4, "about an error that ends the program")
 
 
 def vlog_print(level: str, module: str, file: str, line: int, msg: str) -> None:

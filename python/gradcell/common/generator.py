@@ -30,7 +30,10 @@ class Generator:
         return Tensor(self.initial_seed(), _core.int64), Tensor(before, _core.int64)
 
     def manual_seed(self, seed: int) -> Generator:
-        """Sets the seed of all random numbers: set_seed under PyTorch's name. Returns itself."""
+        """Sets the seed of all random numbers: set_seed under PyTorch's name. Returns itself.
+
+        seed: an integer.
+        """
         _seed.set_seed(seed)
         self._offset = 0
         return self
@@ -57,19 +60,6 @@ class Generator:
 default_generator: Generator = Generator()
 
 
-def manual_seed(seed: int) -> Generator:
-    """set_seed. Returns the generator.
-
-    seed: an integer.
-    """
-    return default_generator.manual_seed(seed)
-
-
-def seed() -> int:
-    """Sets a seed that the system's randomness gives, and returns it."""
-    return default_generator.seed()
-
-
-def initial_seed() -> int:
-    """The seed set last, 0 if none was."""
-    return default_generator.initial_seed()
+manual_seed = default_generator.manual_seed
+seed = default_generator.seed
+initial_seed = default_generator.initial_seed

@@ -142,7 +142,18 @@ class _First(_Convolution):
 
 
 @fields.declared
-class Conv1d(_First):
+class _Usual(_First):
+    """The arguments that follow in most."""
+
+    dilation: Any = fields.anything(default=1)
+    group: int = fields.integer(1, default=1)
+    has_bias: bool = fields.boolean(default=False)
+    weight_init: Any = fields.anything(default=None)
+    bias_init: Any = fields.anything(default=None)
+
+
+@fields.declared
+class Conv1d(_Usual):
     """A one-dimensional convolution (cross-correlation). Arguments are those of Conv2d.
 
     kernel_size, stride, dilation: an int. padding: an int or (before, after), for 'pad' only.
@@ -153,23 +164,13 @@ class Conv1d(_First):
 
     rank = 1
 
-    dilation: Any = fields.anything(default=1)
-    group: int = fields.integer(1, default=1)
-    has_bias: bool = fields.boolean(default=False)
-    weight_init: Any = fields.anything(default=None)
-    bias_init: Any = fields.anything(default=None)
     dtype: InitVar[_core.DType | None] = fields.floating_dtype(default=None)
 
 
 @fields.declared
-class _Plain(_First):
+class _Plain(_Usual):
     """Base class of Conv2d and Conv3d."""
 
-    dilation: Any = fields.anything(default=1)
-    group: int = fields.integer(1, default=1)
-    has_bias: bool = fields.boolean(default=False)
-    weight_init: Any = fields.anything(default=None)
-    bias_init: Any = fields.anything(default=None)
     data_format: InitVar[str | None] = fields.anything(default=None)
     dtype: InitVar[_core.DType | None] = fields.floating_dtype(default=None)
 
@@ -289,7 +290,7 @@ class Conv2dTranspose(_Transposed):
 
 
 @fields.declared
-class Conv1dTranspose(_Transposed):
+class Conv1dTranspose(_Transposed, _Usual):
     """The adjoint of Conv1d in its input. Arguments are those of Conv2dTranspose.
 
     kernel_size, stride, dilation: an int. padding: an int or (before, after), for 'pad' only.
@@ -300,11 +301,6 @@ class Conv1dTranspose(_Transposed):
 
     rank = 1
 
-    dilation: Any = fields.anything(default=1)
-    group: int = fields.integer(1, default=1)
-    has_bias: bool = fields.boolean(default=False)
-    weight_init: Any = fields.anything(default=None)
-    bias_init: Any = fields.anything(default=None)
     dtype: InitVar[_core.DType | None] = fields.floating_dtype(default=None)
 
 
