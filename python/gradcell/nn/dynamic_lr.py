@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 from gradcell.base import arguments
 from gradcell.base.errors import bad_type, bad_value
@@ -28,24 +28,43 @@ def _rates(
     return [rate(i // step_per_epoch) for i in range(total_step)]
 
 
-def _decay(
-    owner: str,
-    learning_rate: float,
-    decay_rate: float,
-    total_step: int,
-    step_per_epoch: int,
-    decay_epoch: int,
-    is_stair: bool,
-    value: Callable[[float], float],
-) -> list[float]:
-    arguments.number(learning_rate, owner, "learning_rate", above=0)
-    arguments.number(decay_rate, owner, "decay_rate", above=0)
-    arguments.boolean(is_stair, owner, "is_stair")
+class _Decay(Protocol):
+    def __call__(
+        self,
+        learning_rate: float,
+        decay_rate: float,
+        total_step: int,
+        step_per_epoch: int,
+        decay_epoch: int,
+        is_stair: bool = False,
+    ) -> list[float]: ...
 
-    def rate(epoch: int) -> float:
-        return value(epoch // decay_epoch if is_stair else epoch / decay_epoch)
 
-    return _rates(owner, total_step, step_per_epoch, {"decay_epoch": decay_epoch}, rate)
+def _decay(name: str, text: str, value: Callable[[float, float, float, int], float]) -> _Decay:
+    """Rates of value(learning_rate, decay_rate, decays so far, decay_epoch), as a function."""
+
+    def function(
+        learning_rate: float, decay_rate: float, total_step: int, step_per_epoch: int,
+        decay_epoch: int, is_stair: bool = False,
+    ) -> list[float]:  # fmt: skip
+        arguments.number(learning_rate, name, "learning_rate", above=0)
+        arguments.number(decay_rate, name, "decay_rate", above=0)
+        arguments.boolean(is_stair, name, "is_stair")
+
+        def rate(epoch: int) -> float:
+            decays = epoch // decay_epoch if is_stair else epoch / decay_epoch
+            return value(learning_rate, decay_rate, decays, decay_epoch)
+
+        return _rates(name, total_step, step_per_epoch, {"decay_epoch": decay_epoch}, rate)
+
+    function.__doc__ = f"""{text}
+
+    total_step: the number of steps: the length of the list. step_per_epoch: steps in an epoch.
+
+    Raises ValueError for values that are not positive, TypeError for wrong types.
+    """
+    function.__name__ = function.__qualname__ = name
+    return function
 
 
 def piecewise_constant_lr(milestone: Any, learning_rates: Any) -> list[float]:
@@ -70,83 +89,21 @@ def piecewise_constant_lr(milestone: Any, learning_rates: Any) -> list[float]:
     return rates
 
 
-def exponential_decay_lr(
-    learning_rate: float,
-    decay_rate: float,
-    total_step: int,
-    step_per_epoch: int,
-    decay_epoch: int,
-    is_stair: bool = False,
-) -> list[float]:
-    """learning_rate * decay_rate ** (e / decay_epoch), the exponent rounded down if is_stair.
-
-    total_step: the number of steps: the length of the list. step_per_epoch: steps in an epoch.
-
-    Raises ValueError for values that are not positive, TypeError for wrong types.
-    """
-    return _decay(
-        "exponential_decay_lr",
-        learning_rate,
-        decay_rate,
-        total_step,
-        step_per_epoch,
-        decay_epoch,
-        is_stair,
-        lambda p: learning_rate * decay_rate**p,
-    )
-
-
-def natural_exp_decay_lr(
-    learning_rate: float,
-    decay_rate: float,
-    total_step: int,
-    step_per_epoch: int,
-    decay_epoch: int,
-    is_stair: bool = False,
-) -> list[float]:
-    """learning_rate * exp(-decay_rate * e), e rounded down to a multiple of decay_epoch if
-    is_stair.
-
-    total_step: the number of steps: the length of the list. step_per_epoch: steps in an epoch.
-
-    Raises as exponential_decay_lr.
-    """
-    return _decay(
-        "natural_exp_decay_lr",
-        learning_rate,
-        decay_rate,
-        total_step,
-        step_per_epoch,
-        decay_epoch,
-        is_stair,
-        lambda p: learning_rate * math.exp(-decay_rate * p * decay_epoch),
-    )
-
-
-def inverse_decay_lr(
-    learning_rate: float,
-    decay_rate: float,
-    total_step: int,
-    step_per_epoch: int,
-    decay_epoch: int,
-    is_stair: bool = False,
-) -> list[float]:
-    """learning_rate / (1 + decay_rate * e / decay_epoch), the fraction rounded down if is_stair.
-
-    total_step: the number of steps: the length of the list. step_per_epoch: steps in an epoch.
-
-    Raises as exponential_decay_lr.
-    """
-    return _decay(
-        "inverse_decay_lr",
-        learning_rate,
-        decay_rate,
-        total_step,
-        step_per_epoch,
-        decay_epoch,
-        is_stair,
-        lambda p: learning_rate / (1 + decay_rate * p),
-    )
+exponential_decay_lr: _Decay = _decay(
+    "exponential_decay_lr",
+    "learning_rate * decay_rate ** (e / decay_epoch), the exponent rounded down if is_stair.",
+    lambda start, by, decays, _: start * by**decays,
+)
+natural_exp_decay_lr: _Decay = _decay(
+    "natural_exp_decay_lr",
+    "learning_rate * exp(-decay_rate * e), e rounded down to a multiple of decay_epoch if is_stair.",
+    lambda start, by, decays, epochs: start * math.exp(-by * decays * epochs),
+)
+inverse_decay_lr: _Decay = _decay(
+    "inverse_decay_lr",
+    "learning_rate / (1 + decay_rate * e / decay_epoch), the fraction rounded down if is_stair.",
+    lambda start, by, decays, _: start / (1 + by * decays),
+)
 
 
 def cosine_decay_lr(
