@@ -21,6 +21,7 @@ import pkgutil
 import re
 import sys
 import textwrap
+from collections import Counter
 from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any
@@ -109,6 +110,43 @@ def line(module: ModuleType, name: str) -> str:
     return function_stub(name, value)
 
 
+def imported(lines: list[str]) -> list[str]:
+    """Statements that import what these import one by one: a module's names together, a star for all."""
+    names: dict[str, list[str]] = {}
+    for text in lines:
+        _, module, _, name, _, another = text.split()
+        names.setdefault(module, []).append(f"{name} as {another}")
+    out = []
+    for module, found in sorted(names.items()):
+        public = getattr(importlib.import_module(module), "__all__", [])
+        if sorted(found) == sorted(f"{n} as {n}" for n in public):
+            out.append(f"from {module} import *")
+        else:
+            one = f"from {module} import {', '.join(found)}"
+            joined = ", ".join(found).replace(" as ", "~as~")  # which belong together
+            inside = "\n    ".join(textwrap.wrap(joined, 100)).replace("~", " ")
+            out.append(one if len(one) <= 110 else f"from {module} import (\n    {inside}\n)")
+    return out
+
+
+def in_groups(classes: list[str]) -> list[str]:
+    """Classes with bases that say how they are called, where several are called alike."""
+    heads = re.compile(r"class (\w+)\(([\w.]+)\):\n((?:    def __init__.*\n)?)(    def __call__.*)")
+    found = [(m, (m[2], m[4])) for text in classes if (m := heads.fullmatch(text))]
+    counts = Counter(key for _, key in found)
+    several = [key for key, n in counts.items() if n > 2]
+    bases = {key: f"_Called{i}" for i, key in enumerate(several)}
+    rewritten = {
+        m[0]: f"class {m[1]}({bases[key]}):" + (f"\n{m[3]}".rstrip() or " ...")
+        for m, key in found
+        if key in bases
+    }
+    return [
+        *(f"class {name}({base}):\n{call}" for (base, call), name in bases.items()),
+        *(rewritten.get(text, text) for text in classes),
+    ]
+
+
 def stub(module: ModuleType) -> str:
     lines = [
         line(module, name)
@@ -124,8 +162,9 @@ def stub(module: ModuleType) -> str:
     head += ["from gradcell._core import DType as _DType", "from gradcell._core import Tensor"]
     head += ["from gradcell.base.types import Axis, DTypeLike, Shape as _Shape, TensorLike", ""]
     head += ["__all__: list[str]", ""]
-    imports = [text for text in lines if text.startswith(("from ", "import "))]
-    return "\n".join([*head, *imports, "", *(t for t in lines if t not in imports)]) + "\n"
+    imports = [text for text in lines if text.startswith("from ")]
+    rest = [text for text in lines if text not in imports]
+    return "\n".join([*head, *imported(imports), "", *in_groups(rest)]) + "\n"
 
 
 def modules_later() -> list[ModuleType]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from gradcell import _core
@@ -60,6 +62,6 @@ class Generator:
 default_generator: Generator = Generator()
 
 
-manual_seed = default_generator.manual_seed
-seed = default_generator.seed
-initial_seed = default_generator.initial_seed
+manual_seed: Callable[[int], Generator] = default_generator.manual_seed
+seed: Callable[[], int] = default_generator.seed
+initial_seed: Callable[[], int] = default_generator.initial_seed

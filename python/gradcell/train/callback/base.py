@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -49,7 +49,10 @@ class RunContext:
         return self._stop_requested
 
 
-def _event(other: str, text: str) -> Callable[[Callback, RunContext], None]:
+_Event = Callable[["Callback", RunContext], None]
+
+
+def _event(other: str, text: str) -> _Event:
     """A method of Callback, which calls the one of the other name where that is redefined."""
 
     def on_event(self: Callback, run_context: RunContext) -> None:
@@ -78,28 +81,32 @@ class Callback:
         if name in vars(self) or getattr(type(self), name) is not getattr(Callback, name):
             getattr(self, name)(run_context)
 
-    begin = _event("on_train_begin", "Before training or evaluation.")
-    epoch_begin = _event("on_train_epoch_begin", "Before an epoch.")
-    epoch_end = _event("on_train_epoch_end", "After an epoch.")
-    step_begin = _event("on_train_step_begin", "Before a step.")
-    step_end = _event("on_train_step_end", "After a step.")
-    end = _event("on_train_end", "After training or evaluation.")
+    begin: ClassVar[_Event] = _event("on_train_begin", "Before training or evaluation.")
+    epoch_begin: ClassVar[_Event] = _event("on_train_epoch_begin", "Before an epoch.")
+    epoch_end: ClassVar[_Event] = _event("on_train_epoch_end", "After an epoch.")
+    step_begin: ClassVar[_Event] = _event("on_train_step_begin", "Before a step.")
+    step_end: ClassVar[_Event] = _event("on_train_step_end", "After a step.")
+    end: ClassVar[_Event] = _event("on_train_end", "After training or evaluation.")
 
     def close(self) -> None:
         """At the end of a run, also of one that failed."""
 
-    on_train_begin = _event("begin", "Before training.")
-    on_train_epoch_begin = _event("epoch_begin", "Before an epoch of training.")
-    on_train_epoch_end = _event("epoch_end", "After an epoch of training.")
-    on_train_step_begin = _event("step_begin", "Before a step of training.")
-    on_train_step_end = _event("step_end", "After a step of training.")
-    on_train_end = _event("end", "After training.")
-    on_eval_begin = _event("begin", "Before an evaluation.")
-    on_eval_epoch_begin = _event("epoch_begin", "Before an evaluation's pass over the data.")
-    on_eval_epoch_end = _event("epoch_end", "After an evaluation's pass over the data.")
-    on_eval_step_begin = _event("step_begin", "Before a batch of an evaluation.")
-    on_eval_step_end = _event("step_end", "After a batch of an evaluation.")
-    on_eval_end = _event("end", "After an evaluation.")
+    on_train_begin: ClassVar[_Event] = _event("begin", "Before training.")
+    on_train_epoch_begin: ClassVar[_Event] = _event("epoch_begin", "Before an epoch of training.")
+    on_train_epoch_end: ClassVar[_Event] = _event("epoch_end", "After an epoch of training.")
+    on_train_step_begin: ClassVar[_Event] = _event("step_begin", "Before a step of training.")
+    on_train_step_end: ClassVar[_Event] = _event("step_end", "After a step of training.")
+    on_train_end: ClassVar[_Event] = _event("end", "After training.")
+    on_eval_begin: ClassVar[_Event] = _event("begin", "Before an evaluation.")
+    on_eval_epoch_begin: ClassVar[_Event] = _event(
+        "epoch_begin", "Before an evaluation's pass over the data."
+    )
+    on_eval_epoch_end: ClassVar[_Event] = _event(
+        "epoch_end", "After an evaluation's pass over the data."
+    )
+    on_eval_step_begin: ClassVar[_Event] = _event("step_begin", "Before a batch of an evaluation.")
+    on_eval_step_end: ClassVar[_Event] = _event("step_end", "After a batch of an evaluation.")
+    on_eval_end: ClassVar[_Event] = _event("end", "After an evaluation.")
 
 
 class CallbackManager(Callback):
