@@ -279,6 +279,38 @@ def module_stub(title: str, module: ModuleType) -> list[str]:
     return out
 
 
+def members(block: list[str]) -> list[str]:
+    """The members of a class, each with its decorators."""
+    return re.findall(r"(?:    @.*\n)*    \w.*", "\n".join(block[1:]))
+
+
+def with_bases(classes: list[list[str]]) -> list[list[str]]:
+    """The classes; of those that have ten members in common these stand in a base."""
+    found: dict[str, list[list[str]]] = {}
+    for block in classes:
+        if block[0].endswith(":") and "(" not in block[0]:
+            like = next(
+                (
+                    k
+                    for k, held in found.items()
+                    if len({*members(held[0])} & {*members(block)}) > 9
+                ),
+                block[0],
+            )
+            found.setdefault(like, []).append(block)
+    out = list(classes)
+    for alike in found.values():
+        if len(alike) > 1:
+            common = [m for m in members(alike[0]) if all(m in members(b) for b in alike)]
+            name = "_Like" + re.findall(r"class (\w+)", alike[0][0])[0]
+            place = out.index(alike[0])
+            for block in alike:
+                own = [m for m in members(block) if m not in common]
+                out[out.index(block)] = [f"{block[0][:-1]}({name}):", *(own or ["    ..."])]
+            out.insert(place, [f"class {name}:", *common])
+    return out
+
+
 def stub() -> str:
     """_core.pyi for the built core."""
     from gradcell import _core
@@ -295,6 +327,7 @@ def stub() -> str:
             rest.append([f"{name}: DType"])
         else:
             rest.append(lines(from_docstring(name, value), ""))
+    classes = with_bases(classes)
     text = "\n".join("\n".join(block) for block in classes + rest) + "\n"
     used = re.findall(r"\b(?:Axis|DTypeLike|Shape|TensorLike)\b", text)
     return HEAD.format(", ".join(sorted({*used}))) + text
