@@ -59,10 +59,7 @@ if _typing.TYPE_CHECKING:
     )  # fmt: skip
     from gradcell.common.no_grad import no_grad as no_grad
     from gradcell.common.recompute import recompute as recompute
-    from gradcell.common.sparse_tensor import (  # isort: skip
-        COOTensor as COOTensor, CSRTensor as CSRTensor, RowTensor as RowTensor,
-        SparseTensor as SparseTensor,
-    )  # fmt: skip
+    from gradcell.common.sparse_tensor import *  # noqa: F403
     from gradcell.communication.mode import ParallelMode as ParallelMode
     from gradcell.communication.sharing import (  # isort: skip
         get_auto_parallel_context as get_auto_parallel_context,
@@ -72,29 +69,16 @@ if _typing.TYPE_CHECKING:
     from gradcell.derivatives.batching import vmap as vmap
     from gradcell.derivatives.custom_rules import custom_jvp as custom_jvp, custom_vjp as custom_vjp
     from gradcell.derivatives.finite_differences import check_grads as check_grads
-    from gradcell.derivatives.jacobians import (  # isort: skip
-        hessian as hessian, hvp as hvp, jacfwd as jacfwd, jacrev as jacrev, linearize as linearize,
-    )  # fmt: skip
+    from gradcell.derivatives.jacobians import *  # noqa: F403
     from gradcell.derivatives.recorded import gradients as gradients, watch as watch
-    from gradcell.derivatives.second_order import (  # isort: skip
-        fisher_product as fisher_product, gauss_newton_product as gauss_newton_product,
-        per_sample_gradients as per_sample_gradients,
-    )  # fmt: skip
+    from gradcell.derivatives.second_order import *  # noqa: F403
     from gradcell.derivatives.taylor import (  # isort: skip
         biharmonic as biharmonic, divergence as divergence, laplacian as laplacian,
         partials as partials,
     )  # fmt: skip
     from gradcell.nn.metrics import get_metric_fn as get_metric_fn, names as names
-    from gradcell.nn.metrics.classification import (  # isort: skip
-        F1 as F1, Accuracy as Accuracy, Fbeta as Fbeta, Precision as Precision, Recall as Recall,
-        Top1CategoricalAccuracy as Top1CategoricalAccuracy,
-        Top5CategoricalAccuracy as Top5CategoricalAccuracy,
-        TopKCategoricalAccuracy as TopKCategoricalAccuracy,
-    )  # fmt: skip
-    from gradcell.nn.metrics.confusion import (  # isort: skip
-        ROC as ROC, ConfusionMatrix as ConfusionMatrix,
-        ConfusionMatrixMetric as ConfusionMatrixMetric, auc as auc,
-    )  # fmt: skip
+    from gradcell.nn.metrics.classification import *  # noqa: F403
+    from gradcell.nn.metrics.confusion import *  # noqa: F403
     from gradcell.nn.metrics.metric import Metric as Metric, rearrange_inputs as rearrange_inputs
     from gradcell.nn.metrics.values import (  # isort: skip
         MAE as MAE, MSE as MSE, BleuScore as BleuScore, CosineSimilarity as CosineSimilarity,
@@ -114,10 +98,7 @@ if _typing.TYPE_CHECKING:
         draw_graph as draw_graph, graph_text as graph_text, plan_text as plan_text,
     )  # fmt: skip
     from gradcell.solvers import GaussNewton as GaussNewton, GaussNewtonState as GaussNewtonState
-    from gradcell.solvers.quasi_newton import (  # isort: skip
-        BFGS as BFGS, LBFGS as LBFGS, SSBFGS as SSBFGS, FlatLoss as FlatLoss,
-        LBFGSResult as LBFGSResult, SSBroyden as SSBroyden, lbfgs as lbfgs,
-    )  # fmt: skip
+    from gradcell.solvers.quasi_newton import *  # noqa: F403
     from gradcell.train import (  # isort: skip
         Callback as Callback, CheckpointConfig as CheckpointConfig, DatasetHelper as DatasetHelper,
         DynamicLossScaleManager as DynamicLossScaleManager, EarlyStopping as EarlyStopping,
