@@ -18,7 +18,7 @@ if _blas is not None and _blas.submodule_search_locations:
         _os.path.join(_blas.submodule_search_locations[0], "lib", "libscipy_openblas.so")
     )
 
-from gradcell import context, cuda, dtype  # noqa: E402
+from gradcell import context, dtype  # noqa: E402
 from gradcell._core import Tensor  # noqa: E402
 from gradcell.compilation.compiled import jit  # noqa: E402
 
@@ -43,7 +43,7 @@ from gradcell.base.seed import get_seed, set_seed  # noqa: E402
 if _typing.TYPE_CHECKING:
     from gradcell import (  # isort: skip
         amp as amp, array_api as array_api, boost as boost, communication as communication,
-        dataset as dataset, log as log, mindrecord as mindrecord, mint as mint, nn as nn,
+        cuda as cuda, dataset as dataset, log as log, mindrecord as mindrecord, mint as mint, nn as nn,
         numpy as numpy, parallel as parallel, physics as physics, profiler as profiler,
         runtime as runtime, scipy as scipy, train as train,
     )  # fmt: skip
@@ -117,8 +117,8 @@ if _typing.TYPE_CHECKING:
 #: modules themselves). Importing gradcell loads what differentiating a function needs.
 _PLACES = {
     "": """
-        amp array_api boost communication dataset log mindrecord mint nn numpy parallel physics profiler
-        runtime scipy train""",
+        amp array_api boost communication cuda dataset log mindrecord mint nn numpy parallel physics
+        profiler runtime scipy train""",
     "amp": "build_train_network",
     "common.no_grad": "no_grad",
     "common.recompute": "recompute",
@@ -201,7 +201,7 @@ def run_check() -> None:
 __version__ = "0.1.0"
 __all__ = [
     *dict.fromkeys((*context.__all__, *_LATER)), *dtype.__all__, "Parameter", "ParameterTuple",
-    "Tensor", "common", "context", "cuda", "dtype", "from_dlpack", "from_numpy", "get_grad",
+    "Tensor", "common", "context", "dtype", "from_dlpack", "from_numpy", "get_grad",
     "get_seed", "grad", "jit", "is_tensor", "jvp", "ms_function", "ops", "run_check", "set_seed",
     "tensor", "value_and_grad", "vjp",
 ]  # fmt: skip
