@@ -51,6 +51,16 @@ def _log(p: Tensor, rest: Tensor) -> Tensor:
     return _ops.where(above, close, _ops.log(_ops.where(above, 1.0, p)))
 
 
+def _method(what: str, text: str) -> Any:
+    @one_plan
+    def run(self: _Distribution, x: Any, *args: Any, **named: Any) -> Tensor:
+        return self._run(what, x, args, named)
+
+    run.__name__ = what
+    run.__doc__ = f"{text}, of x and the parameters, loc and scale."
+    return run
+
+
 class _Distribution:
     """A distribution of numbers: of a standard quantile z and parameters.
 
@@ -115,33 +125,20 @@ class _Distribution:
             found = _log(p, rest) if what.startswith("log") else p
         return _ops.cast(_ops.where(good, found, math.nan), dtype)
 
-
-def _method(what: str, text: str) -> Any:
-    @one_plan
-    def run(self: _Distribution, x: Any, *args: Any, **named: Any) -> Tensor:
-        return self._run(what, x, args, named)
-
-    run.__name__ = what
-    run.__doc__ = f"{text}, of x and the parameters, loc and scale."
-    return run
+    cdf = _method("cdf", "The probability of at most x")
+    logcdf = _method("logcdf", "The logarithm of the probability of at most x")
+    sf = _method("sf", "The probability of more than x")
+    logsf = _method("logsf", "The logarithm of the probability of more than x")
 
 
 class _Discrete(_Distribution):
     pmf = _method("pmf", "The probability of x")
     logpmf = _method("logpmf", "The logarithm of the probability of x")
-    cdf = _method("cdf", "The probability of at most x")
-    logcdf = _method("logcdf", "The logarithm of the probability of at most x")
-    sf = _method("sf", "The probability of more than x")
-    logsf = _method("logsf", "The logarithm of the probability of more than x")
 
 
 class _Continuous(_Distribution):
     pdf = _method("pdf", "The density at x")
     logpdf = _method("logpdf", "The logarithm of the density at x")
-    cdf = _method("cdf", "The probability of at most x")
-    logcdf = _method("logcdf", "The logarithm of the probability of at most x")
-    sf = _method("sf", "The probability of more than x")
-    logsf = _method("logsf", "The logarithm of the probability of more than x")
 
 
 class _Invertible(_Continuous):

@@ -65,6 +65,11 @@ class _OfProbabilities(Distribution):
         name: str = "",
     ) -> None:
         super().__init__(seed, dtype, name, {"probs": probs})
+        if self.probs is not None:
+            self._check(self.probs)
+
+    def _check(self, probs: Tensor) -> None:
+        """Raises ValueError for probabilities that do not fit the distribution."""
 
     probs: Any = own("probs", "The probabilities.")
 
@@ -133,19 +138,10 @@ class Categorical(_OfProbabilities):
     the samples. Raises ValueError for rows that do not sum to 1.
     """
 
-    def __init__(
-        self,
-        probs: Any = None,
-        seed: int | None = None,
-        dtype: _core.DType = _core.int32,
-        name: str = "",
-    ) -> None:
-        super().__init__(probs, seed, dtype, name)
-        if self.probs is None:
-            return
-        if self.probs.ndim < 1:
+    def _check(self, probs: Tensor) -> None:
+        if probs.ndim < 1:
             bad_value("For 'Categorical', the 'probs' must have a dimension.")
-        sums = self.probs.asnumpy().sum(-1)
+        sums = probs.asnumpy().sum(-1)
         if not np.allclose(sums, 1, atol=1e-4):
             bad_value(f"For 'Categorical', the 'probs' must sum to 1, but they sum to {sums}.")
 
