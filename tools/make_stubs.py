@@ -27,7 +27,7 @@ PACKAGE = Path(__file__).parents[1] / "python" / "gradcell"
 TARGET, ROWS_TARGET = PACKAGE / "_core.pyi", PACKAGE / "_op_rows.pyi"
 HEAD = '''"""Types of the compiled core. Written by tools/make_stubs.py; do not edit."""
 
-import builtins
+from builtins import bool as _bool, float as _float, int as _int
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -35,6 +35,8 @@ import numpy as np
 
 from gradcell._op_rows import OpRows, TensorRows
 from gradcell.base.types import {}
+
+_Array = np.ndarray[Any, Any]
 
 '''
 ROWS_HEAD = '''"""Types of the op table's rows. Written by tools/make_stubs.py in each build."""
@@ -61,14 +63,14 @@ STATIC = "@staticmethod\n"
 #: The types of properties of Tensor that are made without annotations.
 PROPERTIES = {
     "dtype": "DType",
-    **dict.fromkeys(("shape", "strides"), "tuple[builtins.int, ...]"),
-    **dict.fromkeys(("itemsize", "nbytes"), "builtins.int"),
+    **dict.fromkeys(("shape", "strides"), "tuple[_int, ...]"),
+    **dict.fromkeys(("itemsize", "nbytes"), "_int"),
     **dict.fromkeys(("T", "mT", "H", "mH", "real", "imag"), "Tensor"),
 }
 #: The results of functions that pybind11 says give an object.
 RESULTS = {
     **dict.fromkeys(("dtype_named", "default_dtype", "promote", "promote_number"), "DType"),
-    **{"__float__": "builtins.float", "__int__": "builtins.int", "__complex__": "complex"},
+    **{"__float__": "_float", "__int__": "_int", "__complex__": "complex"},
     "from_numpy": "Tensor",
 }
 #: The operators of Tensor that give a tensor, or NotImplemented, which leaves the other operand's turn.
@@ -105,8 +107,8 @@ def plain(text: str) -> str:
     )
     text = re.sub(r"\bCallable\b(?!\[)", "Callable[..., Any]", text)
     # Tensor has methods and the module has dtypes of these names.
-    text = re.sub(r"\b(bool|int|float)\b", r"builtins.\1", text)
-    return text.replace("np.ndarray", "np.ndarray[Any, Any]")
+    text = re.sub(r"\b(bool|int|float)\b", r"_\1", text)
+    return text.replace("np.ndarray", "_Array")
 
 
 def from_docstring(name: str, member: Any, static: bool = False) -> str:
@@ -125,7 +127,7 @@ def from_signature(name: str, signature: str, static: bool) -> str:
     if name in OPERATORS:
         return f"def {name}({plain(arguments)}) -> Tensor: ..."
     if name in ("__eq__", "__ne__"):  # any object may stand on the other side
-        result = "builtins.bool" if "bool" in found[2] else "Tensor"
+        result = "_bool" if "bool" in found[2] else "Tensor"
         override = "" if result != "Tensor" else "  # type: ignore[override]"
         return (
             f"def {name}(self, other: Any) -> {result}: ...{override}"
