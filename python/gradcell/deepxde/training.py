@@ -121,13 +121,8 @@ class Program:
         given: Any = mine + other
         if other and model.opt_name not in ("L-BFGS", "L-BFGS-B", "NNCG"):
             given = [{"params": mine}, {"params": other, "weight_decay": 0}]
-        return dde.optimizers.get(  # type: ignore[no-any-return]
-            given,
-            model.opt_name,
-            learning_rate=lr,
-            decay=decay,
-            weight_decay=self._regularization("l2"),
-        )
+        how = {"learning_rate": lr, "decay": decay, "weight_decay": self._regularization("l2")}
+        return dde.optimizers.get(given, model.opt_name, **how)  # type: ignore[no-any-return]
 
     def number(self) -> int:
         """Distinguishes the compiled forms of what the losses read besides tensors."""

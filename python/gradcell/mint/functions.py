@@ -219,13 +219,8 @@ def norm(
     'fro': the 2-norm. 'nuc': the sum of the singular values of matrices, over two dims.
     """
     if isinstance(p, str):
-        return ops.norm(
-            input,
-            p if p != "fro" or isinstance(dim, (tuple, list)) else None,
-            dim,
-            keepdim,
-            dtype=dtype,
-        )
+        order = p if p != "fro" or isinstance(dim, (tuple, list)) else None
+        return ops.norm(input, order, dim, keepdim, dtype=dtype)
     return ops.vector_norm(input, p, dim, keepdim, dtype=dtype)
 
 

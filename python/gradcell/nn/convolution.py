@@ -105,15 +105,8 @@ class _Convolution(Layer):
         return _ops.reshape(out, [*out.shape[:2], out.shape[3]]) if self.rank == 1 else out
 
     def _axis(self, size: int, i: int) -> windows.Axis:
-        return windows.axis(
-            type(self).__name__,
-            size,
-            self.kernel_size[i],
-            self.stride[i],
-            self.dilation[i],
-            self.pad_mode,
-            self._padding[i],
-        )
+        k, s, d = self.kernel_size[i], self.stride[i], self.dilation[i]
+        return windows.axis(type(self).__name__, size, k, s, d, self.pad_mode, self._padding[i])
 
     def extend_repr(self) -> str:
         return (

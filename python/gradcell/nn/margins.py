@@ -208,15 +208,8 @@ class CTCLoss(LossBase):
         if single:
             log_probs = _ops.reshape(log_probs, [log_probs.shape[0], 1, log_probs.shape[1]])
             targets = _ops.reshape(targets, [1, -1])
-        loss, _ = ctc.ctc_loss(
-            log_probs,
-            targets,
-            input_lengths,
-            target_lengths,
-            self.blank,
-            self.reduction,
-            self.zero_infinity,
-        )
+        how = (self.blank, self.reduction, self.zero_infinity)
+        loss, _ = ctc.ctc_loss(log_probs, targets, input_lengths, target_lengths, *how)
         return _ops.reshape(loss, []) if single else loss
 
 

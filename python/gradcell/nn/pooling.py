@@ -64,19 +64,13 @@ class _Windowed(Layer):
         return windows.sizes(value, self.rank, type(self).__name__, name, least)
 
     def _axes(self, x: Tensor) -> list[windows.Axis]:
-        arguments.of_rank(x, [self.rank + 1, self.rank + 2], type(self).__name__)
+        owner, mode = type(self).__name__, self.pad_mode.lower()
+        arguments.of_rank(x, [self.rank + 1, self.rank + 2], owner)
+        parts = (x.shape[-self.rank :], self._kernel, self._stride, self._dilation, self._padding)
+        ceil = self.ceil_mode and mode != "same"
         return [
-            windows.axis(
-                type(self).__name__,
-                x.shape[i - self.rank],
-                self._kernel[i],
-                self._stride[i],
-                self._dilation[i],
-                self.pad_mode.lower(),
-                (self._padding[i], self._padding[i]),
-                self.ceil_mode and self.pad_mode != "SAME",
-            )
-            for i in range(self.rank)
+            windows.axis(owner, n, k, s, d, mode, (p, p), ceil)
+            for n, k, s, d, p in zip(*parts, strict=True)
         ]
 
     def extend_repr(self) -> str:

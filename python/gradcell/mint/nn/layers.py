@@ -277,16 +277,8 @@ class ConvTranspose2d(Cell):
                     f"ConvTranspose2d: an output of size {wanted} is not within a stride, {list(steps)}, of "
                     f"the least, {least}"
                 )
-        return functional.conv_transpose2d(  # type: ignore[no-any-return]
-            input,
-            self.weight,
-            self.bias,
-            self.stride,
-            self.padding,
-            added,
-            self.groups,
-            self.dilation,
-        )
+        how = (self.stride, self.padding, added, self.groups, self.dilation)
+        return functional.conv_transpose2d(input, self.weight, self.bias, *how)  # type: ignore[no-any-return]
 
 
 @fields.declared

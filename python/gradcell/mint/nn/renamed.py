@@ -251,15 +251,8 @@ class MaxPool2d(nn.MaxPool2d):
         self, kernel_size: Any = 1, stride: Any = None, padding: Any = 0, dilation: Any = 1,
         return_indices: bool = False, ceil_mode: bool = False,
     ) -> None:  # fmt: skip
-        super().__init__(
-            kernel_size,
-            kernel_size if stride is None else stride,
-            "pad",
-            padding,
-            dilation,
-            return_indices,
-            ceil_mode,
-        )
+        steps = kernel_size if stride is None else stride
+        super().__init__(kernel_size, steps, "pad", padding, dilation, return_indices, ceil_mode)
 
 
 class _AvgPool(nn.Cell):
@@ -269,15 +262,9 @@ class _AvgPool(nn.Cell):
         self, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
         count_include_pad: bool = True, divisor_override: Any = None,
     ) -> None:  # fmt: skip
-        super().__init__(  # type: ignore[call-arg]  # of the layer's class, which comes next
-            kernel_size,
-            kernel_size if stride is None else stride,
-            "pad",
-            padding,
-            ceil_mode,
-            count_include_pad,
-            divisor_override,
-        )
+        counts = (ceil_mode, count_include_pad, divisor_override)
+        steps = kernel_size if stride is None else stride
+        super().__init__(kernel_size, steps, "pad", padding, *counts)  # type: ignore[call-arg]  # the layer's
 
 
 class AvgPool2d(_AvgPool, nn.AvgPool2d):
@@ -311,14 +298,8 @@ class AvgPool1d(nn.AvgPool1d):
         self, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
         count_include_pad: bool = True,
     ) -> None:  # fmt: skip
-        super().__init__(
-            kernel_size,
-            kernel_size if stride is None else stride,
-            "pad",
-            padding,
-            ceil_mode,
-            count_include_pad,
-        )
+        steps = kernel_size if stride is None else stride
+        super().__init__(kernel_size, steps, "pad", padding, ceil_mode, count_include_pad)
 
 
 class KLDivLoss(nn.KLDivLoss):

@@ -289,13 +289,9 @@ class Invert(Bijector):
                 f"For 'Invert', the 'bijector' must be a Bijector, but got {type(bijector)}."
             )
         name = name or "Invert" + bijector.name
-        super().__init__(
-            bijector.is_constant_jacobian,
-            bijector.is_injective,
-            name,
-            bijector.dtype,
-            {"bijector": bijector, "name": name},
-        )
+        is_linear, is_injective = bijector.is_constant_jacobian, bijector.is_injective
+        param = {"bijector": bijector, "name": name}
+        super().__init__(is_linear, is_injective, name, bijector.dtype, param)
         self._bijector = bijector
         self._is_scalar_batch, self._batch_shape = bijector.is_scalar_batch, bijector.batch_shape
 
