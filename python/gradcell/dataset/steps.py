@@ -9,6 +9,7 @@ import itertools
 import math
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -503,14 +504,9 @@ class BucketBatchByLengthDataset(Dataset, step="bucket_batch_by_length"):
                 )
             longest = self.bounds[b] - 1
         columns = [[row[k] for row in part] for k in range(len(names))]
-        return tuple(
-            stacked(
-                "bucket_batch_by_length",
-                names[k],
-                self.pad(k, v, longest if k in self.places else None),
-            )
-            for k, v in enumerate(columns)
-        )
+        lengths = [longest if k in self.places else None for k in range(len(names))]
+        padded = [self.pad(k, v, n) for k, (v, n) in enumerate(zip(columns, lengths, strict=True))]
+        return tuple(map(partial(stacked, "bucket_batch_by_length"), names, padded))
 
     def get_dataset_size(self) -> int:
         counts = [0] * len(self.sizes)

@@ -366,17 +366,8 @@ class MultiFieldEmbeddingLookup(EmbeddingLookup):
         operator: str = "SUM",
         dtype: _core.DType | None = None,
     ) -> None:
-        super().__init__(
-            vocab_size,
-            embedding_size,
-            param_init,
-            target,
-            slice_mode,
-            feature_num_list,
-            max_norm,
-            sparse,
-            dtype,
-        )
+        how = (slice_mode, feature_num_list, max_norm, sparse, dtype)
+        super().__init__(vocab_size, embedding_size, param_init, target, *how)
         owner = "MultiFieldEmbeddingLookup"
         self.field_size: int = arguments.integer(field_size, owner, "field_size", 1)
         self.operator: Any = arguments.one_of(operator, ("SUM", "MAX", "MEAN"), owner, "operator")

@@ -172,15 +172,10 @@ def warmup_lr(
     """
     owner = "warmup_lr"
     arguments.number(learning_rate, owner, "learning_rate", least=0)
-    return _rates(
-        owner,
-        total_step,
-        step_per_epoch,
-        {} if warmup_epoch == 0 else {"warmup_epoch": warmup_epoch},
-        lambda e: learning_rate * min(e, warmup_epoch) / warmup_epoch
-        if warmup_epoch
-        else learning_rate,
-    )
+    if warmup_epoch == 0:
+        return _rates(owner, total_step, step_per_epoch, {}, lambda _: learning_rate)
+    grown: Callable[[int], float] = lambda e: learning_rate * min(e, warmup_epoch) / warmup_epoch  # noqa: E731
+    return _rates(owner, total_step, step_per_epoch, {"warmup_epoch": warmup_epoch}, grown)
 
 
 publish(globals())

@@ -11,8 +11,7 @@ import numpy as np
 
 from gradcell._core import Tensor
 from gradcell.base import tree
-from gradcell.base.errors import bad_type
-from gradcell.base.location import where
+from gradcell.base.errors import bad_type, bad_value
 from gradcell.dataset.datasets import Dataset
 from gradcell.nn.cell import Cell
 
@@ -103,13 +102,8 @@ class Batches:
             count += 1
             yield inputs_of(batch)
         if count == 0 or (used_up and count == skip):
-            raise ValueError(
-                f"{self.owner}: the data contains no batch"
-                + (
-                    ": it is an iterator, which can be read only once; pass a list, a dataset or a "
-                    "function that makes the iterator"
-                    if used_up
-                    else ""
-                )
-                + where()
+            once = (
+                ": it is an iterator, which can be read only once; pass a list, a dataset or a "
+                "function that makes the iterator"
             )
+            bad_value(f"{self.owner}: the data contains no batch{once * used_up}")

@@ -43,24 +43,16 @@ class Linear(nn.Dense):
 
 
 class _Convolution(nn.Cell):
-    """Base class of convolutions."""
+    """Base class of convolutions; behind it comes the layer's class, whose __init__ it calls."""
 
     def __init__(
         self, in_channels: Any, out_channels: Any, kernel_size: Any, stride: Any = 1, padding: Any =
         0, dilation: Any = 1, groups: Any = 1, bias: bool = True, padding_mode: Any = 'zeros',
         dtype: Any = None,
     ) -> None:  # fmt: skip
-        super().__init__(  # type: ignore[call-arg]  # of the layer's class, which comes next
-            in_channels,
-            out_channels,
-            kernel_size,
-            stride,
-            **_padding(padding, padding_mode),
-            dilation=dilation,
-            group=groups,
-            has_bias=bias,
-            **_dtype(dtype),
-        )
+        how = {"dilation": dilation, "group": groups, "has_bias": bias, **_dtype(dtype)}
+        how |= _padding(padding, padding_mode)
+        super().__init__(in_channels, out_channels, kernel_size, stride, **how)  # type: ignore[call-arg]
 
     def construct(self, input: Any) -> Any:
         x = arguments.tensor(input, type(self).__name__)
@@ -256,7 +248,7 @@ class MaxPool2d(nn.MaxPool2d):
 
 
 class _AvgPool(nn.Cell):
-    """Base class of poolings by means."""
+    """Base class of poolings by means, as _Convolution is one."""
 
     def __init__(
         self, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
@@ -264,7 +256,7 @@ class _AvgPool(nn.Cell):
     ) -> None:  # fmt: skip
         counts = (ceil_mode, count_include_pad, divisor_override)
         steps = kernel_size if stride is None else stride
-        super().__init__(kernel_size, steps, "pad", padding, *counts)  # type: ignore[call-arg]  # the layer's
+        super().__init__(kernel_size, steps, "pad", padding, *counts)  # type: ignore[call-arg]
 
 
 class AvgPool2d(_AvgPool, nn.AvgPool2d):
