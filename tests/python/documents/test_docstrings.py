@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 import gradcell as gc
+from gradcell.base import vocabulary
 
 #: Namespaces of ops and of their other spellings.
 SPACES = "ops mint mint.nn.functional mint.linalg mint.special numpy numpy.fft scipy.linalg".split()
@@ -129,3 +130,32 @@ def test_a_docstring_of_anothers_arguments_is_found() -> None:
     ):
         assert mistaken(["dim"], text, known)
     assert not mistaken(["dim"], "Along dim.\n\ndim: the axis.", known)
+
+
+def test_help_explains_the_arguments_that_classes_share() -> None:
+    """Once, also where the docstring does."""
+    rows = inspect.getdoc(gc.dataset.MnistDataset) or ""
+    assert "shard_id: which of num_shards parts is taken." in " ".join(rows.split())
+    for text in (rows, inspect.getdoc(gc.nn.Dense) or "", gc.nn.Dense(2, 3).__doc__ or ""):
+        described = re.findall(r"(?:^|(?<=[.;]\s))(\w+): ", text, re.M)
+        assert len(described) == len(set(described)) > 2
+    assert [c.__doc__ for c in (type("Own", (gc.nn.Dense,), {}), type("Own", (), {}))] == [
+        None,
+        None,
+    ]
+
+
+def test_each_row_of_the_vocabulary_explains_arguments_of_several_classes() -> None:
+    classes = {
+        value: " ".join((inspect.getdoc(value) or "").split())
+        for module in MODULES
+        for _, value in public(importlib.import_module(module))
+        if inspect.isclass(value)
+    }
+    for places, names, about in vocabulary.ROWS:
+        said = [
+            f"{name} {about}." if about == "has no effect" else f"{name}: {about}."
+            for name in names.split()
+        ]
+        found = [c for c, text in classes.items() if any(sentence in text for sentence in said)]
+        assert len(found) > 1, (places, names)
