@@ -282,33 +282,13 @@ class GLU(OfX):
 
 
 _BY_NAME: dict[str, type[Cell]] = {
-    "softmin": Softmin,
-    "softmax": Softmax,
-    "softmax2d": Softmax2d,
-    "logsoftmax": LogSoftmax,
-    "relu": ReLU,
-    "relu6": ReLU6,
-    "rrelu": RReLU,
-    "silu": SiLU,
-    "tanh": Tanh,
-    "tanhshrink": Tanhshrink,
-    "hardtanh": Hardtanh,
-    "gelu": GELU,
-    "fast_gelu": FastGelu,
-    "elu": ELU,
-    "sigmoid": Sigmoid,
-    "softsign": Softsign,
-    "softplus": Softplus,
-    "prelu": PReLU,
-    "leakyrelu": LeakyReLU,
-    "hswish": HSwish,
-    "hsigmoid": HSigmoid,
-    "logsigmoid": LogSigmoid,
-    "softshrink": SoftShrink,
-    "hshrink": HShrink,
-    "threshold": Threshold,
-    "mish": Mish,
-}
+    "softmin": Softmin, "softmax": Softmax, "softmax2d": Softmax2d, "logsoftmax": LogSoftmax,
+    "relu": ReLU, "relu6": ReLU6, "rrelu": RReLU, "silu": SiLU, "tanh": Tanh,
+    "tanhshrink": Tanhshrink, "hardtanh": Hardtanh, "gelu": GELU, "fast_gelu": FastGelu, "elu": ELU,
+    "sigmoid": Sigmoid, "softsign": Softsign, "softplus": Softplus, "prelu": PReLU,
+    "leakyrelu": LeakyReLU, "hswish": HSwish, "hsigmoid": HSigmoid, "logsigmoid": LogSigmoid,
+    "softshrink": SoftShrink, "hshrink": HShrink, "threshold": Threshold, "mish": Mish,
+}  # fmt: skip
 
 
 _activation = _BY_NAME  #: its name in MindSpore

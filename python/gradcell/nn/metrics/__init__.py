@@ -12,27 +12,18 @@ from gradcell.nn.metrics.metric import Metric, rearrange_inputs
 from gradcell.nn.metrics.values import *  # noqa: F403
 
 _BY_NAME: dict[str, Any] = {
-    "F1": classification.F1,
-    "acc": classification.Accuracy,
-    "accuracy": classification.Accuracy,
-    "auc": confusion.auc,
-    "bleu_score": values.BleuScore,
+    "F1": classification.F1, "acc": classification.Accuracy, "accuracy": classification.Accuracy,
+    "auc": confusion.auc, "bleu_score": values.BleuScore,
     "confusion_matrix": confusion.ConfusionMatrix,
     "confusion_matrix_metric": confusion.ConfusionMatrixMetric,
-    "cosine_similarity": values.CosineSimilarity,
-    "dice": values.Dice,
-    "loss": values.Loss,
-    "mae": values.MAE,
-    "mse": values.MSE,
-    "occlusion_sensitivity": values.OcclusionSensitivity,
-    "perplexity": values.Perplexity,
-    "precision": classification.Precision,
-    "recall": classification.Recall,
-    "roc": confusion.ROC,
+    "cosine_similarity": values.CosineSimilarity, "dice": values.Dice, "loss": values.Loss,
+    "mae": values.MAE, "mse": values.MSE, "occlusion_sensitivity": values.OcclusionSensitivity,
+    "perplexity": values.Perplexity, "precision": classification.Precision,
+    "recall": classification.Recall, "roc": confusion.ROC,
     "top_1_accuracy": classification.Top1CategoricalAccuracy,
     "top_5_accuracy": classification.Top5CategoricalAccuracy,
     "topk": classification.TopKCategoricalAccuracy,
-}
+}  # fmt: skip
 
 
 def names() -> list[str]:
