@@ -146,29 +146,11 @@ class _Mutable:
     __ms_dynamic_len__ = False
 
 
-class _MutableInt(int, _Mutable):
-    pass
-
-
-class _MutableFloat(float, _Mutable):
-    pass
-
-
-class _MutableTuple(tuple, _Mutable):
-    pass
-
-
-class _MutableList(list, _Mutable):
-    pass
-
-
-class _MutableDict(dict, _Mutable):
-    pass
-
-
 _MUTABLE: dict[type, type] = {
-    int: _MutableInt, float: _MutableFloat, tuple: _MutableTuple, list: _MutableList, dict: _MutableDict,
-}  # fmt: skip
+    kind: type(f"_Mutable{kind.__name__.title()}", (kind, _Mutable), {"__module__": __name__})
+    for kind in (int, float, tuple, list, dict)
+}
+globals().update({kind.__name__: kind for kind in _MUTABLE.values()})  # pickle looks for them here
 
 
 def mutable(input_data: Any, dynamic_len: bool = False) -> Any:
