@@ -20,8 +20,8 @@ NONDIFF = {row.name for row in ROWS if not row.differentiable} | {
     "StopGradient", "ArgMax", "ArgMin", "RandomUniform", "LastWriter", "WindowArgMax", "Barrier",
     # Routines, around which rules of derivatives are calls.
     "LUFactors", "LUSolve", "LUInverse", "LUDeterminant", "CholeskyFactor", "CholeskySolve",
-    "CholeskyInverse", "DampedCholeskyFactor", "QRFactors", "EigenFactors", "SingularFactors", "Order",
-    "FirstInOrder", "RunningBest", "SegmentBest", "PlaceInLine", "Among", "CountBetween", "DrawByWeights",
+    "CholeskyInverse", "DampedCholeskyFactor", "TriangularSolve", "QRFactors", "EigenFactors",
+    "SingularFactors", "Order", "FirstInOrder", "RunningBest", "SegmentBest", "PlaceInLine", "Among", "CountBetween", "DrawByWeights",
     "OfIntegers", "Permitted",
 }  # fmt: skip
 
