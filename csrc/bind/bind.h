@@ -27,11 +27,19 @@ Location python_location();
 
 /// Whether a list with tensors in it is taken as one tensor of them.
 enum class Lists { Refused, Joined };
-/// A Tensor, a number, or anything a Tensor can be made of (arrays, lists); a Tensor or what one
-/// can be made of; only a Tensor. Throw Type, naming op.
+/// The one rule of what a Tensor is made of where one is needed: an array of another library
+/// becomes a Tensor of its own dtype. Beside a Tensor, numbers and lists of them take its dtype
+/// (to_operand); where a Tensor alone has a meaning they are none (only_tensor), or become one too
+/// (to_tensor). Throw Type, naming op.
 TensorOrNumber to_operand(py::handle value, const char* op, Lists lists = Lists::Refused);
 TensorPtr only_tensor(py::handle value, const char* op);
 TensorPtr to_tensor(py::handle value, const char* op, py::handle dtype = py::none());
+/// Whether it says that it can be read as an array, and it is no Tensor; whether it is one of
+/// NumPy's scalars, which are numbers.
+bool is_array(py::handle value);
+bool is_scalar(py::handle value);
+/// A type of another module.
+PyTypeObject* type_of(const char* module, const char* name);
 /// The elements as an array that shares their memory (bfloat16 as uint16 patterns). writable: for
 /// one who may write to them; not to memory whose owner forbids it.
 py::array view(const Array& a, bool writable);

@@ -106,21 +106,9 @@ py::object new_object(const std::shared_ptr<Tensor>& tensor) {
   return object;
 }
 
-/// A type of another module.
-PyTypeObject* type_of(const char* module, const char* name) {
-  py::object type = py::module_::import(module).attr(name);
-  return reinterpret_cast<PyTypeObject*>(type.release().ptr());
-}
-
 bool is_numpy_dtype(PyObject* o) {
   static PyTypeObject* const dtype = type_of("numpy", "dtype");
   return PyType_IsSubtype(Py_TYPE(o), dtype);
-}
-
-/// A NumPy scalar.
-bool is_scalar(PyObject* o) {
-  static PyTypeObject* const generic = type_of("numpy", "generic");
-  return PyType_IsSubtype(Py_TYPE(o), generic);
 }
 
 /// The bits of a NumPy scalar; empty where it does not show them.
@@ -171,6 +159,79 @@ struct Given {
   PyObject* object;
   Tensor* tensor;  ///< in it, if it is one
   Py_ssize_t length;
+};
+
+/// Whether it cannot change, and is known by itself or by its value.
+bool is_fixed(PyObject* o) {
+  static PyTypeObject* const members = type_of("enum", "Enum");
+  static PyTypeObject* const dtypes =
+      reinterpret_cast<PyTypeObject*>(py::type::of<DTypeObject>().ptr());
+  PyTypeObject* const type = Py_TYPE(o);
+  if (o == Py_None || o == Py_Ellipsis || PyLong_Check(o) || PyFloat_Check(o) || PyUnicode_Check(o))
+    return true;
+  if (type == dtypes || PyComplex_Check(o) || PyType_IsSubtype(type, members)) return true;
+  if (is_numpy_dtype(o) || is_scalar(o)) return true;
+  return PyType_Check(o) &&
+         !PyType_HasFeature(reinterpret_cast<PyTypeObject*>(o), Py_TPFLAGS_HEAPTYPE);
+}
+
+/// What turns arrays of other libraries into tensors, door(dispatcher, owner, argument), in Python;
+/// and the types of the objects that have parts. (Never freed: Python may be gone.)
+struct Door {
+  py::object call;
+  py::dict kinds;
+};
+Door& door() {
+  static auto* const made = new Door;
+  return *made;
+}
+
+/// Whether there may be an array of another library in an argument, or it is nested so deeply that
+/// only Python knows. NumPy's scalars are numbers.
+bool may_hold_arrays(PyObject* o, int depth = 0) {
+  if (PyObject_TypeCheck(o, tensor_type()) || is_fixed(o) || PyFunction_Check(o) || PyType_Check(o))
+    return false;
+  if (depth == 100) return true;
+  auto among = [depth](const auto& items) {
+    return std::ranges::any_of(
+        items, [depth](py::handle x) { return may_hold_arrays(x.ptr(), depth + 1); });
+  };
+  if (PyTuple_Check(o)) return among(py::reinterpret_borrow<py::tuple>(o));
+  if (PyList_Check(o)) return among(py::reinterpret_borrow<py::list>(o));
+  if (PyDict_Check(o)) {
+    PyObject *key, *value;
+    for (Py_ssize_t at = 0; PyDict_Next(o, &at, &key, &value);)
+      if (may_hold_arrays(value, depth + 1)) return true;
+    return false;
+  }
+  if (is_array(o)) return true;
+  static PyObject* const fields = PyUnicode_InternFromString("__dataclass_fields__");
+  const py::handle type = reinterpret_cast<PyObject*>(Py_TYPE(o));
+  return py::hasattr(type, fields) || door().kinds.contains(type);
+}
+
+/// The arguments of a call, with tensors where arrays of other libraries are.
+class Tensors {
+ public:
+  Tensors(py::handle dispatcher, PyObject* const* args, size_t n, bool owned) : args_(args) {
+    for (size_t i = owned; i < n; ++i) {
+      if (!may_hold_arrays(args[i])) continue;
+      const py::handle owner = owned ? args[0] : Py_None;
+      py::object now = door().call(dispatcher, owner, py::handle(args[i]));
+      if (now.ptr() == args[i]) continue;
+      if (all_.empty()) all_.assign(args, args + n);
+      all_[i] = now.ptr();
+      made_.push_back(std::move(now));
+    }
+    if (!all_.empty()) args_ = all_.data();
+  }
+  bool changed() const { return !made_.empty(); }
+  PyObject* const* get() const { return args_; }
+
+ private:
+  PyObject* const* args_;
+  std::vector<PyObject*> all_;
+  std::vector<py::object> made_;
 };
 
 /// The arguments of a call, in order. flat() is false where there are too many.
@@ -242,20 +303,6 @@ uint64_t hash_call(const Structure& structure, const Flat& args) {
 
 /// A tensor whose elements an op may take as they are.
 bool is_own(const Tensor& t) { return !t.traced() && !t.hooked() && !t.window(); }
-
-/// Whether it cannot change, and is known by itself or by its value.
-bool is_fixed(PyObject* o) {
-  static PyTypeObject* const members = type_of("enum", "Enum");
-  static PyTypeObject* const dtypes =
-      reinterpret_cast<PyTypeObject*>(py::type::of<DTypeObject>().ptr());
-  PyTypeObject* const type = Py_TYPE(o);
-  if (o == Py_None || o == Py_Ellipsis || PyLong_Check(o) || PyFloat_Check(o) || PyUnicode_Check(o))
-    return true;
-  if (type == dtypes || PyComplex_Check(o) || PyType_IsSubtype(type, members)) return true;
-  if (is_numpy_dtype(o) || is_scalar(o)) return true;
-  return PyType_Check(o) &&
-         !PyType_HasFeature(reinterpret_cast<PyTypeObject*>(o), Py_TPFLAGS_HEAPTYPE);
-}
 
 /// Whether an op's form may be kept for such an argument: what cannot change.
 bool may_be_kept(const Given& a) {
@@ -400,26 +447,41 @@ PyObject* call_inside(PyObject* inside, PyObject* const* args, size_t flags, PyO
   return PyObject_Vectorcall(inside, args, flags, names);
 }
 
-PyObject* dispatch(PyObject* self_object, PyObject* const* args, size_t flags, PyObject* names) {
+/// Whether an op may ask for the numbers of such arguments, which no form has: those of arrays of
+/// integers may be axes or a shape.
+bool may_be_asked(const Flat& args) {
+  return std::ranges::any_of(
+      args, [](const Given& a) { return a.tensor && !is_floating(a.tensor->dtype()); });
+}
+
+PyObject* dispatch(PyObject* self_object, PyObject* const* given, size_t flags, PyObject* names) {
   auto* self = reinterpret_cast<Dispatcher*>(self_object);
-  if (current_trace()) return call_inside(self->inside, args, flags, names);
-  const bool at_first = self->keeps_at_first();
-  PyObject* traced = at_first ? self->first : self->once;
   const size_t named = names ? static_cast<size_t>(PyTuple_GET_SIZE(names)) : 0;
-  if ((at_first || self->again) && (!names || self->is_op())) {
-    const auto n = static_cast<size_t>(PyVectorcall_NARGS(flags)) + named;
-    const size_t owners = self->owned && n > 0;
-    const Flat flat(args + owners, n - owners);
-    try {
-      if (flat.fits()) {
-        if (EntryPtr e = self->entries->find(flat, named ? names : nullptr)) return run(*e, flat);
-        if (!at_first && self->entries->seen(flat)) traced = self->again;
-      }
-    } catch (...) {
-      return raised();
+  const auto n = static_cast<size_t>(PyVectorcall_NARGS(flags)) + named;
+  const size_t owners = self->owned && n > 0;
+  const bool at_first = self->keeps_at_first(), inside = current_trace() != nullptr;
+  const bool keeps = !inside && (at_first || self->again) && (!names || self->is_op());
+  PyObject* traced = inside ? self->inside : at_first ? self->first : self->once;
+  PyObject* const no_names = named ? names : nullptr;
+  try {
+    const Flat flat(given + owners, keeps ? n - owners : 0);
+    if (keeps && flat.fits())
+      if (EntryPtr e = self->entries->find(flat, no_names)) return run(*e, flat);
+    const Tensors args(self_object, given, n, owners);
+    if (keeps && flat.fits()) {
+      const Flat now(args.get() + owners, n - owners);
+      if (args.changed())
+        if (EntryPtr e = self->entries->find(now, no_names)) return run(*e, now);
+      const bool asked = args.changed() && self->is_op() && may_be_asked(now);
+      if (!at_first && !asked && self->entries->seen(now)) traced = self->again;
     }
+    // (Before the first of another list there is no room for one more.)
+    if (args.changed()) flags = static_cast<size_t>(PyVectorcall_NARGS(flags));
+    return inside ? call_inside(traced, args.get(), flags, names)
+                  : PyObject_Vectorcall(traced, args.get(), flags, names);
+  } catch (...) {
+    return raised();
   }
-  return PyObject_Vectorcall(traced, args, flags, names);
 }
 
 PyObject* make(PyTypeObject* type, PyObject* args, PyObject* named) {
@@ -581,6 +643,15 @@ void bind_dispatch(py::module_& m) {
       },
       "(epoch, two numbers, that of the settings): equal where what compiled functions may depend "
       "on is the same.");
+  m.def(
+      "may_hold_arrays", [](py::handle x) { return may_hold_arrays(x.ptr()); },
+      "Whether there may be an array of another library in a tree; NumPy's scalars are none.");
+  m.def(
+      "set_door",
+      [](py::object call, py::dict kinds) { door() = {std::move(call), std::move(kinds)}; },
+      "What makes tensors of the arrays of other libraries in an argument: (dispatcher, owner, "
+      "argument); "
+      "and a dict with the types of trees.");
   m.def(
       "set_graph_mode", [](bool graph) { g_graph_mode = graph; },
       "Whether functions are compiled when they are called first.");

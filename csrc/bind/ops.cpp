@@ -373,9 +373,7 @@ void bind_ops(py::module_& m) {
   tensor.def("__pos__", [](const TensorPtr& x) { return copy(x); });
   tensor.def("__abs__", [](const TensorPtr& x) { return unary(Op::Abs, x); });
   tensor.def("__invert__", [](const TensorPtr& x) { return unary(Op::LogicalNot, x); });
-  auto matrix = [](py::handle v) {
-    return py::isinstance<Tensor>(v) || py::isinstance<py::array>(v);
-  };
+  auto matrix = [](py::handle v) { return py::isinstance<Tensor>(v) || is_array(v); };
   bind_method(tensor, "__matmul__", matrix,
               [](const TensorPtr& a, py::handle b) { return matmul(a, to_tensor(b, "matmul")); });
   bind_method(tensor, "__rmatmul__", matrix,

@@ -124,6 +124,11 @@ bool is_plain(Tensor& x) {
 
 py::object dtype_object(DType t) { return dtype_objects()[static_cast<size_t>(t)]; }
 
+PyTypeObject* type_of(const char* module, const char* name) {
+  py::object type = py::module_::import(module).attr(name);
+  return reinterpret_cast<PyTypeObject*>(type.release().ptr());
+}
+
 TensorPtr to_tensor(py::handle value, const char* op, py::handle dtype) {
   if (py::isinstance<Tensor>(value)) return value.cast<TensorPtr>();
   require(!value.is_none() && !PyUnicode_Check(value.ptr()), ErrorKind::Type, op,
@@ -132,16 +137,34 @@ TensorPtr to_tensor(py::handle value, const char* op, py::handle dtype) {
 }
 
 TensorPtr only_tensor(py::handle value, const char* op) {
-  require(py::isinstance<Tensor>(value), ErrorKind::Type, op, ": expected a Tensor, got ",
-          Py_TYPE(value.ptr())->tp_name, "; gradcell.Tensor(x) makes one of an array or a list");
-  return value.cast<TensorPtr>();
+  if (py::isinstance<Tensor>(value)) return value.cast<TensorPtr>();
+  require(is_array(value) || is_scalar(value), ErrorKind::Type, op, ": expected a Tensor, got ",
+          Py_TYPE(value.ptr())->tp_name, "; gradcell.Tensor(x) makes one of a number or a list");
+  return to_tensor(value, op);
+}
+
+bool is_array(py::handle value) {
+  static PyObject* const protocols[] = {PyUnicode_InternFromString("__array__"),
+                                        PyUnicode_InternFromString("__dlpack__"),
+                                        PyUnicode_InternFromString("__cuda_array_interface__"),
+                                        PyUnicode_InternFromString("__array_interface__")};
+  if (py::isinstance<Tensor>(value) || is_scalar(value) || PyType_Check(value.ptr())) return false;
+  // (An attribute may be the object's own; a class that computes attributes is not asked for them.)
+  PyTypeObject* const type = Py_TYPE(value.ptr());
+  const bool plain = type->tp_getattro == PyObject_GenericGetAttr;
+  const py::handle from = plain ? value : py::handle(reinterpret_cast<PyObject*>(type));
+  return std::ranges::any_of(protocols, [&](PyObject* name) { return py::hasattr(from, name); });
+}
+
+bool is_scalar(py::handle value) {
+  static PyTypeObject* const generic = type_of("numpy", "generic");
+  return PyType_IsSubtype(Py_TYPE(value.ptr()), generic);
 }
 
 bool is_operand(py::handle v) {
   PyObject* p = v.ptr();
   return py::isinstance<Tensor>(v) || PyFloat_Check(p) || PyLong_Check(p) || PyComplex_Check(p) ||
-         PyIndex_Check(p) || py::isinstance<py::array>(v) || PyList_Check(p) || PyTuple_Check(p) ||
-         (PyNumber_Check(p) && py::hasattr(v, "dtype"));
+         PyIndex_Check(p) || PyList_Check(p) || PyTuple_Check(p) || is_scalar(v) || is_array(v);
 }
 
 /// Whether it is a tensor or a list or tuple with one somewhere in it.
@@ -151,15 +174,11 @@ static bool holds_tensors(py::handle value) {
   return std::ranges::any_of(value, [](py::handle part) { return holds_tensors(part); });
 }
 
-/// What NumPy calls the kind of a scalar of its own ('f' of others with a dtype); 0 of anything
-/// else. Asked before whether it is an index, which NumPy's bools were before NumPy 2.3.
+/// What NumPy calls the kind of a scalar of its own; 0 of anything else. Asked before whether it is
+/// an index, which NumPy's bools were before NumPy 2.3.
 static char scalar_kind(py::handle value) {
-  if (PyLong_Check(value.ptr()) || py::isinstance<py::array>(value) ||
-      !PyNumber_Check(value.ptr()) || !py::hasattr(value, "dtype") ||
-      py::hasattr(value, "__cuda_array_interface__"))
-    return 0;
-  const py::object dtype = value.attr("dtype");
-  return py::hasattr(dtype, "kind") ? py::str(dtype.attr("kind")).cast<std::string>()[0] : 'f';
+  if (!is_scalar(value)) return 0;
+  return py::str(value.attr("dtype").attr("kind")).cast<std::string>()[0];
 }
 
 TensorOrNumber to_operand(py::handle value, const char* op, Lists lists) {
@@ -170,7 +189,7 @@ TensorOrNumber to_operand(py::handle value, const char* op, Lists lists) {
   const char kind = scalar_kind(value);
   if (kind == 'b')
     return Number{Number::Kind::Bool, double(value.cast<bool>()), value.cast<bool>()};
-  if (PyLong_Check(p) || (PyIndex_Check(p) && !py::isinstance<py::array>(value))) {
+  if (PyLong_Check(p) || (PyIndex_Check(p) && (kind != 0 || !is_array(value)))) {
     py::object index = py::reinterpret_steal<py::object>(PyNumber_Index(p));
     if (!index) throw py::error_already_set();
     int overflow = 0;
@@ -179,10 +198,10 @@ TensorOrNumber to_operand(py::handle value, const char* op, Lists lists) {
     return Number{Number::Kind::Int, static_cast<double>(i), i};
   }
   if (PyComplex_Check(p) || kind == 'c') return numbers(Number::Kind::Complex, {}, value);
-  if (kind != 0)
+  if (kind == 'f' || kind == 'V')  // ('V': those that NumPy does not know, bfloat16)
     return Number{Number::Kind::Float, py::float_(py::reinterpret_borrow<py::object>(value)), 0};
-  require(is_operand(value), ErrorKind::Type, op, ": expected a Tensor or a number, got ",
-          Py_TYPE(p)->tp_name);
+  require(PyList_Check(p) || PyTuple_Check(p) || is_array(value), ErrorKind::Type, op,
+          ": expected a Tensor or a number, got ", Py_TYPE(p)->tp_name);
   if (PyList_Check(p) || PyTuple_Check(p)) {
     const bool tensors = holds_tensors(value);
     require(!tensors || lists == Lists::Joined, ErrorKind::Type, op, ": a ", Py_TYPE(p)->tp_name,
@@ -266,6 +285,7 @@ void bind_conversion(py::module_& m) {
     converter() = std::move(to_array);
     number_dtype() = std::move(dtype_of_numbers);
   });
+  m.def("is_array", &is_array, "Whether it is an array of another library.");
   m.def(
       "from_numpy",
       [](const py::array& a, DTypeObject t) {

@@ -30,9 +30,9 @@ NAMESPACES = (
     "gradcell.scipy.optimize", "gradcell.scipy.linalg", "gradcell.scipy.special",
     "gradcell.scipy.stats", "gradcell.scipy.integrate", "gradcell.scipy.signal",
     "gradcell.communication", "gradcell.parallel",
-    "gradcell.cuda", "gradcell.runtime", "gradcell.profiler", "gradcell.boost", "gradcell.mindrecord",
-    "gradcell.log", "gradcell.numpy", "gradcell.mint", "gradcell.mint.linalg", "gradcell.mint.special",
-    "gradcell.mint.nn", "gradcell.mint.nn.functional",
+    "gradcell.tree", "gradcell.cuda", "gradcell.runtime", "gradcell.profiler", "gradcell.boost",
+    "gradcell.mindrecord", "gradcell.log", "gradcell.numpy", "gradcell.mint", "gradcell.mint.linalg",
+    "gradcell.mint.special", "gradcell.mint.nn", "gradcell.mint.nn.functional",
 )  # fmt: skip
 
 #: Packages without public names of their own, or that cannot be imported everywhere; demo is programs, and

@@ -35,11 +35,13 @@ def _wrong_type(value: Any, owner: str, name: str, wanted: str) -> NoReturn:
 
 
 def tensor(value: Any, owner: str, name: str = "input") -> Tensor:
-    """The value. Raises TypeError if it is not a tensor."""
+    """The value, an array of another library as a tensor. Raises TypeError for anything else."""
     if isinstance(value, Tensor):
         return value
+    if _core.is_array(value) or isinstance(value, np.generic):
+        return Tensor(value)
     got = f"'{type(value).__name__}'"
-    if isinstance(value, (int, float, complex, list, tuple, np.ndarray, np.generic)):
+    if isinstance(value, (int, float, complex, list, tuple)):
         got += "; gradcell.Tensor(x) makes one of it"
     _refuse(TypeError, owner, name, "Tensor", got)
 
@@ -85,13 +87,13 @@ def tensors(values: Any, owner: str, name: str = "tensors") -> list[Tensor]:
 
 def of_rank(x: Any, ranks: Sequence[int], owner: str) -> Tensor:
     """A tensor with one of some numbers of dimensions. Raises TypeError, ValueError."""
-    tensor(x, owner)
-    if x.ndim not in ranks:
+    found = tensor(x, owner)
+    if found.ndim not in ranks:
         bad_value(
             f"For '{owner}', the input must have {' or '.join(map(str, ranks))} dimensions, but got shape "
-            f"{list(x.shape)}."
+            f"{list(found.shape)}."
         )
-    return x  # type: ignore[no-any-return]
+    return found
 
 
 def floating(x: Tensor) -> Tensor:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradcell import _core
+from gradcell.base import dlpack
 
 _NUMPY_CODES = {dtype.name: dtype.numpy_code for dtype in _core.dtypes()}
 
@@ -81,15 +82,43 @@ def little_endian(dtype: _core.DType) -> np.dtype:
     return found
 
 
+class NoSuchDType(TypeError):
+    """There is no dtype like that of an array."""
+
+
 @functools.cache  # NumPy puts the name of a dtype together each time
 def dtype_of_numpy(dtype: np.dtype) -> _core.DType:
-    """gradcell's dtype for a NumPy one. Raises TypeError where there is none."""
+    """gradcell's dtype for a NumPy one. Raises NoSuchDType where there is none."""
     found = _BY_NUMPY_NAME.get(dtype.newbyteorder("=").name)
     if found is None:
-        raise TypeError(
-            f"Tensor: the NumPy dtype {dtype} is not supported ({_core.user_location()})"
-        )
+        text = f"Tensor: the NumPy dtype {dtype} is not supported"
+        if dtype.kind in "OUSfc":
+            text += "; where the array holds numbers, astype('float64') makes one of them"
+        raise NoSuchDType(_core.located(text))
     return found  # type: ignore[no-any-return]
+
+
+def _array_of(data: Any) -> tuple[np.ndarray, _core.DType]:
+    """NumPy's array of another library's, and the dtype; of bfloat16 the bits."""
+    bfloat = False
+    try:
+        if not hasattr(data, "__dlpack__") or hasattr(data, "__array__"):
+            array = np.asarray(data)
+        else:
+            array, bfloat = dlpack.array_of(data)
+    except Exception as error:
+        try:  # (PyTorch has no NumPy array for its bfloat16)
+            array, bfloat = dlpack.array_of(data)
+        except Exception:
+            kind = type(data)
+            raise TypeError(
+                _core.located(
+                    f"Tensor: a {kind.__module__}.{kind.__name__} gives no array: {error}"
+                )
+            ) from error
+    if array.dtype.name == "bfloat16":  # (of ml_dtypes, which JAX has)
+        array, bfloat = array.view(np.uint16), True
+    return array, _core.bfloat16 if bfloat else dtype_of_numpy(array.dtype)
 
 
 def to_dtype(dtype: Any) -> _core.DType:
@@ -140,7 +169,7 @@ def _kinds(data: Any) -> set[str]:
         return {"float32"}
     if isinstance(data, numbers.Complex):
         return {"complex128"}
-    if isinstance(data, (np.ndarray, _core.Tensor)):
+    if isinstance(data, _core.Tensor) or _core.is_array(data):
         return {"array"}
     raise TypeError(_core.located(f"Tensor: cannot make a tensor of {type(data).__name__}"))
 
@@ -267,13 +296,8 @@ def _converted(data: Any, want: _core.DType | None) -> tuple[np.ndarray, _core.D
         return _from_numbers(data.item(), want)  # refused if it does not fit, as a number is
     if isinstance(data, _core.Tensor):
         array, have = data._numpy(), data.dtype
-    elif (
-        isinstance(data, (np.ndarray, np.generic))
-        or hasattr(data, "__array__")
-        or hasattr(data, "__array_interface__")
-    ):
-        array = np.asarray(data)
-        have = dtype_of_numpy(array.dtype)
+    elif _core.is_array(data) or isinstance(data, np.generic):
+        array, have = _array_of(data)
     elif isinstance(data, (list, tuple)) and "array" in _kinds(data):
         if want is None:
             found = [_converted(item, None)[1] for item in data]

@@ -11,12 +11,15 @@ import copy
 import dataclasses
 import functools
 import itertools
+import operator
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple, TypeVar
 
 from gradcell._core import Tensor
 from gradcell.base.cells import CellBase
 from gradcell.base.errors import bad_type, bad_value
+
+R = TypeVar("R")
 
 
 class _Kind(NamedTuple):
@@ -98,11 +101,10 @@ _PLAIN: dict[type, _Kind] = {
         lambda x: list(x.values()), lambda like, items: dict(zip(like, items, strict=True))
     ),
 }
-#: By type; None for leaves that are frequent.
-_kinds: dict[type, _Kind | None] = {
-    **_PLAIN,
-    **dict.fromkeys((Tensor, int, float, bool, str, type(None))),
-}
+#: Of containers by their type.
+KINDS: dict[type, _Kind] = {**_PLAIN}
+#: Leaves that are frequent.
+_LEAVES = {Tensor, int, float, bool, str, type(None)}
 
 
 def register(
@@ -110,18 +112,23 @@ def register(
 ) -> None:
     """Makes instances of a class containers of trees: parts(x) lists what x holds, rebuilt(x, items) makes
     one like x with other items."""
-    _kinds[kind] = _Kind(parts, rebuilt)
+    KINDS[kind] = _Kind(parts, rebuilt)
 
 
 def _kind_of(tree: Any) -> _Kind | None:
     kind = type(tree)
-    if kind in _kinds:
-        return _kinds[kind]
+    if kind in KINDS or kind in _LEAVES:
+        return KINDS.get(kind)
     if isinstance(tree, (tuple, list, dict)):
         return next(of for base, of in _SUBCLASSES.items() if isinstance(tree, base))
     if hasattr(kind, "__dataclass_fields__") and not isinstance(tree, (CellBase, Tensor)):
         return _DATACLASS
     return None
+
+
+def is_fixed(kind: type) -> bool:
+    """Return whether it is settled what instances of exactly this class are in a tree."""
+    return kind in _PLAIN or kind in _LEAVES
 
 
 def is_container(tree: Any) -> bool:
@@ -133,6 +140,14 @@ def parts(tree: Any) -> Sequence[Any] | None:
     """Return the children of a container, in order; None for a leaf."""
     kind = None if isinstance(tree, Tensor) else _kind_of(tree)
     return kind and kind.parts(tree)
+
+
+def names(tree: Any) -> tuple[Any, ...]:
+    """The keys of a dict, or the names of the fields of a dataclass, in the order of the parts; () of other
+    containers."""
+    if isinstance(tree, dict):
+        return tuple(tree)
+    return tuple(_field_names(tree)) if _kind_of(tree) is _DATACLASS else ()
 
 
 def rebuilt(like: Any, items: list[Any]) -> Any:
@@ -147,10 +162,7 @@ def leaves(tree: Any) -> list[Tensor]:
     if isinstance(tree, Tensor):
         return [tree]
     out: list[Tensor] = []
-    try:
-        _collect(tree, out)
-    except RecursionError:
-        _refuse_circle(tree)
+    in_finite(tree, lambda: _collect(tree, out))
     return out
 
 
@@ -162,20 +174,22 @@ def _collect(tree: Any, out: list[Tensor]) -> None:
             _collect(part, out)
 
 
-def _refuse_circle(tree: Any) -> NoReturn:
-    bad_value(
-        f"a {type(tree).__name__} that contains itself (or is nested a thousand deep) is no tree of tensors"
-    )
+def in_finite(tree: Any, walk: Callable[[], R]) -> R:
+    """walk(), which goes through a tree. Raises ValueError if there is no end of that."""
+    try:
+        return walk()
+    except RecursionError:
+        kind = type(tree).__name__
+        bad_value(
+            f"a {kind} that contains itself (or is nested a thousand deep) is no tree of tensors"
+        )
 
 
 def map_leaves(fn: Callable[[Tensor], Any], tree: Any) -> Any:
     """The same tree with fn(t) in the place of each tensor t; other leaves stay."""
     if isinstance(tree, Tensor):
         return fn(tree)
-    try:
-        return _map_tensors(fn, tree)
-    except RecursionError:
-        _refuse_circle(tree)
+    return in_finite(tree, lambda: _map_tensors(fn, tree))
 
 
 def _map_tensors(fn: Callable[[Tensor], Any], tree: Any) -> Any:
@@ -188,13 +202,20 @@ def _map_tensors(fn: Callable[[Tensor], Any], tree: Any) -> Any:
 
 
 def map_all(fn: Callable[[Any], Any], tree: Any) -> Any:
-    """The same tree with fn(x) in the place of each leaf x, tensor or not."""
+    """The same tree with fn(x) in the place of each leaf x, tensor or not; itself where none changes."""
+    return in_finite(tree, lambda: _map_all(fn, tree))
+
+
+def _map_all(fn: Callable[[Any], Any], tree: Any) -> Any:
     found = parts(tree)
-    return fn(tree) if found is None else rebuilt(tree, [map_all(fn, part) for part in found])
+    if found is None:
+        return fn(tree)
+    now = [_map_all(fn, part) for part in found]
+    return tree if all(map(operator.is_, found, now)) else rebuilt(tree, now)
 
 
-class _Place:
-    """Placeholder of the i-th tensor of a tree."""
+class Place:
+    """Placeholder of the i-th tensor, or leaf, of a tree."""
 
     __slots__ = ("index",)
 
@@ -205,12 +226,12 @@ class _Place:
 def outline(tree: Any) -> Any:
     """The tree without its tensors, for `refill`: it keeps none of them."""
     count = itertools.count()
-    return map_leaves(lambda _: _Place(next(count)), tree)
+    return map_leaves(lambda _: Place(next(count)), tree)
 
 
 def refill(outline: Any, tensors: Sequence[Any]) -> Any:
     """The tree that an outline was made of, with these tensors at their places."""
-    if isinstance(outline, _Place):
+    if isinstance(outline, Place):
         return tensors[outline.index]
     kind = _kind_of(outline)
     if kind is None:
@@ -222,22 +243,29 @@ def matched(who: str, tree: Any, like: Any) -> list[Any]:
     """Return the parts of a tree at the places of like's tensors, in their order. Dicts are matched
     by their keys; None stands for all below it. Raises ValueError, whose text begins with `who`, if
     the two differ."""
-    if isinstance(like, (Tensor, _Place)):
+    if isinstance(like, (Tensor, Place)):
         return [tree]
     wanted = parts(like)
     if wanted is None:
         return []
-    given = [None] * len(wanted) if tree is None else parts(tree)
-    if given is None or len(given) != len(wanted):
+    given = [None] * len(wanted) if tree is None else beside(who, tree, like)
+    return [x for part, at in zip(given, wanted, strict=True) for x in matched(who, part, at)]
+
+
+def beside(who: str, tree: Any, like: Any) -> Sequence[Any]:
+    """The parts of a tree in the order of those of `like`, a container: dicts are matched by their keys.
+    Raises ValueError, whose text begins with `who`, if the two differ."""
+    count, given = len(parts(like) or ()), parts(tree)
+    if given is None or len(given) != count:
         bad_value(
-            f"{who}: a {type(like).__name__} of {len(wanted)} is needed, but got "
+            f"{who}: a {type(like).__name__} of {count} is needed, but got "
             f"{type(tree).__name__}{'' if given is None else f' of {len(given)}'}"
         )
     if isinstance(tree, dict) and isinstance(like, dict):
         if set(tree) != set(like):
             bad_value(f"{who}: the keys should be {list(like)}, but are {list(tree)}")
-        given = [tree[key] for key in like]
-    return [x for part, at in zip(given, wanted, strict=True) for x in matched(who, part, at)]
+        return [tree[key] for key in like]
+    return given
 
 
 def same_structure(a: Any, b: Any) -> bool:

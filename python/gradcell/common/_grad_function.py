@@ -9,6 +9,7 @@ from typing import Any
 from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import tree
+from gradcell.base.door import with_tensors
 from gradcell.base.errors import bad_type, fail, unsupported
 from gradcell.base.location import where
 from gradcell.compilation.compiled import run_traced
@@ -109,7 +110,7 @@ class _Function:
             args, kwargs = bound.args, bound.kwargs
         if kwargs:
             bad_type(f"{cls.__name__}.apply() takes no keyword arguments")
-        return run_traced(cls._record, args, {})
+        return run_traced(cls._record, with_tensors(args), {})
 
     @classmethod
     def _record(cls, *args: Any) -> Any:

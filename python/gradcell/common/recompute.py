@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from gradcell import _core
 from gradcell.base import tree
+from gradcell.base.door import with_tensors
 from gradcell.base.errors import bad_type, bad_value
 
 __all__ = ["recompute"]
@@ -42,6 +43,7 @@ def recompute(
     kwargs.pop("save_rng_state", None)
     if context_fn is not None and use_reentrant and not output_recompute:
         bad_value("context_fn is only supported when use_reentrant=False.")
+    args, kwargs = with_tensors(args, block), with_tensors(kwargs, block)
     if not _core.in_trace():
         return block(*args, **kwargs)
     begin = _core.trace_size()

@@ -20,7 +20,7 @@ import numpy as np
 
 from gradcell import _core
 from gradcell._core import Tensor
-from gradcell.base import tree
+from gradcell.base import door, tree
 from gradcell.base.errors import bad_type
 from gradcell.base.remade import Made, Remade
 from gradcell.compilation.prints import Prints
@@ -510,7 +510,8 @@ def cache_for(fn: Any, key: Any) -> Any:
         _caches[number] = (gone, {})
     found = _caches[number][1]
     if (key, method) not in found:
-        found[key, method] = dispatcher_of(function_name(fn), _part, _by_value)
+        made = found[key, method] = dispatcher_of(function_name(fn), _part, _by_value)
+        door.of(made, fn)
     return found[key, method]
 
 
@@ -617,6 +618,7 @@ def jit(function: Any = None, key: Callable[[], Any] | None = None, **options: A
     functools.update_wrapper(dispatcher, function)
     dispatcher._made_of = (jit, (function,), {}, None)
     dispatcher.__deepcopy__ = functools.partial(Remade.__deepcopy__, dispatcher)
+    door.of(dispatcher, function)
     return dispatcher
 
 

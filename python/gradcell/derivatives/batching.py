@@ -18,6 +18,7 @@ from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import tree
 from gradcell.base.cells import CellBase
+from gradcell.base.door import with_tensors
 from gradcell.base.errors import bad_type, fail
 from gradcell.base.remade import Made, transform
 from gradcell.base.signposts import explains_arguments
@@ -123,8 +124,6 @@ class _Inputs:
     def _enter(self, x: Any, axis: Any) -> Any:
         if axis is None or x is None:
             return x
-        if isinstance(x, np.ndarray):
-            x = Tensor(x)
         if not isinstance(x, Tensor):
             fail(
                 f"vmap: only a Tensor has an axis {axis} to map over, but an argument is of type "
@@ -260,6 +259,8 @@ def vmap(fn: Any, in_axes: Any = 0, out_axes: Any = 0) -> Callable[..., Any]:
     run = cache_for(fn, of)
 
     def mapped(*args: Any, **kwargs: Any) -> Any:
+        if cells:
+            args, kwargs = with_tensors(args, one), with_tensors(kwargs, one)
         if kwargs:
             args, kwargs = in_places(one, args, kwargs, len(args) + len(kwargs))
         return run(record, kwargs, *args) if kwargs else run(record, None, *args)

@@ -6,6 +6,8 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import tree
@@ -80,7 +82,8 @@ def as_tensors(x: Any) -> Any:
         return x
     held = tree.parts(x)
     if held is None:
-        return Tensor(x) if isinstance(x, (int, float)) and not isinstance(x, bool) else x
+        number = isinstance(x, (int, float, np.number)) and not isinstance(x, bool)
+        return Tensor(x) if number else x
     settings = dataclasses.is_dataclass(x)
     return tree.rebuilt(
         x, [v if settings and not tree.is_container(v) else as_tensors(v) for v in held]
@@ -157,9 +160,10 @@ def check_argument(name: str, args: Sequence[Any], position: int, integers: bool
         return
     found = tree.leaves(as_tensors(arg) if mutable or tree.is_container(arg) else arg)
     if not found:
+        of = f" of dtype {arg.dtype}" if _core.is_array(arg) and hasattr(arg, "dtype") else ""
         bad_type(
             f"{name}: cannot differentiate with respect to argument {position}: it is not a Tensor but "
-            f"{type(arg).__name__}"
+            f"{type(arg).__name__}{of}"
         )
     for t in found:
         if not (mutable or t.dtype.is_floating):

@@ -10,6 +10,7 @@ from typing import Any
 from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import tree
+from gradcell.base.door import with_tensors
 from gradcell.base.errors import bad_type, bad_value, fail
 from gradcell.base.location import where
 from gradcell.base.remade import name_of
@@ -40,7 +41,7 @@ class _Rule:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The function's result; in a derivative, the rule's part of it."""
-        return run_traced(self._record, args, kwargs)
+        return run_traced(self._record, with_tensors(args), with_tensors(kwargs))
 
     def _positional(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
         try:

@@ -12,9 +12,11 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from gradcell import _core
 from gradcell._core import Tensor
-from gradcell.base import arguments, tree
+from gradcell.base import arguments, door, tree
 from gradcell.base.cells import CellBase
 from gradcell.base.errors import bad_type, bad_value
 from gradcell.base.naming import by_own_names
@@ -33,6 +35,9 @@ from gradcell.derivatives.checks import (
     unmarked,
 )
 from gradcell.tensors.parameter import Parameter
+
+#: NumPy's kinds of numbers, and Python's.
+_NUMBERS = (np.number, np.bool_, bool, int, float)
 
 
 class differentiating:
@@ -167,8 +172,20 @@ class By:
     def placed(
         self, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """The arguments, those by name in their places as far as one is differentiated by."""
-        return in_places(self.fn, args, kwargs, max(self.positions, default=-1) + 1)
+        """The arguments, those by name in their places as far as one is differentiated by; numbers that are
+        have become tensors."""
+        if kwargs:
+            args, kwargs = in_places(self.fn, args, kwargs, max(self.positions, default=-1) + 1)
+        return self.numbers_as_tensors(args), kwargs
+
+    def numbers_as_tensors(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The arguments, with tensors for NumPy's numbers that are differentiated by, and for Python's where
+        integers are taken."""
+        kinds = _NUMBERS if self.integers else _NUMBERS[:2]
+        chosen = [p for p in self.positions if p < len(args) and isinstance(args[p], kinds)]
+        if not chosen:
+            return args
+        return tuple(Tensor(a) if i in chosen else a for i, a in enumerate(args))
 
     def joined(self, by_input: list[Any], by_weight: list[Any]) -> Any:
         """Both in the structure that Call.arranged gives."""
@@ -213,8 +230,7 @@ def transformed(by: By, key: Any, record: Callable[..., Any]) -> Callable[..., A
 
     def call(*args: Any, **kwargs: Any) -> Any:
         refuse_in_no_grad()
-        if kwargs:
-            args, kwargs = by.placed(args, kwargs)
+        args, kwargs = by.placed(args, kwargs)
         return run(record, *args, **kwargs)
 
     made: Any = functools.update_wrapper(Made(call), by.fn, updated=())
@@ -233,6 +249,7 @@ class Given(By):
     ) -> None:
         arguments.function(fn, name)
         refuse_in_no_grad()
+        inputs = door.numbers_too(inputs, fn)
         self.inputs: tuple[Any, ...] = (
             tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
         )
@@ -244,17 +261,19 @@ class Given(By):
         positions = tuple(range(len(self.inputs))) if weights is None else None
         super().__init__(name, fn, positions, weights, has_aux)
 
-    def directions(self, v: Any) -> list[Tensor]:
-        """The tensors of v, one for each that is differentiated by. Raises TypeError for what is none,
+    def directions(self, v: Any) -> Any:
+        """Return v, with a tensor for each that is differentiated by. Raises TypeError for what is none,
         ValueError where shapes or dtypes differ."""
+        v = door.numbers_too(v, self.fn)
         for t in v if isinstance(v, (tuple, list)) else (v,):
             if not (isinstance(t, Tensor) or tree.leaves(t)):
                 bad_type(f"{self.name}: v must be tensors, got {type(t).__name__}")
-        found = tree.leaves(v)
         check_directions(
-            self.name, self.weights if self.by_weights else tree.leaves(self.inputs), found
+            self.name,
+            self.weights if self.by_weights else tree.leaves(self.inputs),
+            tree.leaves(v),
         )
-        return found
+        return v
 
     def run(self, key: Any, record: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Call `record` with the arguments, in GRAPH_MODE by a cached form; `key` identifies the

@@ -247,7 +247,7 @@ def hvp(fn: Any, inputs: Any, v: Any, weights: Any = None, **kwargs: Any) -> tup
     Raises TypeError for anything that is not a floating tensor, ValueError where shapes or dtypes differ.
     """
     by = Given("hvp", fn, inputs, weights)
-    by.directions(v)
+    v = by.directions(v)
 
     def record(xs: tuple[Any, ...], v: Any, **kwargs: Any) -> Any:
         with Call(by, xs, kwargs) as call:
@@ -302,9 +302,9 @@ def linearize(
     outline = tree.outline(out)
 
     def jvp_fn(v: Any) -> Any:
-        vs = by.directions(v)
+        v = by.directions(v)
         if rest is None or _core.in_trace():
             return by.run("again", again, by.inputs, v, **kwargs)
-        return tree.refill(outline, rest.run([*vs, *factors]))
+        return tree.refill(outline, rest.run([*tree.leaves(v), *factors]))
 
     return out, Made(jvp_fn)

@@ -9,7 +9,7 @@ from typing import Any
 
 from gradcell import _core
 from gradcell._core import Tensor
-from gradcell.base import arguments, tree
+from gradcell.base import arguments, door, tree
 from gradcell.base.errors import bad_type, bad_value
 from gradcell.base.remade import Made, transform
 from gradcell.compilation.compiled import cache_for
@@ -59,7 +59,8 @@ def gauss_newton_product(
         if not args:
             bad_type("gauss_newton_product: the last argument is the vector, but there is none")
         given, kwargs = by.placed(args[:-1], kwargs)
-        return cache_for(fn, (by.name, by.key))(record, args[-1], loss, *given, **kwargs)
+        v = door.numbers_too(args[-1], fn)
+        return cache_for(fn, (by.name, by.key))(record, v, loss, *given, **kwargs)
 
     return Made(product)
 

@@ -12,7 +12,7 @@ from typing import Any, Literal, ParamSpec, TypeVar, overload
 
 from gradcell import _core, dtype as dtypes
 from gradcell._core import Tensor
-from gradcell.base import arguments, tree
+from gradcell.base import arguments, door, tree
 from gradcell.base.errors import bad_index, bad_type, bad_value
 from gradcell.base.remade import transform
 from gradcell.derivatives.differentiating import By, Call, Given, transformed
@@ -141,6 +141,7 @@ def jet(fn: Callable[..., Any], primals: Any, series: Any, **kwargs: Any) -> tup
     ValueError where shapes, orders or numbers of tensors do not fit.
     """
     arguments.function(fn, "jet")
+    primals, series = door.numbers_too(primals, fn), door.numbers_too(series, fn)
     if isinstance(primals, Tensor) and isinstance(series, Tensor):
         primals, series = (primals,), (series,)
     elif not (isinstance(primals, tuple) and isinstance(series, tuple)):
@@ -180,6 +181,7 @@ def derivative(fn: Callable[..., Any], primals: Any, order: int, **kwargs: Any) 
         bad_type("For `F.derivative`, the type of order must be int.")
     if order < 1:
         bad_value(f"For `F.derivative`, value of order should not be less than 1, but got {order}.")
+    primals = door.numbers_too(primals, fn)
     items = primals if isinstance(primals, tuple) else (primals,)
     if not items:
         bad_value("For `F.derivative`, the primals must not be empty.")

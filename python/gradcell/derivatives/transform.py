@@ -13,7 +13,7 @@ from typing import Any, Literal, NoReturn, ParamSpec, TypeVar, overload
 
 from gradcell import _core
 from gradcell._core import Tensor
-from gradcell.base import arguments, tree
+from gradcell.base import arguments, door, tree
 from gradcell.base.errors import bad_type, bad_value, fail
 from gradcell.base.location import where
 from gradcell.base.remade import Made, Remade, transform
@@ -141,15 +141,6 @@ def _without_sens(
     return args, kwargs, sens
 
 
-def _numbers_as_tensors(args: tuple[Any, ...], positions: Sequence[int]) -> tuple[Any, ...]:
-    """The arguments, with a tensor for each number to differentiate by."""
-    given = list(args)
-    for p in positions:
-        if p < len(args) and isinstance(args[p], (bool, int, float)):
-            given[p] = Tensor(args[p])
-    return tuple(given)
-
-
 class _Gradient(By):
     """By what MindSpore's grad differentiates: by integers and numbers too."""
 
@@ -190,12 +181,10 @@ class _GradFunction(Remade):
         if not callable(self.fn):
             bad_type(f"The fn should be callable, but got {type(self.fn).__name__}")
         refuse_in_no_grad()
-        if kwargs and ("sens" in kwargs or not self.with_sens):
+        if "sens" in kwargs or not self.with_sens:
             args, kwargs = self.by.placed(args, kwargs)
-        for p in self.by.positions:
-            if p < len(args) and not isinstance(args[p], Tensor):
-                args = _numbers_as_tensors(args, self.by.positions)
-                break
+        else:
+            args = self.by.numbers_as_tensors(args)
         return self.run(self._record, *args, **kwargs)
 
     def _record(self, *args: Any, **kwargs: Any) -> Any:
@@ -411,15 +400,15 @@ class GradOperation:
         every = self.get_by_list and weights is None
         of = (self.get_all, self.get_by_list, self.sens_param)
         given = weights if self.get_by_list else None
-        run = cache_for(fn, ("GradOperation", of, _Gradient("GradOperation", fn, 0, given).key))
+        first = _Gradient("GradOperation", fn, 0, given)
+        run = cache_for(fn, ("GradOperation", of, first.key))
 
         def gradient_function(*args: Any, **kwargs: Any) -> Any:
             refuse_in_no_grad()
             if not self.get_all and not self.get_by_list:
                 if kwargs and ("sens" in kwargs or not self.sens_param):
                     args, kwargs = in_places(fn, args, kwargs, 1)
-                if args:
-                    args = _numbers_as_tensors(args, (0,))
+                args = first.numbers_as_tensors(args)
             return run(record, *args, **kwargs)
 
         def record(*args: Any, **kwargs: Any) -> Any:
@@ -524,7 +513,7 @@ def jvp(
     """
     by = Given("jvp", fn, inputs, weights, has_aux)
     by.integer_inputs = True
-    by.directions(v)
+    v = by.directions(v)
 
     def record(xs: tuple[Any, ...], v: Any, **kwargs: Any) -> Any:
         with Call(by, xs, kwargs) as call:
@@ -592,9 +581,10 @@ def vjp(
     outline = tree.outline(target)
     types = [(list(y.shape), y.dtype) for y in tree.leaves(target)]
 
-    def check(cotangent: Any) -> None:
+    def check(cotangent: Any) -> Any:
         if isinstance(cotangent, (int, float)) and len(types) == 1:
-            return
+            return cotangent
+        cotangent = door.numbers_too(cotangent, fn)
         alone = isinstance(cotangent, Tensor) and len(types) == 1
         given = [cotangent] if alone else tree.matched("vjp: the cotangent", cotangent, outline)
         for k, (c, (shape, dtype)) in enumerate(zip(given, types, strict=True)):
@@ -606,10 +596,10 @@ def vjp(
                     f"vjp: cotangent {k} must have the shape and dtype of its output, {dtype}{shape}, but "
                     f"is {c.dtype}{list(c.shape)}"
                 )
+        return cotangent
 
     def pull_back(*sens: Any) -> Any:
-        cotangent = sens[0] if len(sens) == 1 else sens
-        check(cotangent)
+        cotangent = check(sens[0] if len(sens) == 1 else sens)
         return by.run(("pull", str(key)), record, by.inputs, cotangent, **kwargs)
 
     def record(xs: tuple[Any, ...], cotangent: Any, **kwargs: Any) -> Any:

@@ -206,7 +206,7 @@ def count_nonzero(input: Any, dim: Any = None) -> Tensor:
 def median(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
     """(median, index) along dim; of all elements the median alone."""
     if dim is None:
-        return ops.median(input.reshape(-1), 0)[0]
+        return ops.median(ops.reshape(input, -1), 0)[0]
     return ops.median(input, dim, keepdim)
 
 
@@ -259,7 +259,7 @@ def transpose(input: Any, dim0: Any, dim1: Any) -> Tensor: ...
 
 def flatten(input: Any, start_dim: Any = 0, end_dim: Any = -1) -> Any:
     """flatten: input.flatten(start_dim, end_dim)."""
-    return input.flatten(start_dim, end_dim)
+    return arguments.tensor(input, "flatten").flatten(start_dim, end_dim)
 
 
 @spelling(ops.squeeze)
@@ -307,7 +307,7 @@ def diag(input: Any, diagonal: Any = 0) -> Tensor: ...
 
 def clone(input: Any) -> Any:
     """A copy of a tensor, through which derivatives pass."""
-    return input.copy()
+    return arguments.tensor(input, "clone").copy()
 
 
 def item(input: Any) -> Any:

@@ -224,7 +224,7 @@ class RReLU(Cell):
             bad_value(f"For 'RReLU', 'lower' must be at most 'upper', but got {got}.")
 
     def construct(self, x: Tensor) -> Tensor:
-        arguments.tensor(x, "RReLU", "x")
+        x = arguments.tensor(x, "RReLU", "x")
         if not self.training:
             return _functions.leaky_relu(x, (self.lower + self.upper) / 2)
         slopes = _ops.cast(uniform(tuple(x.shape), self.lower, self.upper), x.dtype)

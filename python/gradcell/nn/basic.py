@@ -80,7 +80,7 @@ class Dense(Layer):
             )
 
     def construct(self, x: Tensor) -> Tensor:
-        arguments.tensor(x, "Dense", "x")
+        x = arguments.tensor(x, "Dense", "x")
         if x.ndim == 0 or x.shape[-1] != self.in_channels:
             bad_value(
                 f"For 'Dense', the last dimension of the input must be in_channels {self.in_channels}, but "
@@ -133,7 +133,7 @@ class Flatten(Cell):
     end_dim: int = fields.integer(-(2**31) + 1, default=-1)
 
     def construct(self, x: Tensor) -> Tensor:
-        arguments.tensor(x, "Flatten", "x")
+        x = arguments.tensor(x, "Flatten", "x")
         if x.ndim == 0:
             return _ops.reshape(x, [1])
         if x.ndim == 1 and self.start_dim == 1:
@@ -213,7 +213,7 @@ class _ChannelDropout(_Dropping):
         self._check_p(p)
 
     def construct(self, x: Tensor) -> Tensor:
-        arguments.of_rank(x, self.ranks, type(self).__name__)
+        x = arguments.of_rank(x, self.ranks, type(self).__name__)
         if not self.training or self.p == 0:
             return _core.copy(x)
         inner = self.ranks[0] - 1
@@ -275,7 +275,7 @@ class Embedding(Cell):
         self.embedding_table = Parameter(table, name="embedding_table")
 
     def construct(self, ids: Tensor) -> Tensor:
-        arguments.tensor(ids, "Embedding", "ids")
+        ids = arguments.tensor(ids, "Embedding", "ids")
         if ids.dtype.is_floating or ids.dtype == _core.bool:
             bad_type(f"For 'Embedding', the 'ids' must be of integers, but got {ids.dtype}.")
         return _ops.gather(self.embedding_table, ids, 0)
@@ -323,7 +323,7 @@ class EmbeddingLookup(Cell):
         self.embedding_table: Parameter = Parameter(table, name="embedding_table")
 
     def construct(self, indices: Tensor) -> Tensor:
-        arguments.tensor(indices, "EmbeddingLookup", "indices")
+        indices = arguments.tensor(indices, "EmbeddingLookup", "indices")
         if indices.dtype.is_floating or indices.dtype == _core.bool:
             bad_type(
                 f"For 'EmbeddingLookup', the 'indices' must be of integers, but got {indices.dtype}."

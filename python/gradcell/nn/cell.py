@@ -517,6 +517,14 @@ class Cell(GraphMode):
         own["_runner"] = dispatcher_of(type(self).__name__, inside, Cell._once, again)
         return own["_runner"]
 
+    def dtype_of_arrays(self) -> _core.DType | None:
+        """Return the dtype that floating arrays of other libraries get when they are arguments: that of
+        to_float, or of the first real floating Parameter; None: their own."""
+        if self._cast_to is not None:
+            return self._cast_to  # type: ignore[no-any-return]
+        dtypes = (p.dtype for p in self.get_parameters())
+        return next((d for d in dtypes if d.is_floating and not d.is_complex), None)
+
     def _is_plain(self) -> bool:
         """Return whether a call only calls construct."""
         own = self.__dict__

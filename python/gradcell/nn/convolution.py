@@ -90,7 +90,7 @@ class _Convolution(Layer):
 
     def construct(self, x: Tensor) -> Tensor:
         owner = type(self).__name__
-        arguments.of_rank(x, [self.rank + 2], owner)
+        x = arguments.of_rank(x, [self.rank + 2], owner)
         if x.shape[1] != self.in_channels:
             bad_value(
                 f"For '{owner}', the input must have in_channels {self.in_channels} channels, but got shape "

@@ -27,7 +27,7 @@ def _largest(dtype: _core.DType) -> float:
 def _pair(owner: str, img1: Any, img2: Any, max_val: float) -> tuple[Tensor, Tensor, float]:
     """Both images and their largest value, scaled so that their dtype's largest is 1."""
     for name, image in (("img1", img1), ("img2", img2)):
-        arguments.tensor(image, owner, name)
+        image = arguments.tensor(image, owner, name)
         if image.ndim != 4:
             bad_value(
                 f"For '{owner}', the '{name}' must be (N, C, H, W), but got shape {list(image.shape)}."
@@ -187,7 +187,7 @@ class CentralCrop(Cell):
     central_fraction: float = fields.number(above=0, most=1)
 
     def construct(self, image: Tensor) -> Tensor:
-        arguments.of_rank(image, [3, 4], "CentralCrop")
+        image = arguments.of_rank(image, [3, 4], "CentralCrop")
         outer, sizes = list(image.shape[:-2]), image.shape[-2:]
         starts = [int((n - n * self.central_fraction) / 2) for n in sizes]
         kept = [n - 2 * start for n, start in zip(sizes, starts, strict=True)]
@@ -199,7 +199,7 @@ class ImageGradients(Cell):
     """(differences down, differences across) of images (N, C, H, W), 0 in the last row or column."""
 
     def construct(self, images: Tensor) -> tuple[Tensor, Tensor]:
-        arguments.of_rank(images, [4], "ImageGradients")
+        images = arguments.of_rank(images, [4], "ImageGradients")
         return self._along(images, 2), self._along(images, 3)
 
     @staticmethod

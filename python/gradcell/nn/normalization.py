@@ -67,7 +67,7 @@ class _BatchNorm(Layer):
 
     def _check(self, x: Tensor) -> None:
         owner = type(self).__name__
-        arguments.tensor(x, owner, "x")
+        x = arguments.tensor(x, owner, "x")
         if x.ndim not in self.ranks:
             ranks = " or ".join(map(str, self.ranks))
             bad_value(f"For '{owner}', the in_shape must have {ranks} dims, but got {x.ndim}.")
@@ -175,7 +175,7 @@ class BatchNorm3d(Layer):
         self.bn2d: BatchNorm2d = BatchNorm2d(**given)
 
     def construct(self, input_x: Tensor) -> Tensor:
-        arguments.of_rank(input_x, [5], "BatchNorm3d")
+        input_x = arguments.of_rank(input_x, [5], "BatchNorm3d")
         n, channels, depth, h, w = input_x.shape
         flat = self.bn2d(_ops.reshape(input_x, [n, channels, depth * h, w]))
         return _ops.reshape(flat, list(input_x.shape))
@@ -326,7 +326,7 @@ class LayerNorm(Layer):
         self.beta: Parameter = Parameter(initializer(beta_init, shape, dtype), "beta")
 
     def construct(self, input_x: Tensor) -> Tensor:
-        arguments.tensor(input_x, "LayerNorm", "input_x")
+        input_x = arguments.tensor(input_x, "LayerNorm", "input_x")
         first = self._axis(input_x, "begin_norm_axis", self.begin_norm_axis)
         params = self._axis(input_x, "begin_params_axis", self.begin_params_axis)
         if tuple(input_x.shape[params:]) != self.normalized_shape:
@@ -390,7 +390,7 @@ class GroupNorm(Layer):
         self.beta: Parameter = Parameter(initializer(beta_init, size, dtype), "beta", self.affine)
 
     def construct(self, x: Tensor) -> Tensor:
-        arguments.of_rank(x, range(2, 9), "GroupNorm")
+        x = arguments.of_rank(x, range(2, 9), "GroupNorm")
         if x.shape[1] != self.num_channels:
             bad_value(
                 f"For 'GroupNorm', the input must have num_channels {self.num_channels} channels, but got "

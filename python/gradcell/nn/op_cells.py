@@ -30,7 +30,7 @@ class ClipByNorm(Cell):
     axis: Any = fields.anything(default=None)
 
     def construct(self, x: Tensor, clip_norm: Any) -> Tensor:
-        arguments.tensor(x, "ClipByNorm", "x")
+        x = arguments.tensor(x, "ClipByNorm", "x")
         limit = arguments.operand(clip_norm, "ClipByNorm", "clip_norm")
         return _clipped(x, limit, arguments.axes_of(self.axis, x.ndim, "ClipByNorm"))
 

@@ -48,7 +48,7 @@ class Pad(Layer):
     mode: str = fields.one_of("CONSTANT", "REFLECT", "SYMMETRIC", default="CONSTANT")
 
     def construct(self, x: Tensor) -> Tensor:
-        arguments.of_rank(x, [len(self.paddings)], "Pad")
+        x = arguments.of_rank(x, [len(self.paddings)], "Pad")
         flat = [n for pair in reversed(self.paddings) for n in pair]
         if self.mode != "SYMMETRIC":
             return shaping.pad(x, flat, self.mode.lower())
@@ -95,9 +95,9 @@ class _Padding(Layer):
 
     def construct(self, x: Tensor) -> Tensor:
         owner = type(self).__name__
-        arguments.tensor(x, owner, "x")
+        x = arguments.tensor(x, owner, "x")
         if self.mode != "constant":
-            arguments.of_rank(x, [self.rank + 1, self.rank + 2], owner)
+            x = arguments.of_rank(x, [self.rank + 1, self.rank + 2], owner)
         elif 2 * x.ndim < len(self.padding):
             bad_value(
                 f"For '{owner}', the padding {self.padding} does not fit an input of shape {list(x.shape)}."
@@ -247,7 +247,7 @@ class PixelShuffle(Layer):
 
     def construct(self, input: Tensor) -> Tensor:
         r = self.upscale_factor
-        arguments.of_rank(input, range(3, 9), "PixelShuffle")
+        input = arguments.of_rank(input, range(3, 9), "PixelShuffle")
         *outer, channels, h, w = input.shape
         c, n = _divisible("PixelShuffle", "number of channels", channels, r * r), math.prod(outer)
         input = _ops.transpose(_ops.reshape(input, [n, c, r, r, h, w]), [0, 1, 4, 2, 5, 3])
@@ -265,7 +265,7 @@ class PixelUnshuffle(Layer):
 
     def construct(self, input: Tensor) -> Tensor:
         r = self.downscale_factor
-        arguments.of_rank(input, range(3, 9), "PixelUnshuffle")
+        input = arguments.of_rank(input, range(3, 9), "PixelUnshuffle")
         *outer, c, rows, columns = input.shape
         h = _divisible("PixelUnshuffle", "height", rows, r)
         w = _divisible("PixelUnshuffle", "width", columns, r)
@@ -285,7 +285,7 @@ class ChannelShuffle(Layer):
     groups: int = fields.integer(1)
 
     def construct(self, x: Tensor) -> Tensor:
-        arguments.of_rank(x, range(3, 9), "ChannelShuffle")
+        x = arguments.of_rank(x, range(3, 9), "ChannelShuffle")
         n, channels, *rest = x.shape
         each = _divisible("ChannelShuffle", "number of channels", channels, self.groups)
         x = _ops.reshape(x, [n, self.groups, each, math.prod(rest)])
@@ -321,7 +321,7 @@ class Unfold(Layer):
         self.padding = arguments.one_of(lower, ["valid", "same"], "Unfold", "padding")
 
     def construct(self, input_x: Tensor) -> Tensor:
-        arguments.of_rank(input_x, [4], "Unfold")
+        input_x = arguments.of_rank(input_x, [4], "Unfold")
         steps = zip(input_x.shape[2:], self._ksizes, self._strides, self._rates, strict=True)
         axes = [windows.axis("Unfold", n, k, s, d, self.padding, (0, 0)) for n, k, s, d in steps]
         return _ops.concat(windows.taps(windows.pad(input_x, axes, 0), axes), 1)

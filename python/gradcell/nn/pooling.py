@@ -65,7 +65,7 @@ class _Windowed(Layer):
 
     def _axes(self, x: Tensor) -> list[windows.Axis]:
         owner, mode = type(self).__name__, self.pad_mode.lower()
-        arguments.of_rank(x, [self.rank + 1, self.rank + 2], owner)
+        x = arguments.of_rank(x, [self.rank + 1, self.rank + 2], owner)
         parts = (x.shape[-self.rank :], self._kernel, self._stride, self._dilation, self._padding)
         ceil = self.ceil_mode and mode != "same"
         return [
@@ -251,7 +251,7 @@ class _Adaptive(Layer):
 
     def _input(self, x: Any) -> Tensor:
         owner = type(self).__name__
-        arguments.of_rank(x, [self.rank + 1, self.rank + 2], owner)
+        x = arguments.of_rank(x, [self.rank + 1, self.rank + 2], owner)
         if 0 in x.shape[-self.rank :]:
             bad_value(
                 f"For '{owner}', the input has no element to pool: its shape is {list(x.shape)}."

@@ -148,7 +148,7 @@ class _Recurrent(Cell):
     def construct(self, x: Tensor, hx: Any = None, seq_length: Any = None) -> Any:
         """(outputs of the last layer, last states of all): see the class."""
         owner = type(self).__name__
-        arguments.tensor(x, owner, "x")
+        x = arguments.tensor(x, owner, "x")
         if x.ndim != 3 or 0 in x.shape:
             bad_value(
                 f"For '{owner}', the input must have 3 dimensions, none of them of size 0, but got shape "
@@ -186,7 +186,7 @@ class _Recurrent(Cell):
     def _running(self, x: Tensor, seq_length: Any) -> Tensor:
         """For each step which sequences are that long, [time, batch, 1]."""
         owner, (time, batch, _) = type(self).__name__, x.shape
-        arguments.tensor(seq_length, owner, "seq_length")
+        seq_length = arguments.tensor(seq_length, owner, "seq_length")
         if seq_length.dtype.name not in ("int32", "int64"):
             bad_type(
                 f"For '{owner}', the 'seq_length' must be int32 or int64, but got {seq_length.dtype}."
@@ -314,7 +314,7 @@ class _Step(Cell):
     def construct(self, x: Tensor, hx: Any) -> Any:
         """The next state."""
         owner = type(self).__name__
-        arguments.tensor(x, owner, "x")
+        x = arguments.tensor(x, owner, "x")
         if x.ndim != 2:
             bad_value(
                 f"For '{owner}', the input must be (batch, input_size), but got shape {list(x.shape)}."

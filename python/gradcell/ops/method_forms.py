@@ -10,6 +10,7 @@ from gradcell import _core, ops
 from gradcell._core import Tensor
 from gradcell.base import arguments
 from gradcell.base.convert import has_numpy_dtype, to_dtype
+from gradcell.base.door import is_tensor
 from gradcell.base.errors import bad_type
 from gradcell.ops.method import in_place, method
 
@@ -70,7 +71,7 @@ def where(self: Tensor, condition: Any, y: Any) -> Tensor:
 def gather(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     """gather(dim, index): the elements at index along dim, as ops.gather_elements;
     gather(input_indices, axis, batch_dims=0): the slices along axis, as ops.gather."""
-    slices = "input_indices" in kwargs or (args and isinstance(args[0], Tensor))
+    slices = "input_indices" in kwargs or (args and is_tensor(args[0]))
     return (ops.gather if slices else ops.gather_elements)(self, *args, **kwargs)
 
 
@@ -78,7 +79,7 @@ def gather(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
 def select(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     """select(dim, index): the slice at index along dim, without that dimension;
     select(condition, y): this tensor where condition is true, else y."""
-    if "condition" in kwargs or (args and isinstance(args[0], Tensor)):
+    if "condition" in kwargs or (args and is_tensor(args[0])):
         return where(self, *args, **kwargs)
     return _selected(self, *args, **kwargs)
 
@@ -92,7 +93,7 @@ def _selected(self: Tensor, dim: int, index: int) -> Tensor:
 def index_add(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     """index_add(dim, index, source, alpha=1): this tensor with alpha source added along dim at index;
     index_add(indices, y, axis, use_lock=True, check_index_bound=True): as ops.index_add."""
-    if "indices" in kwargs or (args and isinstance(args[0], Tensor)):
+    if "indices" in kwargs or (args and is_tensor(args[0])):
         return ops.index_add(self, *args, **kwargs)
     return _source_added(self, *args, **kwargs)
 
@@ -105,7 +106,7 @@ def _source_added(self: Tensor, dim: int, index: Any, source: Any, *, alpha: Any
 def scatter_add(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     """scatter_add(dim, index, src): this tensor with src added at index along dim, at the index's own
     other coordinates; scatter_add(indices, updates): as ops.tensor_scatter_add."""
-    if "indices" in kwargs or (args and isinstance(args[0], Tensor)):
+    if "indices" in kwargs or (args and is_tensor(args[0])):
         return ops.tensor_scatter_add(self, *args, **kwargs)
     return _source_scattered(self, *args, **kwargs)
 
@@ -122,7 +123,8 @@ def scattered(
     """The tensor with src, or value, put at index along dim, added or multiplied."""
     arguments.one_of(reduce, (None, "add", "multiply"), "scatter_", "reduce")
     new = src if value is None else value
-    if not isinstance(new, Tensor):
+    index = arguments.tensor(index, "scatter_", "index")
+    if not is_tensor(new):
         new = ops.full(index.shape, new, dtype=self.dtype)
     if reduce is None:
         return ops.scatter(self, dim, index, new)

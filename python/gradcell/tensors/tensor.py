@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import copy
 import copyreg
-import ctypes
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, SupportsIndex
@@ -14,7 +13,7 @@ import numpy as np
 
 from gradcell import _core
 from gradcell._core import Tensor, ops as _ops
-from gradcell.base import signposts
+from gradcell.base import dlpack, signposts
 from gradcell.base.convert import (
     dtype_of_numbers,
     dtype_of_numpy,
@@ -213,41 +212,6 @@ def from_numpy(array: np.ndarray) -> Tensor:
 
 
 _DLPACK_CPU, _DLPACK_CUDA = 1, 2
-_DLPACK_UINT, _DLPACK_BFLOAT = 1, 4
-#: By a capsule's name: where its structure says the kind of its elements.
-_DLPACK_KIND_AT = {b"dltensor": 20, b"dltensor_versioned": 32 + 20}
-
-
-def _dlpack_kind(capsule: Any) -> Any:
-    """The byte of a capsule that says the kind of its elements, to be read or set. NumPy has no bfloat16,
-    whose bits go through it as those of uint16."""
-    python = ctypes.pythonapi
-    python.PyCapsule_GetName.restype, python.PyCapsule_GetName.argtypes = (
-        ctypes.c_char_p,
-        [ctypes.py_object],
-    )
-    python.PyCapsule_GetPointer.restype = ctypes.c_void_p
-    python.PyCapsule_GetPointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
-    name = python.PyCapsule_GetName(capsule)
-    start = python.PyCapsule_GetPointer(capsule, name)
-    return ctypes.c_uint8.from_address(start + _DLPACK_KIND_AT[name])
-
-
-class _Bits:
-    """Another library's array of bfloat16, as one of uint16."""
-
-    def __init__(self, source: Any) -> None:
-        self.source, self.is_bfloat = source, False
-
-    def __dlpack__(self, **options: Any) -> Any:
-        capsule = self.source.__dlpack__(**options)
-        kind = _dlpack_kind(capsule)
-        if kind.value == _DLPACK_BFLOAT:
-            kind.value, self.is_bfloat = _DLPACK_UINT, True
-        return capsule
-
-    def __dlpack_device__(self) -> Any:
-        return self.source.__dlpack_device__()
 
 
 def _dlpack(
@@ -268,7 +232,7 @@ def _dlpack(
         options: dict[str, Any] = {} if max_version is None else {"max_version": max_version}
         capsule = array.__dlpack__(**options)
         if self.dtype == _core.bfloat16:
-            _dlpack_kind(capsule).value = _DLPACK_BFLOAT
+            dlpack.mark_as_bfloat(capsule)
         return capsule
     if wanted != here:
         raise BufferError(f"a tensor of DLPack's device {here} cannot go to {wanted}{where()}")
@@ -317,9 +281,8 @@ def from_dlpack(source: Any) -> Tensor:
         )
     kind, number = source.__dlpack_device__()
     if kind != _DLPACK_CUDA:
-        bits = _Bits(source)
-        array = np.from_dlpack(bits)
-        return _rebuild(array, _core.bfloat16) if bits.is_bfloat else from_numpy(array)
+        array, is_bfloat = dlpack.array_of(source)
+        return _rebuild(array, _core.bfloat16) if is_bfloat else from_numpy(array)
     used = _core.device_in_use()
     if used < 0:
         fail(

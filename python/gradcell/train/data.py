@@ -11,29 +11,30 @@ import numpy as np
 
 from gradcell._core import Tensor
 from gradcell.base import tree
+from gradcell.base.door import is_tensor
 from gradcell.base.errors import bad_type, bad_value
+from gradcell.base.location import where
 from gradcell.dataset.datasets import Dataset
 from gradcell.nn.cell import Cell
 
 
 def as_tensor(value: Any) -> Any:
-    """Arrays and numbers as Tensors; Tensors and trees of them as they are.
+    """Numbers and lists of them as Tensors; Tensors, arrays (which become Tensors at the network's door)
+    and trees of them as they are.
 
     Raises TypeError for anything else.
     """
-    if isinstance(value, Tensor):
+    if is_tensor(value):
         return value
     held = tree.parts(value)
     if held is not None and (
         not isinstance(value, (tuple, list))
-        or any(isinstance(v, (Tensor, np.ndarray, dict, tuple)) for v in held)
+        or any(is_tensor(v) or isinstance(v, (dict, tuple)) for v in held)
     ):
         return tree.rebuilt(value, [as_tensor(v) for v in held])
     if value is None or isinstance(value, (str, bytes)):
         bad_type(f"a batch holds {type(value).__name__}, which is not an array")
-    if isinstance(value, (bool, int, float)) or hasattr(value, "__cuda_array_interface__"):
-        return Tensor(value)
-    return Tensor(np.asarray(value))
+    return Tensor(value if isinstance(value, (bool, int, float)) else np.asarray(value))
 
 
 def inputs_of(batch: Any) -> tuple[Any, ...]:

@@ -127,7 +127,7 @@ def test_a_circle_is_found():
 FLOORS = """
     _core
     base
-    dtype
+    dtype tree
     files mindrecord
     context cuda
     communication
@@ -419,7 +419,7 @@ FILES = {
     }
     | {"mindrecord", "mint", "nn", "numpy", "ops", "parallel", "physics"}
     | {"profiler", "runtime", "scipy"}
-    | {"train"},
+    | {"train", "tree"},
     "gradcell.array_api": {"fft", "linalg"},
     "gradcell.communication": {"comm_func", "management"},
     "gradcell.mint": {"linalg", "nn", "special"},

@@ -12,6 +12,7 @@ import pytest
 
 import gradcell as gc
 from gradcell import Tensor, ops
+from gradcell.base import dlpack
 
 NUMBERS = np.array([1.2345, -2.5, 3.5, 1e3])
 
@@ -135,7 +136,7 @@ class Bits:
 
     def __dlpack__(self, **_: object) -> object:
         capsule = self.x.__dlpack__(**self.options)
-        kind = gc.tensors.tensor._dlpack_kind(capsule)
+        kind = dlpack._kind(capsule)
         assert kind.value == 4  # kDLBfloat
         kind.value = 1  # unsigned integers
         return capsule

@@ -42,8 +42,9 @@ def broadcast_tensors(*tensors: Any) -> tuple[Tensor, ...]:
 
 def _widened(inputs: tuple[Any, ...], name: str, widen: Any) -> Any:
     several = len(inputs) != 1 or isinstance(inputs[0], (tuple, list))
-    xs = inputs[0] if several and len(inputs) == 1 else inputs
-    out = tuple(_ops.reshape(arguments.tensor(x, name), widen(list(x.shape))) for x in xs)
+    given = inputs[0] if several and len(inputs) == 1 else inputs
+    xs = [arguments.tensor(x, name) for x in given]
+    out = tuple(_ops.reshape(x, widen(list(x.shape))) for x in xs)
     return out if several else out[0]
 
 
@@ -163,7 +164,8 @@ def hsplit(input: Any, indices_or_sections: Any) -> tuple[Tensor, ...]:
 
     indices_or_sections: the number of parts, or where to cut.
     """
-    return tensor_split(input, indices_or_sections, 0 if input.ndim == 1 else 1)
+    x = arguments.tensor(input, "hsplit")
+    return tensor_split(x, indices_or_sections, 0 if x.ndim == 1 else 1)
 
 
 @method()

@@ -12,6 +12,7 @@ from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import arguments
 from gradcell.base.convert import limits
+from gradcell.base.door import is_tensor
 from gradcell.base.errors import bad_index, bad_type, bad_value
 from gradcell.base.spelling import named
 from gradcell.derivatives.own_derivatives import Pushforward, call
@@ -74,7 +75,7 @@ def scatter(input: Any, axis: Any, index: Any, src: Any) -> Tensor:
     repeat, the last one stays.
     """
     at = arguments.tensor(index, "scatter", "index")
-    if not isinstance(src, Tensor):
+    if not is_tensor(src):
         src = _ops.full(list(at.shape), src, arguments.tensor(input, "scatter").dtype)
     return indexing.tensor_scatter_elements(input, at, src, axis)
 

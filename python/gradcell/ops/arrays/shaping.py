@@ -13,6 +13,7 @@ from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import arguments
 from gradcell.base.convert import to_dtype
+from gradcell.base.door import with_tensors
 from gradcell.base.errors import bad_type, bad_value
 from gradcell.ops.method import method
 from gradcell.ops.one_plan import one_plan
@@ -61,6 +62,7 @@ def cast(input: Any, dtype: Any) -> Tensor:
 
 def identity(x: T) -> T:
     """The argument itself, or a copy of a tensor."""
+    x = with_tensors(x)
     return _core.copy(x) if isinstance(x, Tensor) else x  # type: ignore[return-value]
 
 
@@ -71,6 +73,7 @@ def stop_gradient(value: T) -> T:
     """
     if isinstance(value, (tuple, list)):
         return type(value)(stop_gradient(v) for v in value)  # type: ignore[return-value]
+    value = with_tensors(value)
     if not isinstance(value, Tensor):
         return value
     return _ops.stop_gradient(value)  # type: ignore[return-value]

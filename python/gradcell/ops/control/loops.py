@@ -16,6 +16,7 @@ import numpy as np
 from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import arguments, tree
+from gradcell.base.door import with_tensors
 from gradcell.base.errors import bad_type, bad_value
 from gradcell.compilation.compiled import run_traced
 from gradcell.ops.primitive import Primitive
@@ -168,7 +169,7 @@ def scan(
     """
     _check_function(f, "scan", "f")
     numbers: list[bool] = []
-    init = tree.map_all(lambda v: _noted(v, numbers), init)
+    init = tree.map_all(lambda v: _noted(v, numbers), with_tensors(init))
     xs = _as_tensors(xs)
     first, sliced = tree.leaves(init), tree.leaves(xs)
     steps = _length(sliced, length)
@@ -341,6 +342,7 @@ class ForiLoop(Primitive):
             arguments.integer(int(x) if isinstance(x, Tensor) else x, "ForiLoop", name)
             for name, x in (("lower", lower), ("upper", upper))
         )
+        init_val = with_tensors(init_val)
         if high <= low:
             return init_val
         with _calls("ForiLoop"):
@@ -366,6 +368,7 @@ class WhileLoop(Primitive):
     def __call__(self, cond_func: Any, loop_func: Any, init_val: Any) -> Any:
         _check_function(cond_func, "WhileLoop", "cond_func")
         _check_function(loop_func, "WhileLoop", "loop_func")
+        init_val = with_tensors(init_val)
         with _calls("WhileLoop"):
             while cond_func(init_val):
                 init_val = loop_func(init_val)

@@ -180,8 +180,15 @@ def inv(x: Any) -> Tensor:
 
 
 def written(input: Any, out: Tensor, inplace: bool, owner: str) -> Tensor:
-    """The result; with inplace, input with it written there. Raises TypeError unless that is a bool."""
-    return input.copy_(out) if arguments.boolean(inplace, owner, "inplace") else out
+    """The result; with inplace, input with it written there. Raises TypeError unless that is a bool, and
+    where input is the array of another library."""
+    if not arguments.boolean(inplace, owner, "inplace"):
+        return out
+    if not isinstance(input, Tensor):
+        bad_type(
+            f"{owner}: a {type(input).__name__} cannot be written to, only a Tensor; leave inplace out"
+        )
+    return input.copy_(out)
 
 
 def relu(input: Any, inplace: bool = False) -> Tensor:

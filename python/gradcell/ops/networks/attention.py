@@ -176,7 +176,7 @@ def _for_each_head(x: Tensor, heads: int, inside: bool) -> Tensor:
 
 def _hiding(mask: Any, shape: list[int]) -> Tensor:
     """A mask of bools in 4 dimensions."""
-    arguments.tensor(mask, _OWNER, "attn_mask")
+    mask = arguments.tensor(mask, _OWNER, "attn_mask")
     if mask.dtype.name not in ("bool", "uint8"):
         bad_type(f"For '{_OWNER}', the 'attn_mask' must be bool or uint8, but got {mask.dtype}.")
     b, n, length, size = shape
@@ -303,7 +303,7 @@ def flash_attention_score(
     Raises TypeError for wrong dtypes, ValueError for incompatible arguments.
     """
     for name, x in (("query", query), ("key", key), ("value", value)):
-        arguments.tensor(x, _OWNER, name)
+        x = arguments.tensor(x, _OWNER, name)
         if not x.dtype.is_floating or x.dtype != query.dtype:
             bad_type(
                 f"For '{_OWNER}', query, key and value must be floating and of one dtype, but the '{name}' "
@@ -352,7 +352,7 @@ def flash_attention_score(
     elif mode == 5:
         mask = _prefixes(prefix, shape)
     if real_shift is not None:
-        arguments.tensor(real_shift, _OWNER, "real_shift")
+        real_shift = arguments.tensor(real_shift, _OWNER, "real_shift")
         if real_shift.dtype != q.dtype or list(real_shift.shape) not in (shape, [1, *shape[1:]]):
             raise _fail(
                 f"the 'real_shift' must be {q.dtype} of shape {shape} or {[1, *shape[1:]]}, but got "
@@ -364,7 +364,7 @@ def flash_attention_score(
     behind, ahead = _band(mode, shape[2], shape[3], before, after, attn_mask is not None)
     q = q if scale == 1 else _ops.mul(q, scale)
     if drop_mask is not None and keep < 1:
-        arguments.tensor(drop_mask, _OWNER, "drop_mask")
+        drop_mask = arguments.tensor(drop_mask, _OWNER, "drop_mask")
         if inside:
             q, k, v = (_swapped(x) for x in (q, k, v))
         w = _with_drop_mask(weights(q, k, mask, behind, ahead), drop_mask, keep)

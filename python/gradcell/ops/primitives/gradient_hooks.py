@@ -7,7 +7,8 @@ from typing import Any
 
 from gradcell import _core
 from gradcell._core import Tensor
-from gradcell.base import tree
+from gradcell.base import arguments, tree
+from gradcell.base.door import with_tensors
 from gradcell.base.errors import bad_type, bad_value
 from gradcell.derivatives.hooks import check_hook
 from gradcell.derivatives.own_derivatives import Pullback, Tensors, call, defined_at, filled
@@ -31,6 +32,7 @@ class InsertGradientOf(Primitive):
 
     def __call__(self, input_x: Any) -> Any:
         """The input."""
+        input_x = with_tensors(input_x)
         values = tree.leaves(input_x)
         if not _core.in_trace() or not values:
             return input_x
@@ -64,10 +66,7 @@ class HookBackward(Primitive):
 
     def __call__(self, *inputs: Any) -> Any:
         """The input, or the tuple of several."""
-        for x in inputs:
-            if not isinstance(x, Tensor):
-                bad_type(f"HookBackward: expected tensors, got {type(x).__name__}")
-        made: list[Tensor] = list(inputs)
+        made: list[Tensor] = arguments.tensors(inputs, "HookBackward", "inputs")
         hook = self.hook_fn
         if _core.in_trace() and inputs:
 

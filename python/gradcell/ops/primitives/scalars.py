@@ -13,6 +13,7 @@ from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import arguments, tree
 from gradcell.base.convert import to_dtype
+from gradcell.base.door import with_tensors
 from gradcell.base.errors import bad_type
 
 __all__ = [
@@ -126,7 +127,7 @@ def mixed_precision_cast(dst_dtype: Any, x: Any) -> Any:
     def cast(t: Any) -> Any:
         return _ops.cast(t, dtype) if t.dtype.is_floating and not t.dtype.is_complex else t
 
-    return tree.map_leaves(cast, x)
+    return tree.map_leaves(cast, with_tensors(x))
 
 
 def add_flags(fn: Any = None, **flags: Any) -> Any:

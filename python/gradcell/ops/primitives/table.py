@@ -8,6 +8,7 @@ from typing import Any
 
 from gradcell import _core, ops
 from gradcell._core import Tensor
+from gradcell.base import arguments
 from gradcell.derivatives.transform import vjp
 from gradcell.ops.arrays import arrangement, creation, indexing, scatters, shaping
 from gradcell.ops.elements import activations, complex_numbers, composed, gammas
@@ -85,7 +86,8 @@ def _shuffle(x: Any, *, seed: int, seed2: int) -> Tensor:
 
 def _equal_count(x: Any, y: Any) -> Tensor:
     """The number of elements that are equal in x and y, as a tensor [1] in the dtype of x."""
-    return ops.reduce_sum(ops.cast(ops.equal(x, y), x.dtype)).reshape(1)
+    dtype = arguments.tensor(x, "EqualCount", "x").dtype
+    return ops.reduce_sum(ops.cast(ops.equal(x, y), dtype)).reshape(1)
 
 
 def _trace(
