@@ -7,7 +7,7 @@ from typing import Any
 
 from gradcell import _core
 from gradcell._core import Tensor
-from gradcell.base import arguments, tree
+from gradcell.base import tree
 from gradcell.base.door import with_tensors
 from gradcell.base.errors import bad_type, bad_value
 from gradcell.derivatives.hooks import check_hook
@@ -66,7 +66,10 @@ class HookBackward(Primitive):
 
     def __call__(self, *inputs: Any) -> Any:
         """The input, or the tuple of several."""
-        made: list[Tensor] = arguments.tensors(inputs, "HookBackward", "inputs")
+        made: list[Tensor] = list(with_tensors(inputs))
+        for x in made:
+            if not isinstance(x, Tensor):
+                bad_type(f"HookBackward: expected tensors, got {type(x).__name__}")
         hook = self.hook_fn
         if _core.in_trace() and inputs:
 
