@@ -82,19 +82,15 @@ def little_endian(dtype: _core.DType) -> np.dtype:
     return found
 
 
-class NoSuchDType(TypeError):
-    """There is no dtype like that of an array."""
-
-
 @functools.cache  # NumPy puts the name of a dtype together each time
 def dtype_of_numpy(dtype: np.dtype) -> _core.DType:
-    """gradcell's dtype for a NumPy one. Raises NoSuchDType where there is none."""
+    """gradcell's dtype for a NumPy one. Raises TypeError where there is none."""
     found = _BY_NUMPY_NAME.get(dtype.newbyteorder("=").name)
     if found is None:
         text = f"Tensor: the NumPy dtype {dtype} is not supported"
         if dtype.kind in "OUSfc":
             text += "; where the array holds numbers, astype('float64') makes one of them"
-        raise NoSuchDType(_core.located(text))
+        raise TypeError(_core.located(text))
     return found  # type: ignore[no-any-return]
 
 

@@ -21,7 +21,9 @@ from gradcell import _core
 from gradcell._core import DType, Tensor
 from gradcell.base import tree
 from gradcell.base.cells import CellBase
-from gradcell.base.convert import NoSuchDType
+
+#: NumPy's kinds of elements that no Tensor has: objects, texts, bytes, dates, times.
+_NO_NUMBERS = set("OUSMm")
 
 
 def is_tensor(x: Any) -> bool:
@@ -60,10 +62,9 @@ def _at(dispatcher: _core.Dispatcher, owner: Any, value: Any) -> Any:
 
 
 def _tensor(array: Any, dtype: DType | None) -> Any:
-    try:
-        made = Tensor(array)
-    except NoSuchDType:
+    if getattr(getattr(array, "dtype", None), "kind", "") in _NO_NUMBERS:
         return array
+    made = Tensor(array)
     floats = made.dtype.is_floating and not made.dtype.is_complex
     return Tensor(made, dtype) if floats and dtype is not None else made
 
