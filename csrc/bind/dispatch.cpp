@@ -18,6 +18,8 @@
 // Tuples, lists and slices count as what they hold. An op's arguments may have keywords; where
 // they are views it is traced, and so reads them where they lie. A cell's or transform's has an
 // owner, the first argument, which is no part of a signature.
+//
+// Where no entry is found, arrays of other libraries among the arguments become tensors first.
 #include "bind/bind.h"
 #include "runtime/plan_cache.h"
 
@@ -462,16 +464,16 @@ PyObject* dispatch(PyObject* self_object, PyObject* const* given, size_t flags, 
   const bool at_first = self->keeps_at_first(), inside = current_trace() != nullptr;
   const bool keeps = !inside && (at_first || self->again) && (!names || self->is_op());
   PyObject* traced = inside ? self->inside : at_first ? self->first : self->once;
-  PyObject* const no_names = named ? names : nullptr;
+  PyObject* const by_name = named ? names : nullptr;
   try {
     const Flat flat(given + owners, keeps ? n - owners : 0);
     if (keeps && flat.fits())
-      if (EntryPtr e = self->entries->find(flat, no_names)) return run(*e, flat);
+      if (EntryPtr e = self->entries->find(flat, by_name)) return run(*e, flat);
     const Tensors args(self_object, given, n, owners);
     if (keeps && flat.fits()) {
       const Flat now(args.get() + owners, n - owners);
       if (args.changed())
-        if (EntryPtr e = self->entries->find(now, no_names)) return run(*e, now);
+        if (EntryPtr e = self->entries->find(now, by_name)) return run(*e, now);
       const bool asked = args.changed() && self->is_op() && may_be_asked(now);
       if (!at_first && !asked && self->entries->seen(now)) traced = self->again;
     }

@@ -15,6 +15,7 @@ import numpy as np
 
 from gradcell import _core
 from gradcell._core import Tensor
+from gradcell.base.door import with_tensors
 from gradcell.base.errors import bad_type, bad_value, unsupported
 from gradcell.base.location import where
 from gradcell.base.public import publish
@@ -454,8 +455,8 @@ def initializer(
 ) -> Tensor:
     """Makes the tensor with which a parameter starts.
 
-    init: an Initializer, its name ('normal', 'xavier_uniform', 'ones', ...), a number, or a Tensor,
-    whose elements are taken. shape: a size or a tuple of sizes; may be None for a Tensor. dtype: of
+    init: an Initializer, its name ('normal', 'xavier_uniform', 'ones', ...), a number, or a Tensor or
+    array, whose elements are taken. shape: a size or a tuple of sizes; may be None for a Tensor. dtype: of
     the result; None: the default dtype, float32 unless set_default_dtype says otherwise.
 
     Raises TypeError for an init or a shape of another type, ValueError for an unknown name, a
@@ -464,6 +465,7 @@ def initializer(
     """
     if dtype is None:
         dtype = _core.default_dtype()
+    init = with_tensors(init)
     if isinstance(init, Tensor):
         if shape is not None and _shape(shape) != tuple(init.shape):
             bad_value(

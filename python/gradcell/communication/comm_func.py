@@ -13,6 +13,7 @@ from typing import Any
 from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import arguments
+from gradcell.base.door import with_tensors
 from gradcell.base.errors import bad_type, bad_value, fail
 from gradcell.communication import collectives
 from gradcell.communication.collectives import REDUCTIONS
@@ -37,6 +38,7 @@ class Handle:
 
 
 def _tensor(tensor: Any) -> Tensor:
+    tensor = with_tensors(tensor)
     if not isinstance(tensor, Tensor):
         bad_type(f"For collectives, the input must be Tensor, got {type(tensor)}")
     return tensor

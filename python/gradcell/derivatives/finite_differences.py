@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradcell._core import Tensor
-from gradcell.base import tree
+from gradcell.base import door, tree
 from gradcell.base.errors import bad_type, bad_value
 from gradcell.base.location import where
 from gradcell.derivatives.own_derivatives import defined_at
@@ -79,7 +79,7 @@ def check_grads(
             f"check_grads: order {order} must be at least 1, and modes {tuple(modes)} of 'rev' and 'fwd'"
         )
     given = args if isinstance(args, (tuple, list)) else (args,)
-    xs = [x if isinstance(x, Tensor) else Tensor(np.asarray(x)) for x in given]
+    xs = [x if isinstance(x, Tensor) else Tensor(x) for x in door.numbers_too(given, fn)]
     for i, x in enumerate(xs):
         if not x.dtype.is_floating:
             bad_type(

@@ -9,7 +9,7 @@ from typing import Any
 
 from gradcell import _core
 from gradcell._core import Tensor
-from gradcell.base import tree
+from gradcell.base import door, tree
 from gradcell.base.errors import bad_type, bad_value, fail
 from gradcell.base.location import where
 from gradcell.derivatives.checks import check_outputs, check_real, refuse_in_no_grad
@@ -39,6 +39,7 @@ class watch:
     """
 
     def __init__(self, *tensors: Any) -> None:
+        tensors = door.numbers_too(tensors)
         found = tree.leaves(tensors)
         for t in found:
             if not t.dtype.is_floating:
@@ -169,6 +170,7 @@ def _seeds(ys: Any, outputs: list[Tensor], cotangents: Any) -> list[Tensor | Non
     """A cotangent for each output; None: ones."""
     if cotangents is None:
         return [None] * len(outputs)
+    cotangents = door.with_tensors(cotangents)
     if isinstance(ys, Tensor) and (listed := tree.parts(cotangents)) is not None:
         if len(listed) != 1:
             bad_value(f"gradients: there are 1 ys and {len(listed)} cotangents")

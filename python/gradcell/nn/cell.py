@@ -13,6 +13,7 @@ from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import structure, tree
 from gradcell.base.convert import to_dtype
+from gradcell.base.door import is_tensor
 from gradcell.base.errors import bad_key, bad_type, bad_value
 from gradcell.base.location import where
 from gradcell.base.naming import by_own_names
@@ -141,7 +142,7 @@ class Cell(GraphMode):
             self._forget(name, keep=self._cells)
             self._add_cell(name, value)
         elif name in self._params:
-            if isinstance(value, Tensor):
+            if is_tensor(value):
                 self._params[name].set_data(value)
             elif value is None:
                 self._forget(name)

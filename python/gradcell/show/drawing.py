@@ -11,6 +11,7 @@ from typing import Any
 from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import tree
+from gradcell.base.door import with_tensors
 
 
 class _Scopes:
@@ -81,7 +82,7 @@ def page(fn: Callable[..., Any], args: tuple[Any, ...], leaf: Callable[..., dict
 
         try:
             scopes = _Scopes(trace)
-            symbols = tree.map_leaves(symbol, args)
+            symbols = tree.map_leaves(symbol, with_tensors(args, fn))
             with _cells_watched(scopes, _cell_names(fn)):
                 outputs = tree.leaves(fn(*symbols))
             nodes = _core.live_nodes([_core.node_id(t) for t in outputs])

@@ -14,6 +14,7 @@ from typing import Any
 from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import tree
+from gradcell.base.door import with_tensors
 from gradcell.base.errors import bad_value, fail
 from gradcell.base.notebook import Drawing, Listing
 from gradcell.base.whole_file import write_whole
@@ -33,7 +34,7 @@ def _recorded(fn: Callable[..., Any], args: tuple[Any, ...], read: Callable[...,
             return t if t._is_variable else trace.argument(t)
 
         try:
-            outputs = tree.leaves(fn(*tree.map_leaves(symbol, args)))
+            outputs = tree.leaves(fn(*tree.map_leaves(symbol, with_tensors(args, fn))))
             variables = {v: parameter_of(v) for v in _core.lifted_variables()}
             names = {v: p.name for v, p in variables.items() if p is not None}
             return read(trace, outputs, names)

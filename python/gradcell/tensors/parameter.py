@@ -106,9 +106,10 @@ class Parameter(ParameterBase):
     def set_data(self, data: Any, slice_shape: bool = False) -> Parameter:
         """Takes over the elements of `data`, cast to this parameter's dtype. Returns itself.
 
-        Raises TypeError unless data is a Tensor or a number, ValueError if the shapes differ.
+        Raises TypeError unless data is a Tensor, an array or a number, ValueError if the shapes differ.
         """
-        if isinstance(data, (int, float)) and not isinstance(data, bool):
+        number = isinstance(data, (int, float)) and not isinstance(data, bool)
+        if number or _core.is_array(data):
             data = Tensor(data, self.dtype)
         if not isinstance(data, Tensor):
             bad_type(f"Parameter.set_data: expected a Tensor, got {type(data).__name__}")

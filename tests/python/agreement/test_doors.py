@@ -105,6 +105,16 @@ def rows(x: Any) -> Any:
     return ops.tanh(ops.matmul(x, W.astype(x.dtype)))
 
 
+def watched(a: Any) -> Any:
+    with gc.watch(a) as x:
+        return gc.gradients(cube(x), x), gc.gradients(x * x, x, a)
+
+
+def measured(metric: Any, a: Any) -> Any:
+    metric.update(a, X)
+    return metric.eval()
+
+
 def own_rule() -> Any:
     f = gc.custom_vjp(lambda x: x * x)
     return f.defvjp(lambda x: (x * x, x), lambda x, dy: (2 * x * dy,))
@@ -161,6 +171,13 @@ PLAIN: dict[str, Callable[[Any], Any]] = {
     "x == a": lambda a: X == a,
     "x[a]": lambda a: TABLE[a],
     **tensor_methods("add sub mul div pow dot equal copy_ masked_fill maximum"),
+    "watch": watched,
+    "check_grads": lambda a: [line.derivative for line in gc.check_grads(cube, a, tolerance=0.1)],
+    "graph_text": lambda a: gc.graph_text(cube, a),
+    "set_data": lambda a: gc.Parameter(Tensor(np.ones((2, 3))), name="p").set_data(a).value(),
+    "initializer": lambda a: gc.common.initializer.initializer(a, None, gc.float64),
+    "all_finite": lambda a: gc.amp.all_finite((a,)),
+    "nn.MAE": lambda a: measured(nn.MAE(), a),
     "Parameter": lambda a: gc.Parameter(a, name="p").value(),
     "jit": lambda a: gc.jit(cube)(a),
     "grad": lambda a: gc.grad(cube)(a),
@@ -214,6 +231,9 @@ EXCEPT = {
         "custom_vjp": "what a function computes of numbers alone are numbers",
         "ops.stop_gradient": "it is a constant as it is",
         "x @ a": "Python refuses it by itself, without a line",
+        "graph_text": "it is a constant of the graph",
+        "initializer": "it fills a shape, which is then needed",
+        "all_finite": "there are no tensors",
         "nn.PReLU": "it keeps its dtype at a cell's door",
         "nn.SGD": "it is no gradient of a Parameter",
         "nn.Adam": "it is no gradient of a Parameter",
@@ -240,6 +260,9 @@ def assert_same(got: Any, wanted: Any) -> None:
         if isinstance(w, Tensor):
             assert (g.dtype, g.shape) == (w.dtype, w.shape)
             g, w = g.asnumpy(), w.asnumpy()
+        if isinstance(w, str):
+            assert g == w
+            continue
         np.testing.assert_allclose(g, w, rtol=1e-6, atol=0)
 
 

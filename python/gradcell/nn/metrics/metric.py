@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from gradcell._core import Tensor
+from gradcell.base.door import with_tensors
 from gradcell.base.errors import bad_type, bad_value
 from gradcell.base.location import where
 
@@ -30,6 +31,9 @@ def rearrange_inputs(func: Callable[..., Any]) -> Callable[..., Any]:
 
 def array(value: Any) -> np.ndarray:
     """A tensor, list or array as an array."""
+    if isinstance(value, np.ndarray):
+        return value
+    value = with_tensors(value)
     return value.asnumpy() if isinstance(value, Tensor) else np.asarray(value)
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import arguments, tree
+from gradcell.base.door import with_tensors
 from gradcell.base.location import where as _where
 from gradcell.nn.cell import Cell
 from gradcell.tensors.parameter import Parameter
@@ -37,7 +38,7 @@ def not_finite(inputs: Any) -> Tensor:
 
     Raises ValueError for a tree without tensors, TypeError for one that is not of tensors.
     """
-    leaves = tree.leaves(inputs)
+    leaves = tree.leaves(with_tensors(inputs))
     if not leaves:
         kind = ValueError if isinstance(inputs, (tuple, list, dict)) else TypeError
         raise kind(f"all_finite: expected tensors, got {inputs!r}{_where()}")
