@@ -115,7 +115,8 @@ def _mapped(fn: Callable[[Any, Any], Any], x: Any, axes: Any, name: str) -> Any:
 
 
 class _Inputs:
-    """The arguments of one call: the tensors that are mapped over, with their axis in front."""
+    """The arguments of one call: the tensors that are mapped over, with their axis in front, and the tree
+    that tree.refill puts examples of them into."""
 
     def __init__(self, args: tuple[Any, ...], in_axes: Any) -> None:
         self.batches: list[Tensor] = []
@@ -132,22 +133,7 @@ class _Inputs:
         if x.ndim == 0:
             fail(f"The axis: {axis} in 'in_axes' is out of bounds: an argument has no dimensions")
         self.batches.append(moved_axis(x, _axis_of(axis, x.ndim, "in_axes"), 0))
-        return _Place(len(self.batches) - 1)
-
-    def filled(self, examples: list[Tensor]) -> Any:
-        def place(x: Any, _: Any) -> Any:
-            return examples[x.index] if isinstance(x, _Place) else x
-
-        return _mapped(place, self.tree, None, "in_axes")
-
-
-class _Place:
-    """Placeholder of the i-th example among the arguments."""
-
-    __slots__ = ("index",)
-
-    def __init__(self, index: int) -> None:
-        self.index = index
+        return tree.Place(len(self.batches) - 1)
 
 
 def _size_of(batches: Sequence[Tensor]) -> int:
@@ -236,7 +222,7 @@ def vmap(fn: Any, in_axes: Any = 0, out_axes: Any = 0) -> Callable[..., Any]:
             nonlocal shape
             count = len(inputs.batches)
             with weights.standing_in(examples[count:]), _one_example():
-                given = inputs.filled(examples[:count])
+                given = tree.refill(inputs.tree, examples[:count])
                 shape = one(*given) if named is None else one(*given[0], **given[1])
             shape = _mapped(_as_tensor, shape, None, "out_axes")
             outputs.extend(tree.leaves(shape))
