@@ -44,7 +44,7 @@ ROWS_HEAD = '''"""Types of the op table's rows. Written by tools/make_stubs.py i
 from typing import Any
 
 from gradcell._core import Tensor
-from gradcell.base.types import TensorLike
+from gradcell.base.types import Array, TensorLike
 
 '''
 #: The kinds of rows and the operands of their functions; a method's first is the tensor.
@@ -55,7 +55,7 @@ ROW_OPERANDS = {
     "COMPARE": ("input", "other"),
     "TERNARY": ("condition", "input", "other"),
 }
-#: The operands that have to be tensors: the only one, and the condition.
+#: The operands that have to be tensors or arrays: the only one, and the condition.
 TENSORS = {"UNARY": "input", "PREDICATE": "input", "TERNARY": "condition"}
 #: Structured ops without a function of their own in Python.
 UNBOUND = {"leaf", "identity", "full", "call_output", "value_of", "after"}
@@ -81,7 +81,7 @@ OPERATORS = {
 }
 #: What annotations of Python functions may say and be understood in the stub.
 KNOWN = re.compile(
-    r"^(Any|None|int|float|str|bool|Tensor|TensorLike|Axis|Shape|DTypeLike|tuple|list|dict|Iterator|np|"
+    r"^(Any|None|int|float|str|bool|Tensor|Array|TensorLike|Axis|Shape|DTypeLike|tuple|list|dict|Iterator|np|"
     r"ndarray|dtype|\W|\.)+$"
 )
 
@@ -203,7 +203,7 @@ def rows_stub(table: str) -> str:
     functions, methods = ["class OpRows:"], ["class TensorRows:"]
     for kind, _, name in rows:
         operands = [
-            f"{operand}: {'Tensor' if operand == TENSORS.get(kind) else 'TensorLike'}"
+            f"{operand}: {'Array' if operand == TENSORS.get(kind) else 'TensorLike'}"
             for operand in ROW_OPERANDS[kind]
         ]
         functions += lines(f"{STATIC}def {name}({', '.join(operands)}) -> Tensor: ...", "    ")
@@ -331,7 +331,7 @@ def stub() -> str:
             rest.append(lines(from_docstring(name, value), ""))
     classes = with_bases(classes)
     text = "\n".join("\n".join(block) for block in classes + rest) + "\n"
-    used = re.findall(r"\b(?:Axis|DTypeLike|Shape|TensorLike)\b", text)
+    used = re.findall(r"\b(?:Array|Axis|DTypeLike|Shape|TensorLike)\b", text)
     return HEAD.format(", ".join(sorted({*used}))) + text
 
 

@@ -33,7 +33,7 @@ STUBS = {
 }
 #: Annotations that a stub may repeat.
 KNOWN = re.compile(
-    r"^(Any|None|int|float|str|bool|Tensor|TensorLike|Axis|_Shape|DTypeLike|_DType|tuple|list|dict|Callable|"
+    r"^(Any|None|int|float|str|bool|Tensor|Array|TensorLike|Axis|_Shape|DTypeLike|_DType|tuple|list|dict|Callable|"
     r"Sequence|\W)+$"
 )
 
@@ -160,7 +160,10 @@ def stub(module: ModuleType) -> str:
     head += ["", "from collections.abc import Callable, Sequence", "from typing import Any", ""]
     head += [f"import {base}" for base in bases]
     head += ["from gradcell._core import DType as _DType", "from gradcell._core import Tensor"]
-    head += ["from gradcell.base.types import Axis, DTypeLike, Shape as _Shape, TensorLike", ""]
+    head += [
+        "from gradcell.base.types import Array, Axis, DTypeLike, Shape as _Shape, TensorLike",
+        "",
+    ]
     head += ["__all__: list[str]", ""]
     imports = [text for text in lines if text.startswith("from ")]
     rest = [text for text in lines if text not in imports]

@@ -13,7 +13,6 @@ from gradcell._core import Tensor
 from gradcell.base import tree
 from gradcell.base.door import is_tensor
 from gradcell.base.errors import bad_type, bad_value
-from gradcell.base.location import where
 from gradcell.dataset.datasets import Dataset
 from gradcell.nn.cell import Cell
 

@@ -77,10 +77,10 @@ STRUCTURED(Reshape, reshape, Linear)
     functions, methods = tool.rows_stub(table).split("class TensorRows")
     found = re.findall(r"def (.*): \.\.\.", functions)
     assert found == [
-        "lorentz(input: Tensor) -> Tensor",
+        "lorentz(input: Array) -> Tensor",
         "pair(input: TensorLike, other: TensorLike) -> Tensor",
-        "is_odd(input: Tensor) -> Tensor",
-        "pick(condition: Tensor, input: TensorLike, other: TensorLike) -> Tensor",
+        "is_odd(input: Array) -> Tensor",
+        "pick(condition: Array, input: TensorLike, other: TensorLike) -> Tensor",
     ]
     assert re.findall(r"def (.*) -> Tensor", methods) == [
         "lorentz(self)",

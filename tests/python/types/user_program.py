@@ -55,6 +55,10 @@ reveal_type(x.addmv(x, x))  # Tensor
 reveal_type(float(x[0, 0]))  # float
 reveal_type(len(x))  # int
 reveal_type(ops.sin(x))  # Tensor
+reveal_type(ops.sin(np.ones(3)))  # Tensor
+reveal_type(x + np.ones(2))  # Tensor
+reveal_type(gc.tree.map(ops.sin, {"x": x}))  # Any
+reveal_type(gc.tree.flatten(x)[1].size)  # int
 reveal_type(ops.add(x, 1))  # Tensor
 reveal_type(ops.matmul(x, x))  # Tensor
 reveal_type(ops.softmax(x))  # Tensor

@@ -12,7 +12,7 @@ from gradcell.base import arguments
 from gradcell.base.convert import all_bits
 from gradcell.base.errors import bad_type
 from gradcell.base.spelling import spelling
-from gradcell.base.types import TensorLike
+from gradcell.base.types import Array, TensorLike
 from gradcell.ops.elements.row_texts import text_of
 from gradcell.ops.method import method
 from gradcell.ops.one_plan import in_float32, one_plan
@@ -27,7 +27,7 @@ def _function(row: dict[str, Any]) -> Callable[..., Tensor]:
     kind = row["kind"]
     if kind in ("unary", "predicate"):
 
-        def op(input: Tensor) -> Tensor:
+        def op(input: Array) -> Tensor:
             return function(input)  # type: ignore[no-any-return]
     elif kind == "ternary":
 
