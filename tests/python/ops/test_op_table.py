@@ -21,8 +21,8 @@ NONDIFF = {row.name for row in ROWS if not row.differentiable} | {
     # Routines, around which rules of derivatives are calls.
     "LUFactors", "LUSolve", "LUInverse", "LUDeterminant", "CholeskyFactor", "CholeskySolve",
     "CholeskyInverse", "DampedCholeskyFactor", "TriangularSolve", "QRFactors", "EigenFactors",
-    "SingularFactors", "Order", "FirstInOrder", "RunningBest", "SegmentBest", "PlaceInLine", "Among", "CountBetween", "DrawByWeights",
-    "OfIntegers", "Permitted",
+    "SingularFactors", "Order", "FirstInOrder", "RunningBest", "SegmentBest", "PlaceInLine", "Among",
+    "CountBetween", "DrawByWeights", "OfIntegers", "Permitted",
 }  # fmt: skip
 
 #: What users may call, by MindSpore's names (the rest of it is in op_rows.py).
