@@ -219,3 +219,11 @@ def test_integrals_and_angles_of_nothing() -> None:
         2,
         4,
     )
+
+
+def test_rows_of_a_parameter_without_dimensions() -> None:
+    w, a, line = (gc.Parameter(Tensor(1.0), name=name) for name in "wal")
+    with pytest.raises(ValueError, match="SparseApplyFtrl: a var of at least one dimension"):
+        ops.SparseApplyFtrl(0.1, 0.01, 0.02, -0.5)(
+            w, a, line, Tensor(1.0), Tensor([1, 1], gc.int32)
+        )

@@ -8,6 +8,7 @@ from typing import Any
 from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import arguments
+from gradcell.base.errors import bad_value
 from gradcell.ops.arrays import assignments
 from gradcell.ops.control.loops import ForiLoop
 from gradcell.ops.one_plan import one_plan
@@ -149,6 +150,8 @@ def sparse_ftrl_step(
     lr_power: float, use_locking: bool = False,
 ) -> tuple[Tensor, ...]:  # fmt: skip
     """Steps of Ftrl of the rows at indices, one after the other. Returns (var, accum, linear)."""
+    if var.ndim == 0:
+        bad_value("SparseApplyFtrl: a var of at least one dimension is needed, whose rows are updated")
     n = indices.size
     whole = arguments.tensor(indices, "SparseApplyFtrl", "indices")
 

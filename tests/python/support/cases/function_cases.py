@@ -13,7 +13,7 @@ TABLES = ("cell", "distributions", "mint", "numpy", "ops", "tensor")
 #: Draws differ from call to call, or between a batch and its examples.
 RANDOM = ("rand", "drop", "normal(", "poisson", "multinomial", "bernoulli", "shuffle", "seed", "gumbel",
           "exponential_", "uniform_", "gamma(", "laplace(", "choice", "sample", "empty", "rrelu",
-          "categorical")  # fmt: skip
+          "categorical", "Shuffle", "Multinomial")  # fmt: skip
 #: Whose derivative is, by what they are, not that of their values: hooks that change it, parameters (leaves)
 #: made of an input, values that left the graph; and roundings.
 OTHER_DERIVATIVE = (
