@@ -95,8 +95,15 @@ def shown(error: BaseException | None, trace: TracebackType | None) -> Traceback
 
 def _shorten(error: BaseException | None) -> None:
     """Brings an error, and those behind it, into the form in which they are shown."""
-    if error is not None:  # the formatter goes through all
-        traceback.TracebackException(type(error), error, error.__traceback__, lookup_lines=False)
+    seen: set[int] = set()
+    behind = [error]
+    while behind:
+        one = behind.pop()
+        if one is None or id(one) in seen:
+            continue
+        seen.add(id(one))
+        shown(one, one.__traceback__)
+        behind += [one.__cause__, one.__context__, *getattr(one, "exceptions", ())]
 
 
 def _before(
@@ -126,7 +133,12 @@ def install() -> None:
     def __init__(
         self: Any, exc_type: Any, exc_value: Any, exc_traceback: Any, *args: Any, **kwargs: Any
     ) -> None:
-        make(self, exc_type, exc_value, shown(exc_value, exc_traceback), *args, **kwargs)
+        trace = shown(exc_value, exc_traceback)
+        if (
+            kwargs.get("_seen") is None
+        ):  # not one of those behind another, which that one is made with
+            _shorten(exc_value)
+        make(self, exc_type, exc_value, trace, *args, **kwargs)
 
     @functools.wraps(end)
     def excepthook(kind: Any, error: Any, trace: Any) -> None:

@@ -276,7 +276,15 @@ def test_a_script_of_gradcell_run(tmp_path: Path) -> None:
 
 
 def test_a_demo_that_is_interrupted() -> None:
-    command = [sys.executable, "-um", "gradcell", "demo", "burgers", "--points=20", "--steps=1000"]
+    command = [
+        sys.executable,
+        "-um",
+        "gradcell",
+        "demo",
+        "burgers",
+        "--points=20",
+        "--steps=100000",
+    ]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as demo:

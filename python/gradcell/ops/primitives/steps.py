@@ -151,7 +151,9 @@ def sparse_ftrl_step(
 ) -> tuple[Tensor, ...]:  # fmt: skip
     """Steps of Ftrl of the rows at indices, one after the other. Returns (var, accum, linear)."""
     if var.ndim == 0:
-        bad_value("SparseApplyFtrl: a var of at least one dimension is needed, whose rows are updated")
+        bad_value(
+            "SparseApplyFtrl: a var of at least one dimension is needed, whose rows are updated"
+        )
     n = indices.size
     whole = arguments.tensor(indices, "SparseApplyFtrl", "indices")
 
