@@ -169,7 +169,7 @@ def leaves(tree: Any) -> list[Tensor]:
 def _collect(tree: Any, out: list[Tensor]) -> None:
     if isinstance(tree, Tensor):
         out.append(tree)
-    elif (kind := _kind_of(tree)) is not None:
+    elif (kind := KINDS.get(type(tree)) or _kind_of(tree)) is not None:
         for part in kind.parts(tree):
             _collect(part, out)
 
@@ -195,7 +195,7 @@ def map_leaves(fn: Callable[[Tensor], Any], tree: Any) -> Any:
 def _map_tensors(fn: Callable[[Tensor], Any], tree: Any) -> Any:
     if isinstance(tree, Tensor):
         return fn(tree)
-    kind = _kind_of(tree)
+    kind = KINDS.get(type(tree)) or _kind_of(tree)
     if kind is None or (type(tree) not in _PLAIN and not leaves(tree)):
         return tree  # such as an object that holds the program's settings
     return kind.rebuilt(tree, [_map_tensors(fn, part) for part in kind.parts(tree)])
