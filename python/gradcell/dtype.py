@@ -66,6 +66,10 @@ def dtype_to_nptype(type_: DType) -> Any:
     return np.dtype(type_.name if has_numpy_dtype(type_) else "float32").type
 
 
+# SciPy makes numbers of what a function gives with it.
+DType.type = property(dtype_to_nptype)  # type: ignore[method-assign, assignment]
+
+
 def dtype_to_pytype(type_: DType) -> type:
     """The Python type of the elements of a dtype: bool, int, float or complex."""
     if type_.is_complex:

@@ -525,3 +525,10 @@ def test_what_gives_no_array_is_refused_in_its_own_words() -> None:
 def test_what_is_no_array_of_numbers_is_refused(call: Callable[[], Any], text: str) -> None:
     with pytest.raises(TypeError, match=f"{text}.*{HERE}"):
         call()
+
+
+def test_dtypes_have_numpys_type() -> None:
+    """Which SciPy makes a number with, of what a function gives."""
+    for name in ("float64", "float32", "float16", "int8", "uint64", "bool", "complex64"):
+        assert getattr(gc, name if name != "bool" else "bool_").type is np.dtype(name).type
+    assert gc.bfloat16.type is np.float32

@@ -276,18 +276,14 @@ def test_a_script_of_gradcell_run(tmp_path: Path) -> None:
 
 
 def test_a_demo_that_is_interrupted() -> None:
-    command = [
-        sys.executable,
-        "-um",
-        "gradcell",
-        "demo",
-        "burgers",
-        "--points=20",
-        "--steps=100000",
-    ]
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as demo:
+    options = ["demo", "burgers", "--points=20", "--steps=100000"]
+    command = [sys.executable, "-um", "gradcell", *options]
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have it ignored
+    try:
+        demo = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    with demo:
         assert demo.stdout is not None and demo.stderr is not None
         next(line for line in demo.stdout if line.startswith("step"))
         demo.send_signal(signal.SIGINT)
@@ -354,7 +350,8 @@ def test_threads_and_debuggers(tmp_path: Path) -> None:
             before = sys.excepthook
             def hook(*given):
                 before(*given)
-                pdb.Pdb.interaction = lambda self, frame, trace: print(self.get_stack(frame, trace)[0][-1])
+                pdb.Pdb.interaction = lambda self, frame, trace: print(
+                    self.get_stack(frame, getattr(trace, '__traceback__', trace))[0][-1])
                 sys.last_traceback = given[2]
                 sys.last_exc = given[1]
                 pdb.pm()
