@@ -18,13 +18,14 @@ from gradcell.nn.cell import Cell
 
 
 def as_tensor(value: Any) -> Any:
-    """Numbers and lists of them as Tensors; Tensors, arrays (which become Tensors at the network's door)
-    and trees of them as they are.
+    """Arrays, numbers and lists of numbers as Tensors; Tensors and trees of them as they are.
 
     Raises TypeError for anything else.
     """
-    if is_tensor(value):
+    if isinstance(value, Tensor):
         return value
+    if is_tensor(value):
+        return Tensor(value)
     held = tree.parts(value)
     if held is not None and (
         not isinstance(value, (tuple, list))

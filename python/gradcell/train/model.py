@@ -8,7 +8,7 @@ from typing import Any
 
 from gradcell import _core, amp, nn
 from gradcell._core import Tensor
-from gradcell.base import arguments, notice
+from gradcell.base import arguments, door, notice
 from gradcell.base.errors import bad_type, bad_value, fail
 from gradcell.communication import collectives
 from gradcell.communication.sharing import _get_device_num, _get_parallel_mode, _shares_data
@@ -303,7 +303,8 @@ class Model:
         backend, config: of MindSpore's other engines; ignored.
         """
         with evaluating(self._network):
-            return self._network(*(as_tensor(x) for x in predict_data))
+            given = door.with_tensors(predict_data, self._network)
+            return self._network(*(as_tensor(x) for x in given))
 
     # ----------------------------------------------------------------------------------------------
 
