@@ -79,6 +79,7 @@ void bind_trace(py::module_& m);
 void bind_calls(py::module_& m);
 void bind_dispatch(py::module_& m);
 void bind_spelling(py::module_& m);
+void bind_trees(py::module_& m);
 void bind_inspect(py::module_& m);
 void bind_profile(py::module_& m);
 void bind_cuda(py::module_& m);

@@ -24,6 +24,7 @@ PYBIND11_MODULE(_core, m) {
   bind_calls(m);
   bind_dispatch(m);
   bind_spelling(m);
+  bind_trees(m);
   bind_inspect(m);
   bind_profile(m);
   bind_cuda(m);

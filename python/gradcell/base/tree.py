@@ -13,8 +13,9 @@ import functools
 import itertools
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, NoReturn, TypeVar
 
+from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base.cells import CellBase
 from gradcell.base.errors import bad_type, bad_value
@@ -159,19 +160,29 @@ def rebuilt(like: Any, items: list[Any]) -> Any:
 
 def leaves(tree: Any) -> list[Tensor]:
     """The tensors of a tree, depth first."""
-    if isinstance(tree, Tensor):
-        return [tree]
-    out: list[Tensor] = []
-    in_finite(tree, lambda: _collect(tree, out))
-    return out
+    return [tree] if isinstance(tree, Tensor) else _core.leaves(tree)
 
 
-def _collect(tree: Any, out: list[Tensor]) -> None:
-    if isinstance(tree, Tensor):
-        out.append(tree)
-    elif (kind := KINDS.get(type(tree)) or _kind_of(tree)) is not None:
-        for part in kind.parts(tree):
-            _collect(part, out)
+def map_leaves(fn: Callable[[Tensor], Any], tree: Any) -> Any:
+    """The same tree with fn(t) in the place of each tensor t; other leaves stay."""
+    return fn(tree) if isinstance(tree, Tensor) else _core.map_leaves(fn, tree)
+
+
+def _mapped(fn: Callable[[Tensor], Any], tree: Any) -> Any:
+    """The same of what is neither a tensor nor exactly a tuple, list or dict."""
+    kind = _kind_of(tree)
+    if kind is None or not leaves(tree):
+        return tree  # such as an object that holds the program's settings
+    return kind.rebuilt(tree, [map_leaves(fn, part) for part in kind.parts(tree)])
+
+
+def _endless(tree: Any) -> NoReturn:
+    bad_value(
+        f"a {type(tree).__name__} that contains itself (or is nested a thousand deep) is no tree of tensors"
+    )
+
+
+_core.set_trees(parts, _mapped, _endless)
 
 
 def in_finite(tree: Any, walk: Callable[[], R]) -> R:
@@ -179,26 +190,7 @@ def in_finite(tree: Any, walk: Callable[[], R]) -> R:
     try:
         return walk()
     except RecursionError:
-        kind = type(tree).__name__
-        bad_value(
-            f"a {kind} that contains itself (or is nested a thousand deep) is no tree of tensors"
-        )
-
-
-def map_leaves(fn: Callable[[Tensor], Any], tree: Any) -> Any:
-    """The same tree with fn(t) in the place of each tensor t; other leaves stay."""
-    if isinstance(tree, Tensor):
-        return fn(tree)
-    return in_finite(tree, lambda: _map_tensors(fn, tree))
-
-
-def _map_tensors(fn: Callable[[Tensor], Any], tree: Any) -> Any:
-    if isinstance(tree, Tensor):
-        return fn(tree)
-    kind = KINDS.get(type(tree)) or _kind_of(tree)
-    if kind is None or (type(tree) not in _PLAIN and not leaves(tree)):
-        return tree  # such as an object that holds the program's settings
-    return kind.rebuilt(tree, [_map_tensors(fn, part) for part in kind.parts(tree)])
+        _endless(tree)
 
 
 def map_all(fn: Callable[[Any], Any], tree: Any) -> Any:

@@ -303,7 +303,8 @@ class CompiledCache:
             def symbol(t: Tensor) -> Tensor:
                 return t if t._is_variable else trace.argument(t)
 
-            with prints.recorded(trace):
+            prints.trace = trace
+            with prints:
                 out = fn(*tree.map_leaves(symbol, args), **tree.map_leaves(symbol, kwargs))
                 out = settled(out, True)
             compiled = trace.finish_compiled([*tree.leaves(out), *prints.tensors])
@@ -312,9 +313,13 @@ class CompiledCache:
         prints = Prints()
         out, compiled, asked_at = _core.with_trace(body, key[0])
         prints.finish()
-        entry = _Compiled(compiled, out, objects, prints)
-        if not self._dispatched(key[0], entry, out, args, kwargs):
-            self._keep(key, entry)
+        if not (
+            compiled is not None
+            and not (prints.calls or kwargs)
+            and (dispatcher := self.dispatcher()) is not None
+            and keep(dispatcher, key[0], args, {}, compiled, out)
+        ):
+            self._keep(key, _Compiled(compiled, out, objects, prints))
         if compiled is None and not self.warned:
             self.warned = True
             warnings.warn(
@@ -325,15 +330,6 @@ class CompiledCache:
                 stacklevel=4,
             )
         return out
-
-    def _dispatched(
-        self, structure: Any, entry: _Compiled, out: Any, args: Any, kwargs: Any
-    ) -> bool:
-        """Return whether the dispatcher has taken the entry."""
-        dispatcher = self.dispatcher()
-        if dispatcher is None or entry.compiled is None or entry.prints.calls or kwargs:
-            return False
-        return keep(dispatcher, structure, args, {}, entry.compiled, out)
 
     def _keep(self, key: Any, entry: _Compiled) -> None:
         epoch = key[0][0]
@@ -354,6 +350,8 @@ def _read_out(name: str, out: Any) -> Any:
     """A result with a tuple in the place of a zip, and a list in that of a map, as MindSpore has them.
     Raises TypeError for other iterators: they would go on when nothing is recorded any more, and later calls
     would get the same ones, used up."""
+    if isinstance(out, Tensor):
+        return out
     if isinstance(out, (zip, map)):
         out = tuple(out) if isinstance(out, zip) else list(out)
     elif isinstance(out, Iterator):
@@ -458,25 +456,24 @@ def _recorded_form(
 
 
 def function_name(fn: Any) -> str:
-    """A name for messages."""
-    return getattr(fn, "__qualname__", None) or type(fn).__name__
+    """A function's name for messages; a name is itself."""
+    return fn if isinstance(fn, str) else getattr(fn, "__qualname__", None) or type(fn).__name__
 
 
 def dispatcher_of(name: str, inside: Any, once: Any, again: Any = None) -> Any:
     """A dispatcher for what is compiled in GRAPH_MODE, called with the function as its first argument: so
     nothing here keeps that alive. again: what keeps a form in PYNATIVE_MODE, if anything does."""
-    cache = CompiledCache(name)
-    known = weakref.ref(cache)
 
     def first(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        cache = known()
-        assert cache is not None  # the dispatcher, which has it, is running
-        return cache.call(fn, args, kwargs)
+        dispatcher = known()  # which is running
+        if not hasattr(dispatcher, "cache"):
+            CompiledCache(name).of(dispatcher)
+        return dispatcher.cache.call(fn, args, kwargs)
 
     more = {} if again is None else {"again": again}
-    return cache.of(
-        _core.Dispatcher(MOST_FORMS, inside, once=once, first=first, owned=True, **more)
-    )
+    made: Any = _core.Dispatcher(MOST_FORMS, inside, once=once, first=first, owned=True, **more)
+    known: Callable[[], Any] = weakref.ref(made)
+    return made
 
 
 def _part(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -502,17 +499,19 @@ def cache_for(fn: Any, key: Any) -> Any:
     owner = getattr(fn, "__self__", fn)
     method = None if owner is fn else getattr(fn, "__func__", getattr(fn, "__name__", None))
     number = id(owner)
-    if number not in _caches:
+    known = _caches.get(number)
+    if known is None:
         try:
             gone = weakref.ref(owner, lambda _: _caches.pop(number, None))
         except TypeError:  # no weak references to it
             return dispatcher_of(function_name(fn), _part, _by_value)
-        _caches[number] = (gone, {})
-    found = _caches[number][1]
-    if (key, method) not in found:
-        made = found[key, method] = dispatcher_of(function_name(fn), _part, _by_value)
-        door.of(made, fn)
-    return found[key, method]
+        known = _caches[number] = (gone, {})
+    of = (key, method)
+    found = known[1].get(of)
+    if found is None:
+        found = known[1][of] = dispatcher_of(function_name(fn), _part, _by_value)
+        door.of(found, fn)
+    return found
 
 
 class Numbering:
@@ -617,7 +616,6 @@ def jit(function: Any = None, key: Callable[[], Any] | None = None, **options: A
     dispatcher: Any = cache.of(_core.Dispatcher(MOST_FORMS, inside, first=first))
     functools.update_wrapper(dispatcher, function)
     dispatcher._made_of = (jit, (function,), {}, None)
-    dispatcher.__deepcopy__ = functools.partial(Remade.__deepcopy__, dispatcher)
     door.of(dispatcher, function)
     return dispatcher
 
@@ -628,4 +626,9 @@ def _pickled(compiled: Any) -> str | tuple[Any, ...]:
     return Remade.__reduce__(compiled)
 
 
+def _deep_copied(compiled: Any, memo: dict[int, Any]) -> Any:
+    return Remade.__deepcopy__(compiled, memo) if hasattr(compiled, "_made_of") else compiled
+
+
 copyreg.pickle(_core.Dispatcher, _pickled)
+_core.Dispatcher.__deepcopy__ = _deep_copied  # type: ignore[attr-defined]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import builtins
 import contextlib
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from gradcell import _core
@@ -35,29 +35,25 @@ class Prints:
         self.count: int = 0  # of them
         self.trace: Any = None
 
-    @contextlib.contextmanager
-    def recorded(self, trace: _core.Trace) -> Iterator[None]:
-        """While it is open, this thread's calls of print are recorded."""
+    # (While it is open, this thread's calls of print are recorded.)
+    def __enter__(self) -> None:
         global _plain
-        self.trace = trace
-        thread = threading.get_ident()
         with _lock:
             if builtins.print is not emit:  # (it is while another thread's recording ends)
                 _plain = builtins.print
                 builtins.print = emit
-            _recording[thread] = self
-        try:
-            yield
-        except BaseException:
+            _recording[threading.get_ident()] = self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        thread = threading.get_ident()
+        if kind is not None:
             del _recording[thread]
             with contextlib.suppress(Exception):  # of two errors it is the first that counts
                 self.show(self.tensors)  # what was printed before it helps to understand it
-            raise
-        finally:
-            with _lock:
-                _recording.pop(thread, None)
-                if not _recording and builtins.print is emit:
-                    builtins.print = _plain
+        with _lock:
+            _recording.pop(thread, None)
+            if not _recording and builtins.print is emit:
+                builtins.print = _plain
 
     def finish(self) -> None:
         """Prints for the first time. No tensor is kept."""

@@ -12,6 +12,7 @@ from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import tree
 from gradcell.base.errors import bad_type, bad_value, fail
+from gradcell.compilation.compiled import function_name
 from gradcell.tensors.parameter import Parameter, parameter_behind
 
 
@@ -21,17 +22,19 @@ def refuse_in_no_grad() -> None:
         fail("In no_grad context, you can not calculate gradient")
 
 
-def check_outputs(name: str, outputs: list[Tensor], integers: bool = False) -> None:
-    """Raises TypeError unless there is a tensor that a derivative can be taken of; integers: those too."""
+def check_outputs(fn: Any, outputs: list[Tensor], integers: bool = False) -> None:
+    """Raises TypeError unless there is a tensor that a derivative can be taken of; integers: those too. fn:
+    the function that gave them, or a name."""
     if not outputs:
         bad_type(
-            f"{name} returned no tensor to differentiate; it must return a Tensor or a tuple of them "
-            "(float(x), x.item() and the functions of math give plain numbers: use those of gradcell.ops)"
+            f"{function_name(fn)} returned no tensor to differentiate; it must return a Tensor or a tuple "
+            "of them (float(x), x.item() and the functions of math give plain numbers: use those "
+            "of gradcell.ops)"
         )
     if not integers and not any(t.dtype.is_floating for t in outputs):
         bad_type(
-            f"{name} returned a tensor of {outputs[0].dtype}, which cannot be differentiated; cast it to a "
-            "floating dtype"
+            f"{function_name(fn)} returned a tensor of {outputs[0].dtype}, which cannot be differentiated; "
+            "cast it to a floating dtype"
         )
 
 
@@ -141,14 +144,14 @@ class PositionError(IndexError, ValueError):
     """There is no argument at a position to differentiate by."""
 
 
-def check_argument(name: str, args: Sequence[Any], position: int, integers: bool = False) -> None:
+def check_argument(fn: Any, args: Sequence[Any], position: int, integers: bool = False) -> None:
     """Raises PositionError unless there is such an argument, TypeError unless a derivative can be taken by
     it: by floating tensors; integers: by tensors of any dtype and by numbers too."""
     if position >= len(args):
         raise PositionError(
             _core.located(
                 f"grad_position {position} is out of range: the element in grad_position must belong to "
-                f"[0, {len(args)}), since {name} was called with {len(args)} "
+                f"[0, {len(args)}), since {function_name(fn)} was called with {len(args)} "
                 f"argument{'s' * (len(args) != 1)}"
             )
         )
@@ -162,14 +165,14 @@ def check_argument(name: str, args: Sequence[Any], position: int, integers: bool
     if not found:
         of = f" of dtype {arg.dtype}" if _core.is_array(arg) and hasattr(arg, "dtype") else ""
         bad_type(
-            f"{name}: cannot differentiate with respect to argument {position}: it is not a Tensor but "
-            f"{type(arg).__name__}{of}"
+            f"{function_name(fn)}: cannot differentiate with respect to argument {position}: it is not a "
+            f"Tensor but {type(arg).__name__}{of}"
         )
     for t in found:
         if not (mutable or t.dtype.is_floating):
             bad_type(
-                f"{name}: cannot differentiate with respect to argument {position} of dtype {t.dtype}; cast "
-                "it to a floating dtype"
+                f"{function_name(fn)}: cannot differentiate with respect to argument {position} of dtype "
+                f"{t.dtype}; cast it to a floating dtype"
             )
 
 

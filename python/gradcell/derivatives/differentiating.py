@@ -21,7 +21,7 @@ from gradcell.base.cells import CellBase
 from gradcell.base.errors import bad_type, bad_value
 from gradcell.base.naming import by_own_names
 from gradcell.base.remade import Made
-from gradcell.compilation.compiled import cache_for, function_name, own
+from gradcell.compilation.compiled import cache_for, own
 from gradcell.derivatives.checks import (
     as_tensors,
     aux_of,
@@ -81,15 +81,18 @@ class Call(differentiating):
     wrt: list[Tensor]  #: the variables
 
     def __init__(self, by: By, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
-        name = function_name(by.fn)
-        for p in by.positions:
-            check_argument(name, args, p, by.integers or by.integer_inputs)
+        integers = by.integers or by.integer_inputs
         #: What is differentiated by; its tensors come first among the variables, before the Parameters'.
-        self.by: list[Any] = [as_tensors(args[p]) for p in by.positions]
+        self.by: list[Any] = []
+        for p in by.positions:
+            check_argument(by.fn, args, p, integers)
+            self.by.append(as_tensors(args[p]))
         super().__init__(self.by, by.weights)
         self.what: By = by
-        chosen = set(by.positions)
-        self.full: list[Any] = [a if i in chosen else own(a) for i, a in enumerate(args)]
+        self.full: list[Any] = [*args]
+        if len(args) > len(by.positions):
+            for i in set(range(len(args))).difference(by.positions):
+                self.full[i] = own(args[i])
         self.kwargs: dict[str, Any] = own(kwargs) if kwargs else kwargs
 
     def __enter__(self) -> Call:  # type: ignore[override]
@@ -98,10 +101,12 @@ class Call(differentiating):
         try:
             for p, x in zip(by.positions, given, strict=True):
                 full[p] = x
-            self.out = by.fn(*full, **self.kwargs)
-            self.target, self.aux = aux_of(self.out) if by.has_aux else (self.out, None)
+            self.out = self.target = by.fn(*full, **self.kwargs)
+            self.aux = None
+            if by.has_aux:
+                self.target, self.aux = aux_of(self.out)
             self.outputs = tree.leaves(self.target)
-            check_outputs(function_name(by.fn), self.outputs, by.integers)
+            check_outputs(by.fn, self.outputs, by.integers)
             if not by.complex:
                 check_real(by.name, [*self.wrt, *self.outputs])
         except BaseException:

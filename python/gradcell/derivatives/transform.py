@@ -67,7 +67,6 @@ def _gradients(call: Call, sens: Any, with_sens: bool, every: bool, chosen: bool
 
     chosen: the positions were, so integers there have to have a derivative; else (all arguments) it may be 0.
     """
-    name = function_name(call.what.fn)
     outputs, wrt, owners = call.outputs, call.wrt, [*tree.leaves(call.by), *call.what.weights]
     if every:
         for leaf in outputs:
@@ -78,13 +77,13 @@ def _gradients(call: Call, sens: Any, with_sens: bool, every: bool, chosen: bool
         owners += parameters
     cotangents: list[Tensor | None] = [None] * len(outputs)
     if with_sens:
-        cotangents = [*_cotangents(name, call.target, outputs, sens)]
+        cotangents = [*_cotangents(call, sens)]
     floating = _core.all_floating(owners)
     if chosen and not floating and (named := _integers(call)):
         _core.require_rules_for_integers(outputs, named)
     grads = _core.adjoint(outputs, cotangents, wrt)
     if not (floating and _core.all_floating(outputs)):
-        _warn_of_integers(name, outputs, owners, grads)
+        _warn_of_integers(function_name(call.what.fn), outputs, owners, grads)
     return [_after_hooks(o, g) for o, g in zip(owners, grads, strict=True)]
 
 
@@ -99,13 +98,14 @@ def _integers(call: Call) -> list[Tensor]:
     ]
 
 
-def _cotangents(name: str, target: Any, outputs: list[Tensor], sens: Any) -> list[Tensor]:
-    given = tree.leaves(sens)
+def _cotangents(call: Call, sens: Any) -> list[Tensor]:
+    target, outputs, given = call.target, call.outputs, tree.leaves(sens)
     if isinstance(sens, (int, float)) and len(outputs) == 1:
         given = [Tensor(float(sens), outputs[0].dtype)]
     if len(given) != len(outputs):
         bad_value(
-            f"The given sens gradient's size should be same as out of network! {name} has {len(outputs)} "
+            f"The given sens gradient's size should be same as out of network! "
+            f"{function_name(call.what.fn)} has {len(outputs)} "
             f"outputs, sens has {len(given)}"
         )
     if isinstance(sens, dict) and isinstance(target, dict):
@@ -576,7 +576,7 @@ def vjp(
 
     out = by.run("value", value, *by.inputs, **kwargs)
     target, aux = aux_of(out) if has_aux else (out, None)
-    check_outputs(function_name(fn), tree.leaves(target))
+    check_outputs(fn, tree.leaves(target))
 
     outline = tree.outline(target)
     types = [(list(y.shape), y.dtype) for y in tree.leaves(target)]

@@ -589,3 +589,16 @@ def test_dicts_fit_by_their_keys(mode):
     np.testing.assert_allclose(by_tangent(turned).asnumpy(), 2 * X + 3 * Y, rtol=1e-12)
     with pytest.raises(ValueError, match="keys"):
         by_tangent(wrong)
+
+
+@pytest.mark.parametrize("container", [list, dict])
+def test_a_container_may_change_while_it_is_walked(container: type) -> None:
+    given = [Tensor(float(i)) for i in range(50)]
+    held: typing.Any = list(given) if container is list else dict(enumerate(given))
+
+    def emptied(t: Tensor) -> float:
+        held.clear()
+        return float(t) + 1.0
+
+    made = tree.map_leaves(emptied, held)
+    assert list(made if container is list else made.values()) == [i + 1.0 for i in range(50)]
