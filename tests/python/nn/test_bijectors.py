@@ -89,6 +89,30 @@ def test_transformed_by_what_falls():
     assert made.is_linear_transformation and made.batch_shape == ()
 
 
+@pytest.mark.parametrize("method", ["prob", "cdf", "survival_function"])
+@pytest.mark.parametrize("base", [d.Normal(0.5, 2.0), d.Gamma(2.0, 3.0), d.Uniform(0.0, 1.0)])
+@pytest.mark.parametrize(
+    ("made", "end"),
+    [(b.Exp(), 0.0), (b.Softplus(), 0.0), (b.GumbelCDF(), 0.0), (b.GumbelCDF(), 1.0)],
+)
+def test_there_is_no_slope_where_there_is_no_density(made, end, base, method):
+    """The derivatives of bijectors are infinite at the ends; x^-n times a normal density of log(x) goes to 0
+    there for every n, and beyond the ends of the others all is constant."""
+    of, one = getattr(made(base), method), Tensor(1.0)
+    x = Tensor(end)
+    assert float(gc.grad(of)(x)) == 0.0
+    assert float(gc.jvp(of, x, one)[1]) == 0.0
+    assert float(gc.grad(gc.grad(of))(x)) == 0.0
+    assert float(gc.jvp(gc.grad(of), x, one)[1]) == 0.0
+
+
+@pytest.mark.parametrize("method", ["cdf", "survival_function"])
+def test_below_a_gamma_distribution(method):
+    """Also where the derivative at 0 itself is infinite."""
+    of, x = getattr(d.Gamma(0.5, 1.0), method), Tensor(-1.0)
+    assert float(gc.grad(of)(x)) == 0.0 == float(gc.jvp(of, x, Tensor(1.0))[1])
+
+
 def test_one_of_your_own():
     class Cube(b.Bijector):
         def __init__(self):

@@ -52,6 +52,13 @@ def _gamma_prob(x: Tensor, a: Tensor, b: Tensor) -> Tensor:
     return _ops.where(edge, at_edge, smooth)
 
 
+def _gamma_side(
+    x: Tensor, a: Tensor, b: Tensor, side: Callable[..., Tensor], below: float
+) -> Tensor:
+    outside = _ops.less(x, 0.0)  # (at 0 itself the derivative may be infinite)
+    return _ops.where(outside, below, side(a, b * _ops.where(outside, 1.0, x)))
+
+
 def _gamma_kl(a: Tensor, b: Tensor, a_b: Tensor, b_b: Tensor) -> Tensor:
     first = (a - a_b) * digamma(a) + lgamma(a_b) - lgamma(a)
     return first + a_b * _ops.log(b / b_b) + a * (b_b / b - 1.0)
@@ -77,8 +84,8 @@ class Gamma(Distribution, positive="concentration rate"):
     _formulas = {  # noqa: RUF012
         "log_prob": _in_float64(_gamma_log_prob),
         "prob": _in_float64(_gamma_prob),
-        "cdf": _in_float64(lambda x, a, b: igamma(a, b * _ops.maximum(x, 0.0))),
-        "survival": _in_float64(lambda x, a, b: igammac(a, b * _ops.maximum(x, 0.0))),
+        "cdf": _in_float64(lambda x, a, b: _gamma_side(x, a, b, igamma, 0.0)),
+        "survival": _in_float64(lambda x, a, b: _gamma_side(x, a, b, igammac, 1.0)),
         "mean": lambda a, b: a / b,
         "mode": lambda a, b: _ops.where(_ops.greater(a, 1.0), (a - 1.0) / b, math.nan),
         "var": lambda a, b: a / _ops.square(b),

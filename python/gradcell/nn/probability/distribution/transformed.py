@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,12 @@ from gradcell.base.errors import bad_type, bad_value
 from gradcell.nn.probability.distribution.distribution import Distribution, kept
 
 _ops = _core.ops
+
+
+def _constant_where(there: Tensor, function: Callable[[Tensor], Tensor], value: Tensor) -> Tensor:
+    """function(value), without derivatives where a bijector's may be infinite, as a logarithm's at 0."""
+    found = function(_ops.where(there, _ops.stop_gradient(value), value))
+    return _ops.where(there, _ops.stop_gradient(found), found)
 
 
 class TransformedDistribution(Distribution):
@@ -71,10 +78,15 @@ class TransformedDistribution(Distribution):
 
     def _side(self, below: bool, value: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         """The probability of values up to this one, or beyond it."""
-        x, rises = self._bijector.inverse(value), self._bijector._rises()
-        up_to = self._distribution.cdf(x, *args, **kwargs)
-        beyond = self._distribution.survival_function(x, *args, **kwargs)
-        return _ops.where(_ops.equal(rises, below), up_to, beyond)
+
+        def side(value: Tensor) -> Tensor:
+            x, rises = self._bijector.inverse(value), self._bijector._rises()
+            up_to = self._distribution.cdf(x, *args, **kwargs)
+            beyond = self._distribution.survival_function(x, *args, **kwargs)
+            return _ops.where(_ops.equal(rises, below), up_to, beyond)
+
+        infinite = _ops.equal(_ops.abs(self._bijector.inverse(value)), math.inf)
+        return _constant_where(infinite, side, value)
 
     def cdf(self, value: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         """The probability of values up to this one."""
@@ -85,10 +97,18 @@ class TransformedDistribution(Distribution):
         return self._side(False, value, *args, **kwargs)
 
     def log_prob(self, value: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        """The logarithm of the density."""
-        before = self._distribution.log_prob(self._bijector.inverse(value), *args, **kwargs)
-        found = before + _ops.cast(self._bijector.inverse_log_jacobian(value), before.dtype)
-        return _ops.where(_ops.equal(before, -math.inf), -math.inf, found)
+        """The logarithm of the density. It has the derivative 0 where the density is 0."""
+
+        def before(value: Tensor) -> Tensor:
+            return self._distribution.log_prob(self._bijector.inverse(value), *args, **kwargs)
+
+        def log_density(value: Tensor) -> Tensor:
+            found = before(value)
+            jacobian = _ops.cast(self._bijector.inverse_log_jacobian(value), found.dtype)
+            return _ops.where(nowhere, -math.inf, found + jacobian)
+
+        nowhere = _ops.equal(before(value), -math.inf)
+        return _constant_where(nowhere, log_density, value)
 
     def prob(self, value: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         """The density."""
