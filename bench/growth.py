@@ -222,7 +222,7 @@ GRAPHS: list[tuple[int, str, Program, Callable[[int], Arguments]]] = [
      lambda n: [(4, 4)]),
     (1000, "shrinking", lambda n: lambda x: steps(lambda y, k: y[1:])(n)(x) * 2.0, lambda n: [n + 2]),
     # Movements that no other takes in.
-    (2000, "moved", steps(lambda x, k: ops.sin(x.T)), lambda n: [(4, 4)]),
+    (4000, "moved", steps(lambda x, k: ops.sin(x.T)), lambda n: [(4, 4)]),
     (500, "rolls", steps(lambda x, k: ops.concat([x[1:], x[:1]])), lambda n: [8]),
     (500, "gathers", terms(lambda x, c, at: ops.gather(x * c, at, 0).sum(0), lambda x, at: x[0]),
      lambda n: [(16, 4), Tensor(np.arange(3))]),

@@ -1,6 +1,9 @@
 // The common part of all kernels' text: parameters, scopes, and values on demand.
 #pragma once
 
+#include <unordered_map>
+#include <unordered_set>
+
 #include "cuda/write/expressions.h"
 #include "cuda/write/kernel_writers.h"
 #include "ops/ops.h"
@@ -36,7 +39,7 @@ class Writer {
   struct Scope {
     std::string text;
     std::string indent;
-    std::map<std::string, std::string> names;  ///< what is there already
+    std::unordered_map<std::string, std::string> names;  ///< what is there already
   };
 
   struct Parameter {
@@ -156,8 +159,8 @@ class Writer {
                              std::string& inside);
   std::string joined(NodeId id, const Movement& m, const Index& at);
 
-  std::map<std::string, std::string> known_;  ///< parameters by what they stand for
-  std::set<NodeId> counted_;
+  std::unordered_map<std::string, std::string> known_;  ///< parameters by what they stand for
+  std::unordered_set<NodeId> counted_;
   std::map<BufferId, size_t> read_;
   std::vector<std::string> title_;
   size_t length_ = 0;  ///< of all lines
