@@ -127,6 +127,16 @@ void bind_compiled(py::module_& m) {
              for (Array& a : out) result.push_back(std::make_shared<Tensor>(std::move(a)));
              return result;
            })
+      .def(
+          "same_as",
+          [](const Compiled& a, const Compiled& b) {
+            auto same = [](const Compiled::Source& x, const Compiled::Source& y) {
+              return x.argument == y.argument && x.variable == y.variable && x.type == y.type;
+            };
+            return a.executable == b.executable && a.constants == b.constants &&
+                   a.result_count == b.result_count && std::ranges::equal(a.inputs, b.inputs, same);
+          },
+          "Whether both compute the same of the same, but for arrays that they hold.")
       .def_property_readonly(
           "captured_bytes",
           [](const Compiled& c) {
@@ -152,9 +162,18 @@ void bind_trace_class(py::module_& m) {
              t.finish(nodes(t, outputs), &compiled);
              return compiled;
            })
-      .def(
-          "has_value", [](Trace& t, const TensorPtr& x) { return t.has_value(x->in(t)); },
-          "Whether the tensor has one value here: not one for each example, or any.")
+      .def("remember_decisions", &Trace::remember_decisions,
+           "From now on what bool() is asked of does not keep it from being repeated.")
+      .def_property_readonly(
+          "steps",
+          [](const Trace& t) {
+            py::list steps;
+            for (const Trace::Decided& d : t.steps())
+              steps.append(py::make_tuple(d.compiled, d.answer));
+            return steps;
+          },
+          "What was compiled for its decisions: (what computes it and what is used later, the "
+          "answer); each has the results of those before it as further arguments.")
       .def("abandon", &Trace::abandon)
       .def("mark_unrepeatable", &Trace::mark_unrepeatable)
       .def_property_readonly("asked", &Trace::asked)
@@ -227,6 +246,10 @@ void bind_current_trace(py::module_& m) {
 void bind_nodes(py::module_& m) {
   m.def("record", in_trace(+[](Trace& t, const TensorPtr& x) { return wrap(t, x->in(t)); }),
         "The tensor as a node of the current trace.");
+  m.def("has_value", in_trace(+[](Trace& t, const TensorPtr& x) { return t.has_value(x->in(t)); }),
+        "Whether the tensor has one value here: not one for each example, or any.");
+  m.def("decide", in_trace(+[](Trace& t, const TensorPtr& x) { return t.decide(x->in(t)); }),
+        "Whether a bool tensor of one element is true.");
   m.def("alias", in_trace(+[](Trace& t, const TensorPtr& x) { return wrap(t, t.alias(x->in(t))); }),
         "A new node equal to x, to differentiate by.");
   m.def("push_alias", in_trace(+[](Trace& t, const TensorPtr& p) {

@@ -30,6 +30,11 @@ std::vector<NodeId> among(std::span<const NodeId> nodes, const NodeSet& set) {
   return found;
 }
 
+/// Whether it has the elements of its input, and so costs nothing.
+bool is_free(const Graph& g, NodeId id) {
+  return form(g, id) == Form::Marker || form(g, id) == Form::Same;
+}
+
 }  // namespace
 
 Trace* current_trace() { return t_current; }
@@ -176,12 +181,17 @@ void Trace::end_examples(std::span<const NodeId> examples) {
 }
 
 std::vector<Compiled::Source> Trace::sources(std::span<const NodeId> live,
-                                             std::span<const NodeId> cuts) const {
+                                             std::span<const NodeId> cuts,
+                                             const Places* arguments) const {
   std::vector<Compiled::Source> sources;
   auto cut = cuts.begin();
   for (NodeId n : live) {
     if (cut != cuts.end() && *cut == n) {
-      sources.emplace_back().captured = values_.at(n).value;
+      Compiled::Source& s = sources.emplace_back();
+      if (arguments)
+        s.argument = arguments->at(n);
+      else
+        s.captured = values_.at(n).value;
       ++cut;
       continue;
     }
@@ -219,10 +229,10 @@ std::vector<NodeId> Trace::cuts() const {
 }
 
 Compiled Trace::planned(std::span<const NodeId> roots, const NodeSet& known, size_t results,
-                        std::vector<VariablePtr> updated) const {
+                        std::vector<VariablePtr> updated, const Places* arguments) const {
   const std::vector<NodeId> live = live_until(graph, roots, known), cuts = among(live, known);
   Compiled c;
-  c.inputs = sources(live, cuts);
+  c.inputs = sources(live, cuts, arguments);
   c.executable = executable_for(graph, live, roots, cuts);
   c.constants = constants_of(graph, live);
   c.result_count = results;
@@ -419,15 +429,11 @@ std::vector<Array> Trace::run(std::vector<NodeId> roots) {
 }
 
 std::vector<NodeId> Trace::needed_again(std::span<const NodeId> live) {
-  // What has the elements of its input costs nothing.
-  auto is_free = [&](NodeId id) {
-    return form(graph, id) == Form::Marker || form(graph, id) == Form::Same;
-  };
   std::vector<NodeId> found, counted;
   bool again = false;
   for (NodeId id : live) {
     if (is_source(graph, id) || known_.has(id)) continue;
-    again |= !is_free(id) && computed_.has(id);
+    again |= !is_free(graph, id) && computed_.has(id);
     computed_.add(id);
   }
   if (!again) return found;
@@ -438,7 +444,7 @@ std::vector<NodeId> Trace::needed_again(std::span<const NodeId> live) {
     const NodeId id = *at;
     if (is_source(graph, id) || known_.has(id)) continue;
     const bool used = uses_[id] > 0 || (id < held_.size() && held_[id] > 0);
-    if (used && is_free(id)) continue;  // its input is then
+    if (used && is_free(graph, id)) continue;  // its input is then
     if (used) found.push_back(id);
     counted.push_back(id);
     for (NodeId i : planned_inputs(graph, id)) --uses_[i];
@@ -510,6 +516,51 @@ Array Trace::value(NodeId id) {
 std::vector<Array> Trace::values(std::span<const NodeId> ids) {
   if (!std::ranges::all_of(ids, [&](NodeId id) { return is_fixed(id); })) mark_unrepeatable();
   return run({ids.begin(), ids.end()});
+}
+
+bool Trace::decide(NodeId id) {
+  auto answer = [&](const Array& value) { return *static_cast<const uint8_t*>(value.data()) != 0; };
+  for (const Decision& d : decisions_)
+    if (d.results[0] == id) return d.answer;
+  // (An effect that has taken place for a decision would take place again for another answer.)
+  if (!remembers_ || asked_ || is_fixed(id) || !has_value(id) || !graph.effects().empty() ||
+      decisions_.size() == kMostDecisions)
+    return answer(value(id));
+  Decision d{{id}, false};
+  NodeSet live, seen;
+  for (NodeId n : live_until(graph, d.results, known_)) live.add(n);
+  std::vector<NodeId> open;
+  for (NodeId n = 0; n < held_.size(); ++n)
+    if (held_[n] > 0) open.push_back(n);
+  while (!open.empty()) {
+    const NodeId n = open.back();
+    open.pop_back();
+    if (n == id || seen.has(n) || known_.has(n) || is_source(graph, n)) continue;
+    seen.add(n);
+    if (live.has(n) && !is_free(graph, n))
+      d.results.push_back(n);
+    else
+      for (NodeId i : planned_inputs(graph, n)) open.push_back(i);
+  }
+  std::sort(d.results.begin() + 1, d.results.end());
+  const std::vector<Array> values = run(d.results);
+  for (size_t i = 0; i < values.size(); ++i) keep(d.results[i], values[i], true);
+  d.answer = answer(values[0]);
+  decisions_.push_back(std::move(d));
+  return decisions_.back().answer;
+}
+
+NodeSet Trace::plan_steps(Places& arguments) {
+  NodeSet before;
+  for (const Decision& d : decisions_) {
+    Compiled step = planned(d.results, before, d.results.size(), {}, &arguments);
+    steps_.push_back({std::make_shared<Compiled>(std::move(step)), d.answer});
+    for (NodeId n : d.results) {
+      before.add(n);
+      arguments.emplace(n, narrow<int>(arguments_.size() + arguments.size()));
+    }
+  }
+  return before;
 }
 
 std::vector<VariablePtr> Trace::updated() const {
@@ -587,11 +638,14 @@ std::vector<Array> Trace::finish(std::span<const NodeId> outputs,
 
   // All is planned before anything is written.
   Compiled now = planned(roots, known_, outputs.size(), updated);
-  if (compiled && !asked_) {
+  if (compiled) {
+    Places arguments;
+    const NodeSet before = plan_steps(arguments);
     const bool same = values_.empty() && kept_count == roots.size();
     const std::span<const NodeId> kept(roots.data(), kept_count);
-    *compiled =
-        std::make_shared<Compiled>(same ? now : planned(kept, NodeSet(), outputs.size(), updated));
+    if (!asked_)
+      *compiled = std::make_shared<Compiled>(
+          same ? now : planned(kept, before, outputs.size(), updated, &arguments));
   }
   std::vector<Array> values = now.run_whole(arguments_);
 

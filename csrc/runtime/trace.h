@@ -94,6 +94,12 @@ class Trace : public std::enable_shared_from_this<Trace> {
   Array value(NodeId id);
   /// The values of several nodes, from one plan.
   std::vector<Array> values(std::span<const NodeId> ids);
+  /// Whether a node's element, a bool, is true. If decisions are remembered, and nothing else keeps
+  /// the trace from being repeated, it can be repeated with this answer: what the node needs is a
+  /// step of its own then, whose other results are what can be of use later.
+  bool decide(NodeId id);
+  /// From now on decisions are remembered.
+  void remember_decisions() { remembers_ = true; }
   /// The nodes that stand for the variables assigned so far: what a finish computes besides its
   /// outputs.
   std::vector<NodeId> assigned() const;
@@ -101,8 +107,17 @@ class Trace : public std::enable_shared_from_this<Trace> {
   /// Runs what is left: the values of `outputs`, of every traced tensor still alive and of the
   /// assigned variables, which are then written. Afterwards no tensor refers to this trace.
   std::vector<Array> finish(std::span<const NodeId> outputs);
-  /// The same, and something that does it again. Null if the trace cannot be repeated.
+  /// The same, and something that does it again. Null if the trace cannot be repeated. Where there
+  /// have been decisions, steps() come before it: each has the results of those before it as
+  /// further arguments, and so has this.
   std::vector<Array> finish(std::span<const NodeId> outputs, std::shared_ptr<Compiled>* compiled);
+  /// What a decision needs, whose first result is the answer; and the answer here.
+  struct Decided {
+    std::shared_ptr<Compiled> compiled;
+    bool answer;
+  };
+  /// Of a trace that was finished to be repeated; all before what keeps it from that.
+  const std::vector<Decided>& steps() const { return steps_; }
   /// What computes outputs from arguments and from factors, the nodes that it needs besides.
   struct Remainder {
     std::shared_ptr<Compiled> rest;
@@ -130,6 +145,13 @@ class Trace : public std::enable_shared_from_this<Trace> {
   friend class Tensor;
   /// Bytes of values that nobody has asked for, before it is worth looking which are of use.
   static constexpr size_t kMostKept = 64 << 20;
+  /// Decisions that are remembered in one trace.
+  static constexpr size_t kMostDecisions = 64;
+  /// What one is: its node, then what is kept with it.
+  struct Decision {
+    std::vector<NodeId> results;
+    bool answer;
+  };
   struct Given {
     NodeId id;
     Array array;
@@ -167,13 +189,17 @@ class Trace : public std::enable_shared_from_this<Trace> {
   NodeId add_leaf(DType dtype, const Dims& dims, Given leaf);
   /// What is known, by itself.
   Array at_hand(NodeId id) const;
-  /// Where the inputs of a plan of these nodes come from; what is cut is captured. Throws Value if
-  /// one differs from example to example.
-  std::vector<Compiled::Source> sources(std::span<const NodeId> live,
-                                        std::span<const NodeId> cuts) const;
+  /// Arguments by what they are: results of decisions.
+  using Places = std::unordered_map<NodeId, int>;
+  /// Where the inputs of a plan of these nodes come from; what is cut is captured, or an argument.
+  /// Throws Value if one differs from example to example.
+  std::vector<Compiled::Source> sources(std::span<const NodeId> live, std::span<const NodeId> cuts,
+                                        const Places* arguments = nullptr) const;
   /// A plan of these roots for now, or with nothing known for later too.
   Compiled planned(std::span<const NodeId> roots, const NodeSet& known, size_t results,
-                   std::vector<VariablePtr> updated) const;
+                   std::vector<VariablePtr> updated, const Places* arguments = nullptr) const;
+  /// Makes steps_. Returns what they compute, and adds which argument it is behind them.
+  NodeSet plan_steps(Places& arguments);
   /// Tensors that depend on what stands for any value, or for one example, have none: what still
   /// holds them says so when it uses them.
   void end_tensors(const std::vector<uint8_t>& depends, const char* why);
@@ -208,7 +234,9 @@ class Trace : public std::enable_shared_from_this<Trace> {
   Locator locate_;
   Tensor* tensors_ = nullptr;  ///< intrusive list of the live tensors of this trace
   std::vector<Array> arguments_;
-  bool active_ = true, asked_ = false;
+  std::vector<Decision> decisions_;
+  std::vector<Decided> steps_;
+  bool active_ = true, asked_ = false, remembers_ = false;
   mutable bool asked_for_unknown_ = false;
   const char* ended_ = nullptr;  ///< why the tensors that belong here have no value
   Location asked_at_;

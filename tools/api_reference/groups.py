@@ -42,7 +42,8 @@ GROUPS = (
         "Derivatives and transforms", "transforms", "Compiling, batching, custom rules",
         "Compiled functions, batches, loops, less memory for more time, and custom derivatives.",
         """@compilation.compiled @derivatives.batching @derivatives.custom_rules @common.recompute
-        @common.api @base.symbol @tree @ops.control.loops @ops.primitives.gradient_hooks""",
+        @common.api @base.symbol @tree @ops.control.choices @ops.control.loops
+        @ops.primitives.gradient_hooks""",
     ),
     Group(
         "Tensors", "tensors", "Tensors and parameters",

@@ -71,6 +71,8 @@ def run_traced(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, 
 
 #: How many compiled forms of a function are kept; the one used longest ago goes first.
 MOST_FORMS = 512
+#: How many ways through a function, by what it asks of tensors, are compiled for one signature.
+MOST_BRANCHES = 64
 
 
 class _Unhashable(Exception):
@@ -251,6 +253,46 @@ class _Compiled:
         return tree.refill(self.outline, found)
 
 
+class _Choice:
+    """A form of a function that asks whether something holds: what computes the answer, and what it goes on
+    with for either one, which has the results here as further arguments."""
+
+    def __init__(self, compiled: _core.Compiled) -> None:
+        self.compiled = compiled
+        self.after: dict[bool, _Compiled | _Choice] = {}
+
+    def chosen(self, tensors: list[Tensor]) -> _Compiled | None:
+        """The form for what holds now, whose arguments the tensors become; None: there is none yet."""
+        at: _Compiled | _Choice | None = self
+        while isinstance(at, _Choice):
+            found = at.compiled.run(tensors)
+            tensors += found
+            at = at.after.get(bool(found[0]))
+        return at
+
+    def count(self) -> int:
+        """Return the number of forms behind it."""
+        return sum(at.count() if isinstance(at, _Choice) else 1 for at in self.after.values())
+
+
+def _added(
+    at: _Compiled | _Choice | None, steps: list[tuple[_core.Compiled, bool]], last: _Compiled
+) -> _Compiled | _Choice | None:
+    """Return what is at a place, with a form behind some steps; None if something else is asked there."""
+    if not steps:
+        return last
+    (compiled, answer), *rest = steps
+    if at is None:
+        at = _Choice(compiled)
+    if not isinstance(at, _Choice) or not at.compiled.same_as(compiled):
+        return None
+    after = _added(at.after.get(answer), rest, last)
+    if after is None:
+        return None
+    at.after[answer] = after
+    return at
+
+
 class CompiledCache:
     """The compiled forms of one function, one for each signature; the latest MOST_FORMS.
 
@@ -260,7 +302,7 @@ class CompiledCache:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.entries: dict[Any, _Compiled] = {}  # the latest last
+        self.entries: dict[Any, _Compiled | _Choice] = {}  # the latest last
         self.epoch: int = -1  # of the entries
         self.warned: bool = False
         self.dispatcher: Callable[[], Any] = lambda: None
@@ -285,12 +327,14 @@ class CompiledCache:
         except _Unhashable:
             return self._once(fn, args, kwargs)
         entry = self.entries.pop(key, None)
-        if entry is None:
+        if entry is not None:
+            self.entries[key] = entry
+        form = entry.chosen(tensors) if isinstance(entry, _Choice) else entry
+        if form is None:
             return self._trace(key, objects, fn, args, kwargs)
-        self.entries[key] = entry
-        if entry.compiled is None:
+        if form.compiled is None:
             return self._once(fn, args, kwargs)
-        return entry.run(tensors)
+        return form.run(tensors)
 
     def _once(self, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A call of what is not compiled."""
@@ -299,46 +343,61 @@ class CompiledCache:
     def _trace(
         self, key: Any, objects: list[Any], fn: Callable[..., Any], args: Any, kwargs: Any
     ) -> Any:
-        def body(trace: _core.Trace) -> tuple[Any, _core.Compiled | None, str]:
+        def body(trace: _core.Trace) -> tuple[Any, _core.Compiled | None, _core.Trace]:
             def symbol(t: Tensor) -> Tensor:
                 return t if t._is_variable else trace.argument(t)
 
-            prints.trace = trace
+            trace.remember_decisions()
             with prints:
                 out = fn(*tree.map_leaves(symbol, args), **tree.map_leaves(symbol, kwargs))
                 out = settled(out, True)
             compiled = trace.finish_compiled([*tree.leaves(out), *prints.tensors])
-            return out, compiled, trace.asked_at
+            return out, compiled, trace
 
         prints = Prints()
-        out, compiled, asked_at = _core.with_trace(body, key[0])
+        out, compiled, trace = _core.with_trace(body, key[0])
         prints.finish()
-        if not (
+        if (
             compiled is not None
-            and not (prints.calls or kwargs)
+            and not (prints.calls or kwargs or trace.steps)
             and (dispatcher := self.dispatcher()) is not None
             and keep(dispatcher, key[0], args, {}, compiled, out)
         ):
-            self._keep(key, _Compiled(compiled, out, objects, prints))
-        if compiled is None and not self.warned:
+            return out
+        again = self._kept(key, _Compiled(compiled, out, objects, prints), trace)
+        if again and not self.warned:
             self.warned = True
             warnings.warn(
-                f"{self.name} asked for a tensor's value, or kept a tensor, while it was traced "
-                f"({asked_at or 'unknown line'}), so what it does next may depend on it: it is "
-                "traced again at every call instead of being compiled once",
+                f"{self.name} {again}, so what it does next may depend on it: it is traced again at every "
+                "call instead of being compiled once",
                 RuntimeWarning,
                 stacklevel=4,
             )
         return out
 
-    def _keep(self, key: Any, entry: _Compiled) -> None:
+    def _kept(self, key: Any, form: _Compiled, trace: _core.Trace) -> str:
+        """Keep a form. Return why it is traced again at every call, if it is."""
         epoch = key[0][0]
         if epoch != self.epoch:  # no form of an earlier one runs again
             self.entries.clear()
             self.epoch = epoch
+        entry = _added(self.entries.pop(key, None) if trace.steps else None, trace.steps, form)
+        again = ""
+        if form.compiled is None:
+            again = (
+                "asked for a tensor's value, or kept a tensor, while it was traced "
+                f"({trace.asked_at or 'unknown line'})"
+            )
+        elif entry is None:
+            again = "asked whether something holds that it did not ask before"
+        elif isinstance(entry, _Choice) and entry.count() > MOST_BRANCHES:
+            again = f"went more than {MOST_BRANCHES} ways by what it asked of tensors"
+        if entry is None or (again and form.compiled is not None):
+            entry = _Compiled(None, None, form.keep, form.prints)
         self.entries[key] = entry
         while len(self.entries) > MOST_FORMS:
             self.entries.pop(next(iter(self.entries)), None)
+        return again
 
 
 def _without_iterators(name: str, fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -574,9 +633,12 @@ def jit(function: Any = None, key: Callable[[], Any] | None = None, **options: A
 
     Assignments to parameters, to elements of tensors and to attributes of cells are noticed, and restoring
     a setting, as set_train does, reuses the plan compiled for it. Whatever else the function reads
-    (globals, elements of lists, NumPy arrays) keeps the value that it had when the function was traced. A
-    function that asks for the value of a tensor, as in `if loss > 3`, is traced at every call instead, with
-    one warning.
+    (globals, elements of lists, NumPy arrays) keeps the value that it had when the function was traced.
+
+    What `if`, `while`, `and` and bool() ask of tensors is remembered: each way through the function is traced
+    once, MOST_BRANCHES of them, and later calls run its parts one after the other and look at the answers
+    between. A function that asks for another value of a tensor, as float(loss) does, is traced at every call
+    instead, with one warning.
 
     Containers of tensors (tuples, lists, dicts, dataclasses, subclasses of them) keep their type and
     attributes. Of results, a zip becomes a tuple and a map a list; other iterators, which could be read

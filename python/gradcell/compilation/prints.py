@@ -33,7 +33,6 @@ class Prints:
         self.calls: list[tuple[list[_Part], dict[str, Any]]] = []
         self.tensors: list[Tensor] = []  # while it is traced
         self.count: int = 0  # of them
-        self.trace: Any = None
 
     # (While it is open, this thread's calls of print are recorded.)
     def __enter__(self) -> None:
@@ -58,7 +57,7 @@ class Prints:
     def finish(self) -> None:
         """Prints for the first time. No tensor is kept."""
         self.show(self.tensors)
-        self.count, self.tensors, self.trace = len(self.tensors), [], None
+        self.count, self.tensors = len(self.tensors), []
 
     def add(
         self, values: Sequence[Any], options: dict[str, Any], text: Callable[[Any], str]
@@ -68,7 +67,7 @@ class Prints:
 
     def _part(self, value: Any, text: Callable[[Any], str]) -> _Part:
         tensors = [t for t in tree.leaves(value) if not t._is_variable and not _core.is_plain(t)]
-        if not tensors or not all(map(self.trace.has_value, tensors)):
+        if not tensors or not all(map(_core.has_value, tensors)):
             return text(value)
         recorded = tree.map_leaves(lambda t: t if t._is_variable else _core.record(t), value)
         shown = tree.leaves(recorded)

@@ -36,16 +36,31 @@ def over_examples(
     """fn's outputs for one example of the batches, [N, ...], over all of them; None for those that no
     example enters."""
     examples: list[Tensor] = []
+    _state.batches.append((examples, batches))
     try:
         examples += [_core.example(b) for b in batches]
         # fn may write into what it is given, so that gets tensors of its own.
         return _core.batch(fn([_core.record(e) for e in examples]), examples, batches)
     finally:
+        _state.batches.pop()
         _core.end_examples(examples)
+
+
+def of_any_example(x: Tensor) -> Tensor:
+    """Return whether a bool tensor is true for any example of the batches that are mapped over now."""
+    for examples, batches in reversed(_state.batches):
+        (over,) = _core.batch([x], examples, batches)
+        if over is not None:
+            x = _ops.greater(_ops.reduce_sum(_ops.cast(over, _core.int32), [0], False), 0)
+    return x
 
 
 class _State(threading.local):
     depth = 0
+
+    def __init__(self) -> None:
+        #: (examples, batches) that functions are being recorded for, the innermost last.
+        self.batches: list[tuple[list[Tensor], Sequence[Tensor]]] = []
 
 
 _state = _State()

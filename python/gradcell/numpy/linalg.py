@@ -222,15 +222,7 @@ def cond(x: Any, p: Any = None) -> Tensor:
 
     p: the order of the norm; None for 2, the largest over the smallest singular value.
     """
-    t = floating(x)
-    if p in (None, 2, -2):
-        values = svdvals(t)
-        n = values.shape[-1]
-        first, last = (
-            _ops.reshape(ops.narrow(values, -1, i, 1), list(values.shape[:-1])) for i in (0, n - 1)
-        )
-        return last / first if p == -2 else first / last
-    return matrix_norm(t, ord=p) * matrix_norm(inv(t), ord=p)
+    return ops.cond(floating(x), p)
 
 
 class LstsqResult(NamedTuple):

@@ -32,6 +32,7 @@ from gradcell.ops.arrays.scatters import (
     unsorted_segment_sum as unsorted_segment_sum
 )
 from gradcell.ops.arrays.shaping import *
+from gradcell.ops.control.choices import *
 from gradcell.ops.control.composition import *
 from gradcell.ops.control.loops import *
 from gradcell.ops.elements.activations import *

@@ -14,6 +14,7 @@ MODULES = {
         scatter_nd_min scatter_nd_mul scatter_nd_sub scatter_nd_update select_scatter slice_scatter
         tensor_scatter_div tensor_scatter_max tensor_scatter_min tensor_scatter_mul
         tensor_scatter_sub unsorted_segment_max unsorted_segment_min unsorted_segment_sum""",
+    "control.choices": "cond",
     "control.loops": "ForiLoop Scan WhileLoop scan",
     "control.transforms": "derivative jacfwd jacrev jet linearize vmap",
     "elements.bessels": """

@@ -96,7 +96,11 @@ def _number(self: Tensor, how: str) -> Any:
 
 
 def _bool(self: Tensor) -> bool:
-    return bool(_only(self) if self.size == 1 else item(self))
+    if self.size != 1:
+        return bool(item(self))
+    if not _core.in_trace() or _core.is_plain(self):
+        return bool(_only(self))
+    return _core.decide(self if self.dtype == _core.bool else _core.ops.not_equal(self, 0))
 
 
 def _index(self: Tensor) -> int:

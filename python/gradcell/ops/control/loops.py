@@ -19,6 +19,8 @@ from gradcell.base import arguments, tree
 from gradcell.base.door import with_tensors
 from gradcell.base.errors import bad_type, bad_value
 from gradcell.compilation.compiled import run_traced
+from gradcell.derivatives.batching import of_any_example
+from gradcell.ops.control.choices import chosen, has_value
 from gradcell.ops.primitive import Primitive
 
 __all__ = ["ForiLoop", "Scan", "WhileLoop", "scan"]
@@ -361,15 +363,24 @@ class WhileLoop(Primitive):
     name, attributes: stored, as Primitive does; the result is the same.
 
     Called with cond_func, loop_func, init_val; returns the last value. How often it runs depends on
-    values, so it is a Python loop. Raises TypeError if it is not a function, ValueError for what
-    goes wrong in the functions.
+    values, so it is a Python loop; under jit each number of steps is compiled once. In vmap the condition may
+    differ from example to example: it runs as often as the longest of them needs, and a value stays what it
+    is from where its condition fails on; it keeps its shapes and dtypes then. Raises TypeError if it is not a
+    function, ValueError for what goes wrong in the functions.
     """
 
     def __call__(self, cond_func: Any, loop_func: Any, init_val: Any) -> Any:
         _check_function(cond_func, "WhileLoop", "cond_func")
         _check_function(loop_func, "WhileLoop", "loop_func")
-        init_val = with_tensors(init_val)
+        value = with_tensors(init_val)
         with _calls("WhileLoop"):
-            while cond_func(init_val):
-                init_val = loop_func(init_val)
-        return init_val
+            while (going := cond_func(value)) is not False:
+                if not isinstance(going, Tensor) or has_value(going):
+                    if not going:
+                        break
+                    value = loop_func(value)
+                    continue
+                if not of_any_example(_ops.not_equal(going, 0)):
+                    break
+                value = chosen("WhileLoop", going, loop_func, lambda v: v, (_as_tensors(value),))
+        return value
