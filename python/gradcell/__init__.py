@@ -43,9 +43,9 @@ from gradcell.base.seed import get_seed, set_seed  # noqa: E402
 if _typing.TYPE_CHECKING:
     from gradcell import (  # isort: skip
         amp as amp, array_api as array_api, boost as boost, communication as communication,
-        cuda as cuda, dataset as dataset, log as log, mindrecord as mindrecord, mint as mint, nn as nn,
-        numpy as numpy, parallel as parallel, physics as physics, profiler as profiler,
-        runtime as runtime, scipy as scipy, train as train, tree as tree,
+        cuda as cuda, dataset as dataset, debug as debug, log as log, mindrecord as mindrecord,
+        mint as mint, nn as nn, numpy as numpy, parallel as parallel, physics as physics,
+        profiler as profiler, runtime as runtime, scipy as scipy, train as train, tree as tree,
     )  # fmt: skip
     from gradcell.amp import build_train_network as build_train_network
     from gradcell.common.api import (  # isort: skip
@@ -117,7 +117,7 @@ if _typing.TYPE_CHECKING:
 #: modules themselves). Importing gradcell loads what differentiating a function needs.
 _PLACES = {
     "": """
-        amp array_api boost communication cuda dataset log mindrecord mint nn numpy parallel physics
+        amp array_api boost communication cuda dataset debug log mindrecord mint nn numpy parallel physics
         profiler runtime scipy train tree""",
     "amp": "build_train_network",
     "common.no_grad": "no_grad",

@@ -286,7 +286,7 @@ GROUPS = (
     Group(
         "Machines", "inside", "Looking inside",
         "Graphs, plans, profiles, messages.",
-        """@show.inspect @profiler @log ops.print_ ops.*Summary""",
+        """@show.inspect @profiler @debug @log ops.print_ ops.*Summary""",
     ),
     Group(
         "DeepXDE", "deepxde", "DeepXDE",

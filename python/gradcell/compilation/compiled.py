@@ -10,6 +10,7 @@ import copyreg
 import enum
 import functools
 import operator
+import time
 import types
 import warnings
 import weakref
@@ -73,6 +74,10 @@ def run_traced(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, 
 MOST_FORMS = 512
 #: How many ways through a function, by what it asks of tensors, are compiled for one signature.
 MOST_BRANCHES = 64
+
+
+#: Called after each trace: (cache, key, when it began, the trace or None, why it comes at every call or "").
+watchers: list[Callable[[CompiledCache, Any, float, _core.Trace | None, str], None]] = []
 
 
 class _Unhashable(Exception):
@@ -242,6 +247,7 @@ class _Compiled:
         self.compiled = compiled
         self.keep = keep  # objects that the signature names by id stay alive
         self.prints = prints
+        self.again = ""  # why it is traced at every call
         # Only the places of the tensors matter: values must not be kept.
         self.outline = tree.outline(out) if compiled is not None else None
 
@@ -318,14 +324,17 @@ class CompiledCache:
         fn = functools.partial(_without_iterators, self.name, fn)
         tensors: list[Tensor] = []
         objects: list[Any] = []
+        structure, key = _core.structure_version(), None
         try:
             key = (
-                _core.structure_version(),
+                structure,
                 _signature(args, tensors, objects),
                 _signature(kwargs, tensors, objects) if kwargs else None,
             )
         except _Unhashable:
-            return self._once(fn, args, kwargs)
+            return self._once(
+                (structure, None, None), "an argument that may change", fn, args, kwargs
+            )
         entry = self.entries.pop(key, None)
         if entry is not None:
             self.entries[key] = entry
@@ -333,12 +342,16 @@ class CompiledCache:
         if form is None:
             return self._trace(key, objects, fn, args, kwargs)
         if form.compiled is None:
-            return self._once(fn, args, kwargs)
+            return self._once(key, form.again, fn, args, kwargs)
         return form.run(tensors)
 
-    def _once(self, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _once(self, key: Any, why: str, fn: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         """A call of what is not compiled."""
-        return traced(lambda: fn(*own(args), **own(kwargs)), (), {}, True)
+        begin = time.perf_counter()
+        out = traced(lambda: fn(*own(args), **own(kwargs)), (), {}, True)
+        for watch in watchers[:]:
+            watch(self, key, begin, None, why)
+        return out
 
     def _trace(
         self, key: Any, objects: list[Any], fn: Callable[..., Any], args: Any, kwargs: Any
@@ -355,16 +368,20 @@ class CompiledCache:
             return out, compiled, trace
 
         prints = Prints()
+        begin = time.perf_counter()
         out, compiled, trace = _core.with_trace(body, key[0])
         prints.finish()
-        if (
+        taken = (
             compiled is not None
             and not (prints.calls or kwargs or trace.steps)
             and (dispatcher := self.dispatcher()) is not None
             and keep(dispatcher, key[0], args, {}, compiled, out)
-        ):
-            return out
-        again = self._kept(key, _Compiled(compiled, out, objects, prints), trace)
+        )
+        again = ""
+        if not taken:
+            again = self._kept(key, _Compiled(compiled, out, objects, prints), trace)
+        for watch in watchers[:]:
+            watch(self, key, begin, trace, again)
         if again and not self.warned:
             self.warned = True
             warnings.warn(
@@ -393,7 +410,8 @@ class CompiledCache:
         elif isinstance(entry, _Choice) and entry.count() > MOST_BRANCHES:
             again = f"went more than {MOST_BRANCHES} ways by what it asked of tensors"
         if entry is None or (again and form.compiled is not None):
-            entry = _Compiled(None, None, form.keep, form.prints)
+            entry = form = _Compiled(None, None, form.keep, form.prints)
+        form.again = again
         self.entries[key] = entry
         while len(self.entries) > MOST_FORMS:
             self.entries.pop(next(iter(self.entries)), None)

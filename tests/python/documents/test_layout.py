@@ -134,6 +134,7 @@ FLOORS = """
     compilation profiler runtime log
     tensors
     derivatives
+    debug
     ops
     common
     nn
@@ -414,6 +415,7 @@ FILES = {
         "context",
         "cuda",
         "dataset",
+        "debug",
         "dtype",
         "log",
     }
