@@ -76,7 +76,7 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
             f"`{text}`" if re.fullmatch(r"[\w./-]*[./][\w./-]*", text) else text
         )  # a file's name is code
 
-    if page.file.src_path == "gallery.md":
+    if page.file.src_path in ("gallery.md", "problems.md"):
         markdown = with_programs(markdown)
     figures = "../" * page.file.src_path.count("/") + "figures/"
     markdown = re.sub(r"\]\((?:\.\./)+bench/results/(?=[\w.-]+\.png\))", f"]({figures}", markdown)
@@ -91,7 +91,8 @@ PROGRAM = '<details class="example">'
 
 
 def with_programs(markdown: str) -> str:
-    """The gallery: the programs that a paragraph leads to follow it, folded, instead of links at its end."""
+    """The gallery or the problems: the programs that a paragraph leads to follow it, folded, instead of links
+    at its end."""
     link = r"\[([\w.]+\.py)\]\(\.\./([\w/.]+\.py)\)"
     paragraphs = []
     for paragraph in markdown.split("\n\n"):

@@ -21,6 +21,7 @@ def plot(
     *,
     n: int = 200,
     label: str = "",
+    signed: bool = False,
     **options: Any,
 ) -> Any:
     """Draw a function on a shape with Matplotlib, and return the axes, whose `figure` can be saved.
@@ -28,8 +29,9 @@ def plot(
     shape: of one dimension: a line; of two: colours, with a bar; of three: the colours of points on the
     boundary. u: a function of points [m, d], a tensor, that gives [m, 1] or [m]; without it points inside and
     on the boundary with their normals are drawn. axes: where; without it on a new figure. n: points along
-    each axis, and of the boundary in three dimensions n * n / 4. label: the function's name. options: for
-    Matplotlib's plot, pcolormesh, scatter or (without u) quiver. Raises ValueError for more dimensions.
+    each axis, and of the boundary in three dimensions n * n / 4. label: the function's name. signed:
+    whether colours are even about 0, as errors need. options: for Matplotlib's plot, pcolormesh, scatter or
+    (without u) quiver. Raises ValueError for more dimensions.
     """
     d = shape.dimensions
     if not 1 <= d <= 3:
@@ -39,12 +41,15 @@ def plot(
 
         figure = Figure(figsize=(6, 4.5), layout="constrained")
         axes = figure.add_subplot(projection="3d" if d == 3 else None)
-    [_line, _image, _surface][d - 1](shape, u, axes, n, label, options) if u else _points(
-        shape, axes, n, options
-    )
+    if u is None:
+        _points(shape, axes, n, options)
+    else:
+        [_line, _image, _surface][d - 1](shape, u, axes, n, label, signed, options)
     axes.set_xlabel("x")
     if d > 1:
         axes.set(ylabel="y", aspect="equal")
+    if d == 3:
+        axes.set_zlabel("z")
     return axes
 
 
@@ -58,25 +63,35 @@ def _values(u: Callable[[Tensor], Any], points: Any) -> Any:
     return found.reshape(-1)
 
 
-def _line(shape: Shape, u: Any, axes: Any, n: int, label: str, options: Any) -> None:
+def _colours(values: Any, signed: bool, options: Any) -> Any:
+    """Matplotlib's options for colours of these values, and the user's."""
+    most = float(np.nanmax(np.abs(values)))
+    return {**({"cmap": "RdBu_r", "vmin": -most, "vmax": most} if signed else {}), **options}
+
+
+def _line(shape: Shape, u: Any, axes: Any, n: int, label: str, signed: bool, options: Any) -> None:
     x = np.linspace(shape.low, shape.high, n)
     y = np.where(shape.inside(x), _values(u, x), np.nan)
     axes.plot(x[:, 0], y, **options)
     axes.set_ylabel(label)
 
 
-def _image(shape: Shape, u: Any, axes: Any, n: int, label: str, options: Any) -> None:
+def _image(shape: Shape, u: Any, axes: Any, n: int, label: str, signed: bool, options: Any) -> None:
     x, y = (np.linspace(a, b, n) for a, b in zip(shape.low, shape.high, strict=True))
     grid = np.stack(np.meshgrid(x, y), -1).reshape(-1, 2)
     held, values = shape.inside(grid), np.full(len(grid), np.nan)
     values[held] = _values(u, grid[held])
-    image = axes.pcolormesh(x, y, values.reshape(n, n), rasterized=True, **options)
+    options = {"rasterized": True, **_colours(values, signed, options)}
+    image = axes.pcolormesh(x, y, values.reshape(n, n), **options)
     axes.figure.colorbar(image, ax=axes, label=label)
 
 
-def _surface(shape: Shape, u: Any, axes: Any, n: int, label: str, options: Any) -> None:
+def _surface(
+    shape: Shape, u: Any, axes: Any, n: int, label: str, signed: bool, options: Any
+) -> None:
     points, _ = shape.boundary(n * n // 4, 0)
-    image = axes.scatter(*points.T, c=_values(u, points), **{"s": 4, **options})
+    values = _values(u, points)
+    image = axes.scatter(*points.T, c=values, **{"s": 4, **_colours(values, signed, options)})
     axes.figure.colorbar(image, ax=axes, label=label)
 
 
