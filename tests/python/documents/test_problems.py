@@ -24,6 +24,7 @@ RUNS: dict[str, tuple[dict[str, int], float, float]] = {
     "interface": ({"steps": 20}, 0.05, 5e-4),
     "elasticity": ({"steps": 40}, 60.0, 1.5),
     "kovasznay": ({"steps": 15}, 0.5, 1e-4),
+    "cavity": ({"steps": 60}, 0.3, 5e-3),
     "wave": ({"steps": 60}, 0.6, 5e-3),
     "schroedinger": ({"steps": 40, "count": 1}, 1e-3, 1e-5),
     "bratu": ({"steps": 20, "count": 4}, 1e-3, 1e-5),
@@ -56,7 +57,7 @@ def test_every_problem_is_run() -> None:
         assert f"../examples/problems/{name}.py" in page and f"pictures/{name}.png" in page
 
 
-@pytest.mark.one_in(10)
+@pytest.mark.one_in(11)
 @pytest.mark.parametrize("name", RUNS)
 def test_short_runs_approach_the_solution(name: str, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
@@ -179,6 +180,23 @@ def test_the_other_references() -> None:
     np.testing.assert_allclose(carried[:, 0] + by[0][:, 2], 0, atol=1e-4)
     np.testing.assert_allclose(carried[:, 1] + by[1][:, 2], 0, atol=1e-4)
     np.testing.assert_allclose(by[0][:, 0] + by[1][:, 1], 0, atol=1e-6)
+
+
+def test_the_flow_in_the_corners_of_the_cavity() -> None:
+    """Stokes' equations, the lid's speed and none on the walls."""
+    cavity = load("cavity")
+    x = cavity.CAVITY.interior(40, 0)
+    ends = np.array([[0.3, 1.0], [0.0, 0.4], [1.0, 0.4]])
+    for side, wall in ((0, 1), (1, 2)):
+        f = lambda x, side=side: cavity.scraped(gc.Tensor(x), side).asnumpy()  # noqa: E731
+        by = [first(f, x, 0, 1e-5), first(f, x, 1, 1e-5)]
+        viscous = (second(f, x, 0, 0) + second(f, x, 1, 1)) / cavity.REYNOLDS
+        size = np.abs(viscous).max()
+        np.testing.assert_allclose(viscous[:, 0], by[0][:, 2], atol=1e-3 * size)
+        np.testing.assert_allclose(viscous[:, 1], by[1][:, 2], atol=1e-3 * size)
+        np.testing.assert_allclose(by[0][:, 0] + by[1][:, 1], 0, atol=1e-6)
+        found = f(ends)[:, :2]
+        np.testing.assert_allclose(found[[0, wall]], [[1, 0], [0, 0]], atol=1e-14)
 
 
 def test_the_file_of_readings_is_what_the_program_writes(tmp_path: Path) -> None:
