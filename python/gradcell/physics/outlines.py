@@ -164,11 +164,16 @@ class Mesh(Shape):
 
 
 class _DeepXDE(Shape):
-    """A geometry of DeepXDE's. Its boundary is drawn by its own random state."""
+    """A geometry of DeepXDE's, or one over a time. Its boundary is drawn by its own random state."""
 
     def __init__(self, geometry: Any) -> None:
         self.geometry = geometry
-        self.low, self.high = (np.ravel(np.asarray(b, np.float64)) for b in geometry.bbox)
+        over_time = hasattr(geometry, "timedomain")
+        parts = [geometry.geometry, geometry.timedomain] if over_time else [geometry]
+        self.low, self.high = (
+            np.concatenate([np.ravel(np.asarray(part.bbox[k], np.float64)) for part in parts])
+            for k in (0, 1)
+        )
         self._numbers = 1
 
     @property
