@@ -222,7 +222,7 @@ GROUPS = (
     ),
     Group(
         "Training", "physics", "Differential equations",
-        "Points, inputs of networks, conditions, weights, and the course of a run.",
+        "Shapes, points, networks, conditions, weights, data, pictures, and the course of a run.",
         "@physics*",
     ),
     Group(
