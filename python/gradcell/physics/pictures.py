@@ -50,6 +50,7 @@ def plot(
         axes.set(ylabel="y", aspect="equal")
     if d == 3:
         axes.set_zlabel("z")
+        axes.locator_params(nbins=4)
     return axes
 
 
