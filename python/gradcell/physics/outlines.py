@@ -59,7 +59,7 @@ class Polygon(Shape):
         if not self._lengths.all():
             bad_value("Polygon: two neighbouring corners are the same point")
         self._normals = np.column_stack([along[:, 1], -along[:, 0]]) / self._lengths[:, None]
-        self.low, self.high = self._begins.min(0), self._begins.max(0)
+        self._lies_between(self._begins.min(0), self._begins.max(0))
         self._measure, self._numbers = float(self._lengths.sum()), 1
 
     @property
@@ -134,8 +134,8 @@ class Mesh(Shape):
         if np.sum(a * across) <= 0:
             bad_value("Mesh: the triangles must be counterclockwise from outside: faces[:, ::-1]")
         self._areas = twice / 2
-        self._normals = across / np.maximum(twice, 1e-300)[:, None]
-        self.low, self.high = points[numbers].min((0, 1)), points[numbers].max((0, 1))
+        self._normals = across / np.maximum(twice, np.finfo(np.float64).tiny)[:, None]
+        self._lies_between(points[numbers].min((0, 1)), points[numbers].max((0, 1)))
         self._measure, self._numbers = float(self._areas.sum()), 3
 
     @property
@@ -170,10 +170,8 @@ class _DeepXDE(Shape):
         self.geometry = geometry
         over_time = hasattr(geometry, "timedomain")
         parts = [geometry.geometry, geometry.timedomain] if over_time else [geometry]
-        self.low, self.high = (
-            np.concatenate([np.ravel(np.asarray(part.bbox[k], np.float64)) for part in parts])
-            for k in (0, 1)
-        )
+        ends = [[np.ravel(np.asarray(part.bbox[k], np.float64)) for part in parts] for k in (0, 1)]
+        self._lies_between(*map(np.concatenate, ends))
         self._numbers = 1
 
     @property

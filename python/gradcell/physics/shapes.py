@@ -41,6 +41,9 @@ class Shape:
     _measure: float
     _numbers: int
 
+    def _lies_between(self, low: Array, high: Array) -> None:
+        self.low, self.high = low, high
+
     @property
     def dimensions(self) -> int:
         """The number of coordinates."""
@@ -126,7 +129,7 @@ class Box(Shape):
     """
 
     def __init__(self, low: Sequence[float], high: Sequence[float]) -> None:
-        self.low, self.high = _ends("Box", low, high)
+        self._lies_between(*_ends("Box", low, high))
         size = self.high - self.low
         self._areas = np.repeat(np.prod(size) / size, 2)
         self._measure, self._numbers = float(self._areas.sum()), self.dimensions
@@ -155,7 +158,7 @@ class Ball(Shape):
     def __init__(self, center: Sequence[float], radius: float) -> None:
         self.center: Array = _center("Ball", center, radius)
         self.radius: float = float(radius)
-        self.low, self.high = self.center - radius, self.center + radius
+        self._lies_between(self.center - radius, self.center + radius)
         d = self.center.size
         self._measure = 2 * math.pi ** (d / 2) / math.gamma(d / 2) * self.radius ** (d - 1)
         self._numbers = _pairs(d)

@@ -219,6 +219,12 @@ SHARES = {
         "finfo(self._numbers).eps": "of the norm of H's products",
     },
     "points.py": {"1e-12": "of the mean size"},
+    "shapes.py": {"1e-7": "of the box around a shape"},
+    "outlines.py": {
+        "1e-7": "of an edge", "1e-9": "in radians",
+        "finfo(np.float64).tiny": "no share: keeps a quotient from dividing by zero",
+    },
+    "pictures.py": {"0.1": "of the box around a shape"},
 }  # fmt: skip
 
 
