@@ -28,7 +28,8 @@ class Problem:
     """What a solver is given. residuals: functions of points; points: new ones from a random state, one
     tuple a function; error: of the parameters as they are; weights: of the functions; seconds: after
     which a run ends; every: steps between new points, 0 for none; target: the error at which a run ends;
-    test: points and the solution there, where peers solve it too."""
+    test: points and the solution there, where peers solve it too; network, solution: the cell that is trained
+    and the function that it makes of points, where bench/error_bars.py estimates its error."""
 
     residuals: list[Callable[..., gc.Tensor]]
     parameters: list[gc.Parameter]
@@ -39,6 +40,8 @@ class Problem:
     every: int = 0
     target: float = 1e-6
     test: Points = ()
+    network: nn.Cell | None = None
+    solution: Callable[[gc.Tensor], gc.Tensor] | None = None
 
 
 def network(inputs: int, width: int, depth: int, seed: int, outputs: int = 1) -> nn.SequentialCell:
@@ -119,7 +122,7 @@ def poisson(seed: int) -> Problem:
     test = grid([0, 0], [1, 1], 101)
     return Problem(
         [lambda x, f: laplacian(x) + f, net], net.trainable_params(), points,
-        of_network(net, test, exact(test)), [1, 100], 10, test=(test, exact(test)),
+        of_network(net, test, exact(test)), [1, 100], 10, test=(test, exact(test)), network=net,
     )  # fmt: skip
 
 
@@ -140,7 +143,7 @@ def helmholtz(seed: int, a: int = 4) -> Problem:
     return Problem(
         [lambda x, q: laplacian(x) + net(x) - q, net], net.trainable_params(), points,
         of_network(net, test, exact(test)), [1, 1e4], 120, target=1e-4 if a > 1 else 1e-6,
-        test=(test, exact(test)),
+        test=(test, exact(test)), network=net,
     )  # fmt: skip
 
 
@@ -165,6 +168,7 @@ def poisson10(seed: int, d: int = 10) -> Problem:
     return Problem(
         [lambda x, f: laplacian(x) - f, lambda x, u: net(x) - u], net.trainable_params(), points,
         of_network(net, test, exact(test)), [1, 100], 120, every=1, target=1e-3,
+        test=(test, exact(test)), network=net,
     )  # fmt: skip
 
 
@@ -190,7 +194,7 @@ def heat(seed: int) -> Problem:
     test = grid([0, 0], [1, 1], 101)
     return Problem(
         [equation, lambda x, u: net(x) - u], net.trainable_params(), points,
-        of_network(net, test, exact(test)), [1, 100], 30, test=(test, exact(test)),
+        of_network(net, test, exact(test)), [1, 100], 30, test=(test, exact(test)), network=net,
     )  # fmt: skip
 
 
@@ -267,7 +271,7 @@ def kovasznay(seed: int) -> Problem:
     return Problem(
         [equation, border], net.trainable_params(), points,
         lambda: relative(net(gc.Tensor(test)).asnumpy()[:, :2], exact(test)[:, :2]), [1, 10], 60,
-        test=(test, exact(test)[:, :2]),
+        test=(test, exact(test)[:, :2]), network=net,
     )  # fmt: skip
 
 
@@ -308,6 +312,7 @@ def burgers(seed: int) -> Problem:
     return Problem(
         [equation], net.trainable_params(), points,
         lambda: relative(solution(at).asnumpy(), want), [1], 300, every=20, target=1e-5, test=(test, want),
+        network=net, solution=solution,
     )  # fmt: skip
 
 
@@ -415,6 +420,7 @@ def wave(seed: int) -> Problem:
     return Problem(
         [equation], net.trainable_params(), lambda random: [tensors(box(random, 2048, [0, 0], [1, 1]))],
         of_network(solution, test, exact(test)), [1], 120, every=20, target=1e-5,
+        test=(test, exact(test)), network=net, solution=solution,
     )  # fmt: skip
 
 

@@ -97,7 +97,9 @@ if _typing.TYPE_CHECKING:
     from gradcell.show.inspect import (  # isort: skip
         draw_graph as draw_graph, graph_text as graph_text, plan_text as plan_text,
     )  # fmt: skip
-    from gradcell.solvers import GaussNewton as GaussNewton, GaussNewtonState as GaussNewtonState
+    from gradcell.solvers import (  # isort: skip
+        Covariance as Covariance, GaussNewton as GaussNewton, GaussNewtonState as GaussNewtonState,
+    )  # fmt: skip
     from gradcell.solvers.quasi_newton import *  # noqa: F403
     from gradcell.train import (  # isort: skip
         Callback as Callback, CheckpointConfig as CheckpointConfig, DatasetHelper as DatasetHelper,
@@ -126,7 +128,7 @@ _PLACES = {
     "derivatives.finite_differences": "check_grads",
     "solvers.quasi_newton": "BFGS FlatLoss LBFGS LBFGSResult SSBFGS SSBroyden lbfgs",
     "derivatives.recorded": "gradients watch",
-    "solvers": "GaussNewton GaussNewtonState",
+    "solvers": "Covariance GaussNewton GaussNewtonState",
     "derivatives.second_order": "fisher_product gauss_newton_product per_sample_gradients",
     "common.api": """
         JitConfig Symbol constexpr data_sink enable_dynamic jit_class lazy_inline ms_memory_recycle

@@ -222,7 +222,7 @@ GROUPS = (
     ),
     Group(
         "Training", "physics", "Differential equations",
-        "Shapes, points, networks, conditions, weights, data, pictures, and the course of a run.",
+        "Shapes, points, networks, conditions, weights, data, pictures, estimates of errors, courses.",
         "@physics*",
     ),
     Group(

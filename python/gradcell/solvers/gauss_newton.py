@@ -14,6 +14,7 @@ from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base.errors import bad_value
 from gradcell.compilation.compiled import jit
+from gradcell.solvers.covariance import Covariance, covariance
 from gradcell.solvers.dense import DenseSystem, relative_rounding, wide
 from gradcell.solvers.first import AdamFirst
 from gradcell.solvers.iterative import IterativeSystem, linearised
@@ -149,6 +150,7 @@ class GaussNewton:
         self._sketch = _sketch(min(rank, self.blocks.size), self.blocks) if method == "cg" else None
         self._plans: dict[tuple[bool, ...] | None, Any] = {}
         self._loss = jit(self._mean_squares)
+        self._given: list[tuple[Any, ...]] | None = None  # the points of the last step
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_plans": {}}
@@ -158,7 +160,7 @@ class GaussNewton:
     def step(self, *points: Any) -> GaussNewtonState:
         """One step at these points: the arguments of the residual function; of several functions, for
         each its points, or a tuple of its arguments."""
-        given = self.blocks.given(points)
+        given = self._given = self.blocks.given(points)
         apart = None if self.method == "cg" else tuple(self.blocks.rows_apart(given))
         raised = 1.0
         for _ in range(40):
@@ -306,7 +308,8 @@ class GaussNewton:
         adam: int = 0,
         rate: float | Sequence[float] = 1e-3,
     ) -> GaussNewtonState:
-        """Takes up to max_steps steps and returns the state of the last one, with the reason why it stopped.
+        """Takes up to max_steps steps and returns the state of the last one, with the reason why it
+        stopped.
 
         resample(step) gives new points every `every` steps, as a tuple of what `step` takes. adam:
         so many steps of Adam come first, whose learning rate falls from `rate` to a hundredth of it
@@ -372,6 +375,40 @@ class GaussNewton:
     def _of_adam(self, loss: float) -> GaussNewtonState:
         reason = "adam" if np.isfinite(loss) else "not finite"
         return self._state(loss, loss, 0.0, self.damping or 0.0, np.nan, np.nan, reason)
+
+    # Certainty ------------------------------------------------------------------------------------
+
+    def covariance(
+        self,
+        parameters: Any,
+        *,
+        data: Callable[..., Any] | Sequence[Callable[..., Any]] | None = None,
+        noise: float | Sequence[float] | None = None,
+    ) -> Covariance:
+        """Return how certain parameters are after a run: their covariance at the points of the last step,
+        from the noise of the measurements (G. Seber, C. Wild, Nonlinear Regression, 1989, chapter 2).
+
+        It is $s^2 J_d^+ J_d^+'$ for the pseudo-inverse $J^+$ of the residuals' Jacobian, its columns for
+        the measurements and their noise s; of measurements alone $s^2 (J' J)^-1$. Residuals that are no
+        measurements, as those of an equation, have no noise. Directions in which no residual changes, of
+        which a network's weights have many, are left out: singular values below the square root of the
+        dtype's rounding, of columns divided by their lengths. This is linear: right for noise so small
+        that residuals are nearly linear within it.
+
+        parameters: those to know about, a Parameter or a list of them, of those that the solver fits.
+        data: the residual function, or functions, that compare with measurements, the measured value or
+        the computed one minus the other; may be left out if there is one function. noise: the standard
+        deviation of the measurements, one for all or one for each function of `data`; by default it is
+        estimated from their residuals, whose sum of squares is divided by the degrees of freedom that the
+        fit leaves.
+
+        Warns if the run has not come to a minimum. Raises ValueError before the first step, for a
+        parameter that the residuals do not determine, where no degrees of freedom are left to estimate
+        the noise, and for parameters or functions that are not this solver's.
+        """
+        if self._given is None:
+            bad_value("covariance: no step has been taken yet: run the solver first")
+        return covariance(self.blocks, self._given, parameters, data, noise)
 
     # State ----------------------------------------------------------------------------------------
 

@@ -38,7 +38,6 @@ class Blocks:
 
     def __init__(self, name: str, residuals: Any, parameters: Any, weights: Any) -> None:
         self.name = name
-        self.single: bool = callable(residuals)
         self.functions: list[Residuals] = [residuals] if callable(residuals) else list(residuals)
         if not self.functions:
             bad_value(f"{name}: there are no residual functions")
@@ -61,9 +60,11 @@ class Blocks:
     # Points ---------------------------------------------------------------------------------------
 
     def given(self, points: Sequence[Any]) -> list[tuple[Any, ...]]:
-        """Each block's arguments, arrays as tensors of the parameters' dtype."""
-        if self.single:
-            points = (tuple(points),)
+        """Each block's arguments, arrays as tensors of the parameters' dtype. Those of a single function may
+        be a tuple too."""
+        if len(self.functions) == 1:
+            alone = len(points) == 1 and isinstance(points[0], (tuple, list))
+            points = (points[0] if alone else tuple(points),)
         if len(points) != len(self.functions):
             bad_value(
                 f"{self.name}: there are {len(self.functions)} residual functions, and each wants its points "
@@ -77,8 +78,8 @@ class Blocks:
         if isinstance(x, (tuple, list)):
             bad_value(
                 f"{self.name}: an argument of a residual function is a tensor, an array or a number, but one "
-                f"is a {type(x).__name__}: one function takes its arguments one by one, step(*points), a "
-                "list of functions a tuple for each"
+                f"is a {type(x).__name__}: several functions take a tuple of arguments each, one function "
+                "takes its own one by one"
             )
         return Tensor(x, self.dtype) if isinstance(x, np.ndarray) else x
 

@@ -307,7 +307,7 @@ def test_options_and_points_that_do_not_fit():
             Tensor(np.zeros((4, 2))), Tensor(np.zeros((5, 1)))
         )
     with pytest.raises(ValueError, match="one is a tuple"):
-        gc.GaussNewton(net, weights).step((Tensor(np.zeros((5, 2))),))
+        gc.GaussNewton(net, weights).step(((Tensor(np.zeros((5, 2))),),))
     with pytest.raises(ValueError, match="no points"):
         gc.GaussNewton(net, weights).step(Tensor(np.zeros((0, 2))))
     with pytest.raises(ValueError, match="must have damping, steps"):

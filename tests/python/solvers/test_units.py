@@ -213,6 +213,7 @@ SHARES = {
         "finfo(np.float64).tiny": "no share: keeps a quotient from dividing by zero",
     },
     "jacobian.py": {"1e-3": "of the largest residual", "1e-8": "of the largest residual"},
+    "covariance.py": {"1e-6": "of the square of a gradient's length"},
     "quasi_newton.py": {"1e-3": "Adam's rate, the parameters' own unit"},
     "newton.py": {
         "1e-4": "mu, DeepXDE's option", "1e-16": "cg_tol, DeepXDE's option", "0.1": "of the slope",
