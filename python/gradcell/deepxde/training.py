@@ -17,11 +17,12 @@ import gradcell as gc
 from gradcell import ops
 from gradcell._core import Tensor
 from gradcell.base import tree
-from gradcell.base.errors import unsupported
+from gradcell.base.errors import bad_value, unsupported
 from gradcell.compilation.compiled import Numbering, run_traced
 from gradcell.deepxde import names
 from gradcell.deepxde.newton import NNCG
 from gradcell.deepxde.points import Reading
+from gradcell.deepxde.solvers import SOLVERS, Solver
 
 #: DeepXDE, when it has been imported, and what was in the place of functions here.
 dde: Any = None
@@ -98,8 +99,9 @@ class Program:
         self._outline: Any = None
         self._structure = ""
         self.l1: float = self._regularization("l1")
-        # Training in mixed precision; NNCG's steps are not. DeepXDE 1.13 does not have it.
-        self.mixed = getattr(dde.config, "mixed", False) and model.opt_name != "NNCG"
+        # Training in mixed precision; steps of second order are not. DeepXDE 1.13 does not have it.
+        first = model.opt_name not in ("NNCG", *SOLVERS)
+        self.mixed = getattr(dde.config, "mixed", False) and first
         self.outputs_of: Callable[..., Any] = gc.jit(self._outputs)
         self.optimizer: Any
         self.schedule: Any
@@ -119,6 +121,12 @@ class Program:
         model = self.model
         mine, other = list(model.net.parameters()), list(model.external_trainable_variables)
         given: Any = mine + other
+        if model.opt_name in SOLVERS:
+            if self._regularization("l2"):
+                bad_value(f"{model.opt_name} doesn't support weight_decay > 0")
+            if lr is not None or decay is not None:
+                print(f"Warning: learning rate is ignored for {model.opt_name}")
+            return Solver(model.opt_name, given), None
         if other and model.opt_name not in ("L-BFGS", "L-BFGS-B", "NNCG"):
             given = [{"params": mine}, {"params": other, "weight_decay": 0}]
         how = {"learning_rate": lr, "decay": decay, "weight_decay": self._regularization("l2")}
@@ -135,37 +143,43 @@ class Program:
     def _outputs(self, number: int, *inputs: Tensor) -> Any:
         return self.model.net(_unpacked(inputs))
 
-    def _losses(self, losses_fn: Any, leaves: tuple[Tensor, ...]) -> tuple[Any, Tensor]:
-        """(outputs, the vector of losses), recorded."""
+    def errors(
+        self, losses_fn: Any, loss_fn: Any, leaves: tuple[Tensor, ...], net: Any = None
+    ) -> tuple[Any, list[Any]]:
+        """(outputs, what loss_fn makes of each kind of error), recorded. net: what gives the outputs."""
         model = self.model
         inputs, targets, aux_vars, read = tree.refill(self._outline, list(leaves))
         with watched(inputs) as x, self.reading.replaced(read):
-            net = model.net
             if isinstance(model, dde.zcs.Model):
                 x = self._with_zcs(x)
             try:
-                net.auxiliary_vars = aux_vars
-                out = net(x)
+                model.net.auxiliary_vars = aux_vars
+                out = (net or model.net)(x)
                 extra = (
                     {}
                     if isinstance(model, dde.zcs.Model)
-                    else {"aux": [net] if dde.config.autodiff == "forward" else None}
+                    else {"aux": [model.net] if dde.config.autodiff == "forward" else None}
                 )
-                found = losses_fn(targets, out, self.loss_fn, x, model, **extra)
+                found = losses_fn(targets, out, loss_fn, x, model, **extra)
             finally:
-                net.auxiliary_vars = None
+                model.net.auxiliary_vars = None
                 if isinstance(model, dde.zcs.Model):
                     model.zcs_parameters = None
-            found = list(found) if isinstance(found, (list, tuple)) else [found]
-            if self.mixed:
-                found = [ops.cast(loss, gc.float32) for loss in found]
-            losses = ops.stack(found, 0)
-            if model.loss_weights is not None:
-                losses = losses * Tensor(np.asarray(model.loss_weights, np.float64), losses.dtype)
-            if self.l1:
-                total = sum((ops.sum(ops.abs(p)) for p in net.parameters()), start=0.0)
-                losses = ops.concat((losses, ops.reshape(self.l1 * total, (1,))), 0)
-            return out, losses
+            return out, list(found) if isinstance(found, (list, tuple)) else [found]
+
+    def _losses(self, losses_fn: Any, leaves: tuple[Tensor, ...]) -> tuple[Any, Tensor]:
+        """(outputs, the vector of losses), recorded."""
+        model = self.model
+        out, found = self.errors(losses_fn, self.loss_fn, leaves)
+        if self.mixed:
+            found = [ops.cast(loss, gc.float32) for loss in found]
+        losses = ops.stack(found, 0)
+        if model.loss_weights is not None:
+            losses = losses * Tensor(np.asarray(model.loss_weights, np.float64), losses.dtype)
+        if self.l1:
+            total = sum((ops.sum(ops.abs(p)) for p in model.net.parameters()), start=0.0)
+            losses = ops.concat((losses, ops.reshape(self.l1 * total, (1,))), 0)
+        return out, losses
 
     def _with_zcs(self, inputs: Any) -> Any:
         """The trunk's inputs with a zero for each coordinate that derivatives are taken by."""
@@ -219,7 +233,11 @@ class Program:
         """A function of the same that takes one step."""
         optimizer, schedule = self.optimizer, self.schedule
         if isinstance(optimizer, NNCG):
-            return self._newton_step(optimizer)
+            optimizer.minimise(self.total)
+            return self._whole_step(optimizer)
+        if isinstance(optimizer, Solver):
+            optimizer.minimise(self)
+            return self._whole_step(optimizer)
         value_and_grad: Callable[..., Any] = gc.value_and_grad(
             self.total, None, optimizer.parameters
         )
@@ -238,9 +256,7 @@ class Program:
 
         return train
 
-    def _newton_step(self, optimizer: NNCG) -> Callable[..., None]:
-        optimizer.minimise(self.total)
-
+    def _whole_step(self, optimizer: NNCG | Solver) -> Callable[..., None]:
         def train(inputs: Any, targets: Any, aux_vars: Any) -> None:
             self.model.net.train(mode=True)
             optimizer.step(*self.arguments(inputs, targets, aux_vars))
