@@ -19,6 +19,7 @@ import argparse
 import inspect
 import re
 import sys
+import textwrap
 from pathlib import Path
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
@@ -335,6 +336,17 @@ def stub() -> str:
     return HEAD.format(", ".join(sorted({*used}))) + text
 
 
+def filled(text: str) -> str:
+    """Statements that are longer than a line, in as many as they fill, broken between arguments."""
+
+    def in_lines(line: str) -> str:
+        indent = " " * (len(line) - len(line.lstrip()) + 8)
+        whole = re.sub(r"(?<=[^, ]) ", "\0", line)
+        return textwrap.fill(whole, 100, subsequent_indent=indent).replace("\0", " ")
+
+    return "".join(f"{in_lines(line)}\n" for line in text.splitlines())
+
+
 def names(text: str) -> set[str]:
     return set(re.findall(r"^ *(?:def|class) (\w+)|^(\w+): DType", text, re.M))
 
@@ -369,7 +381,7 @@ def main() -> int:
     if options.rows:
         ROWS_TARGET.write_text(rows_stub(options.rows.read_text()))
     else:
-        TARGET.write_text(stub())
+        TARGET.write_text(filled(stub()))
     return 0
 
 
