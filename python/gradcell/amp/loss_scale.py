@@ -15,7 +15,7 @@ from abc import ABC, abstractmethod
 from typing import Any
 
 from gradcell import _core
-from gradcell._core import Tensor
+from gradcell._core import Tensor, ops as _ops
 from gradcell.base import arguments, tree
 from gradcell.base.errors import bad_type
 from gradcell.nn.cell import Cell
@@ -35,7 +35,6 @@ __all__ = [
     "LossScaler", "StaticLossScaler", "all_finite", "init_status",
 ]  # fmt: skip
 
-_ops = _core.ops
 _HALF = ("float16", "bfloat16")
 
 

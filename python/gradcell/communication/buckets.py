@@ -6,8 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from gradcell import _core
-from gradcell._core import Tensor
+from gradcell._core import Tensor, ops as _ops
 from gradcell.base import arguments
 from gradcell.base.errors import bad_value
 from gradcell.communication import collectives
@@ -15,7 +14,6 @@ from gradcell.communication.comm_func import part_of
 from gradcell.communication.management import GlobalComm, member_of
 from gradcell.communication.sharing import get_auto_parallel_context
 
-_ops = _core.ops
 #: Gradients are summed in buckets of so many bytes, the last layers' first: while one is under way
 #: the adjoint makes the next.
 BUCKET_BYTES = 8 << 20

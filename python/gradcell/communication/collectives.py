@@ -6,12 +6,10 @@ input. Derivatives, of any order, are those of the sum of what all processes dif
 
 from __future__ import annotations
 
-from gradcell import _core
-from gradcell._core import Tensor
+from gradcell._core import Tensor, ops as _ops
 from gradcell.communication.engine import Group
 from gradcell.communication.management import GlobalComm, member_of
 
-_ops = _core.ops
 WORLD = GlobalComm.WORLD_COMM_GROUP
 #: The core's numbers of the ways to put parts together.
 REDUCTIONS = {"sum": 0, "prod": 1, "max": 2, "min": 3}

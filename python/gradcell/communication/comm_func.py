@@ -11,7 +11,7 @@ import math
 from typing import Any
 
 from gradcell import _core
-from gradcell._core import Tensor
+from gradcell._core import Tensor, ops as _ops
 from gradcell.base import arguments
 from gradcell.base.door import with_tensors
 from gradcell.base.errors import bad_type, bad_value, fail
@@ -27,7 +27,6 @@ __all__ = [
 __dir__ = sorted(__all__).copy
 
 _WORLD = GlobalComm.WORLD_COMM_GROUP
-_ops = _core.ops
 
 
 class Handle:

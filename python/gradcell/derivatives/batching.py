@@ -15,7 +15,7 @@ from typing import Any, ParamSpec, TypeVar, overload
 import numpy as np
 
 from gradcell import _core
-from gradcell._core import Tensor
+from gradcell._core import Tensor, ops as _ops
 from gradcell.base import tree
 from gradcell.base.cells import CellBase
 from gradcell.base.door import with_tensors
@@ -26,8 +26,6 @@ from gradcell.compilation.compiled import cache_for, function_name
 from gradcell.derivatives.differentiating import in_places
 
 __all__ = ["vmap"]
-
-_ops = _core.ops
 
 
 def over_examples(

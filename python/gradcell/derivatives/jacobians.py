@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal, ParamSpec, TypeAlias, TypeVar, overload
 
 from gradcell import _core
-from gradcell._core import Tensor
+from gradcell._core import Tensor, ops as _ops
 from gradcell.base import arguments, tree
 from gradcell.base.remade import Made, transform
 from gradcell.base.signposts import explains_arguments
@@ -19,7 +19,6 @@ from gradcell.derivatives.differentiating import By, Call, Given, transformed
 
 __all__ = ["hessian", "hvp", "jacfwd", "jacrev", "linearize"]
 
-_ops = _core.ops
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -12,11 +12,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from gradcell import _core
-from gradcell._core import Tensor
+from gradcell._core import Tensor, ops as _ops
 from gradcell.base import tree
 from gradcell.base.errors import fail
-
-_ops = _core.ops
 
 Tensors = Sequence["Tensor | None"]
 

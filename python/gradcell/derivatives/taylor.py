@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal, ParamSpec, TypeVar, overload
 
 from gradcell import _core, dtype as dtypes
-from gradcell._core import Tensor
+from gradcell._core import Tensor, ops as _ops
 from gradcell.base import arguments, door, tree
 from gradcell.base.errors import bad_index, bad_type, bad_value
 from gradcell.base.remade import transform
@@ -19,7 +19,6 @@ from gradcell.derivatives.differentiating import By, Call, Given, transformed
 
 __all__ = ["biharmonic", "derivative", "divergence", "jet", "laplacian", "partials"]
 
-_ops = _core.ops
 
 #: How many elements of a tensor whose rows are combined a Laplacian is taken over without asking.
 MOST_DIRECTIONS = 1024

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from gradcell import _core, ops
-from gradcell._core import Tensor
+from gradcell._core import Tensor, ops as _ops
 from gradcell.base import arguments
 from gradcell.base.convert import to_dtype
 from gradcell.base.spelling import spelling
@@ -53,8 +53,6 @@ __all__ = [
     "topk", "trace", "transpose", "tril", "triu", "trunc", "unbind", "unique_consecutive", "unsqueeze",
     "var", "var_mean", "vdot", "vstack", "where", "xlogy", "zeros", "zeros_like",
 ]  # fmt: skip
-
-_ops = _core.ops
 
 
 @spelling(ops.sqrt)

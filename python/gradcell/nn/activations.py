@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from gradcell import _core
-from gradcell._core import Tensor
+from gradcell._core import Tensor, ops as _ops
 from gradcell.base import arguments, fields
 from gradcell.base.errors import bad_key, bad_type, bad_value
 from gradcell.base.public import publish
@@ -20,8 +20,6 @@ from gradcell.ops.elements import activations as _functions
 from gradcell.ops.primitive import Primitive
 from gradcell.ops.random.draws import uniform
 from gradcell.tensors.parameter import Parameter
-
-_ops = _core.ops
 
 
 @cell_of(_ops.relu)

@@ -8,7 +8,7 @@ from dataclasses import InitVar
 from typing import Any
 
 from gradcell import _core, ops
-from gradcell._core import Tensor
+from gradcell._core import Tensor, ops as _ops
 from gradcell.base import arguments, fields
 from gradcell.base.errors import bad_type, bad_value
 from gradcell.base.public import publish
@@ -21,8 +21,6 @@ from gradcell.nn.normalization import LayerNorm
 from gradcell.ops.networks.attention import attend, weights
 from gradcell.ops.random.draws import dropout as drop
 from gradcell.tensors.parameter import Parameter
-
-_ops = _core.ops
 
 
 def _linear(x: Tensor, weight: Tensor, bias: Any) -> Tensor:

@@ -682,6 +682,13 @@ class Cell(GraphMode):
 class Layer(Cell):
     """A cell whose calls do no more than compute: results from arguments and Parameters. So the second call
     with arguments of a kind keeps a form, as one of an op does, and later ones run it, in both modes.
+
+    A class may say its attributes behind its bases: `class MaxPool1d(_MaxPool, rank=1)`.
     """
 
     _only_computes = True
+
+    def __init_subclass__(cls, **attributes: Any) -> None:
+        super().__init_subclass__()
+        for name, value in attributes.items():
+            setattr(cls, name, value)

@@ -146,7 +146,7 @@ class _Usual(_First):
 
 
 @fields.declared
-class Conv1d(_Usual):
+class Conv1d(_Usual, rank=1):
     """A one-dimensional convolution (cross-correlation). Arguments are those of Conv2d.
 
     kernel_size, stride, dilation: an int. padding: an int or (before, after), for 'pad' only.
@@ -154,8 +154,6 @@ class Conv1d(_Usual):
     Input (N, in_channels, L), output (N, out_channels, length). Parameters: weight (out_channels,
     in_channels / group, 1, kernel_size), bias (out_channels,). Raises as Conv2d does.
     """
-
-    rank = 1
 
     dtype: InitVar[_core.DType | None] = fields.floating_dtype(default=None)
 
@@ -168,7 +166,7 @@ class _Plain(_Usual):
     dtype: InitVar[_core.DType | None] = fields.floating_dtype(default=None)
 
 
-class Conv2d(_Plain):
+class Conv2d(_Plain, rank=2):
     """A two-dimensional convolution (cross-correlation).
 
     out[n, o, i, j] = bias[o] + sum over c, u, v of
@@ -186,10 +184,8 @@ class Conv2d(_Plain):
     values out of range, incompatible channel counts, or a kernel larger than the padded input.
     """
 
-    rank = 2
 
-
-class Conv3d(_Plain):
+class Conv3d(_Plain, rank=3):
     """A three-dimensional convolution (cross-correlation). Arguments are those of Conv2d.
 
     kernel_size, stride, dilation: an int or (depth, rows, columns). padding: an int or six numbers,
@@ -199,8 +195,6 @@ class Conv3d(_Plain):
     weight (out_channels, in_channels / group, depth, rows, columns), bias (out_channels,). Raises
     as Conv2d does.
     """
-
-    rank = 3
 
 
 class _Transposed(_First):
@@ -258,7 +252,7 @@ class _Transposed(_First):
 
 
 @fields.declared
-class Conv2dTranspose(_Transposed):
+class Conv2dTranspose(_Transposed, rank=2):
     """The adjoint of Conv2d in its input ("deconvolution"). Arguments are those of Conv2d.
 
     pad_mode: 'same', for an output of size * stride; 'valid', of size * stride + max(extent -
@@ -271,8 +265,6 @@ class Conv2dTranspose(_Transposed):
     ValueError also for an output_padding of max(stride, dilation) or more.
     """
 
-    rank = 2
-
     output_padding: Any = fields.anything(default=0)
     dilation: Any = fields.anything(default=1)
     group: int = fields.integer(1, default=1)
@@ -283,7 +275,7 @@ class Conv2dTranspose(_Transposed):
 
 
 @fields.declared
-class Conv1dTranspose(_Transposed, _Usual):
+class Conv1dTranspose(_Transposed, _Usual, rank=1):
     """The adjoint of Conv1d in its input. Arguments are those of Conv2dTranspose.
 
     kernel_size, stride, dilation: an int. padding: an int or (before, after), for 'pad' only.
@@ -292,13 +284,11 @@ class Conv1dTranspose(_Transposed, _Usual):
     out_channels / group, 1, kernel_size), bias (out_channels,). Raises as Conv2d does.
     """
 
-    rank = 1
-
     dtype: InitVar[_core.DType | None] = fields.floating_dtype(default=None)
 
 
 @fields.declared
-class Conv3dTranspose(_Transposed):
+class Conv3dTranspose(_Transposed, rank=3):
     """The adjoint of Conv3d in its input. Arguments are those of Conv2dTranspose.
 
     kernel_size, stride, dilation: an int or (depth, rows, columns). padding: an int or six numbers,
@@ -308,8 +298,6 @@ class Conv3dTranspose(_Transposed):
     weight (in_channels, out_channels / group, depth, rows, columns), bias (out_channels,). Raises
     as Conv2dTranspose does.
     """
-
-    rank = 3
 
     dilation: Any = fields.anything(default=1)
     group: int = fields.integer(1, default=1)

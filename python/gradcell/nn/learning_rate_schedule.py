@@ -6,12 +6,10 @@ import math
 from dataclasses import InitVar
 
 from gradcell import _core
-from gradcell._core import Tensor
+from gradcell._core import Tensor, ops as _ops
 from gradcell.base import fields
 from gradcell.base.public import publish
 from gradcell.nn.cell import Cell
-
-_ops = _core.ops
 
 
 class LearningRateSchedule(Cell):

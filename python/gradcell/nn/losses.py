@@ -9,16 +9,13 @@ from __future__ import annotations
 from dataclasses import InitVar
 from typing import Any, ClassVar
 
-from gradcell import _core
-from gradcell._core import Tensor
+from gradcell._core import Tensor, ops as _ops
 from gradcell.base import arguments, fields
 from gradcell.base.errors import bad_type, unsupported
 from gradcell.base.public import publish
 from gradcell.nn.cell import Cell, Layer
 from gradcell.nn.of_functions import cell_of
 from gradcell.ops.networks import losses as _functions
-
-_ops = _core.ops
 
 
 class LossBase(Cell):

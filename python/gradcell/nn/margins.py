@@ -9,7 +9,7 @@ from dataclasses import InitVar
 from typing import Any
 
 from gradcell import _core
-from gradcell._core import Tensor
+from gradcell._core import Tensor, ops as _ops
 from gradcell.base import arguments, fields
 from gradcell.base.errors import bad_type, bad_value
 from gradcell.base.public import publish
@@ -20,8 +20,6 @@ from gradcell.ops.elements.activations import log_softmax
 from gradcell.ops.networks import ctc, margins as _functions
 from gradcell.ops.one_plan import in_float32
 from gradcell.ops.reductions.reductions import length
-
-_ops = _core.ops
 
 
 def _function(value: Any, owner: str, name: str) -> Any:

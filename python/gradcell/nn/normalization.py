@@ -128,7 +128,7 @@ class _Plain(_BatchNorm):
     dtype: InitVar[_core.DType | None] = fields.floating_dtype(default=None)
 
 
-class BatchNorm1d(_Plain):
+class BatchNorm1d(_Plain, ranks=(2, 3)):
     """Batch normalisation: $gamma (x - mean) / sqrt(variance + eps) + beta$, by feature.
 
     Ioffe & Szegedy, Batch normalization (2015), algorithm 1. In training mean and variance are the
@@ -144,13 +144,9 @@ class BatchNorm1d(_Plain):
     Raises TypeError for arguments of a wrong type, ValueError for invalid values or incompatible shapes.
     """
 
-    ranks: ClassVar[tuple[int, ...]] = (2, 3)
 
-
-class BatchNorm2d(_Plain):
+class BatchNorm2d(_Plain, ranks=(4,)):
     """Batch normalisation of images: (N, num_features, H, W). Otherwise like BatchNorm1d."""
-
-    ranks: ClassVar[tuple[int, ...]] = (4,)
 
 
 @fields.declared
@@ -182,7 +178,7 @@ class BatchNorm3d(Layer):
 
 
 @fields.declared
-class SyncBatchNorm(_BatchNorm):
+class SyncBatchNorm(_BatchNorm, ranks=(2, 3, 4, 5)):
     """Batch normalisation over the batches of all processes together, which may be of different
     sizes. Inputs as BatchNorm1d, 2d or 3d take them, by their rank; otherwise like BatchNorm1d.
 
@@ -191,7 +187,6 @@ class SyncBatchNorm(_BatchNorm):
     for a process in two lists.
     """
 
-    ranks: ClassVar[tuple[int, ...]] = (2, 3, 4, 5)
     _only_computes = False  # it also waits for other processes
 
     process_groups: Any = fields.anything(default=None)
@@ -256,7 +251,7 @@ class _InstanceNorm(_BatchNorm):
         return self._scaled(x, centred, variance)
 
 
-class InstanceNorm1d(_InstanceNorm):
+class InstanceNorm1d(_InstanceNorm, ranks=(3,)):
     """Instance normalisation: $gamma (x - mean) / sqrt(variance + eps) + beta$, with statistics for
     each sample and feature.
 
@@ -265,25 +260,19 @@ class InstanceNorm1d(_InstanceNorm):
     with MindSpore, and not used. Input (N, num_features, L). Otherwise like BatchNorm1d.
     """
 
-    ranks: ClassVar[tuple[int, ...]] = (3,)
 
-
-class InstanceNorm2d(_InstanceNorm):
+class InstanceNorm2d(_InstanceNorm, ranks=(4,)):
     """Instance normalisation of images: (N, num_features, H, W). Otherwise like InstanceNorm1d.
 
     momentum: the share of old statistics that a step keeps; none in InstanceNorm.
     """
 
-    ranks: ClassVar[tuple[int, ...]] = (4,)
 
-
-class InstanceNorm3d(_InstanceNorm):
+class InstanceNorm3d(_InstanceNorm, ranks=(5,)):
     """Instance normalisation of volumes: (N, num_features, D, H, W). Otherwise like InstanceNorm1d.
 
     momentum: the share of old statistics that a step keeps; none in InstanceNorm.
     """
-
-    ranks: ClassVar[tuple[int, ...]] = (5,)
 
 
 def _sizes(value: Any, owner: str, name: str) -> tuple[int, ...]:

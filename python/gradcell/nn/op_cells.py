@@ -8,15 +8,13 @@ from typing import Any
 import numpy as np
 
 from gradcell import _core, ops
-from gradcell._core import Tensor
+from gradcell._core import Tensor, ops as _ops
 from gradcell.base import arguments, fields
 from gradcell.base.errors import bad_value
 from gradcell.base.public import publish
 from gradcell.nn.cell import Cell
 from gradcell.ops.one_plan import in_float32
 from gradcell.ops.reductions.reductions import length
-
-_ops = _core.ops
 
 
 @fields.declared

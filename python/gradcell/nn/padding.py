@@ -123,99 +123,73 @@ class _ConstantPad(_Padding):
     value: Any = fields.checked(_number)  # type: ignore[misc]
 
 
-class ConstantPad1d(_ConstantPad):
+class ConstantPad1d(_ConstantPad, rank=1):
     """Pads the last dimension at both ends with a value.
 
     padding: an int or (left, right); negative ones cut off. Raises TypeError, ValueError.
     """
 
-    rank = 1
 
-
-class ConstantPad2d(_ConstantPad):
+class ConstantPad2d(_ConstantPad, rank=2):
     """Pads the last two dimensions at all sides with a value.
 
     padding: an int or (left, right, top, bottom); negative ones cut off. Raises TypeError,
     ValueError.
     """
 
-    rank = 2
 
-
-class ConstantPad3d(_ConstantPad):
+class ConstantPad3d(_ConstantPad, rank=3):
     """Pads the last three dimensions at all sides with a value.
 
     padding: an int or (left, right, top, bottom, front, back). Raises TypeError, ValueError.
     """
 
-    rank = 3
 
-
-class ZeroPad2d(_Padding):
+class ZeroPad2d(_Padding, rank=2):
     """Pads the last two dimensions with zeros.
 
     padding: an int or (left, right, top, bottom). Raises TypeError, ValueError.
     """
 
-    rank = 2
 
-
-class ReflectionPad1d(_Padding):
+class ReflectionPad1d(_Padding, rank=1, mode="reflect"):
     """(N, C, L) or (C, L) padded at both ends by mirroring, without repeating the outermost element.
 
     padding: an int or (left, right), less than the size. Raises TypeError, ValueError.
     """
 
-    rank = 1
-    mode = "reflect"
 
-
-class ReflectionPad2d(_Padding):
+class ReflectionPad2d(_Padding, rank=2, mode="reflect"):
     """(N, C, H, W) or (C, H, W) padded at all sides by mirroring. padding: an int or (left, right,
     top, bottom)."""
 
-    rank = 2
-    mode = "reflect"
 
-
-class ReflectionPad3d(_Padding):
+class ReflectionPad3d(_Padding, rank=3, mode="reflect"):
     """(N, C, D, H, W) or (C, D, H, W) padded at all sides by mirroring.
 
     padding: an int or (left, right, top, bottom, front, back).
     """
 
-    rank = 3
-    mode = "reflect"
 
-
-class ReplicationPad1d(_Padding):
+class ReplicationPad1d(_Padding, rank=1, mode="replicate"):
     """(N, C, L) or (C, L) padded at both ends with the outermost element.
 
     padding: an int or (left, right). Raises TypeError, ValueError.
     """
 
-    rank = 1
-    mode = "replicate"
 
-
-class ReplicationPad2d(_Padding):
+class ReplicationPad2d(_Padding, rank=2, mode="replicate"):
     """(N, C, H, W) or (C, H, W) padded at all sides with the outermost elements.
 
     padding: an int or (left, right, top, bottom).
     """
 
-    rank = 2
-    mode = "replicate"
 
-
-class ReplicationPad3d(_Padding):
+class ReplicationPad3d(_Padding, rank=3, mode="replicate"):
     """(N, C, D, H, W) or (C, D, H, W) padded at all sides with the outermost elements.
 
     padding: an int or (left, right, top, bottom, front, back).
     """
-
-    rank = 3
-    mode = "replicate"
 
 
 @cell_of(interpolate)

@@ -92,7 +92,7 @@ class _MaxPool(_Windowed):
         return pooling.max_pool(x, self._axes(x), self.return_indices)
 
 
-class MaxPool1d(_MaxPool):
+class MaxPool1d(_MaxPool, rank=1):
     """The largest element of each window along the last dimension. Arguments are those of MaxPool2d.
 
     kernel_size, stride, dilation, padding: an int; a stride of None is the kernel's size.
@@ -100,10 +100,8 @@ class MaxPool1d(_MaxPool):
     Input (N, C, L) or (C, L), output of the same rank and dtype.
     """
 
-    rank = 1
 
-
-class MaxPool2d(_MaxPool):
+class MaxPool2d(_MaxPool, rank=2):
     """The largest element of each window of an image.
 
     kernel_size, stride, dilation, padding: an int or (rows, columns); a stride of None is the
@@ -117,10 +115,8 @@ class MaxPool2d(_MaxPool):
     Raises TypeError for arguments of a wrong type, ValueError for invalid values or incompatible shapes.
     """
 
-    rank = 2
 
-
-class MaxPool3d(_MaxPool):
+class MaxPool3d(_MaxPool, rank=3):
     """The largest element of each window. Arguments are those of MaxPool2d.
 
     kernel_size, stride, dilation, padding: an int or (depth, rows, columns); a stride of None is
@@ -128,8 +124,6 @@ class MaxPool3d(_MaxPool):
 
     Input (N, C, D, H, W) or (C, D, H, W), output of the same rank and dtype.
     """
-
-    rank = 3
 
 
 @fields.declared
@@ -150,7 +144,7 @@ class _AvgPool(_Windowed):
         return pooling.avg_pool(x, self._axes(x), count_padding, self.divisor_override)
 
 
-class AvgPool1d(_AvgPool):
+class AvgPool1d(_AvgPool, rank=1):
     """The mean of each window along the last dimension. Arguments are those of AvgPool2d.
 
     kernel_size, stride, padding: an int; a stride of None is the kernel's size.
@@ -158,10 +152,8 @@ class AvgPool1d(_AvgPool):
     Input (N, C, L) or (C, L), output of the same rank and dtype.
     """
 
-    rank = 1
 
-
-class AvgPool2d(_AvgPool):
+class AvgPool2d(_AvgPool, rank=2):
     """The mean of each window of an image.
 
     kernel_size, stride, padding: an int or (rows, columns); a stride of None is the kernel's size.
@@ -174,10 +166,8 @@ class AvgPool2d(_AvgPool):
     Raises TypeError for arguments of a wrong type, ValueError for invalid values or incompatible shapes.
     """
 
-    rank = 2
 
-
-class AvgPool3d(_AvgPool):
+class AvgPool3d(_AvgPool, rank=3):
     """The mean of each window. Arguments are those of AvgPool2d.
 
     kernel_size, stride, padding: an int or (depth, rows, columns); a stride of None is the kernel's
@@ -185,8 +175,6 @@ class AvgPool3d(_AvgPool):
 
     Input (N, C, D, H, W) or (C, D, H, W), output of the same rank and dtype.
     """
-
-    rank = 3
 
 
 @fields.declared
@@ -208,24 +196,20 @@ class _LPPool(_Windowed):
         return _ops.pow(total, 1.0 / self.norm_type)
 
 
-class LPPool1d(_LPPool):
+class LPPool1d(_LPPool, rank=1):
     """(the sum of x^norm_type over each window)^(1 / norm_type), along the last dimension.
 
     kernel_size, stride: ints; a stride of None is the kernel's size. ceil_mode: also a window that
     sticks out at the end. Input (N, C, L) or (C, L). Raises ValueError for a norm_type of 0.
     """
 
-    rank = 1
 
-
-class LPPool2d(_LPPool):
+class LPPool2d(_LPPool, rank=2):
     """(the sum of x^norm_type over each window)^(1 / norm_type). Arguments are those of LPPool1d.
 
     kernel_size, stride: an int or (rows, columns); a stride of None is the kernel's size.
     Input (N, C, H, W) or (C, H, W).
     """
-
-    rank = 2
 
 
 @fields.declared
@@ -264,13 +248,11 @@ class _AdaptiveAvgPool(_Adaptive):
         return pooling.adaptive_avg_pool(self._input(input), self._numbers)
 
 
-class AdaptiveAvgPool1d(_AdaptiveAvgPool):
+class AdaptiveAvgPool1d(_AdaptiveAvgPool, rank=1):
     """The means of output_size windows, as AdaptiveAvgPool2d. Input (N, C, L) or (C, L)."""
 
-    rank = 1
 
-
-class AdaptiveAvgPool2d(_AdaptiveAvgPool):
+class AdaptiveAvgPool2d(_AdaptiveAvgPool, rank=2):
     """The means of as many windows as asked for.
 
     Window i of m over n elements reaches from floor(i n / m) to ceil((i + 1) n / m). output_size:
@@ -278,16 +260,12 @@ class AdaptiveAvgPool2d(_AdaptiveAvgPool):
     floating dtype; output of the same rank and dtype. Raises TypeError, ValueError.
     """
 
-    rank = 2
 
-
-class AdaptiveAvgPool3d(_AdaptiveAvgPool):
+class AdaptiveAvgPool3d(_AdaptiveAvgPool, rank=3):
     """The means of output_size windows, as AdaptiveAvgPool2d, with three sizes.
 
     Input (N, C, D, H, W) or (C, D, H, W).
     """
-
-    rank = 3
 
 
 @fields.declared
@@ -302,32 +280,26 @@ class _AdaptiveMaxPool(_Adaptive):
 
 
 @fields.declared
-class AdaptiveMaxPool1d(_AdaptiveMaxPool):
+class AdaptiveMaxPool1d(_AdaptiveMaxPool, rank=1):
     """The largest elements of output_size windows, as AdaptiveMaxPool2d. Input (N, C, L) or (C, L)."""
-
-    rank = 1
 
     return_indices: bool = fields.fixed(False)
 
 
-class AdaptiveMaxPool2d(_AdaptiveMaxPool):
+class AdaptiveMaxPool2d(_AdaptiveMaxPool, rank=2):
     """The largest elements of as many windows as asked for, laid out as in AdaptiveAvgPool2d.
 
     return_indices: also their places in the flattened H x W, int64. Among equal elements the first
     takes the gradient. output_size: the size of the result: one number, or several.
     """
 
-    rank = 2
 
-
-class AdaptiveMaxPool3d(_AdaptiveMaxPool):
+class AdaptiveMaxPool3d(_AdaptiveMaxPool, rank=3):
     """The largest elements of output_size windows, as AdaptiveMaxPool2d, with three sizes; positions
     are int32.
 
     return_indices: whether the places of the elements come too.
     """
-
-    rank = 3
 
 
 @fields.declared
@@ -342,7 +314,7 @@ class _MaxUnpool(_Windowed):
         return pooling.unpooled(x, indices, *sizes, output_size, self.rank, type(self).__name__)
 
 
-class MaxUnpool1d(_MaxUnpool):
+class MaxUnpool1d(_MaxUnpool, rank=1):
     """Zeros, with each element of the input where MaxPool1d found it, as its indices say.
 
     kernel_size, stride, padding: the pooling's. Input and indices (N, C, L) or (C, L); output of
@@ -350,10 +322,8 @@ class MaxUnpool1d(_MaxUnpool):
     ValueError for shapes that differ, IndexError for an index out of range.
     """
 
-    rank = 1
 
-
-class MaxUnpool2d(_MaxUnpool):
+class MaxUnpool2d(_MaxUnpool, rank=2):
     """MaxUnpool1d for MaxPool2d: inputs (N, C, H, W) or (C, H, W).
 
     kernel_size: the size of the window: a number, or one for each dimension. stride: the step of
@@ -361,18 +331,14 @@ class MaxUnpool2d(_MaxUnpool):
     ends of each dimension.
     """
 
-    rank = 2
 
-
-class MaxUnpool3d(_MaxUnpool):
+class MaxUnpool3d(_MaxUnpool, rank=3):
     """MaxUnpool1d for MaxPool3d: inputs (N, C, D, H, W) or (C, D, H, W).
 
     kernel_size: the size of the window: a number, or one for each dimension. stride: the step of
     the window: a number, or one for each dimension. padding: how many elements are added at both
     ends of each dimension.
     """
-
-    rank = 3
 
 
 publish(globals())

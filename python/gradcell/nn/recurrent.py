@@ -15,7 +15,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from gradcell import _core
-from gradcell._core import Tensor
+from gradcell._core import Tensor, ops as _ops
 from gradcell.base import arguments, fields
 from gradcell.base.errors import bad_type, bad_value
 from gradcell.base.public import publish
@@ -25,7 +25,6 @@ from gradcell.nn.cell import Cell
 from gradcell.ops.control.loops import loop
 from gradcell.tensors.parameter import Parameter, ParameterTuple
 
-_ops = _core.ops
 _State = tuple[Tensor, ...]  #: (h,), or (h, c) of an LSTM
 
 

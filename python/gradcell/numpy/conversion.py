@@ -8,12 +8,10 @@ from typing import Any
 import numpy as np
 
 from gradcell import _core, ops
-from gradcell._core import Tensor
+from gradcell._core import Tensor, ops as _ops
 from gradcell.base import arguments
 from gradcell.base.convert import dtype_of_numbers, dtype_of_numpy, to_dtype
 from gradcell.tensors.indexing import tensor_of_list
-
-_ops = _core.ops
 
 
 def array(obj: Any, dtype: Any = None, copy: bool = True, ndmin: int = 0) -> Tensor:

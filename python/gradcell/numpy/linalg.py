@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradcell import _core, ops
-from gradcell._core import Tensor
+from gradcell._core import Tensor, ops as _ops
 from gradcell.base import arguments
 from gradcell.base.errors import bad_value
 from gradcell.base.public import publish
@@ -18,8 +18,6 @@ from gradcell.numpy import functions, mathematics
 from gradcell.numpy.conversion import floating, floats, tensor
 from gradcell.ops.elements.complex_numbers import real_valued
 from gradcell.ops.matrices.factorisations import of_triangle
-
-_ops = _core.ops
 
 #: What factorisations raise for a matrix that has none.
 LinAlgError = ValueError

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from gradcell import _core, ops
-from gradcell._core import Tensor
+from gradcell._core import Tensor, ops as _ops
 from gradcell.base import arguments
 from gradcell.base.convert import to_dtype
 from gradcell.base.errors import bad_type, bad_value
@@ -26,8 +26,6 @@ from gradcell.numpy.conversion import (
 )
 from gradcell.ops.elements.complex_numbers import real_valued
 from gradcell.ops.one_plan import one_plan
-
-_ops = _core.ops
 
 
 def isscalar(element: Any) -> bool:

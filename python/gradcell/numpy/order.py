@@ -8,14 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from gradcell import _core, ops
-from gradcell._core import Tensor
+from gradcell import ops
+from gradcell._core import Tensor, ops as _ops
 from gradcell.base import arguments
 from gradcell.base.errors import bad_value
 from gradcell.base.public import publish
 from gradcell.numpy.conversion import _plain, along, floating, joined, tensor, tensors, vector
-
-_ops = _core.ops
 
 
 def sort(

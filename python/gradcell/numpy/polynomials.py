@@ -8,15 +8,13 @@ from typing import Any
 import numpy as np
 
 from gradcell import _core, ops
-from gradcell._core import Tensor
+from gradcell._core import Tensor, ops as _ops
 from gradcell.base.errors import bad_value
 from gradcell.base.public import publish
 from gradcell.numpy import linalg
 from gradcell.numpy.conversion import _plain, floating, floats, operands, tensor, tensors
 from gradcell.numpy.making import arange
 from gradcell.numpy.mathematics import convolve
-
-_ops = _core.ops
 
 
 def _polysum(a1: Any, a2: Any, sign: int) -> Tensor:

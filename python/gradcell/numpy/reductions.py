@@ -7,15 +7,13 @@ from collections.abc import Callable
 from typing import Any
 
 from gradcell import _core, ops
-from gradcell._core import Tensor
+from gradcell._core import Tensor, ops as _ops
 from gradcell.base import arguments
 from gradcell.base.public import publish
 from gradcell.base.spelling import named, spelling
 from gradcell.numpy.conversion import floating, floats, operand, operands, tensor, typed
 from gradcell.ops.one_plan import in_float32
 from gradcell.ops.reductions.reductions import length, square_sizes
-
-_ops = _core.ops
 
 
 def _kept(x: Any, where: Any, neutral: float, nan: bool = False) -> Tensor:

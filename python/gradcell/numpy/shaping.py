@@ -10,12 +10,10 @@ from typing import Any
 import numpy as np
 
 from gradcell import _core, ops
-from gradcell._core import Tensor
+from gradcell._core import Tensor, ops as _ops
 from gradcell.base import arguments
 from gradcell.base.errors import bad_value, unsupported
 from gradcell.numpy.conversion import _plain, array, operand, shape_of, tensor, tensors
-
-_ops = _core.ops
 
 
 def concatenate(arrays: Any, axis: Any = 0) -> Tensor:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from gradcell import _core, ops
-from gradcell._core import Tensor
+from gradcell._core import Tensor, ops as _ops
 from gradcell.base import arguments
 from gradcell.base.errors import bad_value
 from gradcell.ops.elements import bessels, gammas
@@ -27,7 +27,6 @@ __all__ = [
 ]  # fmt: skip
 __dir__ = sorted(__all__).copy
 
-_ops = _core.ops
 
 digamma = psi = ops.digamma
 erf, erfc, erfinv = ops.erf, ops.erfc, ops.erfinv

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from gradcell import _core, ops
-from gradcell._core import Tensor
+from gradcell._core import Tensor, ops as _ops
 from gradcell.base import arguments
 from gradcell.base.errors import bad_type, bad_value
 from gradcell.base.public import publish
@@ -24,7 +24,6 @@ from gradcell.ops.matrices.factorisations import triangular_solution
 from gradcell.ops.one_plan import one_plan
 from gradcell.scipy import special
 
-_ops = _core.ops
 _HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
 
 

@@ -6,7 +6,7 @@ import typing as _typing
 from typing import Any
 
 from gradcell import _core, ops
-from gradcell._core import Tensor
+from gradcell._core import Tensor, ops as _ops
 from gradcell.base import arguments
 from gradcell.base.errors import bad_value
 from gradcell.base.signposts import missing as _missing
@@ -34,8 +34,6 @@ __all__ = [
     "threshold_", "upsample",
 ]  # fmt: skip
 __dir__ = sorted(__all__).copy
-
-_ops = _core.ops
 
 
 def linear(input: Any, weight: Any, bias: Any = None) -> Any:

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from gradcell import _core, ops
-from gradcell._core import Tensor
+from gradcell._core import Tensor, ops as _ops
 from gradcell.base import arguments, fields
 from gradcell.base.errors import bad_value, unsupported
 from gradcell.base.public import publish
@@ -20,8 +20,6 @@ from gradcell.mint.nn import functional
 from gradcell.nn.cell import Cell
 from gradcell.ops.networks import windows
 from gradcell.tensors.parameter import Parameter
-
-_ops = _core.ops
 
 
 def _weights(cell: Cell, shape: tuple[int, ...], learns: bool, bias: bool, dtype: Any) -> None:

@@ -9,15 +9,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from gradcell import _core
-from gradcell._core import DType, Tensor
+from gradcell._core import DType, Tensor, ops as _ops
 from gradcell.base import arguments, errors
 from gradcell.base.public import explain
 from gradcell.nn.cell import Cell
 from gradcell.nn.probability.distribution.distribution import Distribution, kept, own
 from gradcell.nn.probability.distribution.transformed import TransformedDistribution
 from gradcell.ops.elements.activations import _softplus
-
-_ops = _core.ops
 
 __all__ = ["Bijector", "Exp", "GumbelCDF", "Invert", "PowerTransform", "ScalarAffine", "Softplus"]
 

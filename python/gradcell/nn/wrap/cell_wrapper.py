@@ -7,7 +7,7 @@ import warnings
 from typing import Any
 
 from gradcell import _core
-from gradcell._core import Tensor
+from gradcell._core import Tensor, ops as _ops
 from gradcell.base import arguments, tree
 from gradcell.base.errors import bad_type, bad_value
 from gradcell.communication.sharing import (
@@ -24,8 +24,6 @@ from gradcell.nn.wrap.grad_reducer import DistributedGradReducer
 from gradcell.nn.wrap.scale_update import check_scale
 from gradcell.ops.control.composition import HyperMap
 from gradcell.tensors.parameter import Parameter, ParameterTuple
-
-_ops = _core.ops
 
 
 class WithLossCell(Cell):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gradcell import _core
-from gradcell._core import Tensor
+from gradcell._core import Tensor, ops as _ops
 from gradcell.base import arguments
 from gradcell.communication import collectives
 from gradcell.communication.buckets import buckets, joined, taken_apart
@@ -18,8 +18,6 @@ from gradcell.communication.sharing import (
 from gradcell.communication.start import same_parameters
 from gradcell.nn.cell import Cell
 from gradcell.tensors.parameter import Parameter
-
-_ops = _core.ops
 
 
 class DistributedGradReducer(Cell):

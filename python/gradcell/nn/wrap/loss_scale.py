@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gradcell import _core, context
-from gradcell._core import Tensor
+from gradcell._core import Tensor, ops as _ops
 from gradcell.base.errors import bad_type, bad_value
 from gradcell.communication import collectives
 from gradcell.derivatives.overflow import locate_overflow, values_of, warn_of
@@ -24,8 +24,6 @@ from gradcell.tensors.parameter import Parameter
 __all__ = [
     "DynamicLossScaleUpdateCell", "FixedLossScaleUpdateCell", "TrainOneStepWithLossScaleCell",
 ]  # fmt: skip
-
-_ops = _core.ops
 
 
 def unless(skip: Tensor, cell: Cell, *inputs: Any) -> Any:

@@ -9,14 +9,13 @@ from typing import Any
 import numpy as np
 
 from gradcell import _core
-from gradcell._core import Tensor
+from gradcell._core import Tensor, ops as _ops
 from gradcell.base import arguments, tree
 from gradcell.base.door import with_tensors
 from gradcell.base.location import where as _where
 from gradcell.nn.cell import Cell
 from gradcell.tensors.parameter import Parameter
 
-_ops = _core.ops
 #: No dynamic scale goes below this.
 FLOOR = 1.0
 

@@ -8,7 +8,7 @@ from typing import Any, overload
 import numpy as np
 
 from gradcell import _core
-from gradcell._core import Tensor
+from gradcell._core import Tensor, ops as _ops
 from gradcell.base import arguments
 from gradcell.base.convert import to_dtype
 from gradcell.base.errors import bad_value
@@ -24,8 +24,6 @@ __all__ = [
     "reverse_sequence", "rot90", "row_stack", "sequence_mask", "tensor_split", "tril_indices",
     "triu_indices", "type_as", "view_as", "vsplit",
 ]  # fmt: skip
-
-_ops = _core.ops
 
 
 @one_plan

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gradcell import _core
-from gradcell._core import ParameterBase, Tensor
+from gradcell._core import ParameterBase, Tensor, ops as _ops
 from gradcell.base import arguments
 from gradcell.base.errors import bad_type, bad_value
 from gradcell.ops.one_plan import one_plan
@@ -13,8 +13,6 @@ from gradcell.tensors.indexing import replaced
 from gradcell.tensors.parameter import Parameter, parameter_behind
 
 __all__ = ["assign", "assign_add", "assign_sub", "scatter_add", "scatter_update"]
-
-_ops = _core.ops
 
 
 def _assign(op: str, variable: Any, value: Any, combine: Any) -> Tensor:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gradcell import _core
-from gradcell._core import Tensor
+from gradcell._core import Tensor, ops as _ops
 from gradcell.base import arguments
 from gradcell.base.convert import to_dtype
 from gradcell.base.errors import bad_type, bad_value
@@ -22,8 +22,6 @@ __all__ = [
     "arange", "eye", "fill", "full", "full_like", "linspace", "ones", "ones_like", "range",
     "scalar_to_tensor", "zeros", "zeros_like",
 ]  # fmt: skip
-
-_ops = _core.ops
 
 
 def _number_dtype(*values: Any) -> _core.DType:

@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeVar, overload
 import numpy as np
 
 from gradcell import _core
-from gradcell._core import Tensor
+from gradcell._core import Tensor, ops as _ops
 from gradcell.base import arguments
 from gradcell.base.errors import bad_index, bad_type, bad_value
 from gradcell.ops.elements.complex_numbers import size_of
@@ -23,7 +23,6 @@ __all__ = [
     "tensor_scatter_elements", "tensor_scatter_update", "topk",
 ]  # fmt: skip
 
-_ops = _core.ops
 T = TypeVar("T")
 
 

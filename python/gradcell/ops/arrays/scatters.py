@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gradcell import _core
-from gradcell._core import Tensor
+from gradcell._core import Tensor, ops as _ops
 from gradcell.base import arguments
 from gradcell.base.convert import limits
 from gradcell.base.door import is_tensor
@@ -27,8 +27,6 @@ __all__: list[str] = [
     "scatter_nd_add", "scatter_nd_sub", "scatter_nd_update", "select_scatter", "slice_scatter",
     "tensor_scatter_sub", "unsorted_segment_max", "unsorted_segment_min", "unsorted_segment_sum",
 ]  # fmt: skip
-
-_ops = _core.ops
 
 
 @one_plan

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from gradcell import _core
-from gradcell._core import Tensor
+from gradcell._core import Tensor, ops as _ops
 from gradcell.base import arguments
 from gradcell.base.convert import to_dtype
 from gradcell.base.door import with_tensors
@@ -26,7 +26,6 @@ __all__ = [
     "t", "tile", "trace", "transpose", "tril", "triu", "unbind", "unsqueeze", "unstack", "vstack",
 ]  # fmt: skip
 
-_ops = _core.ops
 T = TypeVar("T")
 #: Ops of the same names whose results are views; what is made of _ops alone is a copy.
 _views = _core.views

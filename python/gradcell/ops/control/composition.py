@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from gradcell import _core
-from gradcell._core import Tensor
+from gradcell._core import Tensor, ops as _ops
 from gradcell.base import arguments
 from gradcell.base.errors import bad_type, bad_value
 from gradcell.compilation import prints
@@ -21,7 +21,6 @@ __all__ = [
     "HyperMap", "Map", "MultitypeFuncGraph", "addn", "depend", "is_tensor", "partial", "print_", "typeof",
 ]  # fmt: skip
 
-_ops = _core.ops
 T = TypeVar("T")
 
 

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from gradcell import _core
-from gradcell._core import Tensor
+from gradcell._core import Tensor, ops as _ops
 from gradcell.base import arguments, tree
 from gradcell.base.door import with_tensors
 from gradcell.base.errors import bad_type, bad_value
@@ -25,7 +25,6 @@ from gradcell.ops.primitive import Primitive
 
 __all__ = ["ForiLoop", "Scan", "WhileLoop", "scan"]
 
-_ops = _core.ops
 
 C = TypeVar("C")
 Y = TypeVar("Y")

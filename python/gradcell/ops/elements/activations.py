@@ -9,8 +9,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from gradcell import _core
-from gradcell._core import Tensor
+from gradcell._core import Tensor, ops as _ops
 from gradcell.base import arguments
 from gradcell.base.convert import to_dtype
 from gradcell.base.errors import bad_value
@@ -22,8 +21,6 @@ __all__ = [
     "leaky_relu", "log_softmax", "logsigmoid", "mish", "prelu", "relu6", "selu", "silu", "softmax",
     "softmin", "softplus", "softshrink", "softsign", "swish", "tanhshrink", "threshold",
 ]  # fmt: skip
-
-_ops = _core.ops
 
 
 def _float(x: Any, op: str) -> Tensor:

@@ -10,13 +10,12 @@ from typing import Any
 import numpy as np
 
 from gradcell import _core
-from gradcell._core import Tensor
+from gradcell._core import Tensor, ops as _ops
 from gradcell.base import arguments
 from gradcell.ops.one_plan import one_plan
 
 __all__: list[str] = []
 
-_ops = _core.ops
 
 _ORDERS = 16  #: terms of asymptotic series
 _FAR = 25.0  #: from there on they are taken

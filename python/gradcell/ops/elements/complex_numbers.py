@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any, ParamSpec
 
 from gradcell import _core
-from gradcell._core import Tensor
+from gradcell._core import Tensor, ops as _ops
 from gradcell.base import arguments
 from gradcell.base.errors import bad_type
 from gradcell.ops.method import method
@@ -20,7 +20,6 @@ __all__ = [
     "angle", "conj", "imag", "is_complex", "isreal", "polar", "real", "view_as_real",
 ]  # fmt: skip
 
-_ops = _core.ops
 P = ParamSpec("P")
 
 

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from gradcell import _core
-from gradcell._core import Tensor
+from gradcell._core import Tensor, ops as _ops
 from gradcell.base import arguments
 from gradcell.base.convert import gap_at_one, limits
 from gradcell.ops.elements import complex_numbers, elementwise
@@ -19,8 +19,6 @@ __all__ = [
     "positive", "pows", "rad2deg", "sgn", "signbit", "sinc", "truncate_div", "truncate_mod",
     "xdivy",
 ]  # fmt: skip
-
-_ops = _core.ops
 
 
 def _float(value: Any, op: str, name: str = "input") -> Tensor:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gradcell import _core
-from gradcell._core import Tensor
+from gradcell._core import Tensor, ops as _ops
 from gradcell.base import arguments
 from gradcell.base.convert import all_bits
 from gradcell.base.errors import bad_type
@@ -18,8 +18,6 @@ from gradcell.ops.method import method
 from gradcell.ops.one_plan import in_float32, one_plan
 
 __all__ = []
-
-_ops = _core.ops
 
 
 def _function(row: dict[str, Any]) -> Callable[..., Tensor]:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from gradcell import _core
-from gradcell._core import Tensor
+from gradcell._core import Tensor, ops as _ops
 from gradcell.base import arguments
 from gradcell.base.errors import bad_type, bad_value
 from gradcell.ops.method import method
@@ -23,7 +23,6 @@ __all__ = [
     "digamma", "igamma", "igammac", "lgamma", "mvlgamma", "polygamma", "zeta",
 ]  # fmt: skip
 
-_ops = _core.ops
 
 #: Bernoulli's numbers B_2, B_4, ... (Abramowitz and Stegun, table 23.2).
 _BERNOULLI = (

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gradcell import _core
-from gradcell._core import Tensor
+from gradcell._core import Tensor, ops as _ops
 from gradcell.base import arguments
 from gradcell.base.convert import all_bits
 from gradcell.base.errors import bad_type
@@ -20,8 +20,6 @@ __all__ = [
     "bitwise_and", "bitwise_left_shift", "bitwise_not", "bitwise_or", "bitwise_right_shift",
     "bitwise_xor", "gcd", "lcm",
 ]  # fmt: skip
-
-_ops = _core.ops
 
 
 #: In the order of the core's.

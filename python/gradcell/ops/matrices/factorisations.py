@@ -15,7 +15,7 @@ from typing import Any, Literal, overload
 import numpy as np
 
 from gradcell import _core
-from gradcell._core import Tensor
+from gradcell._core import Tensor, ops as _ops
 from gradcell.base import arguments
 from gradcell.base.errors import bad_value, unsupported
 from gradcell.derivatives.own_derivatives import Pullback, call, fitted
@@ -29,8 +29,6 @@ __all__ = [
     "cholesky", "cholesky_inverse", "cholesky_solve", "det", "eigh", "inverse", "logdet",
     "matrix_power", "matrix_solve", "pinv", "qr", "slogdet", "svd", "tensor_solve",
 ]  # fmt: skip
-
-_ops = _core.ops
 
 
 def _square(value: Any, op: str, name: str = "input") -> Tensor:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from gradcell import _core
-from gradcell._core import DType, Tensor
+from gradcell._core import DType, Tensor, ops as _ops
 from gradcell.base import arguments
 from gradcell.base.convert import has_numpy_dtype, to_dtype
 from gradcell.base.errors import bad_type, bad_value
@@ -27,7 +27,6 @@ __all__: list[str] = [
     "fftfreq", "fftshift", "ifftshift", "rfftfreq", "stft",
 ]  # fmt: skip
 
-_ops = _core.ops
 
 _NORMS = ("backward", "ortho", "forward")
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gradcell import _core
-from gradcell._core import Tensor
+from gradcell._core import Tensor, ops as _ops
 from gradcell.base import arguments
 from gradcell.base.errors import bad_value
 from gradcell.ops.arrays import shaping
@@ -23,8 +23,6 @@ __all__ = [
     "addbmm", "addmv", "addr", "baddbmm", "batch_dot", "block_diag", "cdist", "cross", "einsum",
     "kron", "matrix_diag", "matrix_exp", "mv", "vander", "vecdot",
 ]  # fmt: skip
-
-_ops = _core.ops
 
 
 @one_plan

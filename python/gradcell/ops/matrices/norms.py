@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from gradcell import _core
-from gradcell._core import Tensor
+from gradcell._core import Tensor, ops as _ops
 from gradcell.base import arguments
 from gradcell.base.convert import to_dtype
 from gradcell.base.errors import bad_value
@@ -17,8 +17,6 @@ from gradcell.ops.one_plan import in_float32, one_plan
 from gradcell.ops.reductions import reductions
 
 __all__ = ["norm", "renorm", "vector_norm"]
-
-_ops = _core.ops
 
 
 @in_float32

@@ -6,15 +6,13 @@ from collections.abc import Callable
 from typing import Any
 
 from gradcell import _core
-from gradcell._core import Tensor
+from gradcell._core import Tensor, ops as _ops
 from gradcell.base import arguments
 from gradcell.base.errors import bad_type, bad_value
 from gradcell.ops.method import method
 from gradcell.ops.one_plan import one_plan
 
 __all__ = ["addmm", "bmm", "dot", "ger", "inner", "matmul", "mm", "outer", "tensor_dot"]
-
-_ops = _core.ops
 
 
 @method(tensor2="other")

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from gradcell import _core
-from gradcell._core import Tensor
+from gradcell._core import Tensor, ops as _ops
 from gradcell.base import arguments
 from gradcell.base.errors import bad_type
 from gradcell.base.location import where
@@ -38,8 +38,6 @@ def composed() -> Iterator[None]:
     finally:
         _composed.reset(token)
 
-
-_ops = _core.ops
 
 #: Of a band that hides nothing.
 EVERY = 1 << 62

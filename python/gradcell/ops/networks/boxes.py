@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from gradcell import _core
-from gradcell._core import Tensor
+from gradcell._core import Tensor, ops as _ops
 from gradcell.base import arguments
 from gradcell.base.errors import bad_value
 from gradcell.ops.arrays import shaping
@@ -25,8 +25,6 @@ __all__ = [
     "deformable_conv2d", "depth_to_space", "grid_sample", "iou", "pixel_shuffle", "pixel_unshuffle",
     "space_to_depth",
 ]  # fmt: skip
-
-_ops = _core.ops
 
 
 def _boxes(value: Any, owner: str, name: str, columns: int = 4) -> Tensor:

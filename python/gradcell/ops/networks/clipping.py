@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, overload
 
 from gradcell import _core
-from gradcell._core import Tensor
+from gradcell._core import Tensor, ops as _ops
 from gradcell.base import arguments
 from gradcell.base.errors import bad_value, fail
 from gradcell.ops.matrices.norms import norm
@@ -15,8 +15,6 @@ from gradcell.ops.one_plan import one_plan
 from gradcell.ops.reductions.reductions import length
 
 __all__ = ["clip_by_global_norm", "clip_by_norm"]
-
-_ops = _core.ops
 
 
 @one_plan

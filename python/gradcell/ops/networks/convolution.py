@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from gradcell import _core
-from gradcell._core import Tensor
+from gradcell._core import Tensor, ops as _ops
 from gradcell.base import arguments
 from gradcell.base.errors import bad_type, bad_value
 from gradcell.ops.networks import windows
 from gradcell.ops.one_plan import one_plan
 
 __all__ = ["conv1d", "conv2d", "conv3d"]
-
-_ops = _core.ops
 
 
 def convolve(

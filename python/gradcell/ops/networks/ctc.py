@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from gradcell import _core
-from gradcell._core import Tensor
+from gradcell._core import Tensor, ops as _ops
 from gradcell.base import arguments
 from gradcell.base.errors import bad_value
 from gradcell.ops.control.loops import loop
@@ -15,7 +15,6 @@ from gradcell.ops.one_plan import in_float32, one_plan
 
 __all__ = ["ctc_loss"]
 
-_ops = _core.ops
 
 _IMPOSSIBLE = -1e30  # in place of log 0, so that no derivative is 0 times infinity
 

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcell import _core
-from gradcell._core import Tensor
+from gradcell._core import Tensor, ops as _ops
 from gradcell.base import arguments
 from gradcell.base.errors import bad_value
 from gradcell.ops.networks import pooling
@@ -17,7 +16,6 @@ from gradcell.ops.one_plan import one_plan
 
 __all__ = ["interpolate"]
 
-_ops = _core.ops
 
 #: Where the centre of new element i of m lies among the n old ones; `step` is old ones per new one.
 COORDINATES: dict[str, Callable[[np.ndarray, int, int, float], np.ndarray]] = {

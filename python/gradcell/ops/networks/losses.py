@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from gradcell import _core
-from gradcell._core import Tensor
+from gradcell._core import Tensor, ops as _ops
 from gradcell.base import arguments
 from gradcell.base.errors import bad_type, bad_value
 from gradcell.base.location import where
@@ -25,7 +25,6 @@ __all__ = [
     "softmax_cross_entropy_with_logits", "sparse_softmax_cross_entropy_with_logits",
 ]  # fmt: skip
 
-_ops = _core.ops
 _REDUCTIONS = ("mean", "sum", "none")
 
 

@@ -9,7 +9,7 @@ import math
 from typing import Any
 
 from gradcell import _core
-from gradcell._core import Tensor
+from gradcell._core import Tensor, ops as _ops
 from gradcell.base import arguments
 from gradcell.base.errors import bad_value
 from gradcell.ops.elements.activations import _softplus
@@ -23,7 +23,6 @@ __all__ = [
     "multilabel_soft_margin_loss", "poisson_nll_loss", "soft_margin_loss", "triplet_margin_loss",
 ]  # fmt: skip
 
-_ops = _core.ops
 _REDUCTIONS = ("mean", "sum", "none")
 
 

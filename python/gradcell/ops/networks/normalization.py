@@ -8,15 +8,13 @@ from typing import Any
 import numpy as np
 
 from gradcell import _core
-from gradcell._core import Tensor
+from gradcell._core import Tensor, ops as _ops
 from gradcell.base import arguments
 from gradcell.base.errors import bad_value
 from gradcell.ops.arrays import assignments
 from gradcell.ops.one_plan import in_float32, one_plan
 
 __all__ = ["batch_norm", "layer_norm", "lrn", "rms_norm"]
-
-_ops = _core.ops
 
 
 def moments(x: Tensor, axes: list[int]) -> tuple[Tensor, Tensor, Tensor]:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gradcell import _core
-from gradcell._core import Tensor
+from gradcell._core import Tensor, ops as _ops
 from gradcell.base import arguments
 from gradcell.base.errors import bad_value
 from gradcell.ops.arrays import assignments, creation, indexing, shaping
@@ -23,8 +23,6 @@ from gradcell.ops.primitives import summaries
 from gradcell.ops.primitives.rows import REQUIRED, Axis, primitive, row
 from gradcell.ops.random import draws
 from gradcell.ops.reductions import reductions
-
-_ops = _core.ops
 
 __all__: list[str] = []
 

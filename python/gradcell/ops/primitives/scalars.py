@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from gradcell import _core
-from gradcell._core import Tensor
+from gradcell._core import Tensor, ops as _ops
 from gradcell.base import arguments, tree
 from gradcell.base.convert import to_dtype
 from gradcell.base.door import with_tensors
@@ -23,8 +23,6 @@ __all__ = [
     "scalar_mul", "scalar_ne", "scalar_pow", "scalar_sub", "scalar_to_array", "scalar_uadd",
     "scalar_usub", "tuple_getitem", "tuple_len", "tuple_reversed", "tuple_setitem", "tuple_to_array",
 ]  # fmt: skip
-
-_ops = _core.ops
 
 
 def tuple_to_array(input_x: Any) -> Tensor:

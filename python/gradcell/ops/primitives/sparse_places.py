@@ -9,12 +9,10 @@ from typing import Any
 import numpy as np
 
 from gradcell import _core
-from gradcell._core import Tensor
+from gradcell._core import Tensor, ops as _ops
 from gradcell.base import arguments
 from gradcell.base.errors import bad_value
 from gradcell.ops.arrays import scatters
-
-_ops = _core.ops
 
 
 def sparse_reshape(indices: Any, shape: Any, new_shape: Any) -> tuple[Tensor, Tensor]:

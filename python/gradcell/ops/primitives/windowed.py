@@ -7,13 +7,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from gradcell import _core
-from gradcell._core import Tensor
+from gradcell._core import Tensor, ops as _ops
 from gradcell.base import arguments
 from gradcell.base.errors import bad_value
 from gradcell.ops.networks import convolution, interpolation, pooling, windows
 from gradcell.ops.one_plan import one_plan
-
-_ops = _core.ops
 
 
 def _channels(x: Any, owner: str, ranks: Sequence[int], data_format: str) -> Tensor:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from gradcell import _core
-from gradcell._core import ParameterBase, Tensor
+from gradcell._core import ParameterBase, Tensor, ops as _ops
 from gradcell.base import arguments
 from gradcell.base.convert import to_dtype
 from gradcell.base.errors import bad_type, bad_value
@@ -29,8 +29,6 @@ __all__ = [
     "randint", "randint_like", "randn", "randn_like", "random_categorical", "randperm", "shuffle",
     "standard_normal", "uniform",
 ]  # fmt: skip
-
-_ops = _core.ops
 
 
 def _state(key: int) -> ParameterBase:

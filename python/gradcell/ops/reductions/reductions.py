@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from gradcell import _core
-from gradcell._core import Tensor
+from gradcell._core import Tensor, ops as _ops
 from gradcell.base import arguments
 from gradcell.base.convert import to_dtype
 from gradcell.base.errors import bad_value
@@ -26,8 +26,6 @@ __all__ = [
     "all", "amax", "amin", "any", "argmax", "argmin", "count_nonzero", "logsumexp", "max", "mean",
     "min", "prod", "reduce_max", "reduce_mean", "reduce_min", "reduce_sum", "std", "sum", "var",
 ]  # fmt: skip
-
-_ops = _core.ops
 
 
 def _axes(axis: Axis) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gradcell import _core
-from gradcell._core import Tensor
+from gradcell._core import Tensor, ops as _ops
 from gradcell.base import arguments
 from gradcell.base.convert import to_dtype
 from gradcell.base.errors import bad_value
@@ -22,8 +22,6 @@ from gradcell.ops.one_plan import in_float32, one_plan
 __all__ = [
     "cummax", "cummin", "cumprod", "cumsum", "diff", "linear_recurrence", "logcumsumexp", "trapz",
 ]  # fmt: skip
-
-_ops = _core.ops
 
 
 def cumsum(x: Any, axis: Axis, dtype: DTypeLike | None = None) -> Tensor:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from gradcell import _core
-from gradcell._core import Tensor
+from gradcell._core import Tensor, ops as _ops
 from gradcell.base import arguments
 from gradcell.base.errors import bad_value
 from gradcell.ops.arrays import indexing
@@ -19,8 +19,6 @@ from gradcell.ops.one_plan import one_plan
 from gradcell.ops.reductions import reductions
 
 __all__ = ["bucketize", "isin", "searchsorted", "unique", "unique_consecutive", "unique_with_pad"]
-
-_ops = _core.ops
 
 
 def unique(input: Any) -> tuple[Tensor, Tensor]:

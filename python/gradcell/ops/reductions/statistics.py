@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from gradcell import _core
-from gradcell._core import Tensor
+from gradcell._core import Tensor, ops as _ops
 from gradcell.base import arguments
 from gradcell.base.convert import has_numpy_dtype, to_dtype
 from gradcell.base.errors import bad_type, bad_value
@@ -21,8 +21,6 @@ __all__ = [
     "aminmax", "bincount", "corrcoef", "cov", "histc", "median", "nanmean", "nanmedian",
     "nanquantile", "nansum", "quantile", "std_mean", "var_mean",
 ]  # fmt: skip
-
-_ops = _core.ops
 
 
 # Without NaN --------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gradcell import _core
-from gradcell._core import Tensor
+from gradcell._core import Tensor, ops as _ops
 from gradcell.base.errors import bad_value
 from gradcell.base.location import where
 from gradcell.nn.probability.distribution.distribution import Distribution, own, within
@@ -17,7 +17,6 @@ from gradcell.ops.elements.activations import _softplus
 from gradcell.ops.elements.gammas import lgamma
 from gradcell.ops.random.draws import _draw, _draw_normal
 
-_ops = _core.ops
 _EULER = 0.57721566490153286061
 _HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
 

@@ -11,12 +11,10 @@ from typing import Any
 import numpy as np
 
 from gradcell import _core
-from gradcell._core import Tensor
+from gradcell._core import Tensor, ops as _ops
 from gradcell.base.errors import bad_value
 from gradcell.nn.probability.distribution.distribution import Distribution, own
 from gradcell.ops.random.draws import _draw
-
-_ops = _core.ops
 
 
 def _log(p: Tensor) -> Tensor:

@@ -14,13 +14,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from gradcell import _core
-from gradcell._core import DType, Tensor
+from gradcell._core import DType, Tensor, ops as _ops
 from gradcell.base import arguments
 from gradcell.base.errors import bad_type, bad_value
 from gradcell.base.location import where
 from gradcell.nn.cell import Cell
-
-_ops = _core.ops
 
 
 def within(x: Tensor, condition: Tensor, value: Tensor, elsewhere: Any = -math.inf) -> Tensor:

@@ -9,13 +9,11 @@ from collections.abc import Callable
 from typing import Any
 
 from gradcell import _core
-from gradcell._core import Tensor
+from gradcell._core import Tensor, ops as _ops
 from gradcell.nn.probability.distribution import sampling
 from gradcell.nn.probability.distribution.distribution import Distribution, own, within
 from gradcell.ops.elements.elementwise import xlogy
 from gradcell.ops.elements.gammas import digamma, igamma, igammac, lgamma
-
-_ops = _core.ops
 
 
 def _in_float64(formula: Callable[..., Tensor]) -> Callable[..., Tensor]:

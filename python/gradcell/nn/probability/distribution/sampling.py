@@ -10,13 +10,11 @@ import functools
 from typing import Any
 
 from gradcell import _core
-from gradcell._core import Tensor
+from gradcell._core import Tensor, ops as _ops
 from gradcell.derivatives.transform import grad
 from gradcell.nn.derivatives import custom_vjp
 from gradcell.ops.elements.gammas import igamma, lgamma
 from gradcell.ops.random.draws import _draw, _draw_normal
-
-_ops = _core.ops
 
 
 def _fixed(parameter: Tensor, shape: list[int]) -> Tensor:

@@ -9,12 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from gradcell import _core
-from gradcell._core import Tensor
+from gradcell._core import Tensor, ops as _ops
 from gradcell.base.errors import bad_type, bad_value
 from gradcell.nn.probability.distribution.distribution import Distribution, kept
-
-_ops = _core.ops
 
 
 def _constant_where(there: Tensor, function: Callable[[Tensor], Tensor], value: Tensor) -> Tensor:
