@@ -4,10 +4,11 @@ for that where they see no `__all__`; at run time it is made of them.
 
 from __future__ import annotations
 
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any
 
 from gradcell.base.signposts import missing
+from gradcell.base.vocabulary import complete, completed
 
 
 class _Docstring:
@@ -17,19 +18,20 @@ class _Docstring:
         self.text = text
 
     def __get__(self, instance: object, owner: type) -> str:
-        from gradcell.base.vocabulary import completed
-
         return completed(self.text, owner)
 
 
 def explain(space: dict[str, Any]) -> None:
-    """Has help() of a module's public classes speak of the arguments that their docstrings leave out."""
+    """Has help() of a module's public classes and functions speak of the arguments that their docstrings
+    leave out."""
     for name in space["__all__"]:
         value = space.get(name)
-        if isinstance(value, type) and value.__module__.startswith(space["__name__"]):
-            text = vars(value).get("__doc__")
-            if isinstance(text, str):
-                value.__doc__ = _Docstring(text)  # type: ignore[assignment]
+        if not str(getattr(value, "__module__", "")).startswith(space["__name__"]):
+            continue
+        if isinstance(value, FunctionType):
+            complete(value)
+        elif isinstance(value, type) and isinstance(text := vars(value).get("__doc__"), str):
+            value.__doc__ = _Docstring(text)  # type: ignore[assignment]
 
 
 def publish(space: dict[str, Any], *others: str) -> None:

@@ -1,4 +1,5 @@
-"""Meanings of arguments that several classes share, which help() adds to a docstring that leaves them out.
+"""Meanings of arguments that several classes, or functions, share, which help() adds to a docstring that
+leaves them out.
 
 A row: the modules of gradcell (patterns), names of arguments, their meaning. The first row that fits holds. A
 word belongs here only if it means the same in all of these modules.
@@ -6,10 +7,13 @@ word belongs here only if it means the same in all of these modules.
 
 from __future__ import annotations
 
+import functools
 import inspect
 import re
 import textwrap
+from collections.abc import Iterable
 from fnmatch import fnmatchcase
+from types import FunctionType
 
 Rows = tuple[tuple[str, str, str], ...]
 
@@ -65,6 +69,25 @@ ROWS: Rows = (
     ("train.callback.*", "verbose", "whether a message is printed"),
 )  # fmt: skip
 
+#: Of arguments of functions whose docstrings do not name them.
+FUNCTIONS: Rows = (
+    ("ops.* numpy.*", "axis dim", "the dimension, counted from the end where negative"),
+    ("ops.* numpy.*", "keepdims keep_dims keepdim",
+     "whether dimensions that are reduced stay, with size 1"),
+    ("ops.* numpy.*", "dtype", "the dtype of the result"),
+    ("ops.* numpy.*", "ddof", "what is taken off the number of elements in the divisor"),
+    ("ops.random.*", "seed",
+     "a seed, by which the call has numbers of its own; by default it goes on with those of set_seed"),
+    ("ops.networks.*", "reduction", "'mean', 'sum' or 'none'"),
+    ("ops.arrays.* numpy.shaping", "indices_or_sections", "the number of parts, or where to cut"),
+    ("ops.arrays.*", "offset", "which diagonal: 0 the main one, positive numbers above it"),
+    ("ops.arrays.scatters", "input_x", "a Parameter, which is changed"),
+    ("ops.arrays.scatters", "updates", "the values to write or to combine"),
+    ("numpy.*", "range", "the lower and upper end; by default those of the data"),
+    ("nn.dynamic_lr", "total_step", "the number of steps: the length of the list"),
+    ("nn.dynamic_lr", "step_per_epoch", "steps in an epoch"),
+)  # fmt: skip
+
 
 def meaning(place: str, name: str, rows: Rows = ROWS) -> str:
     """The meaning of an argument in a module; nothing if there is no row for it."""
@@ -78,14 +101,36 @@ def completed(text: str, cls: type) -> str:
     """A class's docstring with the meanings of the arguments that it does not speak of."""
     text = inspect.cleandoc(text)
     place = cls.__module__.removeprefix("gradcell.")
-    said: dict[str, list[str]] = {}
     try:
         parameters = inspect.signature(cls).parameters
     except ValueError:  # it has none that Python knows
         return text
-    for name in parameters:
-        told = rf"\b{name}(?:(?:,| and)\s\w+)*(?::\s|\sha(?:s|ve)\sno\seffect)"
-        if not re.search(told, text) and (about := meaning(place, name)):
+    told = r"\b{}(?:(?:,| and)\s\w+)*(?::\s|\sha(?:s|ve)\sno\seffect)"
+    left = [n for n in parameters if not re.search(told.format(n), text)]
+    return _with_meanings(text, ((n, meaning(place, n)) for n in left))
+
+
+@functools.cache
+def _words(place: str) -> dict[str, str]:
+    """{an argument: its meaning} of the functions of a module."""
+    names = (name for _, names, _ in FUNCTIONS for name in names.split())
+    return {name: about for name in names if (about := meaning(place, name, FUNCTIONS))}
+
+
+def complete(function: FunctionType) -> None:
+    """Adds to a function's docstring the meanings of the arguments that it does not name."""
+    text, words = function.__doc__ or "", _words(function.__module__.removeprefix("gradcell."))
+    code = inspect.unwrap(function).__code__
+    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    left = [n for n in names if n in words and not re.search(rf"\b{n}\b", text)]
+    if left:
+        function.__doc__ = _with_meanings(inspect.cleandoc(text), ((n, words[n]) for n in left))
+
+
+def _with_meanings(text: str, found: Iterable[tuple[str, str]]) -> str:
+    said: dict[str, list[str]] = {}
+    for name, about in found:
+        if about:
             said.setdefault(about, []).append(name)
     more = [
         f"{', '.join(names)}{' ' if about == 'has no effect' else ': '}{about}."

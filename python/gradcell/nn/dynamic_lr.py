@@ -111,8 +111,6 @@ def cosine_decay_lr(
 ) -> list[float]:
     """From max_lr to min_lr along half a cosine in decay_epoch epochs, then min_lr.
 
-    total_step: the number of steps: the length of the list. step_per_epoch: steps in an epoch.
-
     Raises ValueError unless 0 <= min_lr < max_lr and the counts are positive, TypeError for wrong
     types.
     """
@@ -142,9 +140,8 @@ def polynomial_decay_lr(
     update_decay_epoch the first multiple of it that is not below e.
 
     update_decay_epoch: whether the decay begins again with a longer period, when one has ended.
-    end_learning_rate: the rate at the end. total_step: the number of steps: the length of the list.
-    step_per_epoch: steps in an epoch. Raises ValueError for values that are not positive, TypeError
-    for wrong types.
+    end_learning_rate: the rate at the end. Raises ValueError for values that are not positive,
+    TypeError for wrong types.
     """
     owner = "polynomial_decay_lr"
     arguments.number(learning_rate, owner, "learning_rate", above=0)
@@ -165,8 +162,6 @@ def warmup_lr(
 ) -> list[float]:
     """Rates that grow from 0 in proportion to the epoch e: learning_rate * min(e, warmup_epoch) /
     warmup_epoch.
-
-    total_step: the number of steps: the length of the list. step_per_epoch: steps in an epoch.
 
     Raises ValueError for values that are not positive, TypeError for wrong types.
     """

@@ -14,6 +14,7 @@ from importlib import import_module as _import_module
 from typing import Any as _Any
 
 from gradcell._core import Tensor as ndarray
+from gradcell.base.public import explain as _explain
 
 from gradcell.dtype import (  # isort: skip
     bool_, complex64, complex128, float16, float32, float64, int8, int16, int32, int64, uint8,
@@ -85,6 +86,7 @@ __all__ = [
 ]  # fmt: skip
 __dir__ = sorted(__all__).copy
 
+_explain(globals())
 for _name in __all__:  # which take NumPy's further keywords too
     globals()[_name] = _widened(globals()[_name])
 

@@ -52,10 +52,7 @@ def logical_not(a: Any, dtype: Any = None) -> Tensor: ...
 
 
 def divmod(x1: Any, x2: Any, dtype: Any = None) -> Any:
-    """The quotient rounded down and the remainder, elementwise: (x1 // x2, x1 % x2).
-
-    dtype: the dtype of the result.
-    """
+    """The quotient rounded down and the remainder, elementwise: (x1 // x2, x1 % x2)."""
     return typed((ops.floor_div(*operands(x1, x2)), ops.mod(*operands(x1, x2))), dtype)
 
 
@@ -109,10 +106,7 @@ def cumprod(a: Any, axis: Any = None, dtype: Any = None) -> Tensor:
 
 
 def nancumsum(a: Any, axis: Any = None, dtype: Any = None) -> Any:
-    """The cumulative sum, with 0 in place of NaN.
-
-    axis: the dimension, counted from the end where negative. dtype: the dtype of the result.
-    """
+    """The cumulative sum, with 0 in place of NaN."""
     return without_nan(a, dtype).cumsum(axis)
 
 
@@ -470,8 +464,7 @@ def bincount(x: Any, weights: Any = None, minlength: Any = 0, length: Any = None
 def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Any:
     """The edges of the bins that histogram would use.
 
-    range: the lower and upper end; by default those of the data. weights: the weight of each
-    element.
+    weights: the weight of each element.
     """
     return histogram(a, bins, range, weights)[1]
 
@@ -637,10 +630,7 @@ def resize(a: Any, new_shape: Any) -> Tensor:
 
 
 def nancumprod(a: Any, axis: Any = None, dtype: Any = None) -> Tensor:
-    """The cumulative product, with 1 in place of NaN.
-
-    axis: the dimension, counted from the end where negative. dtype: the dtype of the result.
-    """
+    """The cumulative product, with 1 in place of NaN."""
     t = tensor(a)
     return cumprod(ops.where(ops.isnan(t), 1, t), axis, dtype)
 

@@ -68,8 +68,7 @@ def fromfunction(function: Any, shape: Any, *, dtype: Any = None, **kwargs: Any)
 def fromiter(iter: Any, dtype: Any, count: int = -1) -> Tensor:
     """A vector of the numbers that an iterable gives.
 
-    iter: an iterable of numbers. count: how many of them, -1 for all. dtype: the dtype of the
-    result.
+    iter: an iterable of numbers. count: how many of them, -1 for all.
     """
     return array(list(itertools.islice(iter, None if count < 0 else count)), dtype)
 

@@ -93,8 +93,7 @@ def logspace(
     """Powers of base whose exponents are evenly spaced, as linspace gives them.
 
     start: the first exponent. stop: the last exponent. num: how many numbers there are. endpoint:
-    whether stop is one of them. dtype: the dtype of the result. axis: the dimension, counted from
-    the end where negative.
+    whether stop is one of them.
     """
     if not isinstance(base, Tensor):
         out = _between(np.logspace, start, stop, dtype, num, endpoint, base, axis=axis)

@@ -401,8 +401,7 @@ def histogram(
 ) -> tuple[Tensor, Tensor]:
     """(the number of elements, or their weights, in each bin; the bins' edges), float32.
 
-    range: the lower and upper end; by default those of the data. density: whether the integral is
-    1.
+    density: whether the integral is 1.
     """
     limits = None if range is None else [range]
     counts, edges = _histogram([tensor(a)], [bins], limits, weights, density)
@@ -415,8 +414,7 @@ def histogram2d(
     """(counts, the edges along x, those along y) of points (x, y).
 
     y: the second coordinates, a vector as long as x. bins: the number of intervals, or their edges.
-    range: the lower and upper end; by default those of the data. weights: the weight of each
-    element. density: whether the integral is 1.
+    weights: the weight of each element. density: whether the integral is 1.
     """
     pair = isinstance(bins, (list, tuple)) and len(bins) == 2
     both = list(bins) if pair else [bins, bins]

@@ -66,8 +66,7 @@ def _places(a: Any, kth: Any, axis: Any, name: str) -> None:
 def lexsort(keys: Any, axis: int = -1) -> Tensor:
     """The indices that sort by the last of keys, where it is equal by the one before, and so on.
 
-    keys: tensors of one shape, the last one first in rank. axis: the dimension, counted from the
-    end where negative.
+    keys: tensors of one shape, the last one first in rank.
     """
     lines = [tensor(k) for k in keys]
     axis = arguments.axis_in(lines[0], axis, "lexsort")
@@ -157,9 +156,7 @@ def percentile(
 ) -> Tensor:
     """The quantiles of q percent.
 
-    q: numbers within 0 and 100. method: one of NumPy's: what stands between two elements. axis: the
-    dimension, counted from the end where negative. keepdims: whether dimensions that are reduced
-    stay, with size 1.
+    q: numbers within 0 and 100. method: one of NumPy's: what stands between two elements.
     """
     return _quantiles(a, _share(q), axis, keepdims, method, False, "percentile")
 
@@ -169,8 +166,7 @@ def nanpercentile(
 ) -> Tensor:
     """The quantiles of q percent of the elements that are not NaN.
 
-    q: numbers within 0 and 100. method: 'linear'. axis: the dimension, counted from the end where
-    negative. keepdims: whether dimensions that are reduced stay, with size 1.
+    q: numbers within 0 and 100. method: 'linear'.
     """
     return _quantiles(a, _share(q), axis, keepdims, method, True, "nanpercentile")
 
@@ -303,20 +299,12 @@ def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Tensor:
 
 
 def nanargmax(a: Any, axis: Any = None, *, keepdims: bool = False) -> Tensor:
-    """The index of the largest element that is not NaN. Raises ValueError where all are.
-
-    axis: the dimension, counted from the end where negative. keepdims: whether dimensions that are
-    reduced stay, with size 1.
-    """
+    """The index of the largest element that is not NaN. Raises ValueError where all are."""
     return _of_numbers(a, axis, keepdims, "nanargmax", ops.argmax, -np.inf)
 
 
 def nanargmin(a: Any, axis: Any = None, *, keepdims: bool = False) -> Tensor:
-    """The index of the smallest element that is not NaN. Raises ValueError where all are.
-
-    axis: the dimension, counted from the end where negative. keepdims: whether dimensions that are
-    reduced stay, with size 1.
-    """
+    """The index of the smallest element that is not NaN. Raises ValueError where all are."""
     return _of_numbers(a, axis, keepdims, "nanargmin", ops.argmin, np.inf)
 
 

@@ -58,9 +58,7 @@ def nanprod(
 ) -> Tensor:  # fmt: skip
     """The product of the elements that are not NaN, times initial.
 
-    axis: the dimension, counted from the end where negative. dtype: the dtype of the result.
-    keepdims: whether dimensions that are reduced stay, with size 1. where: which elements count, a
-    tensor of bools.
+    where: which elements count, a tensor of bools.
     """
     return prod(_kept(a, True, 1, True), axis, dtype, keepdims, initial, where=where)
 
@@ -129,11 +127,7 @@ def all(a: Any, axis: Any = None, keepdims: bool = False, *, where: Any = True) 
 
 
 def sometrue(a: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
-    """Return whether any element is true (not zero); false for none.
-
-    axis: the dimension, counted from the end where negative. keepdims: whether dimensions that are
-    reduced stay, with size 1.
-    """
+    """Return whether any element is true (not zero); false for none."""
     return any(a, axis, keepdims)
 
 
@@ -226,9 +220,7 @@ def nanvar(
     """The variance of the elements that are not NaN, over their number less ddof; NaN where that is not
     above 0.
 
-    mean: their mean, with the axes kept, if it is known. axis: the dimension, counted from the end
-    where negative. dtype: the dtype of the result. keepdims: whether dimensions that are reduced
-    stay, with size 1.
+    mean: their mean, with the axes kept, if it is known.
     """
     x = typed(floating(a), dtype)
     counts = _there(x, where)
@@ -244,10 +236,8 @@ def nanstd(
 ) -> Tensor:  # fmt: skip
     """The standard deviation of the elements that are not NaN.
 
-    mean: their mean, with the axes kept, if it is known. axis: the dimension, counted from the end
-    where negative. dtype: the dtype of the result. ddof: what is taken off the number of elements
-    in the divisor. keepdims: whether dimensions that are reduced stay, with size 1. where: which
-    elements count, a tensor of bools.
+    mean: their mean, with the axes kept, if it is known. where: which elements count, a tensor of
+    bools.
     """
     return length(nanvar(a, axis, dtype, ddof, keepdims, where=where, mean=mean))
 
@@ -275,8 +265,7 @@ def average(
     """The mean, or the sum of weights times elements over that of the weights; (mean, that sum) if
     returned.
 
-    returned: whether the sum of the weights comes too. axis: the dimension, counted from the end
-    where negative. keepdims: whether dimensions that are reduced stay, with size 1.
+    returned: whether the sum of the weights comes too.
     """
     t, *given = floats(x, *(() if weights is None else (weights,)))
     w = given[0] if given else ops.ones_like(t)

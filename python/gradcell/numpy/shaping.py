@@ -48,10 +48,7 @@ def split(x: Any, indices_or_sections: Any, axis: int = 0) -> tuple[Tensor, ...]
 
 
 def array_split(x: Any, indices_or_sections: Any, axis: int = 0) -> tuple[Tensor, ...]:
-    """Splits an array along an axis into parts that need not be equal: the first ones are longer by one.
-
-    indices_or_sections: the number of parts, or where to cut.
-    """
+    """Splits an array along an axis into parts that need not be equal: the first ones are longer by one."""
     return _sections(x, indices_or_sections, axis, False)
 
 

@@ -11,7 +11,10 @@ from typing import Any
 from gradcell.ops.elements.elementwise import *  # noqa: F403
 
 # isort: split
+from gradcell.base.public import explain as _explain
+from gradcell.base.signposts import missing as _missing
 from gradcell.derivatives.transform import GradOperation, get_grad, grad, jvp, value_and_grad, vjp
+from gradcell.ops._index import MODULES as _MODULES
 from gradcell.ops.arrays import creation, indexing, shaping
 from gradcell.ops.arrays.creation import *  # noqa: F403
 from gradcell.ops.arrays.indexing import *  # noqa: F403
@@ -28,26 +31,11 @@ from gradcell.ops.random.draws import *  # noqa: F403
 from gradcell.ops.reductions import reductions
 from gradcell.ops.reductions.reductions import *  # noqa: F403
 
-__all__: list[str] = [
-    *activations.__all__,
-    *composition.__all__,
-    *creation.__all__,
-    *elementwise.__all__,
-    *indexing.__all__,
-    *products.__all__,
-    *draws.__all__,
-    *reductions.__all__,
-    *shaping.__all__,
-    "GradOperation",
-    "Primitive",
-    "get_grad",
-    "grad",
-    "jvp",
-    "value_and_grad",
-    "vjp",
-]
-
-from gradcell.ops._index import MODULES as _MODULES  # isort: skip
+_AT_ONCE = (
+    activations, composition, creation, elementwise, indexing, products, draws, reductions, shaping,
+)  # fmt: skip
+for _module in _AT_ONCE:
+    _explain(vars(_module))
 
 #: The modules of ops that are imported when they are first asked for.
 _LATER = {name: module for module, names in _MODULES.items() for name in names.split()}
@@ -55,7 +43,11 @@ _LATER = {name: module for module, names in _MODULES.items() for name in names.s
 #: MindSpore's older names of these ops, imported when first asked for: they take them from here.
 _OLDER = ("composite", "functional", "operations")
 
-from gradcell.base.signposts import missing as _missing  # noqa: E402
+__all__: list[str] = [
+    *(name for module in _AT_ONCE for name in module.__all__),
+    "GradOperation", "Primitive", "get_grad", "grad", "jvp", "value_and_grad", "vjp",
+    *(name for name in _LATER if not name.startswith("_")),
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
@@ -63,6 +55,8 @@ def __getattr__(name: str) -> Any:
     if place is None and name not in _OLDER:
         raise _missing("gradcell.ops", name, __all__)
     module = _import_module(f"gradcell.ops.{place or name}")
+    if place:
+        _explain(vars(module))
     value = module if place is None else getattr(module, name)
     globals()[name] = value
     return value
@@ -70,6 +64,3 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted(__all__)
-
-
-__all__ += [name for name in _LATER if not name.startswith("_")]

@@ -128,10 +128,7 @@ _MOST_PARTS = 1 << 16
 @method()
 def tensor_split(input: Any, indices_or_sections: Any, axis: int = 0) -> tuple[Tensor, ...]:
     """Splits a tensor along axis before the given indices, or into a number of parts, of which the
-    first ones are longer by one where they cannot be equal.
-
-    indices_or_sections: the number of parts, or where to cut.
-    """
+    first ones are longer by one where they cannot be equal."""
     x = arguments.tensor(input, "tensor_split")
     a = arguments.axis_in(x, axis, "tensor_split")
     n = x.shape[a]
@@ -149,29 +146,20 @@ def tensor_split(input: Any, indices_or_sections: Any, axis: int = 0) -> tuple[T
 
 @method()
 def vsplit(input: Any, indices_or_sections: Any) -> tuple[Tensor, ...]:
-    """Splits a tensor along the first dimension, as tensor_split.
-
-    indices_or_sections: the number of parts, or where to cut.
-    """
+    """Splits a tensor along the first dimension, as tensor_split."""
     return tensor_split(input, indices_or_sections, 0)
 
 
 @method()
 def hsplit(input: Any, indices_or_sections: Any) -> tuple[Tensor, ...]:
-    """Splits a tensor along the second dimension, a vector along its only one, as tensor_split.
-
-    indices_or_sections: the number of parts, or where to cut.
-    """
+    """Splits a tensor along the second dimension, a vector along its only one, as tensor_split."""
     x = arguments.tensor(input, "hsplit")
     return tensor_split(x, indices_or_sections, 0 if x.ndim == 1 else 1)
 
 
 @method()
 def dsplit(input: Any, indices_or_sections: Any) -> tuple[Tensor, ...]:
-    """Splits a tensor along the third dimension, as tensor_split.
-
-    indices_or_sections: the number of parts, or where to cut.
-    """
+    """Splits a tensor along the third dimension, as tensor_split."""
     return tensor_split(input, indices_or_sections, 2)
 
 
@@ -214,8 +202,7 @@ def _triangle(name: str, row: int, col: int, offset: int, dtype: Any, below: boo
 def tril_indices(row: int, col: int, offset: int = 0, *, dtype: Any = _core.int64) -> Tensor:
     """The coordinates of the elements on and below a diagonal, [2, count].
 
-    row: the number of rows. col: the number of columns. offset: which diagonal: 0 the main one,
-    positive numbers above it. dtype: the dtype of the result.
+    row: the number of rows. col: the number of columns.
     """
     return _triangle("tril_indices", row, col, offset, dtype, True)
 
@@ -223,8 +210,7 @@ def tril_indices(row: int, col: int, offset: int = 0, *, dtype: Any = _core.int6
 def triu_indices(row: int, col: int, offset: int = 0, *, dtype: Any = _core.int64) -> Tensor:
     """The coordinates of the elements on and above a diagonal, [2, count].
 
-    row: the number of rows. col: the number of columns. offset: which diagonal: 0 the main one,
-    positive numbers above it. dtype: the dtype of the result.
+    row: the number of rows. col: the number of columns.
     """
     return _triangle("triu_indices", row, col, offset, dtype, False)
 

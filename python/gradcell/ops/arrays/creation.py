@@ -89,18 +89,12 @@ def full_like(input: Any, fill_value: Any, *, dtype: DTypeLike | None = None) ->
 
 
 def zeros(size: Shape, dtype: DTypeLike | None = None) -> Tensor:
-    """A tensor of zeros, float32 by default. size: an integer or a tuple of them.
-
-    dtype: the dtype of the result.
-    """
+    """A tensor of zeros, float32 by default. size: an integer or a tuple of them."""
     return filled(size, 0, arguments.dtype_or(dtype, _core.default_dtype()))
 
 
 def ones(shape: Shape, dtype: DTypeLike | None = None) -> Tensor:
-    """A tensor of ones, float32 by default. shape: an integer or a tuple of them.
-
-    dtype: the dtype of the result.
-    """
+    """A tensor of ones, float32 by default. shape: an integer or a tuple of them."""
     return filled(shape, 1, arguments.dtype_or(dtype, _core.default_dtype()))
 
 
@@ -116,10 +110,7 @@ def ones_like(input: Any, *, dtype: DTypeLike | None = None) -> Tensor:
 
 @one_plan
 def eye(n: Any, m: Any = None, dtype: DTypeLike | None = None) -> Tensor:
-    """An n by m matrix (m = n by default) with ones on the diagonal, float32 by default.
-
-    dtype: the dtype of the result.
-    """
+    """An n by m matrix (m = n by default) with ones on the diagonal, float32 by default."""
     rows = arguments.integer(n, "eye", "n")
     dims = [rows, rows if m is None else arguments.integer(m, "eye", "m")]
     if min(dims) < 0:

@@ -33,8 +33,7 @@ __all__: list[str] = [
 def scatter_nd_update(input_x: Any, indices: Any, updates: Any, use_locking: bool = True) -> Tensor:
     """Replaces elements or slices of a parameter at indices [..., depth]; returns the new value.
 
-    input_x: a Parameter, which is changed. updates: the values to write or to combine. use_locking
-    has no effect.
+    use_locking has no effect.
     """
     return assignments.assign(input_x, indexing.tensor_scatter_update(input_x, indices, updates))
 
@@ -44,8 +43,7 @@ def scatter_nd_update(input_x: Any, indices: Any, updates: Any, use_locking: boo
 def scatter_nd_add(input_x: Any, indices: Any, updates: Any, use_locking: bool = False) -> Tensor:
     """Adds to elements or slices of a parameter at indices [..., depth]; returns the new value.
 
-    input_x: a Parameter, which is changed. updates: the values to write or to combine. use_locking
-    has no effect.
+    use_locking has no effect.
     """
     return assignments.assign(input_x, indexing.tensor_scatter_add(input_x, indices, updates))
 
@@ -54,8 +52,7 @@ def scatter_nd_add(input_x: Any, indices: Any, updates: Any, use_locking: bool =
 def scatter_nd_sub(input_x: Any, indices: Any, updates: Any, use_locking: bool = False) -> Tensor:
     """Subtracts from elements or slices of a parameter at indices; returns the new value.
 
-    input_x: a Parameter, which is changed. updates: the values to write or to combine. use_locking
-    has no effect.
+    use_locking has no effect.
     """
     return scatter_nd_add(input_x, indices, _ops.neg(updates))
 

@@ -546,10 +546,7 @@ def diagonal(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tenso
 
 @one_plan
 def trace(input: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
-    """The sum of the elements on the diagonal.
-
-    offset: which diagonal: 0 the main one, positive numbers above it.
-    """
+    """The sum of the elements on the diagonal."""
     return _ops.reduce_sum(diagonal(input, offset, axis1, axis2), -1)
 
 

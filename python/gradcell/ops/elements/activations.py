@@ -278,10 +278,7 @@ def _total(x: Tensor, axes: list[int]) -> Tensor:
 
 @one_plan
 def softmax(input: Any, axis: Any = -1, *, dtype: Any = None) -> Tensor:
-    """$exp(x) / sum(exp(x))$ along axis. Raises ValueError for an axis out of range.
-
-    dtype: the dtype of the result.
-    """
+    """$exp(x) / sum(exp(x))$ along axis. Raises ValueError for an axis out of range."""
     x = arguments.tensor(input, "Softmax")
     return _softmax(_float(x if dtype is None else _ops.cast(x, to_dtype(dtype)), "Softmax"), axis)
 
@@ -294,10 +291,7 @@ def _softmax(x: Tensor, axis: Any) -> Tensor:
 
 
 def softmin(x: Any, axis: Any = -1, *, dtype: Any = None) -> Tensor:
-    """softmax(-x): the larger an element, the smaller its share. The shares along axis add up to 1.
-
-    dtype: the dtype of the result.
-    """
+    """softmax(-x): the larger an element, the smaller its share. The shares along axis add up to 1."""
     x = arguments.floating(arguments.tensor(x, "softmin", "x"))
     return softmax(_ops.neg(x), axis, dtype=dtype)
 
@@ -306,9 +300,6 @@ def softmin(x: Any, axis: Any = -1, *, dtype: Any = None) -> Tensor:
 @one_plan
 @in_float32
 def log_softmax(logits: Any, axis: Any = -1) -> Tensor:
-    """$log(softmax(x))$, without overflow or the logarithm of 0.
-
-    axis: the dimension, counted from the end where negative.
-    """
+    """$log(softmax(x))$, without overflow or the logarithm of 0."""
     shifted, axes = _shifted(_float(logits, "LogSoftmax"), axis, "LogSoftmax")
     return _ops.sub(shifted, _ops.log(_total(_ops.exp(shifted), axes)))

@@ -229,10 +229,7 @@ def fftfreq(n: Any, d: Any = 1.0, dtype: Any = None) -> Tensor:
 
 
 def rfftfreq(n: Any, d: Any = 1.0, dtype: Any = None) -> Tensor:
-    """The n // 2 + 1 frequencies of rfft's result for samples d apart.
-
-    dtype: the dtype of the result.
-    """
+    """The n // 2 + 1 frequencies of rfft's result for samples d apart."""
     return _frequencies(np.fft.rfftfreq, n, d, dtype)
 
 
@@ -244,19 +241,13 @@ def _shifted(input: Any, dim: Any, owner: str, back: bool) -> Tensor:
 
 @one_plan
 def fftshift(input: Any, dim: Any = None) -> Tensor:
-    """With the zero frequency moved to the middle of the dims (None: all).
-
-    dim: the dimension, counted from the end where negative.
-    """
+    """With the zero frequency moved to the middle of the dims (None: all)."""
     return _shifted(input, dim, "fftshift", False)
 
 
 @one_plan
 def ifftshift(input: Any, dim: Any = None) -> Tensor:
-    """The inverse of fftshift: moves the zero frequency from the middle to the front.
-
-    dim: the dimension, counted from the end where negative.
-    """
+    """The inverse of fftshift: moves the zero frequency from the middle to the front."""
     return _shifted(input, dim, "ifftshift", True)
 
 

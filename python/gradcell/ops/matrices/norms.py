@@ -81,13 +81,11 @@ def norm(
 ) -> Tensor:
     """The norm of vectors or matrices.
 
-    keepdim: whether dimensions that are reduced stay, with size 1. dtype: the dtype of the result.
-
     ord None: the 2-norm over all of dim. A number: the vector norm (sum |x|^ord)^(1/ord) over one
     dim (or, without dim, of a 1-D tensor), inf, -inf and 0 as usual. Over two dims, of matrices:
-    'fro', 1, -1 (columns' sums), inf, -inf (rows' sums), 2, -2 (the largest and smallest singular value),
-    'nuc' (their sum). At zero, where a norm has no derivative, 0 is taken for it; for 2, -2 and 'nuc' of
-    matrices a subgradient.
+    'fro', 1, -1 (columns' sums), inf, -inf (rows' sums), 2, -2 (the largest and smallest singular
+    value), 'nuc' (their sum). At zero, where a norm has no derivative, 0 is taken for it; for 2, -2
+    and 'nuc' of matrices a subgradient.
 
     Raises ValueError for an order that does not exist for that many dims, TypeError for one that is
     not a number.
@@ -116,10 +114,7 @@ def vector_norm(
     x: Any, ord: Any = 2, axis: Any = None, keepdims: bool = False, *, dtype: Any = None
 ) -> Tensor:
     """The norm (sum |x|^ord)^(1/ord) of all elements over axis (all of them for None); inf, -inf and 0
-    as usual.
-
-    keepdims: whether dimensions that are reduced stay, with size 1. dtype: the dtype of the result.
-    """
+    as usual."""
     t = arguments.floating(arguments.tensor(x, "vector_norm", "x"))
     t = t if dtype is None else _ops.cast(t, to_dtype(dtype))
     axes = arguments.axes_of(axis, t.ndim, "vector_norm")

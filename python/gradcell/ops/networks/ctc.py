@@ -70,8 +70,6 @@ def ctc_loss(
 ) -> tuple[Tensor, Tensor]:
     """(-log of the probability of the targets, the logarithmic forward variables [N, T, 2 S + 1]).
 
-    reduction: 'mean', 'sum' or 'none'.
-
     Graves et al., Connectionist temporal classification (2006), equations 5 to 8. log_probs [T, N,
     C]: logarithms of probabilities, C with the blank. targets [N, S]: class numbers. input_lengths,
     target_lengths [N]: how much of each counts. 'mean': each loss over its target's length, then

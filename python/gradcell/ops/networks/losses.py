@@ -64,20 +64,14 @@ def _broadcast_pair(input: Any, target: Any, op: str, reduction: str) -> tuple[T
 @one_plan
 @in_float32
 def mse_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
-    """$(input - target)^2$. The two broadcast.
-
-    reduction: 'mean', 'sum' or 'none'.
-    """
+    """$(input - target)^2$. The two broadcast."""
     x, y = _broadcast_pair(input, target, "mse_loss", reduction)
     return _reduced(_ops.square(_ops.sub(x, y)), reduction)
 
 
 @one_plan
 def l1_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
-    """|input - target|. The two broadcast.
-
-    reduction: 'mean', 'sum' or 'none'.
-    """
+    """|input - target|. The two broadcast."""
     x, y = _broadcast_pair(input, target, "l1_loss", reduction)
     return _reduced(_ops.abs(_ops.sub(x, y)), reduction)
 
@@ -86,8 +80,6 @@ def l1_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
 @in_float32
 def smooth_l1_loss(input: Any, target: Any, beta: Any = 1.0, reduction: str = "none") -> Tensor:
     """$d^2 / (2 beta)$ where $d = |input - target|$ is below beta, and $d - beta / 2$ elsewhere.
-
-    reduction: 'mean', 'sum' or 'none'.
 
     beta 0: $d$ everywhere. Raises ValueError for a beta below 0, or for two shapes.
     """
@@ -106,8 +98,6 @@ def smooth_l1_loss(input: Any, target: Any, beta: Any = 1.0, reduction: str = "n
 @in_float32
 def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: Any = 1.0) -> Tensor:
     """$d^2 / 2$ where $d = |input - target|$ is at most delta, and $delta (d - delta / 2)$ elsewhere.
-
-    reduction: 'mean', 'sum' or 'none'.
 
     Huber, "Robust estimation of a location parameter" (1964), section 5. Raises ValueError unless
     delta is positive.
@@ -265,9 +255,8 @@ def cross_entropy(
     class's loss; with class indices the mean is over the sum of weights, with probabilities over
     the number of targets. Targets equal to ignore_index do not count. label_smoothing: that
     fraction of each target is spread evenly over all classes; Szegedy et al., "Rethinking the
-    Inception architecture" (CVPR 2016), section 7. reduction: 'mean', 'sum' or 'none'.
-
-    Raises ValueError for incompatible shapes, IndexError for a class out of range.
+    Inception architecture" (CVPR 2016), section 7. Raises ValueError for incompatible shapes,
+    IndexError for a class out of range.
     """
     x, y = _pair(input, target, "cross_entropy", reduction)
     if x.ndim == 0:
@@ -321,8 +310,6 @@ def binary_cross_entropy(
     logits: Any, labels: Any, weight: Any = None, reduction: str = "mean"
 ) -> Tensor:
     """$-(y log(p) + (1 - y) log(1 - p))$ for probabilities p = logits and labels y of one shape.
-
-    reduction: 'mean', 'sum' or 'none'.
 
     1e-12 is added inside the logarithms. weight: multiplies each element's loss.
     """

@@ -51,8 +51,6 @@ def cosine_embedding_loss(
 ) -> Tensor:
     """1 - cos(input1, input2) where target is 1, max(0, cos - margin) where it is -1.
 
-    reduction: 'mean', 'sum' or 'none'.
-
     Inputs (N, features) of one shape, target (N,). margin: from -1 to 1. Raises ValueError.
     """
     op = "cosine_embedding_loss"
@@ -77,10 +75,7 @@ def cosine_embedding_loss(
 def margin_ranking_loss(
     input1: Any, input2: Any, target: Any, margin: Any = 0.0, reduction: str = "mean"
 ) -> Tensor:
-    """max(0, -target (input1 - input2) + margin), target 1 or -1; inputs of one shape.
-
-    reduction: 'mean', 'sum' or 'none'.
-    """
+    """max(0, -target (input1 - input2) + margin), target 1 or -1; inputs of one shape."""
     op = "margin_ranking_loss"
     x, y = _pair(input1, input2, op, reduction)
     t = arguments.tensor(target, op, "target")
@@ -104,8 +99,6 @@ def triplet_margin_loss(
 ) -> Tensor:
     """max(0, d(anchor, positive) - d(anchor, negative) + margin), d the p-norm of the difference
     plus eps along the last axis.
-
-    reduction: 'mean', 'sum' or 'none'.
 
     Balntas et al. 2016; swap: with d(positive, negative) instead where that is less. Inputs
     broadcast. Raises TypeError, ValueError.
@@ -150,10 +143,7 @@ def hinge_embedding_loss(
 @one_plan
 @in_float32
 def soft_margin_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
-    """$log(1 + exp(-target input))$, target 1 or -1; of one shape.
-
-    reduction: 'mean', 'sum' or 'none'.
-    """
+    """$log(1 + exp(-target input))$, target 1 or -1; of one shape."""
     x, t = _pair(input, target, "soft_margin_loss", reduction)
     _shapes("soft_margin_loss", "input and target", x, t)
     return _reduced(_softplus(_ops.mul(_ops.neg(arguments.floating(t)), x)), reduction)
@@ -171,8 +161,6 @@ def multi_margin_loss(
 ) -> Tensor:
     """The mean over classes i other than target of weight[target] max(0, margin - x[target] +
     x[i])^p, over the number of all classes.
-
-    reduction: 'mean', 'sum' or 'none'.
 
     input (N, C), target (N,) of class numbers, weight (C,) or None. p: 1 or 2. Raises ValueError,
     IndexError for a class out of range.
@@ -204,8 +192,6 @@ def multi_margin_loss(
 def multilabel_margin_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
     """The sum over labels j and other classes i of max(0, 1 - x[j] + x[i]), over the number of
     classes.
-
-    reduction: 'mean', 'sum' or 'none'.
 
     input (N, C) or (C,), target of its shape: class numbers, as many as there are in front of the
     first -1. Raises TypeError, ValueError; IndexError for a number that is not a class.
@@ -244,8 +230,6 @@ def multilabel_soft_margin_loss(
 ) -> Tensor:
     """The mean over classes of $-(t log(sigmoid(x)) + (1 - t) log(sigmoid(-x)))$, times weight.
 
-    reduction: 'mean', 'sum' or 'none'.
-
     input (N, C), target of its shape, 0 or 1; weight broadcasts. Raises ValueError.
     """
     op = "multilabel_soft_margin_loss"
@@ -266,8 +250,6 @@ def gaussian_nll_loss(
     x: Any, target: Any, var: Any, full: bool = False, eps: Any = 1e-6, reduction: str = "mean"
 ) -> Tensor:
     """$(log(v) + (x - target)^2 / v) / 2$ with $v = max(var, eps)$; full: plus $log(2 pi) / 2$.
-
-    reduction: 'mean', 'sum' or 'none'.
 
     The derivative with respect to var is 0 where var is below eps. Shapes broadcast. Raises
     ValueError unless eps > 0.
@@ -295,10 +277,7 @@ def poisson_nll_loss(
     reduction: str = "mean",
 ) -> Tensor:
     """exp(input) - target input, or without log_input input - target log(input + eps); full: plus
-    Stirling's approximation of log(target!) where target > 1. Shapes broadcast.
-
-    reduction: 'mean', 'sum' or 'none'.
-    """
+    Stirling's approximation of log(target!) where target > 1. Shapes broadcast."""
     op = "poisson_nll_loss"
     x, t = _pair(input, target, op, reduction)
     eps = arguments.number(eps, op, "eps")

@@ -117,8 +117,7 @@ def uniform(
 ) -> Tensor:
     """Uniform random numbers in [minval, maxval): tensors or numbers, which broadcast with shape.
 
-    dtype: float32, or int32 for integers. Differentiable with respect to the bounds. seed: a seed,
-    by which the call has numbers of its own; by default it goes on with those of set_seed.
+    dtype: float32, or int32 for integers. Differentiable with respect to the bounds.
     """
     dims = _spread(arguments.shape(shape, "uniform"), minval, maxval)
     wanted = to_dtype(dtype)
@@ -129,20 +128,13 @@ def uniform(
 
 @one_plan
 def standard_normal(shape: Any, seed: Any = None) -> Tensor:
-    """Random numbers of the standard normal distribution, float32.
-
-    seed: a seed, by which the call has numbers of its own; by default it goes on with those of
-    set_seed.
-    """
+    """Random numbers of the standard normal distribution, float32."""
     return _draw_normal(arguments.shape(shape, "StandardNormal"), seed)
 
 
 @one_plan
 def normal(shape: Any, mean: Any, stddev: Any, seed: Any = None) -> Tensor:
     """Normal numbers, float32; mean and stddev are tensors or numbers, which broadcast with shape.
-
-    seed: a seed, by which the call has numbers of its own; by default it goes on with those of
-    set_seed.
 
     Differentiable with respect to both.
     """
@@ -152,11 +144,7 @@ def normal(shape: Any, mean: Any, stddev: Any, seed: Any = None) -> Tensor:
 
 @one_plan
 def rand(*size: Any, dtype: DTypeLike | None = None, seed: Any = None) -> Tensor:
-    """Uniform random numbers in [0, 1), float32 by default. size: integers or one tuple.
-
-    dtype: the dtype of the result. seed: a seed, by which the call has numbers of its own; by
-    default it goes on with those of set_seed.
-    """
+    """Uniform random numbers in [0, 1), float32 by default. size: integers or one tuple."""
     return _ops.cast(
         _draw(_size(size, "rand"), seed), arguments.dtype_or(dtype, _core.default_dtype())
     )
@@ -165,31 +153,19 @@ def rand(*size: Any, dtype: DTypeLike | None = None, seed: Any = None) -> Tensor
 @one_plan
 def randn(*size: Any, dtype: DTypeLike | None = None, seed: Any = None) -> Tensor:
     """Random numbers of the standard normal distribution, float32 by default. size: integers or one
-    tuple.
-
-    dtype: the dtype of the result. seed: a seed, by which the call has numbers of its own; by
-    default it goes on with those of set_seed.
-    """
+    tuple."""
     normal_ = _draw_normal(_size(size, "randn"), seed)
     return _ops.cast(normal_, arguments.dtype_or(dtype, _core.default_dtype()))
 
 
 def rand_like(input: Any, seed: Any = None, *, dtype: DTypeLike | None = None) -> Tensor:
-    """Uniform random numbers in [0, 1) with the shape and dtype of input.
-
-    seed: a seed, by which the call has numbers of its own; by default it goes on with those of
-    set_seed.
-    """
+    """Uniform random numbers in [0, 1) with the shape and dtype of input."""
     x = arguments.tensor(input, "rand_like")
     return rand(tuple(x.shape), dtype=arguments.dtype_or(dtype, x.dtype), seed=seed)
 
 
 def randn_like(input: Any, seed: Any = None, *, dtype: DTypeLike | None = None) -> Tensor:
-    """Standard normal random numbers with the shape and dtype of input.
-
-    seed: a seed, by which the call has numbers of its own; by default it goes on with those of
-    set_seed.
-    """
+    """Standard normal random numbers with the shape and dtype of input."""
     x = arguments.tensor(input, "randn_like")
     return randn(tuple(x.shape), dtype=arguments.dtype_or(dtype, x.dtype), seed=seed)
 
@@ -200,10 +176,7 @@ def randint(
 ) -> Tensor:
     """Integers from low to high - 1, all equally likely, int64 by default.
 
-    size: the shape, a tuple. seed: a seed, by which the call has numbers of its own; by default it
-    goes on with those of set_seed. dtype: the dtype of the result.
-
-    Raises ValueError unless low < high.
+    size: the shape, a tuple. Raises ValueError unless low < high.
     """
     first, end = (
         arguments.integer(low, "randint", "low"),
@@ -226,8 +199,7 @@ def randint_like(
 ) -> Tensor:
     """Random integers, as randint makes them, with input's shape and dtype.
 
-    low: the smallest number. high: the upper bound, which is left out. seed: a seed, by which the
-    call has numbers of its own; by default it goes on with those of set_seed.
+    low: the smallest number. high: the upper bound, which is left out.
     """
     x = arguments.tensor(input, "randint_like")
     return randint(low, high, tuple(x.shape), seed, dtype=arguments.dtype_or(dtype, x.dtype))
@@ -237,8 +209,7 @@ def randint_like(
 def randperm(n: Any, seed: Any = 0, offset: int = 0, dtype: Any = _core.int64) -> Tensor:
     """The integers from 0 to n - 1 in random order.
 
-    offset has no effect. seed: a seed, by which the call has numbers of its own; by default it goes
-    on with those of set_seed. dtype: the dtype of the result.
+    offset has no effect.
     """
     keys = _draw([arguments.integer(n, "randperm", "n")], seed)
     # The numbers are multiples of 2^-24: as integers they have fewer digits to sort by.
@@ -249,9 +220,6 @@ def randperm(n: Any, seed: Any = 0, offset: int = 0, dtype: Any = _core.int64) -
 @one_plan
 def bernoulli(input: Any, p: Any = 0.5, seed: Any = None) -> Tensor:
     """Ones with probability p (a tensor or number), else zeros; input's shape and dtype.
-
-    seed: a seed, by which the call has numbers of its own; by default it goes on with those of
-    set_seed.
 
     Raises ValueError for a number outside [0, 1].
     """
@@ -274,9 +242,6 @@ def _dropout(x: Tensor, keep: float, seed: Any, seed2: Any = 0) -> tuple[Tensor,
 def dropout(input: Any, p: Any = 0.5, training: bool = True, seed: Any = None) -> Tensor:
     """Each element set to 0 with probability p, the others divided by 1 - p; input itself unless
     training.
-
-    seed: a seed, by which the call has numbers of its own; by default it goes on with those of
-    set_seed.
 
     Raises ValueError unless 0 <= p <= 1, TypeError unless input is floating. Srivastava et al.,
     "Dropout: a simple way to prevent neural networks from overfitting" (JMLR 2014).
@@ -308,12 +273,8 @@ def _gumbel(shape: list[int], seed: int) -> Tensor:
 def multinomial(input: Any, num_samples: int, replacement: bool = True, seed: Any = None) -> Tensor:
     """Indices drawn by the weights in a vector, or each row of a matrix: int32 [..., num_samples].
 
-    seed: a seed, by which the call has numbers of its own; by default it goes on with those of
-    set_seed.
-
-    Without replacement no index comes twice. Raises ValueError
-    for weights that are negative, not finite or all zero, or for more samples than weights without
-    replacement.
+    Without replacement no index comes twice. Raises ValueError for weights that are negative, not
+    finite or all zero, or for more samples than weights without replacement.
     """
     x = arguments.of_rank(input, (1, 2), "multinomial")
     count = arguments.integer(num_samples, "multinomial", "num_samples", 1)
@@ -339,8 +300,7 @@ def random_categorical(
 ) -> Tensor:
     """Indices drawn by the softmax of each row of scores: [rows, num_sample].
 
-    logits: scores [rows, classes]. seed: a seed, by which the call has numbers of its own; by
-    default it goes on with those of set_seed. dtype: the dtype of the result.
+    logits: scores [rows, classes].
     """
     x = arguments.of_rank(logits, (2,), "random_categorical")
     rows, n = x.shape
@@ -352,11 +312,7 @@ def random_categorical(
 def choice_with_mask(input_x: Any, count: int = 256, seed: Any = None) -> tuple[Tensor, Tensor]:
     """(positions of `count` elements of a mask that are true, drawn without replacement, int32 [count,
     rank]; which of them count): zeros and False where there are fewer. Reads values, so a compiled
-    function that calls it is retraced.
-
-    seed: a seed, by which the call has numbers of its own; by default it goes on with those of
-    set_seed.
-    """
+    function that calls it is retraced."""
     mask = arguments.tensor(input_x, "RandomChoiceWithMask", "input_x").asnumpy().astype(bool)
     places = np.argwhere(mask).astype(np.int32)
     if len(places):
@@ -368,11 +324,7 @@ def choice_with_mask(input_x: Any, count: int = 256, seed: Any = None) -> tuple[
 
 
 def shuffle(x: Any, seed: Any = None) -> Tensor:
-    """The slices along the first dimension, in a random order.
-
-    seed: a seed, by which the call has numbers of its own; by default it goes on with those of
-    set_seed.
-    """
+    """The slices along the first dimension, in a random order."""
     t = arguments.tensor(x, "shuffle", "x")
     if t.ndim == 0 or t.shape[0] < 2:
         return _core.copy(t)

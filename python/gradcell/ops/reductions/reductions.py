@@ -51,11 +51,7 @@ def _wide(x: Tensor, dtype: Any) -> Tensor:
 def sum(
     input: Any, dim: Axis = None, keepdim: bool = False, *, dtype: DTypeLike | None = None
 ) -> Tensor:
-    """The sum. Integers and bools are added up as int64 unless dtype says otherwise.
-
-    dim: the dimension, counted from the end where negative. keepdim: whether dimensions that are
-    reduced stay, with size 1.
-    """
+    """The sum. Integers and bools are added up as int64 unless dtype says otherwise."""
     return _ops.reduce_sum(_wide(arguments.tensor(input, "sum"), dtype), _axes(dim), keepdim)
 
 
@@ -68,11 +64,7 @@ def reduce_sum(x: Any, axis: Axis = ()) -> Tensor:
 def mean(
     x: Any, axis: Axis = None, keep_dims: bool = False, *, dtype: DTypeLike | None = None
 ) -> Tensor:
-    """The mean, in the dtype of x; for integers it is rounded down. Raises TypeError for bool.
-
-    axis: the dimension, counted from the end where negative. keep_dims: whether dimensions that are
-    reduced stay, with size 1.
-    """
+    """The mean, in the dtype of x; for integers it is rounded down. Raises TypeError for bool."""
     if dtype is not None:
         x = _ops.cast(x, to_dtype(dtype))
     return _ops.mean(x, _axes(axis), keep_dims)
@@ -84,9 +76,6 @@ def prod(
     input: Any, axis: Axis = None, keep_dims: bool = False, dtype: DTypeLike | None = None
 ) -> Tensor:
     """The product. Integers and bools are multiplied as int64 unless dtype says otherwise.
-
-    axis: the dimension, counted from the end where negative. keep_dims: whether dimensions that are
-    reduced stay, with size 1.
 
     Derivatives of any order are exact where elements are zero too.
     """
@@ -133,11 +122,7 @@ def _truth(x: Tensor) -> Tensor:
 @method(dim="axis", keepdim="keep_dims", keepdims="keep_dims")
 @one_plan
 def all(input: Any, axis: Axis = None, keep_dims: bool = False) -> Tensor:
-    """Return whether all elements are true (not zero); true for none. The result is bool.
-
-    axis: the dimension, counted from the end where negative. keep_dims: whether dimensions that are
-    reduced stay, with size 1.
-    """
+    """Return whether all elements are true (not zero); true for none. The result is bool."""
     false = _ops.logical_not(_truth(arguments.tensor(input, "all")))
     return _ops.equal(_ops.reduce_sum(false, _axes(axis), keep_dims), 0)
 
@@ -145,11 +130,7 @@ def all(input: Any, axis: Axis = None, keep_dims: bool = False) -> Tensor:
 @method(dim="axis", keepdim="keep_dims", keepdims="keep_dims")
 @one_plan
 def any(input: Any, axis: Axis = None, keep_dims: bool = False) -> Tensor:
-    """Return whether any element is true (not zero); false for none. The result is bool.
-
-    axis: the dimension, counted from the end where negative. keep_dims: whether dimensions that are
-    reduced stay, with size 1.
-    """
+    """Return whether any element is true (not zero); false for none. The result is bool."""
     true = _truth(arguments.tensor(input, "any"))
     return _ops.greater(_ops.reduce_sum(true, _axes(axis), keep_dims), 0)
 
@@ -165,11 +146,7 @@ def float_status(x: Any) -> Tensor:
 def count_nonzero(
     x: Any, axis: Axis = (), keep_dims: bool = False, dtype: Any = _core.int32
 ) -> Tensor:
-    """The number of elements that are not zero: int32 unless dtype says otherwise.
-
-    axis: the dimension, counted from the end where negative. keep_dims: whether dimensions that are
-    reduced stay, with size 1.
-    """
+    """The number of elements that are not zero: int32 unless dtype says otherwise."""
     return sum(
         _truth(arguments.tensor(x, "count_nonzero")), axis, keep_dims, dtype=dtype or _core.int32
     )
@@ -210,8 +187,7 @@ def amax(
     """The largest element. Equal largest elements share the derivative equally.
 
     initial: the result is at least this. where: a bool tensor of the elements that count; it needs
-    initial. axis: the dimension, counted from the end where negative. keepdims: whether dimensions
-    that are reduced stay, with size 1. Raises ValueError if there is no element.
+    initial. Raises ValueError if there is no element.
     """
     return _extremum(True, arguments.tensor(input, "amax"), axis, keepdims, initial, where)
 
@@ -221,10 +197,7 @@ def amax(
 def amin(
     input: Any, axis: Axis = None, keepdims: bool = False, *, initial: Any = None, where: Any = None
 ) -> Tensor:
-    """The smallest element along axis. Otherwise like amax.
-
-    keepdims: whether dimensions that are reduced stay, with size 1.
-    """
+    """The smallest element along axis. Otherwise like amax."""
     return _extremum(False, arguments.tensor(input, "amin"), axis, keepdims, initial, where)
 
 
@@ -270,12 +243,9 @@ def max(
 ) -> tuple[Tensor, Tensor]:
     """(the largest elements, their indices as int64) along an axis.
 
-    keepdims: whether dimensions that are reduced stay, with size 1.
-
-    The derivative goes to the first of several equal elements. With axis None, (the largest of all, 0),
-    and ties share the derivative. initial: the result is at least
-    this. where: a bool tensor of the elements that count; it needs initial. Raises ValueError if there is no
-    element.
+    The derivative goes to the first of several equal elements. With axis None, (the largest of all,
+    0), and ties share the derivative. initial: the result is at least this. where: a bool tensor of
+    the elements that count; it needs initial. Raises ValueError if there is no element.
     """
     return _with_index(True, arguments.tensor(input, "max"), axis, keepdims, initial, where)
 
@@ -286,11 +256,9 @@ def min(
 ) -> tuple[Tensor, Tensor]:
     """(the smallest elements, their indices as int64) along an axis.
 
-    keepdims: whether dimensions that are reduced stay, with size 1.
-
-    The derivative goes to the first of several equal elements. With axis None, (the smallest of all, 0),
-    and ties share the derivative. initial: the result is at most this. where: a bool tensor of the
-    elements that count; it needs initial. Raises ValueError if there is no element.
+    The derivative goes to the first of several equal elements. With axis None, (the smallest of
+    all, 0), and ties share the derivative. initial: the result is at most this. where: a bool
+    tensor of the elements that count; it needs initial. Raises ValueError if there is no element.
     """
     return _with_index(False, arguments.tensor(input, "min"), axis, keepdims, initial, where)
 
@@ -307,20 +275,14 @@ def _flat_argument(largest: bool, input: Any, axis: Axis, keepdims: bool) -> Ten
 @method(axis="dim", keepdims="keepdim", keep_dims="keepdim")
 @one_plan
 def argmax(input: Any, dim: Axis = None, keepdim: bool = False) -> Tensor:
-    """The index of the (first) largest element along dim, int64; None: in the flattened tensor.
-
-    keepdim: whether dimensions that are reduced stay, with size 1.
-    """
+    """The index of the (first) largest element along dim, int64; None: in the flattened tensor."""
     return _flat_argument(True, input, dim, keepdim)
 
 
 @method(dim="axis", keepdim="keepdims", keep_dims="keepdims")
 @one_plan
 def argmin(input: Any, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """The index of the (first) smallest element along axis, int32; None: in the flattened tensor.
-
-    keepdims: whether dimensions that are reduced stay, with size 1.
-    """
+    """The index of the (first) smallest element along axis, int32; None: in the flattened tensor."""
     return _ops.cast(_flat_argument(False, input, axis, keepdims), _core.int32)
 
 
@@ -351,9 +313,6 @@ def var(input: Any, axis: Axis = None, ddof: Any = 0, keepdims: bool = False) ->
     """The variance: the sum of squared deviations from the mean, divided by (count - ddof); real, also of
     complex numbers.
 
-    axis: the dimension, counted from the end where negative. keepdims: whether dimensions that are
-    reduced stay, with size 1.
-
     ddof True is 1, False 0. Integers are taken as float32.
     """
     return _var(arguments.floating(arguments.tensor(input, "var")), axis, float(ddof), keepdims)
@@ -364,11 +323,7 @@ def var(input: Any, axis: Axis = None, ddof: Any = 0, keepdims: bool = False) ->
 @in_float32
 def std(input: Any, axis: Axis = None, ddof: Any = 0, keepdims: bool = False) -> Tensor:
     """The standard deviation, the square root of var. Of equal elements, where it has a kink, derivatives
-    are taken to be 0.
-
-    axis: the dimension, counted from the end where negative. ddof: what is taken off the number of
-    elements in the divisor. keepdims: whether dimensions that are reduced stay, with size 1.
-    """
+    are taken to be 0."""
     return length(
         _var(arguments.floating(arguments.tensor(input, "std")), axis, float(ddof), keepdims)
     )
@@ -401,11 +356,7 @@ def _finite_shift(x: Tensor, axis: Axis) -> Tensor:
 @one_plan
 @in_float32
 def logsumexp(input: Any, dim: Axis = None, keepdim: bool = False) -> Tensor:
-    """$log(sum(exp(input)))$, without overflow: the largest element is taken out first.
-
-    dim: the dimension, counted from the end where negative. keepdim: whether dimensions that are
-    reduced stay, with size 1.
-    """
+    """$log(sum(exp(input)))$, without overflow: the largest element is taken out first."""
     x = arguments.floating(arguments.tensor(input, "logsumexp"))
     axes = arguments.axes_of(_axes(dim), x.ndim, "logsumexp", "dim")
     if _reduced_count(x, axes, "logsumexp") == 0:

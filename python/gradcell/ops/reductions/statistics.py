@@ -31,11 +31,7 @@ __all__ = [
 def nansum(
     input: Any, axis: Any = None, keepdims: bool = False, *, dtype: DTypeLike | None = None
 ) -> Tensor:
-    """The sum of the elements that are not NaN.
-
-    axis: the dimension, counted from the end where negative. keepdims: whether dimensions that are
-    reduced stay, with size 1. dtype: the dtype of the result.
-    """
+    """The sum of the elements that are not NaN."""
     x = arguments.tensor(input, "nansum")
     return reductions.sum(_ops.where(_ops.isnan(x), 0, x), axis, keepdims, dtype=dtype)
 
@@ -45,11 +41,7 @@ def nansum(
 def nanmean(
     input: Any, axis: Any = None, keepdims: bool = False, *, dtype: DTypeLike | None = None
 ) -> Tensor:
-    """The mean of the elements that are not NaN; NaN where there are none.
-
-    axis: the dimension, counted from the end where negative. keepdims: whether dimensions that are
-    reduced stay, with size 1. dtype: the dtype of the result.
-    """
+    """The mean of the elements that are not NaN; NaN where there are none."""
     x = arguments.floating(arguments.tensor(input, "nanmean"))
     x = x if dtype is None else _ops.cast(x, to_dtype(dtype))
     there = _ops.cast(_ops.logical_not(_ops.isnan(x)), x.dtype)
@@ -129,10 +121,7 @@ def _quantile(input: Any, q: Any, axis: Any, keepdims: bool, name: str, skip: bo
 def quantile(input: Any, q: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     """The q-quantiles along axis (of all elements for None), interpolated linearly; for several q
     they are along a new first dimension. NaN if an element is NaN. The derivative by a tensor q is the
-    slope between the neighbours; within a transform a q out of 0 and 1 gives NaN.
-
-    keepdims: whether dimensions that are reduced stay, with size 1.
-    """
+    slope between the neighbours; within a transform a q out of 0 and 1 gives NaN."""
     return _quantile(input, q, axis, keepdims, "quantile", False)
 
 
@@ -140,8 +129,7 @@ def quantile(input: Any, q: Any, axis: Any = None, keepdims: bool = False) -> Te
 def nanquantile(input: Any, q: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     """The quantile of the elements that are not NaN.
 
-    q: the share, from 0 to 1, or a tensor of them. axis: the dimension, counted from the end where
-    negative. keepdims: whether dimensions that are reduced stay, with size 1.
+    q: the share, from 0 to 1, or a tensor of them.
     """
     return _quantile(input, q, axis, keepdims, "nanquantile", True)
 
@@ -172,30 +160,20 @@ def _median(input: Any, axis: Any, keepdims: bool, name: str, skip: bool) -> tup
 
 @method(dim="axis", keepdim="keepdims")
 def median(input: Any, axis: Any = -1, keepdims: bool = False) -> tuple[Tensor, Tensor]:
-    """(the median along axis, the lower one of two middle elements; its index).
-
-    keepdims: whether dimensions that are reduced stay, with size 1.
-    """
+    """(the median along axis, the lower one of two middle elements; its index)."""
     return _median(input, axis, keepdims, "median", False)
 
 
 @method()
 def nanmedian(input: Any, axis: Any = -1, keepdims: bool = False) -> tuple[Tensor, Tensor]:
-    """The median of the elements that are not NaN.
-
-    axis: the dimension, counted from the end where negative. keepdims: whether dimensions that are
-    reduced stay, with size 1.
-    """
+    """The median of the elements that are not NaN."""
     return _median(input, axis, keepdims, "nanmedian", True)
 
 
 @method()
 @one_plan
 def aminmax(input: Any, *, axis: Any = 0, keepdims: bool = False) -> tuple[Tensor, Tensor]:
-    """(the smallest, the largest element) along axis; of all for None.
-
-    keepdims: whether dimensions that are reduced stay, with size 1.
-    """
+    """(the smallest, the largest element) along axis; of all for None."""
     return reductions.amin(input, axis, keepdims), reductions.amax(input, axis, keepdims)
 
 
@@ -207,11 +185,7 @@ def aminmax(input: Any, *, axis: Any = 0, keepdims: bool = False) -> tuple[Tenso
 def var_mean(
     input: Any, axis: Any = None, ddof: Any = 0, keepdims: bool = False
 ) -> tuple[Tensor, Tensor]:
-    """The variance and the mean. Integers are taken as floats.
-
-    axis: the dimension, counted from the end where negative. ddof: what is taken off the number of
-    elements in the divisor. keepdims: whether dimensions that are reduced stay, with size 1.
-    """
+    """The variance and the mean. Integers are taken as floats."""
     x = arguments.floating(arguments.tensor(input, "var_mean"))
     return reductions.var(x, axis, ddof, keepdims), reductions.mean(x, axis, keepdims)
 
@@ -221,11 +195,7 @@ def var_mean(
 def std_mean(
     input: Any, axis: Any = None, ddof: Any = 0, keepdims: bool = False
 ) -> tuple[Tensor, Tensor]:
-    """The standard deviation and the mean. Integers are taken as floats.
-
-    axis: the dimension, counted from the end where negative. ddof: what is taken off the number of
-    elements in the divisor. keepdims: whether dimensions that are reduced stay, with size 1.
-    """
+    """The standard deviation and the mean. Integers are taken as floats."""
     x = arguments.floating(arguments.tensor(input, "std_mean"))
     return reductions.std(x, axis, ddof, keepdims), reductions.mean(x, axis, keepdims)
 
