@@ -17,8 +17,7 @@ import numpy as np
 from gradcell import _core
 from gradcell._core import DType, Tensor
 from gradcell.base.convert import to_dtype
-from gradcell.base.errors import bad_type, bad_value
-from gradcell.base.location import where
+from gradcell.base.errors import bad_type, bad_value, where
 
 
 def _refuse(

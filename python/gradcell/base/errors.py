@@ -14,6 +14,11 @@ from typing import NoReturn
 from gradcell import _core
 
 
+def where() -> str:
+    """The user's file and line, in brackets, for the ends of messages."""
+    return f" ({_core.user_location()})"
+
+
 def bad_value(text: str) -> NoReturn:
     """Raises ValueError."""
     raise ValueError(_core.located(text)) from None

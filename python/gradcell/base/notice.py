@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 
-from gradcell.base.location import where
+from gradcell.base.errors import where
 
 _said: set[str] = set()
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any, NoReturn, ParamSpec, TypeVar
 
-from gradcell.base.location import where
+from gradcell.base.errors import where
 
 P = ParamSpec("P")
 R = TypeVar("R")

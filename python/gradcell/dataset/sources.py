@@ -12,8 +12,7 @@ import numpy as np
 
 from gradcell._core import DType
 from gradcell.base import arguments
-from gradcell.base.errors import bad_type, bad_value
-from gradcell.base.location import where
+from gradcell.base.errors import bad_type, bad_value, where
 from gradcell.dataset.config import get_seed
 from gradcell.dataset.datasets import Dataset
 from gradcell.dataset.rows import Row, as_array, as_value, column_names, stacked

@@ -18,7 +18,7 @@ import gradcell as gc
 from gradcell import _core, mint, ops
 from gradcell._core import Tensor
 from gradcell.base import tree
-from gradcell.base.location import where
+from gradcell.base.errors import where
 from gradcell.base.whole_file import whole_file
 from gradcell.deepxde import checkpoints
 from gradcell.tensors.parameter import Parameter

@@ -11,8 +11,7 @@ import numpy as np
 
 from gradcell._core import Tensor
 from gradcell.base import door, tree
-from gradcell.base.errors import bad_type, bad_value
-from gradcell.base.location import where
+from gradcell.base.errors import bad_type, bad_value, where
 from gradcell.derivatives.own_derivatives import defined_at
 from gradcell.derivatives.transform import grad, jvp
 

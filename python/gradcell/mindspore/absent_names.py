@@ -9,8 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from gradcell.base import notice
-from gradcell.base.errors import unsupported
-from gradcell.base.location import where
+from gradcell.base.errors import unsupported, where
 
 #: Why, and 'module: names', below `mindspore`; what there is no use for.
 _REFUSED: tuple[tuple[str, str], ...] = (

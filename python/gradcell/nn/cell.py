@@ -14,8 +14,7 @@ from gradcell._core import Tensor
 from gradcell.base import structure, tree
 from gradcell.base.convert import to_dtype
 from gradcell.base.door import is_tensor
-from gradcell.base.errors import bad_key, bad_type, bad_value
-from gradcell.base.location import where
+from gradcell.base.errors import bad_key, bad_type, bad_value, where
 from gradcell.base.naming import by_own_names
 from gradcell.base.signposts import SignatureOfInit, check_arguments, instead
 from gradcell.common.recompute import recompute

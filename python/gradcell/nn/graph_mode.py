@@ -8,8 +8,7 @@ from typing import Any
 from gradcell._core import Tensor
 from gradcell.base import notice
 from gradcell.base.cells import CellBase
-from gradcell.base.errors import bad_type, bad_value
-from gradcell.base.location import where
+from gradcell.base.errors import bad_type, bad_value, where
 from gradcell.tensors.tensor import declared_shape
 
 _ALONE = "there is one process"

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcell.base.errors import bad_value
-from gradcell.base.location import where
+from gradcell.base.errors import bad_value, where
 
 __all__ = ["ball", "box", "by_size", "faces", "sphere"]
 

@@ -16,8 +16,7 @@ import numpy as np
 from gradcell import _core
 from gradcell._core import DType, Tensor
 from gradcell.base import arguments
-from gradcell.base.errors import bad_value
-from gradcell.base.location import where
+from gradcell.base.errors import bad_value, where
 from gradcell.compilation.compiled import function_name, jit
 from gradcell.derivatives.batching import over_examples
 from gradcell.derivatives.checks import check_weights

@@ -12,8 +12,7 @@ from gradcell import _core
 from gradcell._core import ParameterBase, Tensor
 from gradcell.base import arguments, structure
 from gradcell.base.convert import to_dtype
-from gradcell.base.errors import bad_type, bad_value
-from gradcell.base.location import where
+from gradcell.base.errors import bad_type, bad_value, where
 from gradcell.tensors import printing
 from gradcell.tensors.tensor import HOOKS, copied_attributes, with_hooks
 

@@ -23,8 +23,7 @@ from gradcell.base.convert import (
     to_dtype,
     values_of,
 )
-from gradcell.base.errors import bad_type, bad_value, fail
-from gradcell.base.location import where
+from gradcell.base.errors import bad_type, bad_value, fail, where
 from gradcell.base.symbol import Symbol
 from gradcell.tensors import indexing, numpy_protocol, printing as _printing, taken
 

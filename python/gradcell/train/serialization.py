@@ -20,8 +20,7 @@ from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import arguments
 from gradcell.base.convert import little_endian
-from gradcell.base.errors import bad_type, bad_value, unsupported
-from gradcell.base.location import where
+from gradcell.base.errors import bad_type, bad_value, unsupported, where
 from gradcell.base.whole_file import write_whole
 from gradcell.communication.comm_func import part_of
 from gradcell.communication.management import get_rank

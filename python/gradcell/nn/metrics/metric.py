@@ -11,8 +11,7 @@ import numpy as np
 
 from gradcell._core import Tensor
 from gradcell.base.door import with_tensors
-from gradcell.base.errors import bad_type, bad_value
-from gradcell.base.location import where
+from gradcell.base.errors import bad_type, bad_value, where
 
 
 def rearrange_inputs(func: Callable[..., Any]) -> Callable[..., Any]:

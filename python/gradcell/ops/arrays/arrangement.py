@@ -11,8 +11,7 @@ from gradcell import _core
 from gradcell._core import Tensor, ops as _ops
 from gradcell.base import arguments
 from gradcell.base.convert import to_dtype
-from gradcell.base.errors import bad_value
-from gradcell.base.location import where
+from gradcell.base.errors import bad_value, where
 from gradcell.ops.arrays import indexing, shaping
 from gradcell.ops.elements import complex_numbers
 from gradcell.ops.method import method

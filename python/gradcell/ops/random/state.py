@@ -11,8 +11,7 @@ import numpy as np
 from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import seed as _seed
-from gradcell.base.errors import bad_type
-from gradcell.base.location import where
+from gradcell.base.errors import bad_type, where
 from gradcell.ops.random import draws
 
 
