@@ -84,22 +84,13 @@ def get_prefetch_size() -> int:
 
 
 _kept: dict[str, Any] = {
-    "auto_num_workers": False,
-    "auto_offload": False,
-    "autotune_interval": 0,
-    "callback_timeout": 60,
-    "debug_mode": False,
-    "dynamic_shape": False,
-    "enable_autotune": False,
-    "enable_shared_mem": True,
-    "enable_watchdog": True,
-    "fast_recovery": True,
+    "auto_num_workers": False, "auto_offload": False, "autotune_interval": 0,
+    "callback_timeout": 60, "debug_mode": False, "dynamic_shape": False, "enable_autotune": False,
+    "enable_shared_mem": True, "enable_watchdog": True, "fast_recovery": True,
     "iterator_mode": {"do_copy": False, "parallel_convert": False},
-    "monitor_sampling_interval": 1000,
-    "multiprocessing_start_method": "fork",
-    "multiprocessing_timeout_interval": 300,
-    "numa_enable": False,
-}
+    "monitor_sampling_interval": 1000, "multiprocessing_start_method": "fork",
+    "multiprocessing_timeout_interval": 300, "numa_enable": False,
+}  # fmt: skip
 
 #: What the setters' arguments are called, where it is not enable or the setting's last word.
 _ARGUMENTS = {

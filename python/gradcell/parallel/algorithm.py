@@ -9,13 +9,10 @@ from gradcell.base.errors import bad_value
 from gradcell.nn.cell import Cell
 
 _DEFAULTS: dict[str, Any] = {
-    "fully_use_devices": False,
-    "elementwise_op_strategy_follow": False,
-    "enable_algo_approxi": False,
-    "algo_approxi_epsilon": 0.1,
-    "tensor_slice_align_enable": False,
+    "fully_use_devices": False, "elementwise_op_strategy_follow": False,
+    "enable_algo_approxi": False, "algo_approxi_epsilon": 0.1, "tensor_slice_align_enable": False,
     "tensor_slice_align_size": 16,
-}
+}  # fmt: skip
 _values = dict(_DEFAULTS)
 
 _WHY = "every process computes the whole network: no network is divided"
