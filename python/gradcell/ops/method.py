@@ -36,10 +36,16 @@ class Method(NamedTuple):
 METHODS: dict[str, Method] = {}
 
 
-def method(*names: str, **spellings: str) -> Callable[[F], F]:
-    """A decorator: the function, of a tensor, is a method of Tensor too; under its own name or these."""
+def method(*how: str | Callable[[Any], Any], **spellings: str) -> Callable[[F], F]:
+    """A decorator: the function, of a tensor, is a method of Tensor too; under its own name or these.
+
+    Decorators in front of the names come first: `@method(one_plan, dim="axis")`.
+    """
+    names = [n for n in how if isinstance(n, str)]
 
     def record(function: F) -> F:
+        for decorate in (d for d in how if not isinstance(d, str)):
+            function = decorate(function)
         for name in names or (function.__name__,):
             METHODS[name] = Method(function, spellings)
         return function

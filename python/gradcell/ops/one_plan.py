@@ -77,6 +77,11 @@ def in_float32(function: Callable[P, R]) -> Callable[P, R]:
     return op
 
 
+def wide_plan(function: Callable[P, R]) -> Callable[P, R]:
+    """An op made of several others that runs as one plan, half types in float32."""
+    return one_plan(in_float32(function))
+
+
 def _in(value: Any, kinds: Collection[_core.DType], target: _core.DType) -> Any:
     """Tensors of these dtypes cast, in tuples too; anything else as it is."""
     if isinstance(value, tuple):

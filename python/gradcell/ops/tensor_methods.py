@@ -547,17 +547,7 @@ method("remainder", divisor="other")(ops.remainder)
 method("subtract", y="other")(ops.subtract)
 
 # In place, of functions that say nothing themselves: rows of the op table, and under other names.
-for _name in (
-    "erfinv",
-    "exp",
-    "floor",
-    "floor_divide",
-    "log",
-    "remainder",
-    "sigmoid",
-    "sign",
-    "tanh",
-):
+for _name in "erfinv exp floor floor_divide log remainder sigmoid sign tanh".split():
     in_place(f"{_name}_")(getattr(ops, _name))
 in_place("mul_")(ops.mul)
 in_place("div_")(ops.div)

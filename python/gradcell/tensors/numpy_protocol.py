@@ -18,24 +18,15 @@ from gradcell.tensors import taken
 
 #: A ufunc that is an operator: the names of the method of its left operand and of its right one.
 _OPERATORS: dict[Any, tuple[str, str]] = {
-    np.add: ("__add__", "__radd__"),
-    np.subtract: ("__sub__", "__rsub__"),
-    np.multiply: ("__mul__", "__rmul__"),
-    np.true_divide: ("__truediv__", "__rtruediv__"),
-    np.floor_divide: ("__floordiv__", "__rfloordiv__"),
-    np.remainder: ("__mod__", "__rmod__"),
-    np.power: ("__pow__", "__rpow__"),
-    np.matmul: ("__matmul__", "__rmatmul__"),
-    np.bitwise_and: ("__and__", "__rand__"),
-    np.bitwise_or: ("__or__", "__ror__"),
-    np.bitwise_xor: ("__xor__", "__rxor__"),
-    np.equal: ("__eq__", "__eq__"),
-    np.not_equal: ("__ne__", "__ne__"),
-    np.less: ("__lt__", "__gt__"),
-    np.less_equal: ("__le__", "__ge__"),
-    np.greater: ("__gt__", "__lt__"),
+    **{ufunc: (f"__{name}__", f"__r{name}__") for ufunc, name in (
+        (np.add, "add"), (np.subtract, "sub"), (np.multiply, "mul"), (np.true_divide, "truediv"),
+        (np.floor_divide, "floordiv"), (np.remainder, "mod"), (np.power, "pow"), (np.matmul, "matmul"),
+        (np.bitwise_and, "and"), (np.bitwise_or, "or"), (np.bitwise_xor, "xor"),
+    )},
+    np.equal: ("__eq__", "__eq__"), np.not_equal: ("__ne__", "__ne__"), np.less: ("__lt__", "__gt__"),
+    np.less_equal: ("__le__", "__ge__"), np.greater: ("__gt__", "__lt__"),
     np.greater_equal: ("__ge__", "__le__"),
-}
+}  # fmt: skip
 
 #: What asks for shapes and dtypes alone, so that no number is taken.
 _WITHOUT_NUMBERS: set[Any] = {

@@ -470,6 +470,10 @@ def _attach(methods: dict[str, Any]) -> None:
         setattr(Tensor, name, method)
 
 
+_CASTS = {
+    "float": "float32", "double": "float64", "half": "float16", "bfloat16": "bfloat16", "int": "int32",
+    "long": "int64", "bool": "bool",
+}  # fmt: skip
 _attach(
     {
         "asnumpy": asnumpy,
@@ -513,13 +517,7 @@ _attach(
         "type": type_,
         **{f"__i{name}__": getattr(Tensor, f"__{name}__") for name in _UPDATES.split()},
         "set_const_arg": set_const_arg,
-        "float": _caster("float32"),
-        "double": _caster("float64"),
-        "half": _caster("float16"),
-        "bfloat16": _caster("bfloat16"),
-        "int": _caster("int32"),
-        "long": _caster("int64"),
-        "bool": _caster("bool"),
+        **{name: _caster(kind) for name, kind in _CASTS.items()},
         "itemsize": property(lambda self: self.dtype.itemsize, doc="The bytes of an element."),
         "nbytes": property(
             lambda self: self.dtype.itemsize * self.size, doc="The bytes of all elements."

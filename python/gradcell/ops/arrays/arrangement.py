@@ -92,8 +92,7 @@ def dstack(tensors: Any) -> Tensor:
     return shaping.concat(list(atleast_3d(arguments.tensors(tensors, "dstack"))), 2)
 
 
-@method()
-@one_plan
+@method(one_plan)
 def rot90(input: Any, k: int, dims: Any) -> Tensor:
     """Rotates a tensor by k quarter turns in the plane of two dimensions, from the first towards
     the second.

@@ -216,8 +216,7 @@ def _coordinates(indices: Tensor, shape: tuple[int, ...], op: str) -> tuple[Tens
     return place, total
 
 
-@method()
-@one_plan
+@method(one_plan)
 def gather_nd(input_x: Any, indices: Any) -> Tensor:
     """The elements or slices at the coordinates in the rows of indices, [..., k]."""
     x, at = arguments.tensor(input_x, "GatherNd", "input_x"), _indices(indices, "GatherNd")
@@ -235,8 +234,7 @@ def index_select(input: Any, axis: Any, index: Any) -> Tensor:
     return gather(input, at if at.ndim else _ops.reshape(at, [1]), axis)
 
 
-@method(dim="axis", indices="index")
-@one_plan
+@method(one_plan, dim="axis", indices="index")
 def take(input: Any, index: Any, axis: Any = None, mode: str = "clip") -> Tensor:
     """Elements along axis by index; None: of the flattened tensor.
 
@@ -286,8 +284,7 @@ def ordered(value: Any, op: str, name: str = "input") -> Tensor:
     return x
 
 
-@method(dim="axis")
-@one_plan
+@method(one_plan, dim="axis")
 def argsort(input: Any, axis: int = -1, descending: bool = False, stable: bool = False) -> Tensor:
     """The indices that sort along axis, int32; equal elements keep their order, stable or not.
 
@@ -410,8 +407,7 @@ def scatter_nd(indices: Any, updates: Any, shape: Any) -> Tensor:
     return _ops.reshape(_scatter(place, new, total, tail), list(dims))
 
 
-@method()
-@one_plan
+@method(one_plan)
 def tensor_scatter_add(input_x: Any, indices: Any, updates: Any) -> Tensor:
     """input_x with updates added at the coordinates in the rows of indices, [..., k]."""
     x = arguments.tensor(input_x, "TensorScatterAdd", "input_x")
@@ -565,8 +561,7 @@ def masked_fill(input_x: Any, mask: Any, value: Any) -> Tensor:
     return _ops.where(m, new, x)
 
 
-@method()
-@one_plan
+@method(one_plan)
 def masked_select(input: Any, mask: Any) -> Tensor:
     """The elements where mask is true, as a vector; both broadcast. Reads the mask, so a compiled
     function that calls it is retraced."""
@@ -634,8 +629,7 @@ def clip_by_value(x: T, clip_value_min: Any = None, clip_value_max: Any = None) 
     return y if clip_value_max is None else _ops.minimum(y, clip_value_max)  # type: ignore[return-value]
 
 
-@method(x2="other")
-@one_plan
+@method(one_plan, x2="other")
 def isclose(
     input: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
 ) -> Tensor:

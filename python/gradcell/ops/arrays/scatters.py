@@ -38,8 +38,7 @@ def scatter_nd_update(input_x: Any, indices: Any, updates: Any, use_locking: boo
     return assignments.assign(input_x, indexing.tensor_scatter_update(input_x, indices, updates))
 
 
-@method()
-@one_plan
+@method(one_plan)
 def scatter_nd_add(input_x: Any, indices: Any, updates: Any, use_locking: bool = False) -> Tensor:
     """Adds to elements or slices of a parameter at indices [..., depth]; returns the new value.
 
@@ -57,8 +56,7 @@ def scatter_nd_sub(input_x: Any, indices: Any, updates: Any, use_locking: bool =
     return scatter_nd_add(input_x, indices, _ops.neg(updates))
 
 
-@method()
-@one_plan
+@method(one_plan)
 def tensor_scatter_sub(input_x: Any, indices: Any, updates: Any) -> Tensor:
     """input_x with updates subtracted at indices [..., depth]."""
     return indexing.tensor_scatter_add(input_x, indices, _ops.neg(updates))
@@ -108,8 +106,7 @@ def inplace_sub(x: Any, v: Any, indices: Any) -> Tensor:
     return inplace_add(x, _ops.neg(v), indices)
 
 
-@method()
-@one_plan
+@method(one_plan)
 def inplace_update(x: Any, v: Any, indices: Any) -> Tensor:
     """x with its rows at indices replaced by those of v."""
     at = np.array(arguments.integers(indices, "InplaceUpdate", "indices"), np.int32)
@@ -245,8 +242,7 @@ def scatter_sub(input_x: Any, indices: Any, updates: Any) -> Tensor:
 # Parts replaced -----------------------------------------------------------------------------------
 
 
-@method()
-@one_plan
+@method(one_plan)
 def select_scatter(input: Any, src: Any, axis: int, index: int) -> Tensor:
     """input with its slice at index along axis replaced by src.
 
@@ -267,8 +263,7 @@ def select_scatter(input: Any, src: Any, axis: int, index: int) -> Tensor:
     return _ops.concat(pieces, a)
 
 
-@method()
-@one_plan
+@method(one_plan)
 def slice_scatter(
     input: Any, src: Any, axis: int = 0, start: Any = None, end: Any = None, step: int = 1
 ) -> Tensor:
@@ -329,8 +324,7 @@ def _segments(x: Tensor, segment_ids: Any, count: int, name: str) -> tuple[Tenso
     return ids, low
 
 
-@method()
-@one_plan
+@method(one_plan)
 def unsorted_segment_sum(input_x: Any, segment_ids: Any, num_segments: Any) -> Tensor:
     """The sums of the slices with the same id; ids below zero do not count.
 

@@ -212,8 +212,7 @@ def broadcast_to(input: Any, shape: Any) -> Tensor:
     return _views.broadcast_to(input, arguments.integers(shape, "BroadcastTo", "shape"))
 
 
-@method(reps="dims")
-@one_plan
+@method(one_plan, reps="dims")
 def tile(input: Any, dims: Any) -> Tensor:
     """The tensor repeated dims[i] times along dimension i; if dims is shorter than the shape, it
     counts from the last dimension.
@@ -235,8 +234,7 @@ def tile(input: Any, dims: Any) -> Tensor:
     return _ops.reshape(_ops.broadcast_to(_ops.reshape(x, apart), spread), joined)
 
 
-@method(dim="axis")
-@one_plan
+@method(one_plan, dim="axis")
 def repeat_interleave(
     input: Any, repeats: Any, axis: Any = None, *, output_size: int | None = None
 ) -> Tensor:
@@ -324,8 +322,7 @@ def flip(input: Any, dims: Any) -> Tensor:
     return x
 
 
-@method(axis="dims")
-@one_plan
+@method(one_plan, axis="dims")
 def roll(input: Any, shifts: Any, dims: Any = None) -> Tensor:
     """The tensor with its elements shifted along dims; those that leave at one end come in at the other.
 
@@ -481,16 +478,14 @@ def _triangle(x: Tensor, op: str) -> Tensor:
     return _offsets(list(x.shape))
 
 
-@method()
-@one_plan
+@method(one_plan)
 def tril(input: Any, diagonal: int = 0) -> Tensor:
     """The lower triangle: zero above the diagonal-th diagonal of the last two dimensions."""
     x = arguments.tensor(input, "tril")
     return _ops.where(_ops.less_equal(_triangle(x, "tril"), diagonal), x, False)
 
 
-@method()
-@one_plan
+@method(one_plan)
 def triu(input: Any, diagonal: int = 0) -> Tensor:
     """The upper triangle: zero below the diagonal-th diagonal of the last two dimensions."""
     x = arguments.tensor(input, "triu")

@@ -14,7 +14,7 @@ from gradcell.base import arguments
 from gradcell.base.convert import to_dtype
 from gradcell.base.errors import bad_value
 from gradcell.ops.method import method
-from gradcell.ops.one_plan import in_float32, one_plan
+from gradcell.ops.one_plan import in_float32, one_plan, wide_plan
 
 __all__ = [
     "celu", "elu", "gelu", "glu", "hardshrink", "hardtanh",
@@ -42,9 +42,7 @@ def _negative_part(x: Tensor) -> Tensor:
     return _ops.where(_ops.greater(x, 0), 0, x)
 
 
-@method()
-@one_plan
-@in_float32
+@method(wide_plan)
 def softplus(input: Any, beta: Any = 1, threshold: Any = 20) -> Tensor:
     """$log(1 + exp(beta input)) / beta$ for each element.
 
@@ -59,17 +57,13 @@ def softplus(input: Any, beta: Any = 1, threshold: Any = 20) -> Tensor:
     return y if threshold >= 20 else _ops.where(_ops.greater(scaled, threshold), x, y)
 
 
-@method()
-@one_plan
-@in_float32
+@method(wide_plan)
 def logsigmoid(x: Any) -> Tensor:
     """$log(sigmoid(x))$ for each element x, without overflow."""
     return _ops.neg(_softplus(_ops.neg(_float(x, "logsigmoid"))))
 
 
-@method()
-@one_plan
-@in_float32
+@method(wide_plan)
 def silu(input: Any) -> Tensor:
     """$x sigmoid(x)$ for each element x, also called swish."""
     x = _float(input, "silu")
@@ -81,9 +75,7 @@ def swish(x: Any) -> Tensor:
     return silu(x)
 
 
-@method()
-@one_plan
-@in_float32
+@method(wide_plan)
 def mish(x: Any) -> Tensor:
     """x * tanh(softplus(x)). Misra, "Mish: a self regularized non-monotonic activation function"
     (BMVC 2020)."""
@@ -91,9 +83,7 @@ def mish(x: Any) -> Tensor:
     return _ops.mul(x, _ops.tanh(_softplus(x)))
 
 
-@method()
-@one_plan
-@in_float32
+@method(wide_plan)
 def gelu(input: Any, approximate: str = "none") -> Tensor:
     """x times the distribution function of the standard normal distribution, for each element x.
 
@@ -114,18 +104,14 @@ def _elu(x: Tensor, alpha: Any, above: Tensor) -> Tensor:
     return _ops.where(above, x, below)
 
 
-@method()
-@one_plan
-@in_float32
+@method(wide_plan)
 def elu(input_x: Any, alpha: Any = 1.0) -> Tensor:
     """x where it is positive, and $alpha (exp(x) - 1)$ elsewhere."""
     x = _float(input_x, "elu")
     return _elu(x, alpha, _ops.greater(x, 0))
 
 
-@method()
-@one_plan
-@in_float32
+@method(wide_plan)
 def selu(input_x: Any) -> Tensor:
     """scale * elu(x, alpha), the constants for which mean 0 and variance 1 are a fixed point. The
     derivative at 0 is scale.
@@ -136,8 +122,7 @@ def selu(input_x: Any) -> Tensor:
     return _ops.mul(_elu(x, 1.6732632423543772848, _ops.greater_equal(x, 0)), 1.0507009873554804934)
 
 
-@one_plan
-@in_float32
+@wide_plan
 def celu(x: Any, alpha: Any = 1.0) -> Tensor:
     """x where it is positive, and $alpha (exp(x / alpha) - 1)$ elsewhere."""
     x = _float(x, "celu")
@@ -145,8 +130,7 @@ def celu(x: Any, alpha: Any = 1.0) -> Tensor:
     return _ops.where(_ops.greater(x, 0), x, below)
 
 
-@method()
-@one_plan
+@method(one_plan)
 def leaky_relu(input: Any, alpha: Any = 0.2) -> Tensor:
     """x where positive, else alpha * x. The derivative at 0 is (1 + alpha) / 2."""
     x = _float(input, "leaky_relu")
@@ -180,15 +164,13 @@ def _relu6(x: Tensor) -> Tensor:
     return _ops.where(_ops.greater(x, 6), 6, _ops.relu(x))
 
 
-@method()
-@one_plan
+@method(one_plan)
 def hardtanh(input: Any, min_val: Any = -1.0, max_val: Any = 1.0) -> Tensor:
     """x between min_val and max_val. The derivative is 1/2 at the bounds, 0 beyond."""
     return _ops.minimum(_ops.maximum(_float(input, "hardtanh"), min_val), max_val)
 
 
-@method()
-@one_plan
+@method(one_plan)
 def relu6(x: Any) -> Tensor:
     """x between 0 and 6. The derivative is 0 at 0 and 1 at 6."""
     return _relu6(_float(x, "ReLU6"))
@@ -204,33 +186,28 @@ def hardswish(input: Any) -> Tensor:
     return _ops.hardswish(_float(input, "hardswish"))
 
 
-@method()
-@one_plan
-@in_float32
+@method(wide_plan)
 def softsign(x: Any) -> Tensor:
     """$x / (1 + |x|)$ for each element x."""
     x = _float(x, "softsign")
     return _ops.div(x, _ops.add(_ops.abs(x), 1.0))
 
 
-@one_plan
-@in_float32
+@wide_plan
 def tanhshrink(input: Any) -> Tensor:
     """$x - tanh(x)$ for each element x."""
     x = _float(input, "tanhshrink")
     return _ops.sub(x, _ops.tanh(x))
 
 
-@method()
-@one_plan
+@method(one_plan)
 def hardshrink(input: Any, lambd: Any = 0.5) -> Tensor:
     """x where |x| > lambd, and 0 elsewhere."""
     x = _float(input, "hardshrink")
     return _ops.where(_ops.less_equal(_ops.abs(x), lambd), 0, x)
 
 
-@method("soft_shrink")
-@one_plan
+@method(one_plan, "soft_shrink")
 def softshrink(input: Any, lambd: Any = 0.5) -> Tensor:
     """x moved towards 0 by lambd, and 0 where |x| <= lambd."""
     x = _float(input, "softshrink")
@@ -296,9 +273,7 @@ def softmin(x: Any, axis: Any = -1, *, dtype: Any = None) -> Tensor:
     return softmax(_ops.neg(x), axis, dtype=dtype)
 
 
-@method(dim="axis")
-@one_plan
-@in_float32
+@method(wide_plan, dim="axis")
 def log_softmax(logits: Any, axis: Any = -1) -> Tensor:
     """$log(softmax(x))$, without overflow or the logarithm of 0."""
     shifted, axes = _shifted(_float(logits, "LogSoftmax"), axis, "LogSoftmax")

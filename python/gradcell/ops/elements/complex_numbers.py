@@ -44,32 +44,28 @@ def made(real: Tensor, imag: Tensor) -> Tensor:
     return _ops.view_as_complex(_ops.concat(both, real.ndim))
 
 
-@method()
-@one_plan
+@method(one_plan)
 def real(input: Any) -> Tensor:
     """The real part, in the dtype of the parts; of a real tensor a copy."""
     x = arguments.tensor(input, "real")
     return part(x, 0) if x.dtype.is_complex else x
 
 
-@method()
-@one_plan
+@method(one_plan)
 def imag(input: Any) -> Tensor:
     """The imaginary part, in the dtype of the parts; of a real tensor zeros."""
     x = arguments.tensor(input, "imag")
     return part(x, 1) if x.dtype.is_complex else _ops.full(list(x.shape), 0, x.dtype)
 
 
-@method()
-@one_plan
+@method(one_plan)
 def conj(input: Any) -> Tensor:
     """The complex conjugate; of a real tensor a copy."""
     x = arguments.tensor(input, "conj")
     return made(part(x, 0), _ops.neg(part(x, 1))) if x.dtype.is_complex else x
 
 
-@method()
-@one_plan
+@method(one_plan)
 def angle(input: Any) -> Tensor:
     """The angle of complex numbers in radians, in (-pi, pi]; of real ones 0, or pi where negative.
 
@@ -84,8 +80,7 @@ def angle(input: Any) -> Tensor:
     return _ops.cast(turned, x.dtype)
 
 
-@method()
-@one_plan
+@method(one_plan)
 def isreal(input: Any) -> Tensor:
     """Return whether the imaginary part is zero, elementwise."""
     x = arguments.tensor(input, "isreal")

@@ -11,7 +11,7 @@ from gradcell.base import arguments
 from gradcell.base.convert import gap_at_one, limits
 from gradcell.ops.elements import complex_numbers, elementwise
 from gradcell.ops.method import method
-from gradcell.ops.one_plan import in_float32, one_plan
+from gradcell.ops.one_plan import one_plan, wide_plan
 
 __all__ = [
     "addcdiv", "addcmul", "approximate_equal", "cbrt", "deg2rad", "fix", "float_power", "frac",
@@ -38,8 +38,7 @@ def _floats(a: Any, b: Any, op: str) -> tuple[Tensor, Tensor]:
 # Signs --------------------------------------------------------------------------------------------
 
 
-@method()
-@one_plan
+@method(one_plan)
 def signbit(input: Any) -> Tensor:
     """Return whether the sign of each element is minus; -0 counts as negative."""
     x = arguments.operand(input, "signbit")
@@ -57,8 +56,7 @@ def isposinf(input: Any) -> Tensor:
     return _ops.logical_and(_ops.isinf(x), _ops.greater(x, 0))
 
 
-@method()
-@one_plan
+@method(one_plan)
 def heaviside(input: Any, values: Any) -> Tensor:
     """The Heaviside step function: 0 below zero, 1 above, values at zero."""
     x = arguments.operand(input, "heaviside")
@@ -93,8 +91,7 @@ def fix(input: Any) -> Tensor:
     return _ops.trunc(x)
 
 
-@method()
-@one_plan
+@method(one_plan)
 def frac(x: Any) -> Tensor:
     """The fractional part of each element, with the sign of x."""
     return _ops.sub(x, fix(x))
@@ -115,8 +112,7 @@ def truncate_mod(x: Any, y: Any) -> Tensor:
     return _ops.sub(a, _ops.mul(b, truncate_div(a, b)))
 
 
-@method()
-@one_plan
+@method(one_plan)
 def nan_to_num(input: Any, nan: Any = None, posinf: Any = None, neginf: Any = None) -> Tensor:
     """NaN replaced by nan (0 by default), infinities by posinf and neginf (by default the dtype's
     largest and smallest number)."""
@@ -133,8 +129,7 @@ def nan_to_num(input: Any, nan: Any = None, posinf: Any = None, neginf: Any = No
 # Powers, angles, logarithms -----------------------------------------------------------------------
 
 
-@one_plan
-@in_float32
+@wide_plan
 def cbrt(x: Any) -> Tensor:
     """The cube root: a power, and a step of Newton's for the digits that 1/3 lacks."""
     t = _float(x, "cbrt", "x")
@@ -184,25 +179,20 @@ def log_sum(a: Tensor, b: Tensor, base: float = math.e) -> Tensor:
     return _ops.add(_ops.where(above, a, b), tail)
 
 
-@method()
-@one_plan
-@in_float32
+@method(wide_plan)
 def logaddexp(input: Any, other: Any) -> Tensor:
     """log(exp(input) + exp(other)), without overflow."""
     return log_sum(*_floats(input, other, "logaddexp"))
 
 
-@method()
-@one_plan
-@in_float32
+@method(wide_plan)
 def logaddexp2(input: Any, other: Any) -> Tensor:
     """log2(2^input + 2^other), without overflow."""
     a, b = _floats(input, other, "logaddexp2")
     return log_sum(a, b, 2.0)
 
 
-@method()
-@one_plan
+@method(one_plan)
 def xdivy(x: Any, y: Any) -> Tensor:
     """The quotient x / y, and 0 where both are 0."""
     a, b = arguments.operands(x, y, "xdivy", ("x", "y"))
@@ -210,25 +200,19 @@ def xdivy(x: Any, y: Any) -> Tensor:
     return _ops.where(zero, 0, _ops.div(a, _ops.where(zero, 1, b)))
 
 
-@method()
-@one_plan
-@in_float32
+@method(wide_plan)
 def addcmul(input: Any, tensor1: Any, tensor2: Any, value: Any = 1) -> Tensor:
     """input + value tensor1 tensor2, elementwise."""
     return _ops.add(input, _ops.mul(value, _ops.mul(_beside(tensor1, tensor2, input), tensor2)))
 
 
-@method()
-@one_plan
-@in_float32
+@method(wide_plan)
 def addcdiv(input: Any, tensor1: Any, tensor2: Any, value: Any = 1) -> Tensor:
     """input + value tensor1 / tensor2, elementwise."""
     return _ops.add(input, _ops.mul(value, _ops.div(_beside(tensor1, tensor2, input), tensor2)))
 
 
-@method()
-@one_plan
-@in_float32
+@method(wide_plan)
 def sinc(input: Any) -> Tensor:
     """sin(pi x) / (pi x), 1 at 0; close to 0 by its series, so that derivatives are right there too;
     of real numbers with the sine of the way to the next integer, so that zeros are zeros."""

@@ -15,7 +15,7 @@ from gradcell.base.spelling import spelling
 from gradcell.base.types import Array, TensorLike
 from gradcell.ops.elements.row_texts import text_of
 from gradcell.ops.method import method
-from gradcell.ops.one_plan import in_float32, one_plan
+from gradcell.ops.one_plan import one_plan, wide_plan
 
 __all__ = []
 
@@ -56,9 +56,7 @@ def pow(input: TensorLike, exponent: TensorLike) -> Tensor:
     return _ops.pow(input, exponent)
 
 
-@method()
-@one_plan
-@in_float32
+@method(wide_plan)
 def logit(input: Tensor, eps: Any = None) -> Tensor:
     """log(x / (1 - x)), x first brought within eps and 1 - eps."""
     x = arguments.floating(arguments.tensor(input, "logit"))
@@ -119,16 +117,14 @@ def _rounded(input: Any, scale: float) -> Tensor:
     return _ops.div(_ops.round(_ops.mul(input, scale)), scale)
 
 
-@one_plan
-@in_float32
+@wide_plan
 def hypot(input: Any, other: Any) -> Tensor:
     """$sqrt(input^2 + other^2)$, also where a square overflows the dtype."""
     x, y = map(arguments.floating, arguments.operands(input, other, "hypot"))
     return _ops.hypot(x, y)
 
 
-@one_plan
-@in_float32
+@wide_plan
 def xlogy(input: Any, other: Any) -> Tensor:
     """input * log(other), 0 where input is 0 and other a number."""
     x, y = map(arguments.floating, arguments.operands(input, other, "xlogy"))
@@ -220,40 +216,15 @@ for _name, _op in ROWS.items():
 # Other names --------------------------------------------------------------------------------------
 
 _SYNONYMS = {
-    "negative": "neg",
-    "absolute": "abs",
-    "arcsin": "asin",
-    "arccos": "acos",
-    "arctan": "atan",
-    "arctan2": "atan2",
-    "arcsinh": "asinh",
-    "arccosh": "acosh",
-    "arctanh": "atanh",
-    "multiply": "mul",
-    "divide": "div",
-    "true_divide": "div",
-    "remainder": "mod",
-    "floor_mod": "mod",
-    "floor_divide": "floor_div",
-    "eq": "equal",
-    "ne": "not_equal",
-    "lt": "less",
-    "le": "less_equal",
-    "gt": "greater",
-    "ge": "greater_equal",
-    "tensor_add": "add",
-    "tensor_sub": "sub",
-    "tensor_mul": "mul",
-    "tensor_div": "div",
-    "tensor_pow": "pow",
-    "tensor_floordiv": "floor_div",
-    "tensor_mod": "mod",
-    "tensor_exp": "exp",
-    "tensor_lt": "less",
-    "tensor_le": "less_equal",
-    "tensor_gt": "greater",
-    "tensor_ge": "greater_equal",
-}
+    "negative": "neg", "absolute": "abs", "arcsin": "asin", "arccos": "acos", "arctan": "atan",
+    "arctan2": "atan2", "arcsinh": "asinh", "arccosh": "acosh", "arctanh": "atanh",
+    "multiply": "mul", "divide": "div", "true_divide": "div", "remainder": "mod",
+    "floor_mod": "mod", "floor_divide": "floor_div", "eq": "equal", "ne": "not_equal",
+    "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal", "tensor_add": "add",
+    "tensor_sub": "sub", "tensor_mul": "mul", "tensor_div": "div", "tensor_pow": "pow",
+    "tensor_floordiv": "floor_div", "tensor_mod": "mod", "tensor_exp": "exp", "tensor_lt": "less",
+    "tensor_le": "less_equal", "tensor_gt": "greater", "tensor_ge": "greater_equal",
+}  # fmt: skip
 for _alias, _name in _SYNONYMS.items():
     _export(_alias, globals()[_name])
 

@@ -17,7 +17,7 @@ from gradcell._core import Tensor, ops as _ops
 from gradcell.base import arguments
 from gradcell.base.errors import bad_type, bad_value
 from gradcell.ops.method import method
-from gradcell.ops.one_plan import in_float32, one_plan
+from gradcell.ops.one_plan import one_plan, wide_plan
 
 __all__ = [
     "digamma", "igamma", "igammac", "lgamma", "mvlgamma", "polygamma", "zeta",
@@ -329,9 +329,7 @@ def _from_integer(t: Tensor) -> Tensor:
     return _ops.where(_ops.less(_ops.abs(t), 0.5), t, _ops.sub(t, _ops.round(t)))
 
 
-@method()
-@one_plan
-@in_float32
+@method(wide_plan)
 def lgamma(input: Any) -> Tensor:
     """log |Gamma(x)|, infinite at 0 and the negative integers.
 
@@ -363,8 +361,7 @@ def lgamma(input: Any) -> Tensor:
     return _ops.where(endless, math.inf, out)
 
 
-@method()
-@one_plan
+@method(one_plan)
 def digamma(input: Any) -> Tensor:
     """The derivative of log Gamma(x): infinite at 0, NaN at the negative integers.
 

@@ -22,7 +22,7 @@ from gradcell.derivatives.own_derivatives import Pullback, call, fitted
 from gradcell.ops.arrays import arrangement, shaping
 from gradcell.ops.elements import complex_numbers
 from gradcell.ops.method import method
-from gradcell.ops.one_plan import in_float32, one_plan
+from gradcell.ops.one_plan import one_plan, wide_plan
 from gradcell.ops.reductions import reductions
 
 __all__ = [
@@ -131,8 +131,7 @@ def _factors(x: Tensor) -> Tensor:
     return _ops.lu_factors(numbers.of(x), numbers.pairs)
 
 
-@method()
-@one_plan
+@method(one_plan)
 def inverse(input: Any) -> Tensor:
     """The inverses of matrices [..., n, n]. Raises ValueError for a singular one."""
     x = _square(input, "inverse")
@@ -299,8 +298,7 @@ def _determinant(factors: Tensor, numbers: _Numbers, *parts: int) -> list[Tensor
     return [_ops.cast(piece(k), numbers.dtype) for k in parts]
 
 
-@method()
-@one_plan
+@method(one_plan)
 def slogdet(input: Any) -> tuple[Tensor, Tensor]:
     """(the sign of the determinant, the logarithm of its absolute value) of matrices [..., n, n].
 
@@ -332,8 +330,7 @@ def _of_matrices(numbers: Tensor) -> Tensor:
     return _ops.reshape(numbers, [*numbers.shape, 1, 1])
 
 
-@method()
-@one_plan
+@method(one_plan)
 def det(input: Any) -> Tensor:
     """The determinants of matrices [..., n, n].
 
@@ -353,8 +350,7 @@ def det(input: Any) -> Tensor:
     return _differentiable("det", found, [x], adjoint, factors)[0]
 
 
-@one_plan
-@in_float32
+@wide_plan
 def _small_det(x: Tensor, n: int) -> Tensor:
     """By the first row (Laplace)."""
     if n == 0:
@@ -385,8 +381,7 @@ def logdet(input: Any) -> Tensor:
 # Factorisations -----------------------------------------------------------------------------------
 
 
-@method()
-@one_plan
+@method(one_plan)
 def cholesky(input_x: Any, upper: bool = False) -> Tensor:
     """L with L L' = A for symmetric (Hermitian) positive definite matrices A [..., n, n]; L' if upper.
 
@@ -409,8 +404,7 @@ def cholesky(input_x: Any, upper: bool = False) -> Tensor:
     return _transposed(root) if upper else root
 
 
-@method()
-@one_plan
+@method(one_plan)
 def cholesky_inverse(input_x: Any, upper: bool = False) -> Tensor:
     """The inverse of L L' (of L' L if upper) from its factor L, all of input_x, as in MindSpore.
 
@@ -429,8 +423,7 @@ def cholesky_inverse(input_x: Any, upper: bool = False) -> Tensor:
     return _differentiable("cholesky_inverse", [found], [x], adjoint)[0]
 
 
-@method()
-@one_plan
+@method(one_plan)
 def cholesky_solve(input: Any, input2: Any, upper: bool = False) -> Tensor:
     """The solutions of L L' x = input (of L' L x if upper) from the factor L, one triangle of input2.
 
@@ -703,8 +696,7 @@ def _eigen(x: Tensor, any_phase: bool) -> tuple[Tensor, Tensor]:
     return values, vectors
 
 
-@method()
-@one_plan
+@method(one_plan)
 def matrix_power(input: Any, n: int) -> Tensor:
     """The n-th power of matrices, by squaring; of the inverse for a negative n. Integers stay integers
     unless n is negative."""

@@ -17,7 +17,7 @@ from gradcell.ops.elements import complex_numbers
 from gradcell.ops.matrices import products
 from gradcell.ops.matrices.norms import vector_norm
 from gradcell.ops.method import method
-from gradcell.ops.one_plan import in_float32, one_plan
+from gradcell.ops.one_plan import one_plan, wide_plan
 
 __all__ = [
     "addbmm", "addmv", "addr", "baddbmm", "batch_dot", "block_diag", "cdist", "cross", "einsum",
@@ -38,8 +38,7 @@ def _plus(base: Any, product: Tensor, beta: Any, alpha: Any) -> Tensor:
     return _ops.add(_ops.mul(arguments.beside(base, product), beta), _ops.mul(product, alpha))
 
 
-@method()
-@one_plan
+@method(one_plan)
 def addmv(input: Any, mat: Any, vec: Any, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """A matrix-vector product added to input: $beta input + alpha mat vec$."""
     return _plus(input, mv(mat, vec), beta, alpha)
@@ -51,15 +50,13 @@ def addr(x: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1) -> Tens
     return _plus(x, products.outer(vec1, vec2), beta, alpha)
 
 
-@method()
-@one_plan
+@method(one_plan)
 def baddbmm(input: Any, batch1: Any, batch2: Any, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """Batched matrix products added to input: $beta input + alpha batch1 batch2$."""
     return _plus(input, products.bmm(batch1, batch2), beta, alpha)
 
 
-@method()
-@one_plan
+@method(one_plan)
 def addbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """beta input + alpha times the sum of the products of all matrices."""
     return _plus(input, _ops.reduce_sum(products.bmm(batch1, batch2), 0), beta, alpha)
@@ -86,9 +83,7 @@ def kron(input: Any, other: Any) -> Tensor:
     return _ops.reshape(_ops.mul(apart, spread), [m * n for m, n in zip(left, right, strict=True)])
 
 
-@method()
-@one_plan
-@in_float32
+@method(wide_plan)
 def cross(input: Any, other: Any, dim: Any = None) -> Tensor:
     """The vector products along dim, of size 3; None: along the first dimension of that size."""
     a, b = arguments.tensor(input, "cross"), arguments.tensor(other, "cross", "other")

@@ -74,8 +74,7 @@ def _spectral_norm(x: Tensor, order: Any, axes: list[int], keepdim: bool) -> Ten
     return _ops.reshape(y, [1 if i in axes else n for i, n in enumerate(x.shape)]) if keepdim else y
 
 
-@method(axis="dim", keepdims="keepdim", keep_dims="keepdim")
-@one_plan
+@method(one_plan, axis="dim", keepdims="keepdim", keep_dims="keepdim")
 def norm(
     A: Any, ord: Any = None, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
 ) -> Tensor:

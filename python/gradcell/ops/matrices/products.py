@@ -131,8 +131,7 @@ def outer(input: Any, vec2: Any) -> Tensor:
     return _ops.mul(_ops.reshape(a, [a.size, 1]), b)
 
 
-@method()
-@one_plan
+@method(one_plan)
 def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """A matrix product added to input: $beta input + alpha mat1 mat2$."""
     product = mm(mat1, mat2)

@@ -18,7 +18,7 @@ from gradcell._core import Tensor, ops as _ops
 from gradcell.base import arguments
 from gradcell.base.errors import bad_value
 from gradcell.ops.arrays import shaping
-from gradcell.ops.one_plan import in_float32, one_plan
+from gradcell.ops.one_plan import one_plan, wide_plan
 
 __all__ = [
     "bounding_box_decode", "bounding_box_encode", "check_valid", "crop_and_resize",
@@ -40,8 +40,7 @@ def _columns(x: Tensor) -> tuple[Tensor, ...]:
     return shaping.split(x, 1, 1)
 
 
-@one_plan
-@in_float32
+@wide_plan
 def iou(anchor_boxes: Any, gt_boxes: Any, mode: str = "iou") -> Tensor:
     """The overlap of each gt box (rows) with each anchor box (columns): the intersection's area over
     that of the union ('iou') or of the gt box ('iof'); pixels at both ends belong to a box.

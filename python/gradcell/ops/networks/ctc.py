@@ -11,7 +11,7 @@ from gradcell.base import arguments
 from gradcell.base.errors import bad_value
 from gradcell.ops.control.loops import loop
 from gradcell.ops.networks.losses import _pair, _reduced
-from gradcell.ops.one_plan import in_float32, one_plan
+from gradcell.ops.one_plan import wide_plan
 
 __all__ = ["ctc_loss"]
 
@@ -57,8 +57,7 @@ def _lengths(value: Any, n: int, op: str, name: str) -> Tensor:
     return _ops.reshape(_ops.broadcast_to(length, [n]), [n, 1])
 
 
-@one_plan
-@in_float32
+@wide_plan
 def ctc_loss(
     log_probs: Any,
     targets: Any,

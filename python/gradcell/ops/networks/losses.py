@@ -16,7 +16,7 @@ from gradcell._core import Tensor, ops as _ops
 from gradcell.base import arguments
 from gradcell.base.errors import bad_type, bad_value, where
 from gradcell.ops.elements.activations import _softplus, log_softmax
-from gradcell.ops.one_plan import in_float32, one_plan
+from gradcell.ops.one_plan import one_plan, wide_plan
 
 __all__ = [
     "binary_cross_entropy", "binary_cross_entropy_with_logits", "cross_entropy", "huber_loss",
@@ -60,8 +60,7 @@ def _broadcast_pair(input: Any, target: Any, op: str, reduction: str) -> tuple[T
 # Regression ---------------------------------------------------------------------------------------
 
 
-@one_plan
-@in_float32
+@wide_plan
 def mse_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
     """$(input - target)^2$. The two broadcast."""
     x, y = _broadcast_pair(input, target, "mse_loss", reduction)
@@ -75,8 +74,7 @@ def l1_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
     return _reduced(_ops.abs(_ops.sub(x, y)), reduction)
 
 
-@one_plan
-@in_float32
+@wide_plan
 def smooth_l1_loss(input: Any, target: Any, beta: Any = 1.0, reduction: str = "none") -> Tensor:
     """$d^2 / (2 beta)$ where $d = |input - target|$ is below beta, and $d - beta / 2$ elsewhere.
 
@@ -93,8 +91,7 @@ def smooth_l1_loss(input: Any, target: Any, beta: Any = 1.0, reduction: str = "n
     return _reduced(_ops.where(_ops.less(size, beta), near, _ops.sub(size, 0.5 * beta)), reduction)
 
 
-@one_plan
-@in_float32
+@wide_plan
 def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: Any = 1.0) -> Tensor:
     """$d^2 / 2$ where $d = |input - target|$ is at most delta, and $delta (d - delta / 2)$ elsewhere.
 
@@ -205,8 +202,7 @@ def _nll(
     return _ops.div(total, _ops.reduce_sum(row_weight)) if reduction == "mean" else total
 
 
-@one_plan
-@in_float32
+@wide_plan
 def nll_loss(
     inputs: Any, target: Any, weight: Any = None, ignore_index: int = -100,
     reduction: str = "mean", label_smoothing: float = 0.0,
@@ -241,8 +237,7 @@ def _soft_cross_entropy(
     return _reduced(loss, reduction)
 
 
-@one_plan
-@in_float32
+@wide_plan
 def cross_entropy(
     input: Any, target: Any, weight: Any = None, ignore_index: int = -100,
     reduction: str = "mean", label_smoothing: float = 0.0,
@@ -274,8 +269,7 @@ def cross_entropy(
     return _nll(logp, y, weight, ignore_index, reduction, smoothing, "cross_entropy", True)
 
 
-@one_plan
-@in_float32
+@wide_plan
 def softmax_cross_entropy_with_logits(logits: Any, labels: Any) -> Tensor:
     """The cross entropy of each row: [N, C] scores and [N, C] probabilities give [N].
 
@@ -303,8 +297,7 @@ def sparse_softmax_cross_entropy_with_logits(logits: Any, labels: Any) -> Tensor
 _TINY = 1e-12
 
 
-@one_plan
-@in_float32
+@wide_plan
 def binary_cross_entropy(
     logits: Any, labels: Any, weight: Any = None, reduction: str = "mean"
 ) -> Tensor:
@@ -321,8 +314,7 @@ def binary_cross_entropy(
     return _reduced(loss if weight is None else _ops.mul(loss, weight), reduction)
 
 
-@one_plan
-@in_float32
+@wide_plan
 def binary_cross_entropy_with_logits(
     input: Any, target: Any, weight: Any = None, pos_weight: Any = None, reduction: str = "mean"
 ) -> Tensor:
@@ -342,8 +334,7 @@ def binary_cross_entropy_with_logits(
     return _reduced(loss if weight is None else _ops.mul(loss, weight), reduction)
 
 
-@one_plan
-@in_float32
+@wide_plan
 def kl_div(logits: Any, labels: Any, reduction: str = "mean") -> Tensor:
     """$labels (log(labels) - logits)$, 0 where labels is 0: the divergence from probabilities whose
     logarithms are logits. reduction 'batchmean': the sum over the first dimension's size.

@@ -14,7 +14,7 @@ from gradcell.base import arguments
 from gradcell.base.errors import bad_value
 from gradcell.ops.elements.activations import _softplus
 from gradcell.ops.networks.losses import _pair, _reduced
-from gradcell.ops.one_plan import in_float32, one_plan
+from gradcell.ops.one_plan import wide_plan
 from gradcell.ops.reductions.reductions import length
 
 __all__ = [
@@ -44,8 +44,7 @@ def _norm(x: Tensor, p: float, eps: float) -> Tensor:
 # Pairs and triplets -------------------------------------------------------------------------------
 
 
-@one_plan
-@in_float32
+@wide_plan
 def cosine_embedding_loss(
     input1: Any, input2: Any, target: Any, margin: Any = 0.0, reduction: str = "mean"
 ) -> Tensor:
@@ -70,8 +69,7 @@ def cosine_embedding_loss(
     return _reduced(_ops.where(_ops.equal(t, 1), _ops.sub(1.0, cosine), apart), reduction)
 
 
-@one_plan
-@in_float32
+@wide_plan
 def margin_ranking_loss(
     input1: Any, input2: Any, target: Any, margin: Any = 0.0, reduction: str = "mean"
 ) -> Tensor:
@@ -85,8 +83,7 @@ def margin_ranking_loss(
     return _reduced(_ops.relu(_ops.add(step, margin)), reduction)
 
 
-@one_plan
-@in_float32
+@wide_plan
 def triplet_margin_loss(
     anchor: Any,
     positive: Any,
@@ -123,8 +120,7 @@ def triplet_margin_loss(
 # Margins ------------------------------------------------------------------------------------------
 
 
-@one_plan
-@in_float32
+@wide_plan
 def hinge_embedding_loss(
     inputs: Any, targets: Any, margin: Any = 1.0, reduction: str = "mean"
 ) -> Tensor:
@@ -140,8 +136,7 @@ def hinge_embedding_loss(
     return _reduced(_ops.where(_ops.equal(t, 1), x, apart), reduction)
 
 
-@one_plan
-@in_float32
+@wide_plan
 def soft_margin_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
     """$log(1 + exp(-target input))$, target 1 or -1; of one shape."""
     x, t = _pair(input, target, "soft_margin_loss", reduction)
@@ -149,8 +144,7 @@ def soft_margin_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor
     return _reduced(_softplus(_ops.mul(_ops.neg(arguments.floating(t)), x)), reduction)
 
 
-@one_plan
-@in_float32
+@wide_plan
 def multi_margin_loss(
     input: Any,
     target: Any,
@@ -187,8 +181,7 @@ def multi_margin_loss(
     return _reduced(_ops.mean(_ops.where(other, loss, 0), 1), reduction)
 
 
-@one_plan
-@in_float32
+@wide_plan
 def multilabel_margin_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
     """The sum over labels j and other classes i of max(0, 1 - x[j] + x[i]), over the number of
     classes.
@@ -223,8 +216,7 @@ def multilabel_margin_loss(input: Any, target: Any, reduction: str = "mean") -> 
     return _reduced(total, reduction)
 
 
-@one_plan
-@in_float32
+@wide_plan
 def multilabel_soft_margin_loss(
     input: Any, target: Any, weight: Any = None, reduction: str = "mean"
 ) -> Tensor:
@@ -244,8 +236,7 @@ def multilabel_soft_margin_loss(
 # Likelihoods --------------------------------------------------------------------------------------
 
 
-@one_plan
-@in_float32
+@wide_plan
 def gaussian_nll_loss(
     x: Any, target: Any, var: Any, full: bool = False, eps: Any = 1e-6, reduction: str = "mean"
 ) -> Tensor:
@@ -266,8 +257,7 @@ def gaussian_nll_loss(
     return _reduced(loss, reduction)
 
 
-@one_plan
-@in_float32
+@wide_plan
 def poisson_nll_loss(
     input: Any,
     target: Any,

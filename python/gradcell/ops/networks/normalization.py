@@ -12,7 +12,7 @@ from gradcell._core import Tensor, ops as _ops
 from gradcell.base import arguments
 from gradcell.base.errors import bad_value
 from gradcell.ops.arrays import assignments
-from gradcell.ops.one_plan import in_float32, one_plan
+from gradcell.ops.one_plan import one_plan, wide_plan
 
 __all__ = ["batch_norm", "layer_norm", "lrn", "rms_norm"]
 
@@ -164,8 +164,7 @@ def rms_norm(x: Any, gamma: Any, epsilon: float = 1e-6) -> tuple[Tensor, Tensor]
     return _ops.mul(_ops.cast(_ops.mul(wide, inverse), t.dtype), g), inverse
 
 
-@one_plan
-@in_float32
+@wide_plan
 def lrn(
     x: Any, depth_radius: int = 5, bias: float = 1.0, alpha: float = 1.0, beta: float = 0.5,
     norm_region: str = "ACROSS_CHANNELS",

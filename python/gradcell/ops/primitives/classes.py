@@ -18,7 +18,7 @@ from gradcell.ops.control import composition
 from gradcell.ops.elements import activations, elementwise
 from gradcell.ops.matrices import products
 from gradcell.ops.networks import losses, normalization
-from gradcell.ops.one_plan import in_float32, one_plan
+from gradcell.ops.one_plan import one_plan, wide_plan
 from gradcell.ops.primitives import summaries
 from gradcell.ops.primitives.rows import REQUIRED, Axis, primitive, row
 from gradcell.ops.random import draws
@@ -139,8 +139,7 @@ def _l2_loss(x: Any) -> Tensor:
     return _ops.mul(_ops.reduce_sum(_ops.square(x)), 0.5)
 
 
-@one_plan
-@in_float32
+@wide_plan
 def _l2_normalize(x: Any, *, axis: Any, epsilon: float) -> Tensor:
     """x / sqrt(max(sum(x^2), epsilon)) along axis."""
     squares = _ops.reduce_sum(_ops.square(x), reductions._axes(axis), True)
@@ -403,24 +402,11 @@ define("HistogramSummary", summaries.histogram_summary)
 
 #: Primitives under other names than the row's, or of a function that does more than the row.
 _FUNCTIONS = {
-    "Sqrt": "sqrt",
-    "Pow": "pow",
-    "RealDiv": "tensor_div",
-    "FloorMod": "floor_mod",
-    "Mod": "fmod",
-    "Inv": "inv",
-    "Invert": "invert",
-    "ACos": "acos",
-    "TensorAdd": "add",
-    "Rint": "round",
-    "Round": "round",
-    "Trunc": "trunc",
-    "Hypot": "hypot",
-    "Xlogy": "xlogy",
-    "Lerp": "lerp",
-    "SquaredDifference": "squared_difference",
-    "DivNoNan": "div_no_nan",
-}
+    "Sqrt": "sqrt", "Pow": "pow", "RealDiv": "tensor_div", "FloorMod": "floor_mod", "Mod": "fmod",
+    "Inv": "inv", "Invert": "invert", "ACos": "acos", "TensorAdd": "add", "Rint": "round",
+    "Round": "round", "Trunc": "trunc", "Hypot": "hypot", "Xlogy": "xlogy", "Lerp": "lerp",
+    "SquaredDifference": "squared_difference", "DivNoNan": "div_no_nan",
+}  # fmt: skip
 for _name, _function in _FUNCTIONS.items():
     define(_name, getattr(elementwise, _function))
 for _name in ("And", "Or"):

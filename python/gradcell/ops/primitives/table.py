@@ -136,25 +136,12 @@ def _amsgrad(
 
 _POOL: dict[str, Any] = {"kernel_size": 1, "strides": 1, "pad_mode": "valid", "data_format": "NCHW"}
 _CONV: dict[str, Any] = {
-    "mode": 1,
-    "pad_mode": "valid",
-    "pad": 0,
-    "stride": 1,
-    "dilation": 1,
-    "group": 1,
-}
+    "mode": 1, "pad_mode": "valid", "pad": 0, "stride": 1, "dilation": 1, "group": 1,
+}  # fmt: skip
 _BACK: dict[str, Any] = {
-    "out_channel": REQUIRED,
-    "kernel_size": REQUIRED,
-    "pad_mode": "valid",
-    "pad": 0,
-    "pad_list": None,
-    "mode": 1,
-    "stride": 1,
-    "dilation": 1,
-    "group": 1,
-    "data_format": "NCHW",
-}
+    "out_channel": REQUIRED, "kernel_size": REQUIRED, "pad_mode": "valid", "pad": 0,
+    "pad_list": None, "mode": 1, "stride": 1, "dilation": 1, "group": 1, "data_format": "NCHW",
+}  # fmt: skip
 
 ROWS: dict[str, Row] = {
     "MaxPool": row(windowed.pooled, fixed={"owner": "MaxPool", "rank": 2, "mean": False}, **_POOL),

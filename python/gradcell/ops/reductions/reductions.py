@@ -20,7 +20,7 @@ from gradcell.base.types import Axis, DTypeLike
 from gradcell.ops.arrays import indexing
 from gradcell.ops.elements.complex_numbers import part
 from gradcell.ops.method import method
-from gradcell.ops.one_plan import in_float32, one_plan
+from gradcell.ops.one_plan import one_plan, wide_plan
 
 __all__ = [
     "all", "amax", "amin", "any", "argmax", "argmin", "count_nonzero", "logsumexp", "max", "mean",
@@ -70,8 +70,7 @@ def mean(
     return _ops.mean(x, _axes(axis), keep_dims)
 
 
-@method(dim="axis", keepdim="keep_dims", keepdims="keep_dims")
-@one_plan
+@method(one_plan, dim="axis", keepdim="keep_dims", keepdims="keep_dims")
 def prod(
     input: Any, axis: Axis = None, keep_dims: bool = False, dtype: DTypeLike | None = None
 ) -> Tensor:
@@ -119,16 +118,14 @@ def _truth(x: Tensor) -> Tensor:
     return x if x.dtype == _core.bool else _ops.not_equal(x, 0)
 
 
-@method(dim="axis", keepdim="keep_dims", keepdims="keep_dims")
-@one_plan
+@method(one_plan, dim="axis", keepdim="keep_dims", keepdims="keep_dims")
 def all(input: Any, axis: Axis = None, keep_dims: bool = False) -> Tensor:
     """Return whether all elements are true (not zero); true for none. The result is bool."""
     false = _ops.logical_not(_truth(arguments.tensor(input, "all")))
     return _ops.equal(_ops.reduce_sum(false, _axes(axis), keep_dims), 0)
 
 
-@method(dim="axis", keepdim="keep_dims", keepdims="keep_dims")
-@one_plan
+@method(one_plan, dim="axis", keepdim="keep_dims", keepdims="keep_dims")
 def any(input: Any, axis: Axis = None, keep_dims: bool = False) -> Tensor:
     """Return whether any element is true (not zero); false for none. The result is bool."""
     true = _truth(arguments.tensor(input, "any"))
@@ -179,8 +176,7 @@ def _extremum(
     return y
 
 
-@method(dim="axis", keepdim="keepdims", keep_dims="keepdims")
-@one_plan
+@method(one_plan, dim="axis", keepdim="keepdims", keep_dims="keepdims")
 def amax(
     input: Any, axis: Axis = None, keepdims: bool = False, *, initial: Any = None, where: Any = None
 ) -> Tensor:
@@ -192,8 +188,7 @@ def amax(
     return _extremum(True, arguments.tensor(input, "amax"), axis, keepdims, initial, where)
 
 
-@method(dim="axis", keepdim="keepdims", keep_dims="keepdims")
-@one_plan
+@method(one_plan, dim="axis", keepdim="keepdims", keep_dims="keepdims")
 def amin(
     input: Any, axis: Axis = None, keepdims: bool = False, *, initial: Any = None, where: Any = None
 ) -> Tensor:
@@ -272,15 +267,13 @@ def _flat_argument(largest: bool, input: Any, axis: Axis, keepdims: bool) -> Ten
     return _ops.reshape(index, [1] * x.ndim) if keepdims else index
 
 
-@method(axis="dim", keepdims="keepdim", keep_dims="keepdim")
-@one_plan
+@method(one_plan, axis="dim", keepdims="keepdim", keep_dims="keepdim")
 def argmax(input: Any, dim: Axis = None, keepdim: bool = False) -> Tensor:
     """The index of the (first) largest element along dim, int64; None: in the flattened tensor."""
     return _flat_argument(True, input, dim, keepdim)
 
 
-@method(dim="axis", keepdim="keepdims", keep_dims="keepdims")
-@one_plan
+@method(one_plan, dim="axis", keepdim="keepdims", keep_dims="keepdims")
 def argmin(input: Any, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """The index of the (first) smallest element along axis, int32; None: in the flattened tensor."""
     return _ops.cast(_flat_argument(False, input, axis, keepdims), _core.int32)
@@ -306,9 +299,7 @@ def square_sizes(x: Tensor) -> Tensor:
     return _ops.reduce_sum(_ops.square(_ops.view_as_real(x)), [x.ndim], False)
 
 
-@method(dim="axis", keepdim="keepdims", keep_dims="keepdims", correction="ddof")
-@one_plan
-@in_float32
+@method(wide_plan, dim="axis", keepdim="keepdims", keep_dims="keepdims", correction="ddof")
 def var(input: Any, axis: Axis = None, ddof: Any = 0, keepdims: bool = False) -> Tensor:
     """The variance: the sum of squared deviations from the mean, divided by (count - ddof); real, also of
     complex numbers.
@@ -318,9 +309,7 @@ def var(input: Any, axis: Axis = None, ddof: Any = 0, keepdims: bool = False) ->
     return _var(arguments.floating(arguments.tensor(input, "var")), axis, float(ddof), keepdims)
 
 
-@method(dim="axis", keepdim="keepdims", keep_dims="keepdims", correction="ddof")
-@one_plan
-@in_float32
+@method(wide_plan, dim="axis", keepdim="keepdims", keep_dims="keepdims", correction="ddof")
 def std(input: Any, axis: Axis = None, ddof: Any = 0, keepdims: bool = False) -> Tensor:
     """The standard deviation, the square root of var. Of equal elements, where it has a kink, derivatives
     are taken to be 0."""
@@ -352,9 +341,7 @@ def _finite_shift(x: Tensor, axis: Axis) -> Tensor:
     return _ops.where(_ops.isfinite(top), top, 0)
 
 
-@method(axis="dim", keepdims="keepdim", keep_dims="keepdim")
-@one_plan
-@in_float32
+@method(wide_plan, axis="dim", keepdims="keepdim", keep_dims="keepdim")
 def logsumexp(input: Any, dim: Axis = None, keepdim: bool = False) -> Tensor:
     """$log(sum(exp(input)))$, without overflow: the largest element is taken out first."""
     x = arguments.floating(arguments.tensor(input, "logsumexp"))

@@ -17,7 +17,7 @@ from gradcell.derivatives.own_derivatives import Pushforward, call
 from gradcell.ops.arrays import indexing, shaping
 from gradcell.ops.elements import composed
 from gradcell.ops.method import method
-from gradcell.ops.one_plan import in_float32, one_plan
+from gradcell.ops.one_plan import one_plan, wide_plan
 
 __all__ = [
     "cummax", "cummin", "cumprod", "cumsum", "diff", "linear_recurrence", "logcumsumexp", "trapz",
@@ -34,8 +34,7 @@ def cumsum(x: Any, axis: Axis, dtype: DTypeLike | None = None) -> Tensor:
     return _ops.cumsum(x, at)
 
 
-@method()
-@one_plan
+@method(one_plan)
 def cumprod(input: Any, dim: Any, dtype: DTypeLike | None = None) -> Tensor:
     """The products of all elements up to each along dim, in input's dtype unless dtype says otherwise.
 
@@ -132,9 +131,7 @@ def cummin(input: Any, axis: Any) -> tuple[Tensor, Tensor]:
     return _run(input, axis, "cummin", _core.int32)
 
 
-@method()
-@one_plan
-@in_float32
+@method(wide_plan)
 def logcumsumexp(input: Any, axis: Any) -> Tensor:
     """The logarithm of the sums of exp of all elements up to each along axis, computed without
     overflow.
@@ -152,8 +149,7 @@ def logcumsumexp(input: Any, axis: Any) -> Tensor:
     return x
 
 
-@method()
-@one_plan
+@method(one_plan)
 def diff(x: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Tensor:
     """The n-th differences along axis, after prepend and append have been joined to the ends: tensors,
     or numbers, each of which stands for one element everywhere."""

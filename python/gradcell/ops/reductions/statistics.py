@@ -14,7 +14,7 @@ from gradcell.base.errors import bad_type, bad_value
 from gradcell.base.types import DTypeLike
 from gradcell.ops.arrays import arrangement, indexing, shaping
 from gradcell.ops.method import method
-from gradcell.ops.one_plan import in_float32, one_plan
+from gradcell.ops.one_plan import one_plan, wide_plan
 from gradcell.ops.reductions import reductions
 
 __all__ = [
@@ -26,8 +26,7 @@ __all__ = [
 # Without NaN --------------------------------------------------------------------------------------
 
 
-@method(dim="axis", keepdim="keepdims")
-@one_plan
+@method(one_plan, dim="axis", keepdim="keepdims")
 def nansum(
     input: Any, axis: Any = None, keepdims: bool = False, *, dtype: DTypeLike | None = None
 ) -> Tensor:
@@ -36,8 +35,7 @@ def nansum(
     return reductions.sum(_ops.where(_ops.isnan(x), 0, x), axis, keepdims, dtype=dtype)
 
 
-@method()
-@one_plan
+@method(one_plan)
 def nanmean(
     input: Any, axis: Any = None, keepdims: bool = False, *, dtype: DTypeLike | None = None
 ) -> Tensor:
@@ -170,8 +168,7 @@ def nanmedian(input: Any, axis: Any = -1, keepdims: bool = False) -> tuple[Tenso
     return _median(input, axis, keepdims, "nanmedian", True)
 
 
-@method()
-@one_plan
+@method(one_plan)
 def aminmax(input: Any, *, axis: Any = 0, keepdims: bool = False) -> tuple[Tensor, Tensor]:
     """(the smallest, the largest element) along axis; of all for None."""
     return reductions.amin(input, axis, keepdims), reductions.amax(input, axis, keepdims)
@@ -180,8 +177,7 @@ def aminmax(input: Any, *, axis: Any = 0, keepdims: bool = False) -> tuple[Tenso
 # Moments ------------------------------------------------------------------------------------------
 
 
-@one_plan
-@in_float32
+@wide_plan
 def var_mean(
     input: Any, axis: Any = None, ddof: Any = 0, keepdims: bool = False
 ) -> tuple[Tensor, Tensor]:
@@ -190,8 +186,7 @@ def var_mean(
     return reductions.var(x, axis, ddof, keepdims), reductions.mean(x, axis, keepdims)
 
 
-@one_plan
-@in_float32
+@wide_plan
 def std_mean(
     input: Any, axis: Any = None, ddof: Any = 0, keepdims: bool = False
 ) -> tuple[Tensor, Tensor]:
@@ -200,9 +195,7 @@ def std_mean(
     return reductions.std(x, axis, ddof, keepdims), reductions.mean(x, axis, keepdims)
 
 
-@method()
-@one_plan
-@in_float32
+@method(wide_plan)
 def cov(input: Any, *, correction: int = 1, fweights: Any = None, aweights: Any = None) -> Tensor:
     """The covariances of the rows of a matrix: sum w (x - mean)(y - mean) / norm.
 
@@ -229,8 +222,7 @@ def cov(input: Any, *, correction: int = 1, fweights: Any = None, aweights: Any 
     return out if out.size != 1 else _ops.reshape(out, [])
 
 
-@one_plan
-@in_float32
+@wide_plan
 def corrcoef(input: Any) -> Tensor:
     """The correlations of the rows of a matrix: cov over the standard deviations of both, within
     -1 and 1."""
