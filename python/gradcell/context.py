@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import typing as _typing
 from collections.abc import Callable
-from importlib import import_module as _import_module
 from typing import Any, NamedTuple
 
 from gradcell import _core
 from gradcell.base import notice, tracebacks
 from gradcell.base.convert import to_dtype
 from gradcell.base.errors import bad_type
+from gradcell.base.public import later
 from gradcell.base.signposts import nearest
 
 __all__ = [
@@ -37,13 +37,7 @@ if _typing.TYPE_CHECKING:
         reset_auto_parallel_context as reset_auto_parallel_context,
         set_auto_parallel_context as set_auto_parallel_context,
     )
-else:  # a misspelt name is an error to a type checker
-
-    def __getattr__(name: str) -> Any:
-        if name not in _SHARING:
-            raise AttributeError(f"module 'gradcell.context' has no attribute {name!r}")
-        return getattr(_import_module(f"gradcell.communication.{_SHARING[name]}"), name)
-
+later(globals(), places={name: f"gradcell.communication.{at}" for name, at in _SHARING.items()})
 
 GRAPH_MODE = 0
 PYNATIVE_MODE = 1

@@ -4,6 +4,7 @@ for that where they see no `__all__`; at run time it is made of them.
 
 from __future__ import annotations
 
+from importlib import import_module
 from types import FunctionType, ModuleType
 from typing import Any
 
@@ -48,11 +49,23 @@ def publish(space: dict[str, Any], *others: str) -> None:
         elif name[0] != "_" and getattr(value, "__module__", "") == place:
             found.add(name)
     names = space["__all__"] = sorted(found)
-
-    def refused(name: str) -> object:
-        raise missing(place, name, names)
-
     space["__dir__"] = names.copy
     explain(space)
-    if "__path__" in space:
-        space.setdefault("__getattr__", refused)
+    if "__path__" in space and "__getattr__" not in space:
+        later(space)
+
+
+def later(space: dict[str, Any], modules: str = "", places: dict[str, str] | None = None) -> None:
+    """Makes the `__getattr__` of a module, whose globals these are: modules in it, and names {a name: its
+    module}, are imported when they are first asked for, any other is answered by what is like it. A type
+    checker does not see it, so that a misspelt name is an error to one."""
+    place, inside, names = space["__name__"], modules.split(), places or {}
+
+    def found(name: str) -> object:
+        if name in inside:
+            return import_module(f"{place}.{name}")
+        if name in names:
+            return getattr(import_module(names[name]), name)
+        raise missing(place, name, [*space["__all__"], *(n for n in names if n[0] != "_")])
+
+    space["__getattr__"] = found

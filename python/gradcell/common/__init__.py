@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import typing as _typing
-from importlib import import_module as _import_module
 
 from gradcell import dtype
 from gradcell._core import Tensor
+from gradcell.base.public import later as _later
 from gradcell.base.seed import get_seed, set_seed
-from gradcell.base.signposts import missing as _missing
 from gradcell.common import initializer
 from gradcell.compilation.compiled import jit
 from gradcell.tensors.parameter import Parameter, ParameterTuple
@@ -33,14 +32,7 @@ __all__ = [
     "dtype", "get_seed", "initializer", "jit", "set_seed",
 ]  # fmt: skip
 __dir__ = sorted(__all__).copy
-
-
-if not _typing.TYPE_CHECKING:  # a misspelt name is an error to a type checker
-
-    def __getattr__(name: str) -> object:
-        if name in dtype.__all__ or name in dtype._PYTHON_NAMES:
-            return getattr(dtype, name)
-        place = _LATER.get(name)
-        if place is None:
-            raise _missing("gradcell.common", name, [*__all__, *dtype.__all__])
-        return getattr(_import_module(f"gradcell.common.{place}"), name)
+_later(globals(), places={
+    **{name: f"gradcell.common.{place}" for name, place in _LATER.items()},
+    **dict.fromkeys([*dtype.__all__, *dtype._PYTHON_NAMES], "gradcell.dtype"),
+})  # fmt: skip

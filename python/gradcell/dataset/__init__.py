@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import typing as _typing
 from typing import Any
 
-from gradcell.base.public import explain
-from gradcell.base.signposts import missing as _missing
+from gradcell.base.public import explain, later
 
 from gradcell.dataset import (  # isort: skip
     config, files, records, samplers, sources, steps, text, transforms, vision,
@@ -24,6 +22,7 @@ __all__ = [
 ]  # fmt: skip
 __dir__ = sorted(__all__).copy
 explain(globals())
+later(globals())
 
 
 def zip(datasets: Any) -> Dataset:
@@ -33,9 +32,3 @@ def zip(datasets: Any) -> Dataset:
     """
     first, *others = datasets
     return steps.ZipDataset(first, *others)
-
-
-if not _typing.TYPE_CHECKING:  # a misspelt name is an error to a type checker
-
-    def __getattr__(name: str) -> object:
-        raise _missing("gradcell.dataset", name, __all__)

@@ -3,22 +3,14 @@
 from __future__ import annotations
 
 import typing as _typing
-from importlib import import_module as _import_module
-from typing import Any as _Any
 
-from gradcell.base.signposts import missing as _missing
+from gradcell.base.public import later as _later
 from gradcell.mint import functions as _functions
 from gradcell.mint.functions import *  # noqa: F403
 
-_MODULES = ("linalg", "nn", "special")
-__all__ = [*_functions.__all__, *_MODULES]
+__all__ = [*_functions.__all__, "linalg", "nn", "special"]
 __dir__ = sorted(__all__).copy
 
 if _typing.TYPE_CHECKING:
     from gradcell.mint import linalg as linalg, nn as nn, special as special
-else:  # a misspelt name is an error to a type checker
-
-    def __getattr__(name: str) -> _Any:
-        if name in _MODULES:
-            return _import_module(f"gradcell.mint.{name}")
-        raise _missing("gradcell.mint", name, __all__)
+_later(globals(), "linalg nn special")

@@ -8,10 +8,8 @@ from __future__ import annotations
 import importlib as _importlib
 import sys as _sys
 import types as _types
-import typing as _typing
 
-from gradcell.base.public import publish as _publish
-from gradcell.base.signposts import missing as _missing
+from gradcell.base.public import later as _later, publish as _publish
 from gradcell.nn import cell as _cell
 from gradcell.nn.activations import *  # noqa: F403
 from gradcell.nn.attention import *  # noqa: F403
@@ -37,6 +35,7 @@ from gradcell.nn.recurrent import *  # noqa: F403
 from gradcell.nn.wrap import *  # noqa: F403
 
 _publish(globals())
+_later(globals(), "probability")
 
 
 def _held_by(held: object, name: str) -> object:
@@ -45,13 +44,6 @@ def _held_by(held: object, name: str) -> object:
 
 
 _cell.held_by = _held_by
-
-if not _typing.TYPE_CHECKING:  # a misspelt name is an error to a type checker
-
-    def __getattr__(name: str) -> object:
-        if name == "probability":  # imported when it is first asked for
-            return _importlib.import_module("gradcell.nn.probability")
-        raise _missing("gradcell.nn", name, globals()["__all__"])
 
 
 #: MindSpore's subpackages of layers and losses, whose names are all in this one.

@@ -9,12 +9,9 @@ are methods here (np.real(z) is the same in both), and places and counts are int
 from __future__ import annotations
 
 import math as _math
-import typing as _typing
-from importlib import import_module as _import_module
-from typing import Any as _Any
 
 from gradcell._core import Tensor as ndarray
-from gradcell.base.public import explain as _explain
+from gradcell.base.public import explain as _explain, later as _later
 
 from gradcell.dtype import (  # isort: skip
     bool_, complex64, complex128, float16, float32, float64, int8, int16, int32, int64, uint8,
@@ -97,13 +94,4 @@ _OF_NUMPY = """
     complexfloating floating generic inexact integer number signedinteger unsignedinteger
 """.split()
 
-from gradcell.base.signposts import missing as _missing  # noqa: E402
-
-if not _typing.TYPE_CHECKING:  # a misspelt name is an error to a type checker
-
-    def __getattr__(name: str) -> _Any:
-        if name in ("fft", "linalg", "random"):
-            return _import_module(f"gradcell.numpy.{name}")
-        if name in _OF_NUMPY:
-            return getattr(_import_module("numpy"), name)
-        raise _missing("gradcell.numpy", name, __all__)
+_later(globals(), "fft linalg random", dict.fromkeys(_OF_NUMPY, "numpy"))

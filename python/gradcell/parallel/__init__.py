@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import typing as _typing
-from importlib import import_module as _import_module
 
-from gradcell.base.signposts import missing as _missing
+from gradcell.base.public import later as _later
 from gradcell.communication.mode import ParallelMode
 
 if _typing.TYPE_CHECKING:
@@ -23,17 +22,7 @@ _ALGORITHM = (
     "Layout", "get_algo_parameters", "reset_algo_parameters", "set_algo_parameters", "shard",
     "sync_pipeline_shared_parameters",
 )  # fmt: skip
-_MODULES = ("auto_parallel", "nn")
 
-__all__ = ["ParallelMode", *_ALGORITHM, *_MODULES]
+__all__ = ["ParallelMode", *_ALGORITHM, "auto_parallel", "nn"]
 __dir__ = sorted(__all__).copy
-
-
-if not _typing.TYPE_CHECKING:  # a misspelt name is an error to a type checker
-
-    def __getattr__(name: str) -> object:
-        if name in _MODULES:
-            return _import_module(f"gradcell.parallel.{name}")
-        if name in _ALGORITHM:
-            return getattr(_import_module("gradcell.parallel.algorithm"), name)
-        raise _missing("gradcell.parallel", name, __all__)
+_later(globals(), "auto_parallel nn", dict.fromkeys(_ALGORITHM, "gradcell.parallel.algorithm"))

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import typing as _typing
 from typing import Any
 
 from gradcell import _core, ops
 from gradcell._core import Tensor, ops as _ops
 from gradcell.base import arguments
 from gradcell.base.errors import bad_value
-from gradcell.base.signposts import missing as _missing
+from gradcell.base.public import later as _later
 from gradcell.base.spelling import named, spelling
 from gradcell.mint.functions import flatten, typed
 from gradcell.ops.elements.elementwise import written
@@ -34,6 +33,7 @@ __all__ = [
     "threshold_", "upsample",
 ]  # fmt: skip
 __dir__ = sorted(__all__).copy
+_later(globals())
 
 
 def linear(input: Any, weight: Any, bias: Any = None) -> Any:
@@ -360,9 +360,3 @@ def adaptive_avg_pool1d(input: Any, output_size: Any) -> Any: ...
 def adaptive_avg_pool2d(input: Any, output_size: Any) -> Any: ...
 @spelling(ops.adaptive_avg_pool3d)
 def adaptive_avg_pool3d(input: Any, output_size: Any) -> Any: ...
-
-
-if not _typing.TYPE_CHECKING:  # a misspelt name is an error to a type checker
-
-    def __getattr__(name: str) -> object:
-        raise _missing("gradcell.mint.nn.functional", name, __all__)
