@@ -7,10 +7,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from gradcell import _core
-from gradcell.base import notice, tracebacks
+from gradcell.base import bad_type, later, notice, tracebacks
 from gradcell.base.convert import to_dtype
-from gradcell.base.errors import bad_type
-from gradcell.base.public import later
 from gradcell.base.signposts import nearest
 
 __all__ = [

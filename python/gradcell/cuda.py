@@ -9,8 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from gradcell import _core
-from gradcell.base import tree
-from gradcell.base.public import publish
+from gradcell.base import publish, tree
 
 
 class Plan:

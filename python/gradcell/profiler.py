@@ -17,9 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gradcell import _core
-from gradcell.base import arguments
-from gradcell.base.errors import bad_type, fail
-from gradcell.base.public import publish
+from gradcell.base import arguments, bad_type, fail, publish
 from gradcell.base.whole_file import write_whole
 
 

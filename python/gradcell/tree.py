@@ -12,8 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from gradcell._core import Tensor
-from gradcell.base import tree as _tree
-from gradcell.base.errors import bad_type, bad_value
+from gradcell.base import bad_type, bad_value, tree as _tree
 
 __all__ = ["Structure", "flatten", "leaves", "map", "register", "structure", "unflatten"]
 

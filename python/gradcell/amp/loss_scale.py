@@ -16,8 +16,7 @@ from typing import Any
 
 from gradcell import _core
 from gradcell._core import Tensor, ops as _ops
-from gradcell.base import arguments, tree
-from gradcell.base.errors import bad_type
+from gradcell.base import arguments, bad_type, tree
 from gradcell.nn.cell import Cell
 from gradcell.nn.wrap.scale_update import (
     FLOOR,

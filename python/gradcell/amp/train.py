@@ -8,8 +8,7 @@ from gradcell import _core, nn
 from gradcell._core import Tensor
 from gradcell.amp.loss_scale import DynamicLossScaleManager, LossScaleManager
 from gradcell.amp.mixed_precision import auto_mixed_precision
-from gradcell.base import arguments, tree
-from gradcell.base.errors import bad_type
+from gradcell.base import arguments, bad_type, tree
 from gradcell.nn.cell import Cell
 
 _LEVELS = ("O0", "O1", "O2", "O3", "auto")

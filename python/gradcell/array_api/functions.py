@@ -21,8 +21,7 @@ from gradcell.array_api.data_types import (
     result_type,
     uint64,
 )
-from gradcell.base import arguments
-from gradcell.base.errors import bad_type, bad_value
+from gradcell.base import arguments, bad_type, bad_value
 from gradcell.base.spelling import named, spelling
 from gradcell.numpy.functions import flip as _flip, take_along_axis as _take_along_axis
 from gradcell.numpy.making import arange as _arange, linspace as _linspace

@@ -15,9 +15,8 @@ import numpy as np
 
 from gradcell import _core
 from gradcell._core import Tensor
+from gradcell.base import bad_type, bad_value, publish, unsupported, where
 from gradcell.base.door import with_tensors
-from gradcell.base.errors import bad_type, bad_value, unsupported, where
-from gradcell.base.public import publish
 from gradcell.base.seed import generator
 from gradcell.base.signposts import nearest
 from gradcell.tensors import tensor

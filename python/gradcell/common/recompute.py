@@ -6,9 +6,8 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from gradcell import _core
-from gradcell.base import tree
+from gradcell.base import bad_type, bad_value, tree
 from gradcell.base.door import with_tensors
-from gradcell.base.errors import bad_type, bad_value
 
 __all__ = ["recompute"]
 

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from gradcell._core import Tensor, ops as _ops
-from gradcell.base import arguments
-from gradcell.base.errors import bad_value
+from gradcell.base import arguments, bad_value
 from gradcell.communication import collectives
 from gradcell.communication.comm_func import part_of
 from gradcell.communication.management import GlobalComm, member_of

@@ -11,8 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from gradcell.base import notice
-from gradcell.base.errors import bad_value
+from gradcell.base import bad_value, notice
 from gradcell.communication.engine import announced
 from gradcell.communication.management import get_group_size, get_rank, is_initialized
 from gradcell.communication.mode import ParallelMode

@@ -10,8 +10,7 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from gradcell.base import arguments
-from gradcell.base.errors import bad_type, bad_value
+from gradcell.base import arguments, bad_type, bad_value
 from gradcell.base.seed import data_seed, get_seed as _global_seed, on_set_seed, seed_others
 
 INT32_MAX = 2**31 - 1

@@ -14,8 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from gradcell.base import arguments
-from gradcell.base.errors import bad_type, bad_value, fail
+from gradcell.base import arguments, bad_type, bad_value, fail
 from gradcell.dataset.config import order_seed
 from gradcell.dataset.rows import Row, column_names, given, place
 

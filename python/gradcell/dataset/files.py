@@ -15,8 +15,7 @@ from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
-from gradcell.base import arguments
-from gradcell.base.errors import bad_type, bad_value, unsupported
+from gradcell.base import arguments, bad_type, bad_value, unsupported
 from gradcell.dataset.config import get_num_parallel_workers
 from gradcell.dataset.rows import Row, column_names
 from gradcell.dataset.sources import IndexedDataset

@@ -9,8 +9,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from gradcell.base import arguments
-from gradcell.base.errors import bad_value, unsupported
+from gradcell.base import arguments, bad_value, unsupported
 from gradcell.dataset.files import matching
 from gradcell.dataset.rows import Row, column_names
 from gradcell.dataset.sources import IndexedDataset, Shuffle

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from gradcell._core import Tensor
-from gradcell.base import tree
-from gradcell.base.errors import bad_type, bad_value
+from gradcell.base import bad_type, bad_value, tree
 
 #: The values of a row: arrays, and dicts of what the program has put into them.
 Row = tuple[Any, ...]

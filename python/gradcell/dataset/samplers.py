@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcell.base import arguments
-from gradcell.base.errors import bad_index, bad_type, bad_value, fail, unsupported
+from gradcell.base import arguments, bad_index, bad_type, bad_value, fail, unsupported
 
 __all__ = [
     "BuiltinSampler", "DistributedSampler", "IterSampler", "PKSampler", "RandomSampler", "Sampler",

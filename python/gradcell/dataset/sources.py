@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from gradcell._core import DType
-from gradcell.base import arguments
-from gradcell.base.errors import bad_type, bad_value, where
+from gradcell.base import arguments, bad_type, bad_value, where
 from gradcell.dataset.config import get_seed
 from gradcell.dataset.datasets import Dataset
 from gradcell.dataset.rows import Row, as_array, as_value, column_names, stacked

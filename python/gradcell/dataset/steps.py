@@ -14,8 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcell.base import arguments
-from gradcell.base.errors import bad_type, bad_value
+from gradcell.base import arguments, bad_type, bad_value
 from gradcell.dataset.datasets import Dataset
 from gradcell.dataset.rows import Row, as_value, called, column_names, place, stacked
 from gradcell.dataset.workers import in_order

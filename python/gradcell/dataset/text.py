@@ -10,9 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcell.base import arguments
-from gradcell.base.errors import bad_type, bad_value, unsupported
-from gradcell.base.public import publish
+from gradcell.base import arguments, bad_type, bad_value, publish, unsupported
 from gradcell.dataset.datasets import Dataset
 from gradcell.dataset.rows import as_array
 from gradcell.dataset.transforms import TensorOperation, numpy_dtype

@@ -9,9 +9,7 @@ from typing import Any
 import numpy as np
 
 from gradcell._core import DType, Tensor
-from gradcell.base import arguments
-from gradcell.base.errors import bad_type, bad_value, unsupported
-from gradcell.base.public import explain
+from gradcell.base import arguments, bad_type, bad_value, explain, unsupported
 from gradcell.dataset.rows import as_array, called
 from gradcell.dataset.workers import generator
 

@@ -16,10 +16,9 @@ import numpy as np
 
 from gradcell import _core
 from gradcell._core import Tensor, ops as _ops
-from gradcell.base import tree
+from gradcell.base import bad_type, fail, tree
 from gradcell.base.cells import CellBase
 from gradcell.base.door import with_tensors
-from gradcell.base.errors import bad_type, fail
 from gradcell.base.remade import Made, transform
 from gradcell.base.signposts import explains_arguments
 from gradcell.compilation.compiled import cache_for, function_name

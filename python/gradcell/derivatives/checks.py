@@ -10,8 +10,7 @@ import numpy as np
 
 from gradcell import _core
 from gradcell._core import Tensor
-from gradcell.base import tree
-from gradcell.base.errors import bad_type, bad_value, fail
+from gradcell.base import bad_type, bad_value, fail, tree
 from gradcell.compilation.compiled import function_name
 from gradcell.tensors.parameter import Parameter, parameter_behind
 

@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradcell._core import Tensor
-from gradcell.base import door, tree
-from gradcell.base.errors import bad_type, bad_value, where
+from gradcell.base import bad_type, bad_value, door, tree, where
 from gradcell.derivatives.own_derivatives import defined_at
 from gradcell.derivatives.transform import grad, jvp
 

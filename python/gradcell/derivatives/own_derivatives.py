@@ -13,8 +13,7 @@ from typing import Any
 
 from gradcell import _core
 from gradcell._core import Tensor, ops as _ops
-from gradcell.base import tree
-from gradcell.base.errors import fail
+from gradcell.base import fail, tree
 
 Tensors = Sequence["Tensor | None"]
 

@@ -9,8 +9,7 @@ from typing import Any
 
 from gradcell import _core
 from gradcell._core import Tensor
-from gradcell.base import door, tree
-from gradcell.base.errors import bad_type, bad_value, fail, where
+from gradcell.base import bad_type, bad_value, door, fail, tree, where
 from gradcell.derivatives.checks import check_outputs, check_real, refuse_in_no_grad
 from gradcell.derivatives.differentiating import differentiating
 from gradcell.derivatives.transform import _after_hooks

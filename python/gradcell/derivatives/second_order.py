@@ -9,8 +9,7 @@ from typing import Any
 
 from gradcell import _core
 from gradcell._core import Tensor
-from gradcell.base import arguments, door, tree
-from gradcell.base.errors import bad_type, bad_value
+from gradcell.base import arguments, bad_type, bad_value, door, tree
 from gradcell.base.remade import Made, transform
 from gradcell.compilation.compiled import cache_for
 from gradcell.derivatives.batching import vmap

@@ -12,8 +12,7 @@ from typing import Any, Literal, ParamSpec, TypeVar, overload
 
 from gradcell import _core, dtype as dtypes
 from gradcell._core import Tensor, ops as _ops
-from gradcell.base import arguments, door, tree
-from gradcell.base.errors import bad_index, bad_type, bad_value
+from gradcell.base import arguments, bad_index, bad_type, bad_value, door, tree
 from gradcell.base.remade import transform
 from gradcell.derivatives.differentiating import By, Call, Given, transformed
 

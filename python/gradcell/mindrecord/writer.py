@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcell.base import arguments
-from gradcell.base.errors import bad_type, bad_value, where
+from gradcell.base import arguments, bad_type, bad_value, where
 from gradcell.base.whole_file import whole_file
 from gradcell.mindrecord.reader import FileReader, check_schema
 from gradcell.mindrecord.values import Schema, is_blob, pack_blobs, pack_scalars

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradcell.base import notice
-from gradcell.base.errors import unsupported, where
+from gradcell.base import notice, unsupported, where
 
 #: Why, and 'module: names', below `mindspore`; what there is no use for.
 _REFUSED: tuple[tuple[str, str], ...] = (

@@ -9,9 +9,7 @@ from typing import Any
 
 from gradcell import _core
 from gradcell._core import Tensor, ops as _ops
-from gradcell.base import arguments, fields
-from gradcell.base.errors import bad_key, bad_type, bad_value
-from gradcell.base.public import publish
+from gradcell.base import arguments, bad_key, bad_type, bad_value, fields, publish
 from gradcell.base.signposts import kind_of, nearest
 from gradcell.common.initializer import initializer
 from gradcell.nn.cell import Cell, Layer

@@ -9,9 +9,7 @@ from typing import Any
 
 from gradcell import _core, ops
 from gradcell._core import Tensor, ops as _ops
-from gradcell.base import arguments, fields
-from gradcell.base.errors import bad_type, bad_value
-from gradcell.base.public import publish
+from gradcell.base import arguments, bad_type, bad_value, fields, publish
 from gradcell.common.initializer import HeUniform, Uniform, XavierNormal, XavierUniform, initializer
 from gradcell.nn.activations import GELU, ReLU
 from gradcell.nn.basic import Dense, Dropout

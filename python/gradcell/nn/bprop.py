@@ -7,8 +7,7 @@ from typing import Any
 
 from gradcell import _core
 from gradcell._core import Tensor
-from gradcell.base import tree
-from gradcell.base.errors import bad_type, fail
+from gradcell.base import bad_type, fail, tree
 from gradcell.derivatives.custom_rules import gradients_of
 from gradcell.derivatives.own_derivatives import Pullback, Tensors, call, defined_at, filled, fitted
 from gradcell.tensors.parameter import Parameter

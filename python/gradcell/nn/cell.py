@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
 
 from gradcell import _core
 from gradcell._core import Tensor
-from gradcell.base import structure, tree
+from gradcell.base import bad_key, bad_type, bad_value, structure, tree, where
 from gradcell.base.convert import to_dtype
 from gradcell.base.door import is_tensor
-from gradcell.base.errors import bad_key, bad_type, bad_value, where
 from gradcell.base.naming import by_own_names
 from gradcell.base.signposts import SignatureOfInit, check_arguments, instead
 from gradcell.common.recompute import recompute

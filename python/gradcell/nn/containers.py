@@ -7,8 +7,7 @@ from collections.abc import ItemsView, Iterable, Iterator, KeysView, Mapping, Va
 from typing import TYPE_CHECKING, Any, overload
 
 from gradcell import _core
-from gradcell.base.errors import bad_index, bad_key, bad_type, unsupported
-from gradcell.base.public import publish
+from gradcell.base import bad_index, bad_key, bad_type, publish, unsupported
 from gradcell.base.signposts import kind_of
 from gradcell.nn.cell import Cell, Layer
 

@@ -11,9 +11,7 @@ from typing import Any, ClassVar
 
 from gradcell import _core
 from gradcell._core import Tensor, ops as _ops
-from gradcell.base import arguments, fields
-from gradcell.base.errors import bad_value
-from gradcell.base.public import publish
+from gradcell.base import arguments, bad_value, fields, publish
 from gradcell.common.initializer import HeUniform, Uniform, initializer
 from gradcell.nn.cell import Layer
 from gradcell.ops.networks import windows

@@ -9,9 +9,7 @@ import math
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from gradcell.base import arguments
-from gradcell.base.errors import bad_type, bad_value
-from gradcell.base.public import publish
+from gradcell.base import arguments, bad_type, bad_value, publish
 
 
 def _rates(

@@ -6,8 +6,7 @@ from dataclasses import InitVar
 from typing import Any
 
 from gradcell._core import Tensor
-from gradcell.base import fields
-from gradcell.base.public import publish
+from gradcell.base import fields, publish
 from gradcell.nn.activations import LeakyReLU, _activation_of
 from gradcell.nn.basic import Dense
 from gradcell.nn.cell import Cell

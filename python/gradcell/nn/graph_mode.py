@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from gradcell._core import Tensor
-from gradcell.base import notice
+from gradcell.base import bad_type, bad_value, notice, where
 from gradcell.base.cells import CellBase
-from gradcell.base.errors import bad_type, bad_value, where
 from gradcell.tensors.tensor import declared_shape
 
 _ALONE = "there is one process"

@@ -9,8 +9,7 @@ from typing import Any
 
 from gradcell import _core
 from gradcell._core import Tensor
-from gradcell.base import tree
-from gradcell.base.errors import bad_type, bad_value, fail
+from gradcell.base import bad_type, bad_value, fail, tree
 from gradcell.derivatives.hooks import HookHandle, check_hook
 from gradcell.derivatives.own_derivatives import Pullback, Tensors, call, defined_at, zeros_like
 

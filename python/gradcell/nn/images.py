@@ -10,9 +10,7 @@ import numpy as np
 
 from gradcell import _core
 from gradcell._core import Tensor, ops as _ops
-from gradcell.base import arguments, fields
-from gradcell.base.errors import bad_type, bad_value
-from gradcell.base.public import publish
+from gradcell.base import arguments, bad_type, bad_value, fields, publish
 from gradcell.nn.cell import Cell
 from gradcell.nn.containers import CellList
 from gradcell.nn.convolution import Conv2d

@@ -7,8 +7,7 @@ from dataclasses import InitVar
 
 from gradcell import _core
 from gradcell._core import Tensor, ops as _ops
-from gradcell.base import fields
-from gradcell.base.public import publish
+from gradcell.base import fields, publish
 from gradcell.nn.cell import Cell
 
 

@@ -10,9 +10,7 @@ from dataclasses import InitVar
 from typing import Any, ClassVar
 
 from gradcell._core import Tensor, ops as _ops
-from gradcell.base import arguments, fields
-from gradcell.base.errors import bad_type, unsupported
-from gradcell.base.public import publish
+from gradcell.base import arguments, bad_type, fields, publish, unsupported
 from gradcell.nn.cell import Cell, Layer
 from gradcell.nn.of_functions import cell_of
 from gradcell.ops.networks import losses as _functions

@@ -10,9 +10,7 @@ from typing import Any
 
 from gradcell import _core
 from gradcell._core import Tensor, ops as _ops
-from gradcell.base import arguments, fields
-from gradcell.base.errors import bad_type, bad_value
-from gradcell.base.public import publish
+from gradcell.base import arguments, bad_type, bad_value, fields, publish
 from gradcell.nn.activations import _activation_of
 from gradcell.nn.losses import LossBase, _Pair
 from gradcell.nn.of_functions import cell_of

@@ -8,9 +8,7 @@ from typing import Any, ClassVar
 
 from gradcell import _core
 from gradcell._core import Tensor, ops as _ops
-from gradcell.base import arguments, fields
-from gradcell.base.errors import bad_type, bad_value
-from gradcell.base.public import publish
+from gradcell.base import arguments, bad_type, bad_value, fields, publish
 from gradcell.common.initializer import initializer
 from gradcell.communication import collectives
 from gradcell.communication.management import (

@@ -9,9 +9,7 @@ import numpy as np
 
 from gradcell import _core, ops
 from gradcell._core import Tensor, ops as _ops
-from gradcell.base import arguments, fields
-from gradcell.base.errors import bad_value
-from gradcell.base.public import publish
+from gradcell.base import arguments, bad_value, fields, publish
 from gradcell.nn.cell import Cell
 from gradcell.ops.one_plan import in_float32
 from gradcell.ops.reductions.reductions import length

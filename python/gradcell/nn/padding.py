@@ -8,9 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from gradcell._core import Tensor, ops as _ops
-from gradcell.base import arguments, fields
-from gradcell.base.errors import bad_type, bad_value
-from gradcell.base.public import publish
+from gradcell.base import arguments, bad_type, bad_value, fields, publish
 from gradcell.nn.cell import Layer
 from gradcell.nn.of_functions import OfX, cell_of
 from gradcell.ops.arrays import shaping

@@ -10,9 +10,7 @@ from typing import Any, ClassVar
 
 from gradcell import _core
 from gradcell._core import Tensor, ops as _ops
-from gradcell.base import arguments, fields
-from gradcell.base.errors import bad_value
-from gradcell.base.public import publish
+from gradcell.base import arguments, bad_value, fields, publish
 from gradcell.nn.cell import Layer
 from gradcell.ops.networks import pooling, windows
 

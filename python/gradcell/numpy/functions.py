@@ -11,9 +11,7 @@ import numpy as np
 
 from gradcell import _core, ops
 from gradcell._core import Tensor
-from gradcell.base import arguments
-from gradcell.base.errors import bad_value
-from gradcell.base.public import publish
+from gradcell.base import arguments, bad_value, publish
 from gradcell.base.spelling import spelling
 from gradcell.numpy import making
 from gradcell.numpy.conversion import (

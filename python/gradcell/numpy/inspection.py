@@ -11,10 +11,8 @@ import numpy as np
 
 from gradcell import _core, ops
 from gradcell._core import Tensor
-from gradcell.base import arguments
+from gradcell.base import arguments, bad_type, publish
 from gradcell.base.convert import to_dtype
-from gradcell.base.errors import bad_type
-from gradcell.base.public import publish
 from gradcell.numpy import making
 from gradcell.numpy.conversion import array, tensor, typed, vector
 from gradcell.numpy.functions import broadcast_arrays, stack

@@ -11,9 +11,8 @@ import numpy as np
 
 from gradcell import _core, ops
 from gradcell._core import Tensor, ops as _ops
-from gradcell.base import arguments
+from gradcell.base import arguments, bad_type, bad_value
 from gradcell.base.convert import to_dtype
-from gradcell.base.errors import bad_type, bad_value
 from gradcell.numpy.conversion import (
     _plain,
     array,

@@ -10,9 +10,7 @@ import numpy as np
 
 from gradcell import ops
 from gradcell._core import Tensor, ops as _ops
-from gradcell.base import arguments
-from gradcell.base.errors import bad_value
-from gradcell.base.public import publish
+from gradcell.base import arguments, bad_value, publish
 from gradcell.numpy.conversion import _plain, along, floating, joined, tensor, tensors, vector
 
 

@@ -9,8 +9,7 @@ import numpy as np
 
 from gradcell import _core, ops
 from gradcell._core import Tensor, ops as _ops
-from gradcell.base.errors import bad_value
-from gradcell.base.public import publish
+from gradcell.base import bad_value, publish
 from gradcell.numpy import linalg
 from gradcell.numpy.conversion import _plain, floating, floats, operands, tensor, tensors
 from gradcell.numpy.making import arange

@@ -8,8 +8,7 @@ from typing import Any
 
 from gradcell import _core, ops
 from gradcell._core import Tensor, ops as _ops
-from gradcell.base import arguments
-from gradcell.base.public import publish
+from gradcell.base import arguments, publish
 from gradcell.base.spelling import named, spelling
 from gradcell.numpy.conversion import floating, floats, operand, operands, tensor, typed
 from gradcell.ops.one_plan import in_float32

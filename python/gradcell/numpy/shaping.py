@@ -11,8 +11,7 @@ import numpy as np
 
 from gradcell import _core, ops
 from gradcell._core import Tensor, ops as _ops
-from gradcell.base import arguments
-from gradcell.base.errors import bad_value, unsupported
+from gradcell.base import arguments, bad_value, unsupported
 from gradcell.numpy.conversion import _plain, array, operand, shape_of, tensor, tensors
 
 

@@ -9,8 +9,7 @@ import numpy as np
 
 from gradcell import ops
 from gradcell._core import Tensor
-from gradcell.base import arguments
-from gradcell.base.public import publish
+from gradcell.base import arguments, publish
 from gradcell.numpy.conversion import _plain, tensor, vector
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradcell.base import notice
-from gradcell.base.errors import bad_value
+from gradcell.base import bad_value, notice
 from gradcell.nn.cell import Cell
 
 _DEFAULTS: dict[str, Any] = {

@@ -6,8 +6,7 @@ from typing import Any
 
 from gradcell import _core, ops
 from gradcell._core import Tensor
-from gradcell.base import arguments
-from gradcell.base.public import publish
+from gradcell.base import arguments, publish
 from gradcell.nn.cell import Cell
 
 

@@ -12,9 +12,7 @@ import numpy as np
 
 from gradcell import ops
 from gradcell._core import Tensor
-from gradcell.base import arguments
-from gradcell.base.errors import bad_value, fail
-from gradcell.base.public import publish
+from gradcell.base import arguments, bad_value, fail, publish
 
 #: Dormand and Prince's pair (1980, J. Comp. Appl. Math. 6, 19): places, weights of the slopes so far, and
 #: those of the difference to the embedded method of order 4.

@@ -9,8 +9,7 @@ import numpy as np
 
 from gradcell import ops
 from gradcell._core import Tensor, ops as _ops
-from gradcell.base import arguments
-from gradcell.base.errors import bad_value
+from gradcell.base import arguments, bad_value
 from gradcell.base.spelling import spelling
 from gradcell.ops.matrices.factorisations import (
     _differentiable as differentiable,

@@ -9,9 +9,7 @@ import numpy as np
 
 from gradcell import _core
 from gradcell._core import Tensor, ops as _ops
-from gradcell.base import arguments
-from gradcell.base.errors import unsupported
-from gradcell.base.public import publish
+from gradcell.base import arguments, publish, unsupported
 from gradcell.compilation.compiled import jit
 from gradcell.derivatives.transform import value_and_grad
 

@@ -8,9 +8,7 @@ import numpy as np
 
 from gradcell import ops
 from gradcell._core import Tensor
-from gradcell.base import arguments
-from gradcell.base.errors import bad_value
-from gradcell.base.public import publish
+from gradcell.base import arguments, bad_value, publish
 
 #: Up to so many elements of the smaller one the products are added up one after the other.
 _FEW = 32

@@ -14,8 +14,7 @@ import numpy as np
 
 from gradcell import _core, ops
 from gradcell._core import Tensor, ops as _ops
-from gradcell.base import arguments
-from gradcell.base.errors import bad_value
+from gradcell.base import arguments, bad_value
 from gradcell.ops.elements import bessels, gammas
 from gradcell.ops.matrices.factorisations import _differentiable
 from gradcell.ops.one_plan import one_plan

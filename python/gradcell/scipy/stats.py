@@ -16,9 +16,7 @@ import numpy as np
 
 from gradcell import _core, ops
 from gradcell._core import Tensor, ops as _ops
-from gradcell.base import arguments
-from gradcell.base.errors import bad_type, bad_value
-from gradcell.base.public import publish
+from gradcell.base import arguments, bad_type, bad_value, publish
 from gradcell.ops.elements import gammas
 from gradcell.ops.matrices.factorisations import triangular_solution
 from gradcell.ops.one_plan import one_plan

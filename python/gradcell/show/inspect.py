@@ -13,9 +13,8 @@ from typing import Any
 
 from gradcell import _core
 from gradcell._core import Tensor
-from gradcell.base import tree
+from gradcell.base import bad_value, fail, tree
 from gradcell.base.door import with_tensors
-from gradcell.base.errors import bad_value, fail
 from gradcell.base.notebook import Drawing, Listing
 from gradcell.base.whole_file import write_whole
 from gradcell.show import drawing

@@ -10,8 +10,7 @@ import numpy as np
 
 from gradcell import _core
 from gradcell._core import Tensor, ops as _ops, views as _views
-from gradcell.base import arguments
-from gradcell.base.errors import bad_index, bad_type, bad_value, where as _where
+from gradcell.base import arguments, bad_index, bad_type, bad_value, where as _where
 
 
 def _as_tensor(key: Any) -> Tensor:

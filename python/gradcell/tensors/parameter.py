@@ -10,9 +10,8 @@ from typing import Any
 
 from gradcell import _core
 from gradcell._core import ParameterBase, Tensor
-from gradcell.base import arguments, structure
+from gradcell.base import arguments, bad_type, bad_value, structure, where
 from gradcell.base.convert import to_dtype
-from gradcell.base.errors import bad_type, bad_value, where
 from gradcell.tensors import printing
 from gradcell.tensors.tensor import HOOKS, copied_attributes, with_hooks
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from gradcell import _core
 from gradcell._core import Tensor, ops as _ops
-from gradcell.base import dlpack, signposts
+from gradcell.base import bad_type, bad_value, dlpack, fail, signposts, where
 from gradcell.base.convert import (
     dtype_of_numbers,
     dtype_of_numpy,
@@ -23,7 +23,6 @@ from gradcell.base.convert import (
     to_dtype,
     values_of,
 )
-from gradcell.base.errors import bad_type, bad_value, fail, where
 from gradcell.base.symbol import Symbol
 from gradcell.tensors import indexing, numpy_protocol, printing as _printing, taken
 

@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcell.base import arguments, fields
-from gradcell.base.errors import bad_type, bad_value
+from gradcell.base import arguments, bad_type, bad_value, fields
 from gradcell.dataset.vision.convert import Decode
 from gradcell.dataset.vision.image import (
     Border,

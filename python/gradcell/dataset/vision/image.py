@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcell.base import arguments, fields
-from gradcell.base.errors import bad_type, bad_value, unsupported
+from gradcell.base import arguments, bad_type, bad_value, fields, unsupported
 from gradcell.dataset.rows import as_array
 from gradcell.dataset.transforms import TensorOperation
 from gradcell.dataset.workers import generator

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcell.base import arguments
-from gradcell.base.errors import bad_type
+from gradcell.base import arguments, bad_type
 from gradcell.dataset.rows import as_array
 from gradcell.dataset.transforms import TensorOperation, _functions
 from gradcell.dataset.workers import generator

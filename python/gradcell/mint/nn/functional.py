@@ -6,9 +6,7 @@ from typing import Any
 
 from gradcell import _core, ops
 from gradcell._core import Tensor, ops as _ops
-from gradcell.base import arguments
-from gradcell.base.errors import bad_value
-from gradcell.base.public import later as _later
+from gradcell.base import arguments, bad_value, later as _later
 from gradcell.base.spelling import named, spelling
 from gradcell.mint.functions import flatten, typed
 from gradcell.ops.elements.elementwise import written

@@ -11,9 +11,7 @@ import numpy as np
 
 from gradcell import _core, ops
 from gradcell._core import Tensor, ops as _ops
-from gradcell.base import arguments, fields
-from gradcell.base.errors import bad_value, unsupported
-from gradcell.base.public import publish
+from gradcell.base import arguments, bad_value, fields, publish, unsupported
 from gradcell.common.initializer import Uniform, initializer
 from gradcell.communication import GlobalComm, get_group_size
 from gradcell.mint.nn import functional

@@ -5,9 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gradcell import nn, ops
-from gradcell.base import arguments, fields, notice
-from gradcell.base.errors import unsupported
-from gradcell.base.public import publish
+from gradcell.base import arguments, fields, notice, publish, unsupported
 
 
 def _dtype(dtype: Any) -> dict[str, Any]:

@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcell.base import arguments, fields
-from gradcell.base.errors import bad_type, bad_value
+from gradcell.base import arguments, bad_type, bad_value, fields
 from gradcell.nn.metrics.metric import Mean, OfPairs, none_seen, same_shape
 
 __all__ = [

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcell.base import fields
-from gradcell.base.errors import bad_type, bad_value, unsupported
+from gradcell.base import bad_type, bad_value, fields, unsupported
 from gradcell.nn.metrics.metric import OfPairs, none_seen, same_shape
 
 __all__ = ["ROC", "ConfusionMatrix", "ConfusionMatrixMetric", "auc"]

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from gradcell._core import Tensor
-from gradcell.base import fields
-from gradcell.base.errors import bad_type, bad_value, fail
+from gradcell.base import bad_type, bad_value, fail, fields
 from gradcell.nn.cell import Cell
 from gradcell.nn.metrics.metric import Mean, Metric, array, none_seen, rearrange_inputs, same_shape
 

@@ -10,8 +10,7 @@ import numpy as np
 
 from gradcell import _core
 from gradcell._core import DType, Tensor, ops as _ops
-from gradcell.base import arguments, errors
-from gradcell.base.public import explain
+from gradcell.base import arguments, errors, explain
 from gradcell.nn.cell import Cell
 from gradcell.nn.probability.distribution.distribution import Distribution, kept, own
 from gradcell.nn.probability.distribution.transformed import TransformedDistribution

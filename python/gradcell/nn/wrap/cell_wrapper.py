@@ -8,8 +8,7 @@ from typing import Any
 
 from gradcell import _core
 from gradcell._core import Tensor, ops as _ops
-from gradcell.base import arguments, tree
-from gradcell.base.errors import bad_type, bad_value
+from gradcell.base import arguments, bad_type, bad_value, tree
 from gradcell.communication.sharing import (
     _get_device_num,
     _get_gradients_mean,

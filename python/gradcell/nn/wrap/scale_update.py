@@ -10,9 +10,8 @@ import numpy as np
 
 from gradcell import _core
 from gradcell._core import Tensor, ops as _ops
-from gradcell.base import arguments, tree
+from gradcell.base import arguments, tree, where as _where
 from gradcell.base.door import with_tensors
-from gradcell.base.errors import where as _where
 from gradcell.nn.cell import Cell
 from gradcell.tensors.parameter import Parameter
 

@@ -9,9 +9,8 @@ import numpy as np
 
 from gradcell import _core
 from gradcell._core import Tensor, ops as _ops
-from gradcell.base import arguments
+from gradcell.base import arguments, bad_value, where
 from gradcell.base.convert import to_dtype
-from gradcell.base.errors import bad_value, where
 from gradcell.ops.arrays import indexing, shaping
 from gradcell.ops.elements import complex_numbers
 from gradcell.ops.method import method

@@ -10,9 +10,8 @@ import numpy as np
 
 from gradcell import _core
 from gradcell._core import Tensor, ops as _ops
-from gradcell.base import arguments
+from gradcell.base import arguments, bad_type, bad_value, where
 from gradcell.base.convert import to_dtype
-from gradcell.base.errors import bad_type, bad_value, where
 from gradcell.base.types import DTypeLike, Shape
 from gradcell.ops.method import method
 from gradcell.ops.one_plan import one_plan

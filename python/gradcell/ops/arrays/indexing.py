@@ -9,8 +9,7 @@ import numpy as np
 
 from gradcell import _core
 from gradcell._core import Tensor, ops as _ops
-from gradcell.base import arguments
-from gradcell.base.errors import bad_index, bad_type, bad_value
+from gradcell.base import arguments, bad_index, bad_type, bad_value
 from gradcell.ops.elements.complex_numbers import size_of
 from gradcell.ops.method import in_place, method
 from gradcell.ops.one_plan import one_plan

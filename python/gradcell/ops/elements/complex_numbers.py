@@ -11,8 +11,7 @@ from typing import Any, ParamSpec
 
 from gradcell import _core
 from gradcell._core import Tensor, ops as _ops
-from gradcell.base import arguments
-from gradcell.base.errors import bad_type
+from gradcell.base import arguments, bad_type
 from gradcell.ops.method import method
 from gradcell.ops.one_plan import one_plan
 

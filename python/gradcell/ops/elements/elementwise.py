@@ -8,9 +8,8 @@ from typing import Any
 
 from gradcell import _core
 from gradcell._core import Tensor, ops as _ops
-from gradcell.base import arguments
+from gradcell.base import arguments, bad_type
 from gradcell.base.convert import all_bits
-from gradcell.base.errors import bad_type
 from gradcell.base.spelling import spelling
 from gradcell.base.types import Array, TensorLike
 from gradcell.ops.elements.row_texts import text_of

@@ -9,9 +9,8 @@ import numpy as np
 
 from gradcell import _core
 from gradcell._core import Tensor, ops as _ops
-from gradcell.base import arguments
+from gradcell.base import arguments, bad_type
 from gradcell.base.convert import all_bits
-from gradcell.base.errors import bad_type
 from gradcell.base.spelling import named
 from gradcell.ops.method import method
 from gradcell.ops.one_plan import one_plan

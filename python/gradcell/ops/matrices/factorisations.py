@@ -16,8 +16,7 @@ import numpy as np
 
 from gradcell import _core
 from gradcell._core import Tensor, ops as _ops
-from gradcell.base import arguments
-from gradcell.base.errors import bad_value, unsupported
+from gradcell.base import arguments, bad_value, unsupported
 from gradcell.derivatives.own_derivatives import Pullback, call, fitted
 from gradcell.ops.arrays import arrangement, shaping
 from gradcell.ops.elements import complex_numbers

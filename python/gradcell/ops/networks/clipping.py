@@ -8,8 +8,7 @@ from typing import Any, overload
 
 from gradcell import _core
 from gradcell._core import Tensor, ops as _ops
-from gradcell.base import arguments
-from gradcell.base.errors import bad_value, fail
+from gradcell.base import arguments, bad_value, fail
 from gradcell.ops.matrices.norms import norm
 from gradcell.ops.one_plan import one_plan
 from gradcell.ops.reductions.reductions import length

@@ -7,8 +7,7 @@ from typing import Any
 
 from gradcell import _core
 from gradcell._core import Tensor, ops as _ops
-from gradcell.base import arguments
-from gradcell.base.errors import bad_value
+from gradcell.base import arguments, bad_value
 from gradcell.ops.control.loops import loop
 from gradcell.ops.networks.losses import _pair, _reduced
 from gradcell.ops.one_plan import wide_plan

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from gradcell._core import Tensor, ops as _ops
-from gradcell.base import arguments
-from gradcell.base.errors import bad_value
+from gradcell.base import arguments, bad_value
 from gradcell.ops.networks import pooling
 from gradcell.ops.one_plan import one_plan
 

@@ -15,8 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradcell._core import Tensor, ops as _ops
-from gradcell.base import arguments
-from gradcell.base.errors import bad_type, bad_value
+from gradcell.base import arguments, bad_type, bad_value
 
 #: How docstrings name the last dimensions, by their number.
 DIMENSIONS = {1: "dimension", 2: "two dimensions", 3: "three dimensions"}

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gradcell._core import Tensor, ops as _ops
-from gradcell.base import arguments
-from gradcell.base.errors import bad_value
+from gradcell.base import arguments, bad_value
 from gradcell.communication import collectives
 from gradcell.communication.management import GlobalComm, _check_group, member_of
 from gradcell.ops.primitive import Primitive

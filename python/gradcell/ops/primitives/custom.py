@@ -12,8 +12,7 @@ import numpy as np
 
 from gradcell import _core
 from gradcell._core import Tensor
-from gradcell.base import tree
-from gradcell.base.errors import fail, unsupported
+from gradcell.base import fail, tree, unsupported
 from gradcell.derivatives.custom_rules import gradients_of
 from gradcell.derivatives.own_derivatives import Pullback, Tensors, call, defined_at, filled
 from gradcell.ops.primitive import Primitive

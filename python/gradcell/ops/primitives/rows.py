@@ -7,8 +7,7 @@ import itertools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from gradcell.base import arguments
-from gradcell.base.errors import bad_type, bad_value, where
+from gradcell.base import arguments, bad_type, bad_value, where
 from gradcell.base.spelling import Parameters, text_of
 from gradcell.ops.primitive import Primitive
 

@@ -11,10 +11,9 @@ import numpy as np
 
 from gradcell import _core
 from gradcell._core import Tensor, ops as _ops
-from gradcell.base import arguments, tree
+from gradcell.base import arguments, bad_type, tree
 from gradcell.base.convert import to_dtype
 from gradcell.base.door import with_tensors
-from gradcell.base.errors import bad_type
 
 __all__ = [
     "add_flags", "list_len", "make_list", "make_range", "make_tuple", "mixed_precision_cast",

@@ -8,8 +8,7 @@ import numpy as np
 
 from gradcell import _core
 from gradcell._core import Tensor
-from gradcell.base import arguments
-from gradcell.base.errors import unsupported
+from gradcell.base import arguments, unsupported
 from gradcell.derivatives.transform import value_and_grad
 from gradcell.ops.elements import activations
 from gradcell.ops.networks import ctc

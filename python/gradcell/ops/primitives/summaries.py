@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from gradcell._core import Tensor
-from gradcell.base import arguments
-from gradcell.base.errors import bad_type
+from gradcell.base import arguments, bad_type
 
 #: The last value of each (plugin, name), kept while a SummaryRecord is open.
 _waiting: dict[tuple[str, str], np.ndarray] = {}

@@ -10,8 +10,7 @@ import numpy as np
 
 from gradcell import _core
 from gradcell._core import Tensor
-from gradcell.base import seed as _seed
-from gradcell.base.errors import bad_type, where
+from gradcell.base import bad_type, seed as _seed, where
 from gradcell.ops.random import draws
 
 

@@ -13,9 +13,8 @@ import numpy as np
 
 from gradcell import _core
 from gradcell._core import Tensor, ops as _ops
-from gradcell.base import arguments
+from gradcell.base import arguments, bad_value
 from gradcell.base.convert import to_dtype
-from gradcell.base.errors import bad_value
 from gradcell.base.types import Axis, DTypeLike
 from gradcell.ops.arrays import indexing
 from gradcell.ops.elements.complex_numbers import part

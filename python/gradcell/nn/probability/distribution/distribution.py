@@ -15,8 +15,7 @@ import numpy as np
 
 from gradcell import _core
 from gradcell._core import DType, Tensor, ops as _ops
-from gradcell.base import arguments
-from gradcell.base.errors import bad_type, bad_value, where
+from gradcell.base import arguments, bad_type, bad_value, where
 from gradcell.nn.cell import Cell
 
 
