@@ -51,23 +51,23 @@ def _gamma_from_half(y: Tensor, power: float) -> Tensor:
     beyond 12."""
     far = _ops.greater(y, 12.5)
     near = _ops.where(far, 2.0, y)
-    whole = _ops.floor(_ops.add(near, 0.5))
+    whole = _ops.floor(near + 0.5)
     product = _ops.full([], 1.0, y.dtype)
     for k in range(1, 12):
-        factor = _ops.where(_ops.greater(whole, k + 1.5), _ops.sub(near, float(k)), 1.0)
-        product = _ops.mul(product, factor)
+        factor = _ops.where(_ops.greater(whole, k + 1.5), near - float(k), 1.0)
+        product = product * factor
     first = _ops.less(whole, 1.5)
     product = _ops.where(first, near, product)
     product = _ops.where(
         first if power > 0 else _ops.logical_not(first), _ops.reciprocal(product), product
     )
-    close = _ops.exp(_ops.mul(gammas._log_gamma_from_2(_ops.sub(near, whole)), power))
+    close = _ops.exp(gammas._log_gamma_from_2(near - whole) * power)
     large = _ops.where(far, y, 13.0)
     # The square of this root, and the root's derivative, may overflow earlier than the result.
-    root = _ops.pow(large, _ops.mul(_ops.sub(_ops.mul(large, 0.5), 0.25), power))
-    exponent = _ops.mul(_ops.sub(gammas._stirling_rest(large), large), power)
-    scale = _ops.mul(_ops.exp(exponent), math.sqrt(2 * math.pi) ** power)
-    return _ops.where(far, _ops.mul(_ops.mul(root, scale), root), _ops.mul(close, product))
+    root = _ops.pow(large, (large * 0.5 - 0.25) * power)
+    exponent = (gammas._stirling_rest(large) - large) * power
+    scale = _ops.exp(exponent) * math.sqrt(2 * math.pi) ** power
+    return _ops.where(far, root * scale * root, close * product)
 
 
 def _gamma(x: Any, name: str, power: float) -> Tensor:
@@ -77,10 +77,10 @@ def _gamma(x: Any, name: str, power: float) -> Tensor:
     endless = _ops.greater(t, 171.7)
     y = _ops.where(endless, 1.0, t)
     odd = _ops.logical_and(low, _ops.equal(_ops.mod(_ops.round(t), 2.0), 1))
-    turn = _ops.div(_ops.sin(_ops.mul(_ops.where(low, part, 0.5), math.pi)), math.pi)
-    turn = _ops.where(odd, _ops.neg(turn), turn)
+    turn = _ops.sin(_ops.where(low, part, 0.5) * math.pi) / math.pi
+    turn = _ops.where(odd, -turn, turn)
     turn = turn if power < 0 else _ops.reciprocal(turn)
-    mirrored = _ops.mul(turn, _gamma_from_half(_ops.where(low, _ops.sub(1.0, t), 1.0), -power))
+    mirrored = turn * _gamma_from_half(_ops.where(low, 1.0 - t, 1.0), -power)
     found = _ops.where(low, mirrored, _gamma_from_half(_ops.where(low, 1.0, y), power))
     if power > 0:
         pole = _ops.logical_and(_ops.equal(part, 0), _ops.less(t, 0))
@@ -104,8 +104,7 @@ def _stirling(x: Tensor) -> Tensor:
     """log Gamma(x) - (x - 1/2) log(x) + x - log(2 pi) / 2 for x > 0."""
     large = _ops.greater(x, 8.0)
     y = _ops.where(large, 1.0, x)
-    close = _ops.sub(ops.lgamma(y), _ops.mul(_ops.sub(y, 0.5), _ops.log(y)))
-    close = _ops.add(close, _ops.sub(y, 0.5 * math.log(2 * math.pi)))
+    close = ops.lgamma(y) - (y - 0.5) * _ops.log(y) + (y - 0.5 * math.log(2 * math.pi))
     return _ops.where(large, gammas._stirling_rest(_ops.where(large, x, 8.0)), close)
 
 
@@ -117,12 +116,12 @@ def _ordered(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
 
 def _log_beta(a: Tensor, b: Tensor) -> Tensor:
     """log B(a, b) for positive numbers, in which nothing large cancels."""
-    (least, most), total = _ordered(a, b), _ops.add(a, b)
-    rests = _ops.sub(_ops.add(_stirling(least), _stirling(most)), _stirling(total))
-    share = _ops.mul(_ops.sub(least, 0.5), _ops.log(_ops.div(least, total)))
-    other = _ops.mul(_ops.sub(most, 0.5), _ops.log1p(_ops.div(least, most)))
-    ends = _ops.sub(0.5 * math.log(2 * math.pi), _ops.mul(_ops.log(total), 0.5))
-    return _ops.add(_ops.add(rests, ends), _ops.sub(share, other))
+    (least, most), total = _ordered(a, b), a + b
+    rests = _stirling(least) + _stirling(most) - _stirling(total)
+    share = (least - 0.5) * _ops.log(least / total)
+    other = (most - 0.5) * _ops.log1p(least / most)
+    ends = 0.5 * math.log(2 * math.pi) - _ops.log(total) * 0.5
+    return rests + ends + (share - other)
 
 
 def _sign_of_gamma(x: Tensor) -> Tensor:
@@ -131,7 +130,7 @@ def _sign_of_gamma(x: Tensor) -> Tensor:
 
 
 def _betaln(a: Tensor, b: Tensor) -> Tensor:
-    (least, most), total = _ordered(a, b), _ops.add(a, b)
+    (least, most), total = _ordered(a, b), a + b
     positive = _ops.greater(least, 0)
     inside = (_ops.where(positive, t, 1.0) for t in (a, b))
     # log Gamma(most) - log Gamma(total) where these are large, by Stirling's series.
@@ -139,11 +138,11 @@ def _betaln(a: Tensor, b: Tensor) -> Tensor:
     low, high, both = (
         _ops.where(large, t, w) for t, w in ((least, -0.5), (most, 9.0), (total, 8.5))
     )
-    apart = _ops.sub(gammas._stirling_rest(high), gammas._stirling_rest(both))
-    bend = _ops.mul(_ops.sub(both, 0.5), _ops.log1p(_ops.div(low, high)))
-    apart = _ops.sub(_ops.add(apart, low), _ops.add(bend, _ops.mul(low, _ops.log(high))))
+    apart = gammas._stirling_rest(high) - gammas._stirling_rest(both)
+    bend = (both - 0.5) * _ops.log1p(low / high)
+    apart = apart + low - (bend + low * _ops.log(high))
     first, second, third = (ops.lgamma(_ops.where(positive, 1.0, t)) for t in (least, most, total))
-    outside = _ops.add(first, _ops.where(large, apart, _ops.sub(second, third)))
+    outside = first + _ops.where(large, apart, second - third)
     return _ops.where(positive, _log_beta(*inside), outside)
 
 
@@ -158,9 +157,8 @@ def betaln(a: Any, b: Any) -> Tensor:
 def beta(a: Any, b: Any) -> Tensor:
     """The beta function, gamma(a) gamma(b) / gamma(a + b)."""
     dtype, a, b = gammas._pair(a, b, "beta", ("a", "b"))
-    sign = _ops.mul(_sign_of_gamma(a), _sign_of_gamma(b))
-    sign = _ops.mul(sign, _sign_of_gamma(_ops.add(a, b)))
-    return _ops.cast(_ops.mul(_ops.exp(_betaln(a, b)), sign), dtype)
+    sign = _sign_of_gamma(a) * _sign_of_gamma(b) * _sign_of_gamma(a + b)
+    return _ops.cast(_ops.exp(_betaln(a, b)) * sign, dtype)
 
 
 def betainc(a: Any, b: Any, x: Any) -> Tensor:
@@ -174,9 +172,9 @@ def _incomplete_beta(a: Any, b: Any, x: Any, y: Any = None) -> tuple[Tensor, Ten
     """betainc and 1 - betainc; y: 1 - x, if it is known better than x says."""
     x, dtype = _wide(x, "betainc")
     kind, a, b = gammas._pair(a, b, "betainc", ("a", "b"))
-    dtype = _ops.add(_ops.full([], 0, kind), _ops.full([], 0, dtype)).dtype
+    dtype = (_ops.full([], 0, kind) + _ops.full([], 0, dtype)).dtype
     shape = list(np.broadcast_shapes(*(tuple(t.shape) for t in (a, b, x))))
-    y = _ops.sub(1.0, x) if y is None else _ops.cast(y, _core.float64)
+    y = 1.0 - x if y is None else _ops.cast(y, _core.float64)
     a, b, x, y = (_ops.broadcast_to(t, shape) for t in (a, b, x, y))
     good = _ops.logical_and(_ops.greater(a, 0), _ops.greater(b, 0))
     good = _ops.logical_and(
@@ -189,27 +187,27 @@ def _incomplete_beta(a: Any, b: Any, x: Any, y: Any = None) -> tuple[Tensor, Ten
     ends = []
     for at, p, q, t in ((first, a, b, x), (last, b, a, y)):
         p, q, t = (_ops.where(at, v, w) for v, w in ((p, 1.0), (q, 1.0), (t, 0.0)))
-        bend = _ops.div(_ops.mul(_ops.mul(p, _ops.sub(q, 1.0)), t), _ops.add(p, 1.0))
-        size = _ops.mul(p, _ops.exp(_log_beta(p, q)))
-        ends.append(_ops.div(_ops.mul(_ops.pow(t, p), _ops.sub(1.0, bend)), size))
+        bend = p * (q - 1.0) * t / (p + 1.0)
+        size = p * _ops.exp(_log_beta(p, q))
+        ends.append(_ops.pow(t, p) * (1.0 - bend) / size)
     a, b, x, y = (_ops.where(edge, v, t) for v, t in ((1.0, a), (1.0, b), (0.5, x), (0.5, y)))
     # I(a, b) = I(a + 1, b) + x^a y^b / (a B(a, b)), and its mirror image, where a tail falls slower than
     # e^-z or has a long flat part.
-    left = _ops.greater(_ops.mul(a, y), _ops.mul(b, x))
-    more_a = _ops.logical_or(left, _ops.less(_ops.mul(b, x), 0.5))
+    left = _ops.greater(a * y, b * x)
+    more_a = _ops.logical_or(left, _ops.less(b * x, 0.5))
     more_a = _ops.logical_and(_ops.less(a, 1.0), more_a)
-    more_b = _ops.logical_or(_ops.logical_not(left), _ops.less(_ops.mul(a, y), 0.5))
+    more_b = _ops.logical_or(_ops.logical_not(left), _ops.less(a * y, 0.5))
     more_b = _ops.logical_and(_ops.less(b, 1.0), more_b)
-    a1, b1 = (_ops.where(c, _ops.add(t, 1.0), t) for c, t in ((more_a, a), (more_b, b)))
+    a1, b1 = (_ops.where(c, t + 1.0, t) for c, t in ((more_a, a), (more_b, b)))
     p, q = _beta_tails(a1, b1, x, y, 40 if dtype == _core.float64 else 24)
-    log_x = _ops.where(_ops.less(y, 0.5), _ops.log1p(_ops.neg(y)), _ops.log(x))
-    log_y = _ops.where(_ops.less(x, 0.5), _ops.log1p(_ops.neg(x)), _ops.log(y))
+    log_x = _ops.where(_ops.less(y, 0.5), _ops.log1p(-y), _ops.log(x))
+    log_y = _ops.where(_ops.less(x, 0.5), _ops.log1p(-x), _ops.log(y))
     for more, t, v, w, sign in ((more_a, a, a, b, 1.0), (more_b, b, a1, b, -1.0)):
-        exponent = _ops.sub(_ops.add(_ops.mul(v, log_x), _ops.mul(w, log_y)), _log_beta(v, w))
-        step = _ops.mul(_ops.div(_ops.exp(exponent), t), _ops.where(more, sign, 0.0))
-        p, q = _ops.add(p, step), _ops.sub(q, step)
-    p = _ops.where(first, ends[0], _ops.where(last, _ops.sub(1.0, ends[1]), p))
-    q = _ops.where(first, _ops.sub(1.0, ends[0]), _ops.where(last, ends[1], q))
+        exponent = v * log_x + w * log_y - _log_beta(v, w)
+        step = _ops.exp(exponent) / t * _ops.where(more, sign, 0.0)
+        p, q = p + step, q - step
+    p = _ops.where(first, ends[0], _ops.where(last, 1.0 - ends[1], p))
+    q = _ops.where(first, 1.0 - ends[0], _ops.where(last, ends[1], q))
     p, q = (_ops.cast(_ops.where(good, t, math.nan), dtype) for t in (p, q))
     return p, q
 
@@ -220,63 +218,63 @@ def _beta_tails(a: Tensor, b: Tensor, x: Tensor, y: Tensor, count: int) -> tuple
     By Gauss and Legendre's rule over z = log(t / (1 - t)), from x away from where t^a (1 - t)^b is largest;
     with t at s from x, the integrand over that at x is e^-d, d = s (a y - b x) + (a + b) h(s), h >= 0.
     """
-    lean = _ops.sub(_ops.mul(a, y), _ops.mul(b, x))
+    lean = a * y - b * x
     left = _ops.greater(lean, 0)
     x, y = _ops.where(left, x, y), _ops.where(left, y, x)
     a, b, lean = (
         _ops.where(left, a, b),
         _ops.where(left, b, a),
-        _ops.where(left, lean, _ops.neg(lean)),
+        _ops.where(left, lean, -lean),
     )
-    total, small = _ops.add(a, b), _ops.less_equal(x, y)
+    total, small = a + b, _ops.less_equal(x, y)
     least, sign = _ops.where(small, x, y), _ops.where(small, -1.0, 1.0)
 
-    def fall(s: Tensor, given: Any) -> Tensor:
+    def fall(s: Tensor, given: tuple[Tensor, ...] | list[Tensor]) -> Tensor:
         lean, total, least, sign = given
-        r = _ops.mul(s, sign)
-        w = _ops.mul(least, _ops.expm1(r))
+        r = s * sign
+        w = least * _ops.expm1(r)
         near = _ops.less(s, 0.5)
-        close = _ops.mul(least, _exp_rest(_ops.where(near, r, 0.0)))
-        close = _ops.add(close, gammas._log_rest(_ops.where(near, w, 0.0)))
-        away = _ops.sub(_ops.log1p(_ops.where(near, 0.0, w)), _ops.mul(least, r))
-        return _ops.add(_ops.mul(s, lean), _ops.mul(total, _ops.where(near, close, away)))
+        close = least * _exp_rest(_ops.where(near, r, 0.0))
+        close = close + gammas._log_rest(_ops.where(near, w, 0.0))
+        away = _ops.log1p(_ops.where(near, 0.0, w)) - least * r
+        return s * lean + total * _ops.where(near, close, away)
 
     flat = lean, total, least, sign
-    bend = _ops.mul(_ops.mul(total, x), _ops.mul(y, 2 * gammas._TOP))
-    end = _ops.div(2 * gammas._TOP, _ops.add(lean, _ops.sqrt(_ops.add(_ops.square(lean), bend))))
+    bend = total * x * (y * (2 * gammas._TOP))
+    end = 2 * gammas._TOP / (lean + _ops.sqrt(_ops.square(lean) + bend))
     for _ in range(3):  # Newton's steps, from below or above to above
-        there = _ops.mul(x, _ops.exp(_ops.neg(end)))
-        speed = _ops.sub(a, _ops.mul(total, _ops.div(there, _ops.add(there, y))))
-        end = _ops.add(end, _ops.div(_ops.sub(gammas._TOP, fall(end, flat)), speed))
+        there = x * _ops.exp(-end)
+        speed = a - total * (there / (there + y))
+        end = end + (gammas._TOP - fall(end, flat)) / speed
     end = _ops.stop_gradient(end)
     nodes, weights = gammas._RULES[count]
     shape = [*x.shape, 1]
-    s = _ops.mul(_ops.reshape(end, shape), Tensor(nodes**2, x.dtype))
-    values = _ops.exp(_ops.neg(fall(s, [_ops.reshape(t, shape) for t in flat])))
-    values = _ops.mul(values, Tensor(2 * nodes * weights, x.dtype))
+    s = _ops.reshape(end, shape) * Tensor(nodes**2, x.dtype)
+    values = _ops.exp(-fall(s, [_ops.reshape(t, shape) for t in flat]))
+    values = values * Tensor(2 * nodes * weights, x.dtype)
     density = _ops.exp(_log_beta_density(a, b, x, y, lean))
-    tail = _ops.mul(_ops.mul(_ops.reduce_sum(values, [x.ndim], False), end), density)
-    rest = _ops.sub(1.0, tail)
+    tail = _ops.reduce_sum(values, [x.ndim], False) * end * density
+    rest = 1.0 - tail
     return _ops.where(left, tail, rest), _ops.where(left, rest, tail)
 
 
 def _exp_rest(r: Tensor) -> Tensor:
     """e^r - 1 - r for |r| < 1/2."""
-    series: Any = 0.0
+    series: Tensor | float = 0.0
     for n in range(14, 1, -1):
-        series = _ops.add(_ops.mul(r, series), 1 / math.factorial(n))
-    return _ops.mul(_ops.square(r), series)
+        series = r * series + 1 / math.factorial(n)
+    return _ops.square(r) * series
 
 
 def _log_beta_density(a: Tensor, b: Tensor, x: Tensor, y: Tensor, lean: Tensor) -> Tensor:
     """log(x^a y^b / B(a, b)) by Stirling's formula; lean: a y - b x."""
-    total = _ops.add(a, b)
-    exponent = _ops.sub(_stirling(total), _ops.add(_stirling(a), _stirling(b)))
-    for t, at, change in ((a, x, _ops.neg(lean)), (b, y, lean)):
-        ratio = _ops.mul(_ops.div(at, t), total)
-        exponent = _ops.add(exponent, _ops.mul(t, gammas._log_rest(_ops.div(change, t), ratio)))
-    share = _ops.add(_ops.log(_ops.div(a, total)), _ops.log(_ops.mul(b, 0.5 / math.pi)))
-    return _ops.add(exponent, _ops.mul(share, 0.5))
+    total = a + b
+    exponent = _stirling(total) - (_stirling(a) + _stirling(b))
+    for t, at, change in ((a, x, -lean), (b, y, lean)):
+        ratio = at / t * total
+        exponent = exponent + t * gammas._log_rest(change / t, ratio)
+    share = _ops.log(a / total) + _ops.log(b * (0.5 / math.pi))
+    return exponent + share * 0.5
 
 
 @one_plan
@@ -285,24 +283,22 @@ def erfcinv(y: Any) -> Tensor:
     first term of its asymptotic series."""
     t, dtype = _wide(y, "erfcinv")
     mirror = _ops.greater(t, 1.0)
-    low = _ops.where(mirror, _ops.sub(2.0, t), t)
+    low = _ops.where(mirror, 2.0 - t, t)
     inside = _ops.greater(low, 0)
     middle = _ops.greater(low, 0.4)
     log = _ops.log(_ops.where(_ops.logical_and(inside, _ops.logical_not(middle)), low, 0.1))
-    x = _ops.sqrt(_ops.sub(_ops.neg(log), _ops.mul(_ops.log(_ops.mul(log, -math.pi)), 0.5)))
+    x = _ops.sqrt(-log - _ops.log(log * -math.pi) * 0.5)
     for _ in range(4):
         value = _ops.erfc(x)
-        slope = _ops.div(
-            _ops.mul(_ops.exp(_ops.neg(_ops.square(x))), 2 / math.sqrt(math.pi)), value
-        )
-        x = _ops.add(x, _ops.div(_ops.sub(_ops.log(value), log), slope))
-    x = _ops.where(middle, _ops.erfinv(_ops.where(middle, _ops.sub(1.0, low), 0.0)), x)
+        slope = _ops.exp(-_ops.square(x)) * (2 / math.sqrt(math.pi)) / value
+        x = x + (_ops.log(value) - log) / slope
+    x = _ops.where(middle, _ops.erfinv(_ops.where(middle, 1.0 - low, 0.0)), x)
     x = _ops.where(inside, x, _ops.where(_ops.equal(low, 0), math.inf, math.nan))
-    x = _ops.stop_gradient(_ops.where(mirror, _ops.neg(x), x))
+    x = _ops.stop_gradient(_ops.where(mirror, -x, x))
 
     def adjoint(xs: Any, outputs: Any, cotangents: Any) -> list[Tensor]:
         grown = _ops.exp(_ops.square(outputs[0]))
-        return [_ops.mul(cotangents[0], _ops.mul(grown, -math.sqrt(math.pi) / 2))]
+        return [cotangents[0] * (grown * (-math.sqrt(math.pi) / 2))]
 
     return _ops.cast(_differentiable("erfcinv", [x], [t], adjoint)[0], dtype)
 
@@ -313,22 +309,22 @@ def erfcinv(y: Any) -> Tensor:
 def _steps_down(order: int, x: Tensor) -> Tensor:
     """J_order(x) for x > 0 and an order above 1: up to x by the recurrence in its order, beyond by the ratios
     of neighbours, a continued fraction (Abramowitz and Stegun 9.1.27 and 9.1.73)."""
-    inverse, ratio = _ops.div(2.0, x), _ops.full([], 0.0, x.dtype)
+    inverse, ratio = 2.0 / x, _ops.full([], 0.0, x.dtype)
     ratios = {}
     for k in range(order + 8 + math.ceil(8 * order ** (1 / 3)), 1, -1):
-        ratio = _ops.reciprocal(_ops.sub(_ops.mul(inverse, float(k)), ratio))
+        ratio = _ops.reciprocal(inverse * float(k) - ratio)
         ratios[k] = ratio
     before, now = ops.bessel_j0(x), ops.bessel_j1(x)
     for k in range(2, order + 1):
-        up = _ops.sub(_ops.mul(_ops.mul(inverse, float(k - 1)), now), before)
-        before, now = now, _ops.where(_ops.less_equal(float(k), x), up, _ops.mul(now, ratios[k]))
+        up = inverse * float(k - 1) * now - before
+        before, now = now, _ops.where(_ops.less_equal(float(k), x), up, now * ratios[k])
     return now
 
 
 def _steps_up(order: int, x: Tensor) -> Tensor:
     before, now = ops.bessel_y0(x), ops.bessel_y1(x)
     for k in range(1, order):
-        up = _ops.sub(_ops.mul(_ops.div(2.0 * k, x), now), before)
+        up = 2.0 * k / x * now - before
         before, now = now, _ops.where(_ops.isinf(now), now, up)
     return now
 
@@ -338,7 +334,7 @@ def _first(order: int, x: Tensor) -> Tensor:
         return (ops.bessel_j0, ops.bessel_j1)[order](x)
     size = _ops.abs(x)
     found = _ops.where(_ops.equal(size, 0), 0.0, _steps_down(order, size))
-    return _ops.where(_ops.less(x, 0), _ops.neg(found), found) if order % 2 else found
+    return _ops.where(_ops.less(x, 0), -found, found) if order % 2 else found
 
 
 def _second(order: int, x: Tensor) -> Tensor:
@@ -359,14 +355,14 @@ def _scaled(order: float, x: Tensor) -> Tensor:
     """e^-x I_order(x) for x > 0: its series, and its asymptotic series for large x or orders (Abramowitz and
     Stegun 9.6.10, 9.7.1, 9.7.7)."""
     if order > 15:
-        z = _ops.div(x, order)
-        root = _ops.sqrt(_ops.add(_ops.square(z), 1.0))
-        exponent = _ops.sub(_ops.reciprocal(_ops.add(root, z)), _ops.asinh(_ops.reciprocal(z)))
+        z = x / order
+        root = _ops.sqrt(_ops.square(z) + 1.0)
+        exponent = _ops.reciprocal(root + z) - _ops.asinh(_ops.reciprocal(z))
         p, total = _ops.reciprocal(root), _ops.full([], 0.0, x.dtype)
         for u in _debye(14)[::-1]:
-            total = _ops.add(_ops.div(total, order), bessels._polynomial(list(u), p))
-        scale = _ops.sqrt(_ops.mul(p, 1 / (2 * math.pi * order)))
-        return _ops.mul(_ops.mul(_ops.exp(_ops.mul(exponent, order)), scale), total)
+            total = total / order + bessels._polynomial(list(u), p)
+        scale = _ops.sqrt(p * (1 / (2 * math.pi * order)))
+        return _ops.exp(exponent * order) * scale * total
     limit = max(25.0, 0.6 * order * order)
     beyond = _ops.greater(x, limit)
     far, near = _ops.where(beyond, x, limit), _ops.where(beyond, 1.0, x)
@@ -374,12 +370,12 @@ def _scaled(order: float, x: Tensor) -> Tensor:
     for k in range(1, 26):
         numbers.append(numbers[-1] * ((2 * k - 1) ** 2 - 4 * order * order) / (8 * k))
     y = _ops.reciprocal(far)
-    large = _ops.mul(_ops.sqrt(_ops.mul(y, 0.5 / math.pi)), bessels._polynomial(numbers, y))
-    square, total = _ops.square(_ops.mul(near, 0.5)), _ops.full([], 1.0, x.dtype)
+    large = _ops.sqrt(y * (0.5 / math.pi)) * bessels._polynomial(numbers, y)
+    square, total = _ops.square(near * 0.5), _ops.full([], 1.0, x.dtype)
     for k in range(math.ceil(1.0 * limit) + 22, 0, -1):
-        total = _ops.add(_ops.mul(_ops.mul(total, square), 1 / (k * (k + order))), 1.0)
-    power = _ops.mul(_ops.pow(_ops.mul(near, 0.5), order), 1 / math.gamma(order + 1))
-    return _ops.where(beyond, large, _ops.mul(_ops.mul(power, total), _ops.exp(_ops.neg(near))))
+        total = total * square * (1 / (k * (k + order))) + 1.0
+    power = _ops.pow(near * 0.5, order) * (1 / math.gamma(order + 1))
+    return _ops.where(beyond, large, power * total * _ops.exp(-near))
 
 
 def _modified(order: float, x: Tensor) -> Tensor:
@@ -393,16 +389,14 @@ def _modified(order: float, x: Tensor) -> Tensor:
     found = _scaled(order, _ops.where(_ops.logical_or(zero, endless), 1.0, size))
     found = _ops.where(zero, at_zero, _ops.where(endless, 0.0, found))
     if whole:
-        return _ops.where(_ops.less(x, 0), _ops.neg(found), found) if order % 2 else found
+        return _ops.where(_ops.less(x, 0), -found, found) if order % 2 else found
     return _ops.where(_ops.less(x, 0), math.nan, found)
 
 
 def _unscaled(order: float, x: Tensor) -> Tensor:
-    size = _ops.exp(_ops.mul(_ops.abs(x), 0.5))
-    found = _ops.mul(_ops.mul(_modified(order, x), size), size)
-    return _ops.where(
-        _ops.isinf(x), _ops.mul(_ops.sign(_modified(order, _ops.sign(x))), math.inf), found
-    )
+    size = _ops.exp(_ops.abs(x) * 0.5)
+    found = _modified(order, x) * size * size
+    return _ops.where(_ops.isinf(x), _ops.sign(_modified(order, _ops.sign(x))) * math.inf, found)
 
 
 #: A family's values, and the sign in its derivative (f of order - 1 and f of order + 1) / 2; whether times
@@ -430,14 +424,14 @@ def _of_order(name: str, order: Any, x: Tensor) -> Tensor:
     values, sign, scaled, real = _FAMILIES[name]
     if not real and order < 0:
         found = _of_order(name, -order, x)
-        return _ops.neg(found) if order % 2 else found
+        return -found if order % 2 else found
 
     def adjoint(xs: Any, outputs: Any, cotangents: Any) -> list[Tensor]:
         above, below = (_of_order(name, order + k, xs[0]) for k in (1, -1))
-        slope = _ops.mul(_ops.add(below, _ops.mul(above, sign)), 0.5)
+        slope = (below + above * sign) * 0.5
         if scaled:
-            slope = _ops.sub(slope, _ops.mul(_ops.sign(xs[0]), outputs[0]))
-        return [_ops.mul(cotangents[0], slope)]
+            slope = slope - _ops.sign(xs[0]) * outputs[0]
+        return [cotangents[0] * slope]
 
     return _differentiable(name, [_ops.stop_gradient(values(order, x))], [x], adjoint)[0]
 

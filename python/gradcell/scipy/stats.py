@@ -44,7 +44,7 @@ def _wide(given: Sequence[Any], name: str) -> tuple[list[Tensor], Any]:
 def _log(p: Tensor, rest: Tensor) -> Tensor:
     """log p, by the rest where that is the smaller."""
     above = _ops.greater(p, 0.5)
-    close = _ops.log1p(_ops.neg(_ops.where(above, rest, 0.5)))
+    close = _ops.log1p(-_ops.where(above, rest, 0.5))
     return _ops.where(above, close, _ops.log(_ops.where(above, 1.0, p)))
 
 
@@ -104,18 +104,18 @@ class _Distribution:
             good = _ops.logical_and(good, least)
         scale = _ops.where(good, scale, 1.0)
         shapes = [_ops.where(good, v, 1.0) for v in shapes]
-        z = x if what == "ppf" else _ops.div(_ops.sub(x, loc), scale)
+        z = x if what == "ppf" else (x - loc) / scale
         good = _ops.logical_and(good, _ops.logical_not(_ops.isnan(z)))
         z = _ops.where(good, z, 0.5)
         if what == "ppf":
             assert self._quantile is not None
-            found = _ops.add(_ops.mul(self._quantile(z, *shapes), scale), loc)
+            found = self._quantile(z, *shapes) * scale + loc
         elif what in ("pdf", "pmf"):
-            found = _ops.div(self._density(z, *shapes), scale)
+            found = self._density(z, *shapes) / scale
         elif what in ("logpdf", "logpmf"):
-            found = _ops.sub(self._log_density(z, *shapes), _ops.log(scale))
+            found = self._log_density(z, *shapes) - _ops.log(scale)
         elif what in ("logcdf", "logsf") and self._log_lower is not None:  # of a symmetric density
-            found = self._log_lower(z if what == "logcdf" else _ops.neg(z), *shapes)
+            found = self._log_lower(z if what == "logcdf" else -z, *shapes)
         else:
             lower, upper = self._tails(z, *shapes)
             p, rest = (lower, upper) if what.endswith("cdf") else (upper, lower)
@@ -146,8 +146,8 @@ class _Invertible(_Continuous):
 
 
 def _normal_tails(z: Tensor) -> tuple[Tensor, Tensor]:
-    at = _ops.mul(z, math.sqrt(0.5))
-    return _ops.mul(_ops.erfc(_ops.neg(at)), 0.5), _ops.mul(_ops.erfc(at), 0.5)
+    at = z * math.sqrt(0.5)
+    return _ops.erfc(-at) * 0.5, _ops.erfc(at) * 0.5
 
 
 def _log_normal_lower(z: Tensor) -> Tensor:
@@ -157,19 +157,19 @@ def _log_normal_lower(z: Tensor) -> Tensor:
     y = _ops.where(far, z, -10.0)
     inverse, series = _ops.reciprocal(_ops.square(y)), _ops.full([], 1.0, z.dtype)
     for k in range(24, 0, -1):
-        series = _ops.sub(1.0, _ops.mul(_ops.mul(series, inverse), float(2 * k - 1)))
-    tail = _ops.sub(_ops.log(series), _ops.log(_ops.neg(y)))
-    return _ops.where(far, _ops.add(_log_normal(y), tail), close)
+        series = 1.0 - series * inverse * float(2 * k - 1)
+    tail = _ops.log(series) - _ops.log(-y)
+    return _ops.where(far, _log_normal(y) + tail, close)
 
 
 def _log_normal(z: Tensor) -> Tensor:
-    return _ops.sub(_ops.mul(_ops.square(z), -0.5), _HALF_LOG_2PI)
+    return _ops.square(z) * -0.5 - _HALF_LOG_2PI
 
 
 #: The normal distribution of mean loc and standard deviation scale.
 norm = _Invertible(
     "norm", "", lambda z: _ops.exp(_log_normal(z)), _log_normal, _normal_tails, _log_normal_lower,
-    lambda q: _ops.mul(special.erfcinv(_ops.mul(q, 2.0)), -math.sqrt(2.0)),
+    lambda q: special.erfcinv(q * 2.0) * -math.sqrt(2.0),
 )  # fmt: skip
 
 
@@ -178,35 +178,32 @@ norm = _Invertible(
 
 def _log_t(z: Tensor, df: Tensor) -> Tensor:
     far = _ops.greater(_ops.abs(z), 1e100)
-    near = _ops.log1p(_ops.div(_ops.square(_ops.where(far, 0.0, z)), df))
-    away = _ops.mul(_ops.log(_ops.abs(_ops.where(far, z, 1.0))), 2.0)
-    size = _ops.where(far, _ops.sub(away, _ops.log(df)), near)
-    size = _ops.mul(_ops.mul(_ops.add(df, 1.0), 0.5), size)
-    return _ops.sub(_ops.neg(size), _log_t_scale(df))
+    near = _ops.log1p(_ops.square(_ops.where(far, 0.0, z)) / df)
+    away = _ops.log(_ops.abs(_ops.where(far, z, 1.0))) * 2.0
+    size = (df + 1.0) * 0.5 * _ops.where(far, away - _ops.log(df), near)
+    return -size - _log_t_scale(df)
 
 
 def _log_t_scale(df: Tensor) -> Tensor:
-    half = _ops.mul(df, 0.5)
+    half = df * 0.5
     whole = special._log_beta(half, _ops.full(list(df.shape), 0.5, df.dtype))
-    return _ops.add(whole, _ops.mul(_ops.log(df), 0.5))
+    return whole + _ops.log(df) * 0.5
 
 
 def _t_tails(z: Tensor, df: Tensor) -> tuple[Tensor, Tensor]:
     """Half of incomplete beta functions; close to 0 their first terms in z, of which they are roots."""
     square = _ops.square(z)
-    close = _ops.less(_ops.mul(square, _ops.add(1.0, _ops.reciprocal(df))), 1e-8)
-    w = _ops.div(_ops.where(close, 1.0, square), df)
-    x = _ops.reciprocal(_ops.add(w, 1.0))
-    y = _ops.where(_ops.isinf(w), 1.0, _ops.div(w, _ops.add(w, 1.0)))
-    outer, inner = special._incomplete_beta(
-        _ops.mul(df, 0.5), _ops.full(list(z.shape), 0.5, z.dtype), x, y
-    )
-    tail, rest = _ops.mul(outer, 0.5), _ops.add(_ops.mul(inner, 0.5), 0.5)
+    close = _ops.less(square * (1.0 + _ops.reciprocal(df)), 1e-8)
+    w = _ops.where(close, 1.0, square) / df
+    x = _ops.reciprocal(w + 1.0)
+    y = _ops.where(_ops.isinf(w), 1.0, w / (w + 1.0))
+    outer, inner = special._incomplete_beta(df * 0.5, _ops.full(list(z.shape), 0.5, z.dtype), x, y)
+    tail, rest = outer * 0.5, inner * 0.5 + 0.5
     below = _ops.less(z, 0)
-    bend = _ops.mul(_ops.div(_ops.add(df, 1.0), _ops.mul(df, 6.0)), square)
-    first = _ops.mul(_ops.mul(z, _ops.exp(_ops.neg(_log_t_scale(df)))), _ops.sub(1.0, bend))
-    lower = _ops.where(close, _ops.add(first, 0.5), _ops.where(below, tail, rest))
-    return lower, _ops.where(close, _ops.sub(0.5, first), _ops.where(below, rest, tail))
+    bend = (df + 1.0) / (df * 6.0) * square
+    first = z * _ops.exp(-_log_t_scale(df)) * (1.0 - bend)
+    lower = _ops.where(close, first + 0.5, _ops.where(below, tail, rest))
+    return lower, _ops.where(close, 0.5 - first, _ops.where(below, rest, tail))
 
 
 #: Student's t distribution of df degrees of freedom.
@@ -221,10 +218,8 @@ def _gamma_density(z: Tensor, a: Tensor) -> Tensor:
     edge = _ops.equal(z, 0)  # where logarithms are infinite
     found = gammas._density(a, _ops.where(_ops.logical_and(inside, _ops.logical_not(edge)), z, 1.0))
     least = _ops.where(edge, z, 1.0)
-    power = _ops.pow(least, _ops.sub(a, 1.0))
-    at_edge = _ops.mul(
-        _ops.mul(power, _ops.exp(_ops.neg(least))), _ops.exp(_ops.neg(ops.lgamma(a)))
-    )
+    power = _ops.pow(least, a - 1.0)
+    at_edge = power * _ops.exp(-least) * _ops.exp(-ops.lgamma(a))
     return _ops.where(inside, _ops.where(edge, at_edge, found), 0.0)
 
 
@@ -232,8 +227,8 @@ def _log_gamma_density(z: Tensor, a: Tensor) -> Tensor:
     inside = _ops.logical_and(_ops.greater(z, 0), _ops.less(z, math.inf))
     found = gammas._log_density(a, _ops.where(inside, z, 1.0))
     edge = _ops.equal(z, 0)
-    power = ops.xlogy(_ops.sub(a, 1.0), _ops.where(edge, 0.0, 1.0))
-    at_zero = _ops.sub(power, ops.lgamma(a))
+    power = ops.xlogy(a - 1.0, _ops.where(edge, 0.0, 1.0))
+    at_zero = power - ops.lgamma(a)
     return _ops.where(inside, found, _ops.where(edge, at_zero, -math.inf))
 
 
@@ -250,15 +245,15 @@ def _poisson_log(k: Tensor, mu: Tensor) -> Tensor:
     whole = _ops.logical_and(_ops.greater_equal(k, 0), _ops.equal(k, _ops.floor(k)))
     whole = _ops.logical_and(whole, _ops.less(k, math.inf))
     at, none = _ops.where(whole, k, 0.0), _ops.equal(mu, 0)
-    found = gammas._log_density(_ops.add(at, 1.0), _ops.where(none, 1.0, mu))
+    found = gammas._log_density(at + 1.0, _ops.where(none, 1.0, mu))
     least = _ops.where(none, mu, 0.0)
-    at_zero = _ops.where(_ops.equal(at, 0), _ops.neg(least), -math.inf)
+    at_zero = _ops.where(_ops.equal(at, 0), -least, -math.inf)
     return _ops.where(whole, _ops.where(none, at_zero, found), -math.inf)
 
 
 def _poisson_tails(k: Tensor, mu: Tensor) -> tuple[Tensor, Tensor]:
     some = _ops.greater_equal(k, 0)
-    count = _ops.add(_ops.floor(_ops.where(some, k, 0.0)), 1.0)
+    count = _ops.floor(_ops.where(some, k, 0.0)) + 1.0
     more, less = gammas._incomplete(count, mu, "poisson")
     return _ops.where(some, less, 0.0), _ops.where(some, more, 1.0)
 
@@ -276,18 +271,15 @@ poisson = _Discrete(
 def _log_beta_density(z: Tensor, a: Tensor, b: Tensor) -> Tensor:
     inside = _ops.logical_and(_ops.greater(z, 0), _ops.less(z, 1))
     x = _ops.where(inside, z, 0.5)
-    y = _ops.sub(1.0, x)
-    lean = _ops.sub(_ops.mul(a, y), _ops.mul(b, x))
-    found = _ops.sub(
-        special._log_beta_density(a, b, x, y, lean), _ops.add(_ops.log(x), _ops.log1p(_ops.neg(x)))
-    )
+    y = 1.0 - x
+    lean = a * y - b * x
+    found = special._log_beta_density(a, b, x, y, lean) - (_ops.log(x) + _ops.log1p(-x))
     end = _ops.where(inside, 0.5, z)
-    powers = _ops.add(
-        ops.xlogy(_ops.sub(a, 1.0), _ops.maximum(end, 0.0)),
-        ops.xlogy(_ops.sub(b, 1.0), _ops.maximum(_ops.sub(1.0, end), 0.0)),
+    powers = ops.xlogy(a - 1.0, _ops.maximum(end, 0.0)) + ops.xlogy(
+        b - 1.0, _ops.maximum(1.0 - end, 0.0)
     )
     edge = _ops.logical_or(_ops.equal(z, 0), _ops.equal(z, 1))
-    outside = _ops.where(edge, _ops.sub(powers, special._log_beta(a, b)), -math.inf)
+    outside = _ops.where(edge, powers - special._log_beta(a, b), -math.inf)
     return _ops.where(inside, found, outside)
 
 
@@ -295,10 +287,8 @@ def _beta_density(z: Tensor, a: Tensor, b: Tensor) -> Tensor:
     edge = _ops.logical_or(_ops.equal(z, 0), _ops.equal(z, 1))
     found = _ops.exp(_log_beta_density(_ops.where(edge, 0.5, z), a, b))
     end = _ops.where(edge, z, 0.5)
-    powers = _ops.mul(
-        _ops.pow(end, _ops.sub(a, 1.0)), _ops.pow(_ops.sub(1.0, end), _ops.sub(b, 1.0))
-    )
-    return _ops.where(edge, _ops.mul(powers, _ops.exp(_ops.neg(special._log_beta(a, b)))), found)
+    powers = _ops.pow(end, a - 1.0) * _ops.pow(1.0 - end, b - 1.0)
+    return _ops.where(edge, powers * _ops.exp(-special._log_beta(a, b)), found)
 
 
 def _beta_tails(z: Tensor, a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
@@ -341,14 +331,14 @@ def _normal_vectors(x: Any, mean: Any = None, cov: Any = 1) -> Tensor:
     size = max([t.shape[-1] for t in (mean, cov) if t.ndim] or [x.shape[-1] if x.ndim else 1])
     if size == 1 and (x.ndim == 0 or x.shape[-1] != 1):
         x = _ops.reshape(x, [*x.shape, 1])
-    apart = _ops.sub(x, mean)
+    apart = x - mean
     if apart.shape[-1] != size:
         bad_value(
             f"multivariate_normal.logpdf: an x of shape {list(x.shape)} does not fit {size} dimensions"
         )
     if cov.ndim < 2:
         spread = _ops.broadcast_to(cov, [size])
-        z, log = _ops.div(apart, _ops.sqrt(spread)), _ops.mul(_ops.log(spread), 0.5)
+        z, log = apart / _ops.sqrt(spread), _ops.log(spread) * 0.5
     else:
         root = ops.cholesky(cov)
         columns = _ops.reshape(apart, [-1, size])
@@ -356,8 +346,8 @@ def _normal_vectors(x: Any, mean: Any = None, cov: Any = 1) -> Tensor:
         z = _ops.reshape(ops.swapaxes(z, 0, 1), list(apart.shape))
         log = _ops.log(ops.diagonal(root))
     squares = _ops.reduce_sum(_ops.square(z), [z.ndim - 1], False)
-    whole = _ops.add(_ops.reduce_sum(log, [0], False), size * _HALF_LOG_2PI)
-    return _ops.cast(_ops.sub(_ops.mul(squares, -0.5), whole), dtype)
+    whole = _ops.reduce_sum(log, [0], False) + size * _HALF_LOG_2PI
+    return _ops.cast(squares * -0.5 - whole, dtype)
 
 
 def _dirichlet(x: Any, alpha: Any) -> Tensor:
@@ -366,17 +356,17 @@ def _dirichlet(x: Any, alpha: Any) -> Tensor:
     (x, alpha), dtype = _wide([x, alpha], "dirichlet.logpdf")
     count = alpha.shape[0]
     if x.shape[0] == count - 1:
-        last = _ops.sub(1.0, _ops.reduce_sum(x, [0], True))
+        last = 1.0 - _ops.reduce_sum(x, [0], True)
         x = _ops.concat([x, last], 0)
     if x.shape[0] != count:
         bad_value(
             f"dirichlet.logpdf: an x of shape {list(x.shape)} does not fit {count} concentrations"
         )
-    powers = _ops.reshape(_ops.sub(alpha, 1.0), [count] + [1] * (x.ndim - 1))
+    powers = _ops.reshape(alpha - 1.0, [count] + [1] * (x.ndim - 1))
     powers = ops.xlogy(_ops.broadcast_to(powers, list(x.shape)), x)
     norm = ops.lgamma(_ops.reduce_sum(alpha, [0], False))
-    norm = _ops.sub(norm, _ops.reduce_sum(ops.lgamma(alpha), [0], False))
-    return _ops.cast(_ops.add(_ops.reduce_sum(powers, [0], False), norm), dtype)
+    norm = norm - _ops.reduce_sum(ops.lgamma(alpha), [0], False)
+    return _ops.cast(_ops.reduce_sum(powers, [0], False) + norm, dtype)
 
 
 #: The normal distribution of vectors.

@@ -32,7 +32,7 @@ def _over(x: Tensor, nodes: np.ndarray) -> tuple[Tensor, Tensor]:
 
 
 def _summed(values: Tensor, weights: np.ndarray) -> Tensor:
-    return _ops.reduce_sum(_ops.mul(values, Tensor(weights)), [values.ndim - 1], False)
+    return _ops.reduce_sum(values * Tensor(weights), [values.ndim - 1], False)
 
 
 def _coefficients(order: int) -> list[float]:
@@ -46,32 +46,32 @@ def _coefficients(order: int) -> list[float]:
 def _polynomial(numbers: list[float], y: Tensor) -> Tensor:
     total: Any = numbers[-1]
     for number in numbers[-2::-1]:
-        total = _ops.add(_ops.mul(y, total), number)
+        total = y * total + number
     return total  # type: ignore[no-any-return]
 
 
 def _phase(x: Tensor, order: int) -> tuple[Tensor, Tensor]:
     """The cosine and the sine of x - (order / 2 + 1 / 4) pi, which is not rounded."""
-    cosine, sine = (_ops.mul(f(x), math.sqrt(0.5)) for f in (_ops.cos, _ops.sin))
-    total, apart = _ops.add(sine, cosine), _ops.sub(sine, cosine)
-    return (apart, _ops.neg(total)) if order else (total, apart)
+    cosine, sine = (f(x) * math.sqrt(0.5) for f in (_ops.cos, _ops.sin))
+    total, apart = sine + cosine, sine - cosine
+    return (apart, -total) if order else (total, apart)
 
 
 def _turning(x: Tensor, order: int) -> Tensor:
     """sqrt(2 / pi x) (P cos(chi) - Q sin(chi)), chi = x - (order / 2 + 1 / 4) pi (9.2.5)."""
     a, y = _coefficients(order), _ops.reciprocal(x)
-    square = _ops.neg(_ops.square(y))
+    square = -_ops.square(y)
     cosine, sine = _phase(x, order)
-    p, q = _polynomial(a[::2], square), _ops.mul(_polynomial(a[1::2], square), y)
-    both = _ops.sub(_ops.mul(p, cosine), _ops.mul(q, sine))
-    return _ops.mul(_ops.sqrt(_ops.mul(y, 2 / math.pi)), both)
+    p, q = _polynomial(a[::2], square), _polynomial(a[1::2], square) * y
+    both = p * cosine - q * sine
+    return _ops.sqrt(y * (2 / math.pi)) * both
 
 
 def _grown(x: Tensor, order: int, sign: float, scale: float) -> Tensor:
     """sqrt(scale / x) times the sum of sign^k a_k / x^k (9.7.1 and 2)."""
     y = _ops.reciprocal(x)
     numbers = [a * sign**k for k, a in enumerate(_coefficients(order))]
-    return _ops.mul(_ops.sqrt(_ops.mul(y, scale)), _polynomial(numbers, y))
+    return _ops.sqrt(y * scale) * _polynomial(numbers, y)
 
 
 def _products(order: int) -> list[float]:
@@ -90,18 +90,18 @@ def _products(order: int) -> list[float]:
 
 def _j_near(x: Tensor, order: int) -> Tensor:
     """By Clenshaw's recurrence, in Reinsch's form for small t (Oliver 1977, J. Inst. Maths Appl. 20, 379)."""
-    t = _ops.mul(x, 1 / _FAR)
-    square = _ops.mul(_ops.square(t), 4.0)  # 2 T_2 + 2, T_2 leads from each to the next
+    t = x * (1 / _FAR)
+    square = _ops.square(t) * 4.0  # 2 T_2 + 2, T_2 leads from each to the next
     first, *numbers = _products(order)
     total: Any = numbers[-1]
     pair = total  # of two neighbouring totals
     for number in numbers[-2::-1]:
-        pair = _ops.sub(_ops.add(_ops.mul(square, total), number), pair)
-        total = _ops.sub(pair, total)
+        pair = square * total + number - pair
+        total = pair - total
     if order:  # the sum is t (total_0 - total_1)
-        pair = _ops.sub(_ops.add(_ops.mul(square, total), first), pair)
-        return _ops.mul(t, _ops.sub(pair, _ops.mul(total, 2.0)))
-    return _ops.sub(_ops.add(_ops.mul(_ops.mul(square, 0.5), total), first), pair)
+        pair = square * total + first - pair
+        return _ops.mul(t, pair - total * 2.0)
+    return _ops.sub(square * 0.5 * total + first, pair)
 
 
 def _second_near(x: Tensor, order: int, sign: float) -> Tensor:
@@ -113,55 +113,55 @@ def _second_near(x: Tensor, order: int, sign: float) -> Tensor:
         plain.append(term)
         weighted.append(term * (psi - 2 * _EULER))
         term *= sign / ((k + 1) * (k + 1 + order))
-    half = _ops.mul(x, 0.5)
+    half = x * 0.5
     square = _ops.square(half)
-    first = _ops.mul(_ops.log(half), _polynomial(plain, square))
-    found = _ops.sub(first, _ops.mul(_polynomial(weighted, square), 0.5))
-    return _ops.mul(found, half) if order else found
+    first = _ops.log(half) * _polynomial(plain, square)
+    found = first - _polynomial(weighted, square) * 0.5
+    return found * half if order else found
 
 
 def _y_near(x: Tensor, order: int) -> Tensor:
     """(9.1.11, 9.1.13)."""
-    found = _ops.mul(_second_near(x, order, -1.0), 2 / math.pi)
-    return _ops.sub(found, _ops.div(2 / math.pi, x)) if order else found
+    found = _second_near(x, order, -1.0) * (2 / math.pi)
+    return found - 2 / math.pi / x if order else found
 
 
 def _y_far(x: Tensor, order: int) -> Tensor:
     """sqrt(2 / pi x) (P sin(chi) + Q cos(chi)), P + iQ the integral of e^-s^2 s^2n (1 + i s^2 / 2x)^(n - 1/2)
     over all s (Watson 1944, section 6.12), by the trapezoidal rule."""
     z, half = _over(x, _STEPS**2 / 2)
-    y = _ops.div(half, z)
-    size = _ops.sqrt(_ops.add(_ops.square(y), 1.0))
-    real = _ops.sqrt(_ops.mul(_ops.add(size, 1.0), 0.5))  # of the root of 1 + i y
-    imag = _ops.div(_ops.mul(y, 0.5), real)
+    y = half / z
+    size = _ops.sqrt(_ops.square(y) + 1.0)
+    real = _ops.sqrt((size + 1.0) * 0.5)  # of the root of 1 + i y
+    imag = y * 0.5 / real
     if not order:
-        real, imag = _ops.div(real, size), _ops.neg(_ops.div(imag, size))
+        real, imag = real / size, -(imag / size)
     p, q = (_summed(part, _SHARES[order]) for part in (real, imag))
     cosine, sine = _phase(x, order)
-    both = _ops.add(_ops.mul(p, sine), _ops.mul(q, cosine))
-    return _ops.mul(_ops.sqrt(_ops.div(2 / math.pi, x)), both)
+    both = p * sine + q * cosine
+    return _ops.sqrt(2 / math.pi / x) * both
 
 
 def _k_near(x: Tensor, order: int) -> Tensor:
     """(9.6.11)."""
     found = _second_near(x, order, 1.0)
-    return _ops.add(found, _ops.reciprocal(x)) if order else _ops.neg(found)
+    return found + _ops.reciprocal(x) if order else -found
 
 
 def _k_far(x: Tensor, order: int) -> Tensor:
     """e^x times it, by the same integral of 1 + s^2 / 2x (Watson 1944, section 6.15)."""
     z, half = _over(x, _STEPS**2 / 2)
-    y = _ops.add(_ops.div(half, z), 1.0)
+    y = half / z + 1.0
     values = _ops.sqrt(y) if order else _ops.rsqrt(y)
-    return _ops.mul(_ops.sqrt(_ops.div(math.pi / 2, x)), _summed(values, _SHARES[order]))
+    return _ops.sqrt(math.pi / 2 / x) * _summed(values, _SHARES[order])
 
 
 def _i_near(x: Tensor, order: int) -> Tensor:
     """(9.6.10), whose terms are all positive."""
     numbers = [1 / (math.factorial(k) * math.factorial(k + order)) for k in range(52)]
-    half = _ops.mul(x, 0.5)
+    half = x * 0.5
     found = _polynomial(numbers, _ops.square(half))
-    return _ops.mul(found, half) if order else found
+    return found * half if order else found
 
 
 #: By kind: near zero, and far from it, there times e^-x or e^x for i and k; the limit at zero, below which
@@ -183,22 +183,22 @@ def _made(kind: str, order: int, scaled: bool) -> Any:
         t = _ops.cast(given, _core.float64)
         # Even and odd functions are smooth at 0: no |x|, whose derivative is 0 there.
         below = _ops.less(t, 0) if at_zero is None else _ops.less_equal(t, 0)
-        size = _ops.where(below, _ops.neg(t) if at_zero is None else 1.0, t)
+        size = _ops.where(below, -t if at_zero is None else 1.0, t)
         beyond = _ops.greater(size, limit)
         inner, outer = _ops.where(beyond, 1.0, size), _ops.where(beyond, size, limit)
         close, remote = near(inner, order), far(outer, order)
         if kind in "ik":
             sign = -1.0 if kind == "i" else 1.0
             if scaled:  # e^-|x| has the derivative 0 at 0, as |x| has
-                close = _ops.mul(close, _ops.exp(_ops.mul(_ops.abs(inner), sign)))
+                close = close * _ops.exp(_ops.abs(inner) * sign)
             else:
-                remote = _ops.mul(remote, _ops.exp(_ops.mul(outer, -sign)))
+                remote = remote * _ops.exp(outer * -sign)
         y = _ops.where(beyond, remote, close)
         if at_zero is not None:
             y = _ops.where(_ops.greater(t, 0), y, _ops.where(_ops.equal(t, 0), at_zero, math.nan))
             return _ops.cast(y, given.dtype)
         if order:
-            y = _ops.where(below, _ops.neg(y), y)
+            y = _ops.where(below, -y, y)
         return _ops.cast(y, given.dtype)
 
     function.__name__ = function.__qualname__ = name

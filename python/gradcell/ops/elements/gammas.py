@@ -49,7 +49,7 @@ def _real(x: Tensor, op: str) -> Tensor:
 def _pair(x: Any, y: Any, op: str, names: tuple[str, str]) -> tuple[Any, Tensor, Tensor]:
     """The dtype of the result, and both arguments in float64 and in one shape."""
     a, b = (_real(t, op) for t in arguments.operands(x, y, op, names))
-    dtype = _ops.add(a, b).dtype
+    dtype = (a + b).dtype
     shape = list(np.broadcast_shapes(tuple(a.shape), tuple(b.shape)))
     a, b = (_ops.broadcast_to(_ops.cast(t, _core.float64), shape) for t in (a, b))
     return dtype, a, b
@@ -76,22 +76,20 @@ def zeta(input: Any, other: Any) -> Tensor:
     nowhere = _ops.logical_or(_ops.logical_or(pole, broken), _ops.less_equal(s, 0))
     nowhere = _ops.logical_and(nowhere, _ops.logical_not(endless))
     kept = _ops.where(nowhere, math.nan, 1.0)  # a factor, so that derivatives are NaN too
-    power = _ops.mul(_ops.where(endless, 2.0, s), kept)
-    base = _ops.mul(_ops.where(endless, 1.0, q), kept)
+    power = _ops.where(endless, 2.0, s) * kept
+    base = _ops.where(endless, 1.0, q) * kept
     below = _ops.logical_and(_ops.less(q, 0), _ops.logical_not(pole))
-    total = _euler_maclaurin(power, _ops.where(below, _ops.sub(1.0, base), base), one)
+    total = _euler_maclaurin(power, _ops.where(below, 1.0 - base, base), one)
     # All of (q + k)^-s, k from minus to plus infinity, but those before q; all are for q between 0 and 1 too.
-    after = _ops.where(below, _ops.sub(base, _ops.floor(base)), 0.5)
-    before = _ops.where(below, _ops.sub(_ops.ceil(base), base), 0.5)
+    after = _ops.where(below, base - _ops.floor(base), 0.5)
+    before = _ops.where(below, _ops.ceil(base) - base, 0.5)
     sign = _ops.where(_ops.equal(_ops.mod(power, 2.0), 1), -1.0, 1.0)
-    both = _ops.add(
-        _euler_maclaurin(power, after, one), _ops.mul(sign, _euler_maclaurin(power, before, one))
-    )
-    total = _ops.where(below, _ops.sub(both, _ops.mul(sign, total)), total)
+    both = _euler_maclaurin(power, after, one) + sign * _euler_maclaurin(power, before, one)
+    total = _ops.where(below, both - sign * total, total)
     # 0, and its reciprocal infinite: by q falling, by s growing, as q^-s is above 0.
-    apart = _ops.sub(_ops.sub(q, _ops.floor(q)), _ops.sub(s, _ops.stop_gradient(s)))
+    apart = q - _ops.floor(q) - (s - _ops.stop_gradient(s))
     found = _ops.where(endless, _ops.reciprocal(_ops.where(endless, apart, 1.0)), total)
-    found = _ops.where(_ops.logical_or(broken, _ops.less(s, 1)), _ops.add(total, math.nan), found)
+    found = _ops.where(_ops.logical_or(broken, _ops.less(s, 1)), total + math.nan, found)
     far = _ops.logical_and(_ops.equal(q, math.inf), _ops.greater(s, 1))
     return _ops.cast(_ops.where(far, 0.0, found), dtype)
 
@@ -104,24 +102,22 @@ def _euler_maclaurin(s: Tensor, q: Tensor, one: Tensor) -> Tensor:
     """
 
     def power(base: Tensor) -> Tensor:
-        return _ops.exp(_ops.mul(_ops.neg(s), _ops.log(base)))
+        return _ops.exp(-s * _ops.log(base))
 
     total: Any = 0.0
     for k in range(_TERMS):
-        total = _ops.add(power(_ops.add(q, float(k))), total)
-    n = _ops.add(q, float(_TERMS))
+        total = power(q + float(k)) + total
+    n = q + float(_TERMS)
     last = power(n)
     # n^(1 - s) / (s - 1)
-    at_one = _ops.sub(_ops.reciprocal(_ops.sub(s, 1.0)), _ops.log(n))
-    rest = _ops.mul(last, _ops.div(n, _ops.sub(_ops.where(one, 2.0, s), 1.0)))
-    total = _ops.add(total, _ops.add(_ops.where(one, at_one, rest), _ops.mul(last, 0.5)))
-    factor, square = _ops.div(s, n), _ops.square(n)
+    at_one = _ops.reciprocal(s - 1.0) - _ops.log(n)
+    rest = last * (n / (_ops.where(one, 2.0, s) - 1.0))
+    total = total + (_ops.where(one, at_one, rest) + last * 0.5)
+    factor, square = s / n, _ops.square(n)
     for k, number in enumerate(_BERNOULLI[:10]):
-        total = _ops.add(
-            total, _ops.mul(_ops.mul(last, factor), number / math.factorial(2 * k + 2))
-        )
-        step = _ops.mul(_ops.add(s, 2.0 * k + 1), _ops.add(s, 2.0 * k + 2))
-        factor = _ops.div(_ops.mul(factor, step), square)
+        total = total + last * factor * (number / math.factorial(2 * k + 2))
+        step = (s + (2.0 * k + 1)) * (s + (2.0 * k + 2))
+        factor = factor * step / square
     return total  # type: ignore[no-any-return]
 
 
@@ -137,7 +133,7 @@ def polygamma(n: Any, input: Any) -> Tensor:
     if order == 0:
         return digamma(x)
     sign = -1.0 if order % 2 == 0 else 1.0
-    return _ops.mul(zeta(float(order + 1), x), sign * math.factorial(order))
+    return zeta(float(order + 1), x) * (sign * math.factorial(order))
 
 
 @method()
@@ -151,7 +147,7 @@ def mvlgamma(input: Any, p: int) -> Tensor:
     x = arguments.floating(arguments.tensor(input, "mvlgamma"))
     total: Any = count * (count - 1) / 4 * math.log(math.pi)
     for j in range(count):
-        total = _ops.add(lgamma(_ops.sub(x, j / 2)), total)
+        total = lgamma(x - j / 2) + total
     return _ops.where(_ops.greater(x, (count - 1) / 2), total, math.nan)
 
 
@@ -180,17 +176,17 @@ def _incomplete(input: Any, other: Any, op: str) -> tuple[Tensor, Tensor]:
     edge = _ops.logical_or(_ops.logical_or(bad, none), _ops.logical_or(all_, never))
     start = _ops.logical_and(none, _ops.logical_not(bad))  # 0, where a series about x has no terms
     a0, x0 = _ops.where(start, a, 1.0), _ops.where(start, x, 0.0)
-    first = _ops.mul(_ops.lower_gamma(x0, _ops.sub(a0, 1.0)), _ops.exp(_ops.neg(lgamma(a0))))
+    first = _ops.lower_gamma(x0, a0 - 1.0) * _ops.exp(-lgamma(a0))
     a, x = _ops.where(edge, 1.0, a), _ops.where(edge, 1.0, x)
     small = _ops.logical_and(_ops.less(x, 1.0), _ops.less_equal(a, _LARGE))
     p_small, q_small = _near_zero(*(_ops.where(small, t, 0.5) for t in (a, x)))
     a, x = (_ops.where(small, 3.0, t) for t in (a, x))
-    below = _ops.logical_and(_ops.less(x, _ops.sub(a, 1.0)), _ops.greater_equal(a, 3.0))
+    below = _ops.logical_and(_ops.less(x, a - 1.0), _ops.greater_equal(a, 3.0))
     part = _tail(a, x, below, 40 if dtype == _core.float64 else 24)
-    p = _ops.where(small, p_small, _ops.where(below, part, _ops.sub(1.0, part)))
-    q = _ops.where(small, q_small, _ops.where(below, _ops.sub(1.0, part), part))
+    p = _ops.where(small, p_small, _ops.where(below, part, 1.0 - part))
+    q = _ops.where(small, q_small, _ops.where(below, 1.0 - part, part))
     p = _ops.where(none, first, _ops.where(all_, 1.0, _ops.where(never, 0.0, p)))
-    q = _ops.where(none, _ops.sub(1.0, first), _ops.where(all_, 0.0, _ops.where(never, 1.0, q)))
+    q = _ops.where(none, 1.0 - first, _ops.where(all_, 0.0, _ops.where(never, 1.0, q)))
     p, q = (_ops.cast(_ops.where(bad, math.nan, t), dtype) for t in (p, q))
     return p, q
 
@@ -200,20 +196,20 @@ def _near_zero(a: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
     taking P from 1."""
     total: Any = 0.0
     for n in range(20, 0, -1):
-        total = _ops.add(_ops.mul(total, x), (-1) ** n / math.factorial(n) / _ops.add(a, float(n)))
-    rest = _ops.mul(_ops.mul(total, x), a)
-    exponent = _ops.sub(_ops.mul(a, _ops.log(x)), _log_factorial(a))
+        total = total * x + (-1) ** n / math.factorial(n) / (a + float(n))
+    rest = total * x * a
+    exponent = a * _ops.log(x) - _log_factorial(a)
     scale = _ops.exp(exponent)
-    p = _ops.mul(scale, _ops.add(rest, 1.0))
-    return p, _ops.neg(_ops.add(_ops.expm1(exponent), _ops.mul(scale, rest)))
+    p = scale * (rest + 1.0)
+    return p, -(_ops.expm1(exponent) + scale * rest)
 
 
 def _log_factorial(a: Tensor) -> Tensor:
     """log Gamma(a + 1), exact for small a too."""
     near = _ops.less(a, 0.5)
     d = _ops.where(near, a, 0.0)
-    close = _ops.sub(_log_gamma_from_2(d), _ops.log1p(d))
-    return _ops.where(near, close, lgamma(_ops.where(near, 2.0, _ops.add(a, 1.0))))
+    close = _log_gamma_from_2(d) - _ops.log1p(d)
+    return _ops.where(near, close, lgamma(_ops.where(near, 2.0, a + 1.0)))
 
 
 def _log_rest(w: Tensor, ratio: Any = None, terms: int = 13) -> Tensor:
@@ -223,13 +219,13 @@ def _log_rest(w: Tensor, ratio: Any = None, terms: int = 13) -> Tensor:
     """
     near = _ops.less(_ops.abs(w), 0.5)
     least = _ops.where(near, w, 0.0)
-    v = _ops.div(least, _ops.add(least, 2.0))
+    v = least / (least + 2.0)
     square, series = _ops.square(v), _ops.full([], 0.0, w.dtype)
     for n in range(terms, 0, -1):
-        series = _ops.mul(square, _ops.add(series, 2 / (2 * n + 1)))
-    small = _ops.mul(v, _ops.sub(series, least))
-    ratio = _ops.add(w, 1.0) if ratio is None else ratio
-    return _ops.where(near, small, _ops.sub(_ops.log(_ops.where(near, 1.0, ratio)), w))
+        series = square * (series + 2 / (2 * n + 1))
+    small = v * (series - least)
+    ratio = w + 1.0 if ratio is None else ratio
+    return _ops.where(near, small, _ops.log(_ops.where(near, 1.0, ratio)) - w)
 
 
 def _stirling_rest(x: Tensor) -> Tensor:
@@ -238,8 +234,8 @@ def _stirling_rest(x: Tensor) -> Tensor:
     inverse = _ops.reciprocal(x)
     square, tail = _ops.square(inverse), _ops.full([], 0.0, x.dtype)
     for n in range(12 if x.dtype == _core.float64 else 4, 0, -1):
-        tail = _ops.add(_BERNOULLI[n - 1] / (2 * n * (2 * n - 1)), _ops.mul(square, tail))
-    return _ops.mul(inverse, tail)
+        tail = _BERNOULLI[n - 1] / (2 * n * (2 * n - 1)) + square * tail
+    return inverse * tail
 
 
 def _tail(a: Tensor, x: Tensor, below: Tensor, count: int) -> Tensor:
@@ -248,35 +244,35 @@ def _tail(a: Tensor, x: Tensor, below: Tensor, count: int) -> Tensor:
     rule of count nodes u up to where there is nothing, d growing as 3 u^2 - 2 u^3, which powers or roots at
     the ends do not slow down."""
     u, weights = _RULES[count]
-    top = _ops.sub(a, 1.0)
+    top = a - 1.0
     sign = _ops.where(below, -1.0, 1.0)
-    drop = _ops.sub(x, top)  # of the integrand's logarithm, times x
-    slope, bend = _ops.div(_ops.abs(drop), x), _ops.div(_ops.div(_ops.maximum(top, 0.0), x), x)
-    root = _ops.sqrt(_ops.add(_ops.square(slope), _ops.mul(bend, 2 * _TOP)))
-    end = _ops.div(2 * _TOP, _ops.add(slope, root))
+    drop = x - top  # of the integrand's logarithm, times x
+    slope, bend = _ops.abs(drop) / x, _ops.maximum(top, 0.0) / x / x
+    root = _ops.sqrt(_ops.square(slope) + bend * (2 * _TOP))
+    end = 2 * _TOP / (slope + root)
     for _ in range(2):  # where above it falls less than this: Newton's steps, from below to above
-        fallen = _ops.sub(end, _ops.mul(top, _ops.log1p(_ops.div(end, x))))
-        speed = _ops.sub(1.0, _ops.div(top, _ops.add(x, end)))
-        more = _ops.div(_ops.sub(fallen, _TOP), _ops.maximum(speed, 1e-300))
-        end = _ops.where(below, end, _ops.sub(end, more))
+        fallen = end - top * _ops.log1p(end / x)
+        speed = 1.0 - top / (x + end)
+        more = (fallen - _TOP) / _ops.maximum(speed, 1e-300)
+        end = _ops.where(below, end, end - more)
     end = _ops.where(below, _ops.minimum(end, x), end)
-    step = _ops.stop_gradient(_ops.mul(end, sign))
+    step = _ops.stop_gradient(end * sign)
     shape = [*x.shape, 1]
-    each = _ops.mul(_ops.reshape(step, shape), Tensor(u * u * (3 - 2 * u), x.dtype))
-    w = _ops.div(each, _ops.reshape(x, shape))
-    inside = _ops.mul(_ops.reshape(top, shape), _log_rest(w, terms=count // 3 + 2))
-    inside = _ops.sub(inside, _ops.mul(_ops.reshape(drop, shape), w))
-    values = _ops.mul(_ops.exp(inside), Tensor(6 * u * (1 - u) * weights, x.dtype))
+    each = _ops.reshape(step, shape) * Tensor(u * u * (3 - 2 * u), x.dtype)
+    w = each / _ops.reshape(x, shape)
+    inside = _ops.reshape(top, shape) * _log_rest(w, terms=count // 3 + 2)
+    inside = inside - _ops.reshape(drop, shape) * w
+    values = _ops.exp(inside) * Tensor(6 * u * (1 - u) * weights, x.dtype)
     total = _ops.reduce_sum(values, [x.ndim], False)
-    return _ops.mul(_ops.mul(total, _ops.mul(step, sign)), _density(a, x))
+    return total * (step * sign) * _density(a, x)
 
 
 def _density(a: Tensor, x: Tensor) -> Tensor:
     """x^(a - 1) e^-x / Gamma(a), exact for large a too."""
     large = _ops.greater(a, _LARGE)
     least, y = _ops.where(large, 1.0, a), _ops.where(large, 1.0, x)
-    power = _ops.mul(_ops.pow(y, _ops.sub(least, 1.0)), _ops.exp(_ops.neg(y)))
-    close = _ops.mul(_ops.mul(power, least), _ops.exp(_ops.neg(_log_factorial(least))))
+    power = _ops.pow(y, least - 1.0) * _ops.exp(-y)
+    close = power * least * _ops.exp(-_log_factorial(least))
     far = _far_density(_ops.where(large, a, _LARGE), _ops.where(large, x, _LARGE))
     return _ops.where(large, _ops.exp(far), close)
 
@@ -285,18 +281,17 @@ def _log_density(a: Tensor, x: Tensor) -> Tensor:
     """The logarithm of _density, for x > 0."""
     large = _ops.greater(a, _LARGE)
     least, y = _ops.where(large, 1.0, a), _ops.where(large, 1.0, x)
-    close = _ops.sub(_ops.mul(_ops.sub(least, 1.0), _ops.log(y)), y)
-    close = _ops.sub(_ops.add(close, _ops.log(least)), _log_factorial(least))
+    close = (least - 1.0) * _ops.log(y) - y + _ops.log(least) - _log_factorial(least)
     far = _far_density(_ops.where(large, a, _LARGE), _ops.where(large, x, _LARGE))
     return _ops.where(large, far, close)
 
 
 def _far_density(a: Tensor, x: Tensor) -> Tensor:
     """log(x^(a - 1) e^-x / Gamma(a)) for a large a, by Stirling's series."""
-    top = _ops.sub(a, 1.0)
-    rest = _log_rest(_ops.div(_ops.sub(x, top), top), _ops.div(x, top))
-    exponent = _ops.sub(_ops.mul(top, rest), _stirling_rest(top))
-    return _ops.sub(exponent, _ops.mul(_ops.log(_ops.mul(top, 2 * math.pi)), 0.5))
+    top = a - 1.0
+    rest = _log_rest((x - top) / top, x / top)
+    exponent = top * rest - _stirling_rest(top)
+    return exponent - _ops.log(top * (2 * math.pi)) * 0.5
 
 
 # Log gamma and its derivative ---------------------------------------------------------------------
@@ -319,13 +314,13 @@ def _log_gamma_from_2(d: Tensor) -> Tensor:
     """log Gamma(2 + d) for |d| <= 1/2 (Abramowitz and Stegun 6.1.33), exact in its third derivative too."""
     series = _ops.full([], 0.0, d.dtype)
     for n in range(34 if d.dtype == _core.float64 else 13, 1, -1):
-        series = _ops.sub(_ZETA[n - 2] / n, _ops.mul(d, series))
-    return _ops.mul(d, _ops.add(1 - _EULER, _ops.mul(d, series)))
+        series = _ZETA[n - 2] / n - d * series
+    return d * (1 - _EULER + d * series)
 
 
 def _from_integer(t: Tensor) -> Tensor:
     """t minus the next integer, exactly; t itself close to 0, whose sign stays."""
-    return _ops.where(_ops.less(_ops.abs(t), 0.5), t, _ops.sub(t, _ops.round(t)))
+    return _ops.where(_ops.less(_ops.abs(t), 0.5), t, t - _ops.round(t))
 
 
 @method(wide_plan)
@@ -337,24 +332,24 @@ def lgamma(input: Any) -> Tensor:
     """
     x = arguments.floating(arguments.operand(input, "lgamma", "input"))
     low = _ops.less(x, 0.5)
-    y = _ops.where(low, _ops.sub(1.0, x), x)
+    y = _ops.where(low, 1.0 - x, x)
     far = _ops.greater(y, 8.5)
     near = _ops.where(far, 2.0, y)
-    whole = _ops.floor(_ops.add(near, 0.5))
-    d = _ops.sub(near, whole)
+    whole = _ops.floor(near + 0.5)
+    d = near - whole
     series = _log_gamma_from_2(d)
     product = _ops.full([], 1.0, x.dtype)
     for k in range(1, 8):  # Gamma(y) / Gamma(2 + d)
-        factor = _ops.where(_ops.greater(whole, k + 1.5), _ops.sub(near, float(k)), 1.0)
-        product = _ops.mul(product, factor)
+        factor = _ops.where(_ops.greater(whole, k + 1.5), near - float(k), 1.0)
+        product = product * factor
     first = _ops.less(whole, 1.5)
     log = _ops.log(_ops.where(_ops.logical_or(far, first), y, product))
-    close = _ops.add(series, _ops.where(first, _ops.neg(log), log))
-    tail = _ops.add(_stirling_rest(y), 0.5 * math.log(2 * math.pi))
-    stirling = _ops.add(_ops.sub(_ops.mul(_ops.sub(y, 0.5), log), y), tail)
+    close = series + _ops.where(first, -log, log)
+    tail = _stirling_rest(y) + 0.5 * math.log(2 * math.pi)
+    stirling = (y - 0.5) * log - y + tail
     above = _ops.where(far, stirling, close)
-    turn = _ops.abs(_ops.sin(_ops.mul(_ops.where(low, _from_integer(x), 0.5), math.pi)))
-    reflected = _ops.sub(_ops.sub(math.log(math.pi), _ops.log(turn)), above)
+    turn = _ops.abs(_ops.sin(_ops.where(low, _from_integer(x), 0.5) * math.pi))
+    reflected = math.log(math.pi) - _ops.log(turn) - above
     out = _ops.where(low, reflected, above)
     endless = _ops.logical_or(_ops.isinf(x), _ops.equal(turn, 0))
     return _ops.where(endless, math.inf, out)
@@ -372,18 +367,18 @@ def digamma(input: Any) -> Tensor:
     steps, terms = (10, 8) if x.dtype == _core.float64 else (6, 5)
     t = _ops.cast(x, _core.float64)
     low = _ops.less(t, 0.5)
-    y = _ops.where(low, _ops.sub(1.0, t), t)
+    y = _ops.where(low, 1.0 - t, t)
     total = _ops.reciprocal(y)
     for k in range(1, steps):
-        total = _ops.add(total, _ops.reciprocal(_ops.add(y, float(k))))
-    z = _ops.add(y, float(steps))
+        total = total + _ops.reciprocal(y + float(k))
+    z = y + float(steps)
     square, series = _ops.square(_ops.reciprocal(z)), _ops.full([], 0.0, _core.float64)
     for n in range(terms, 0, -1):
-        series = _ops.mul(square, _ops.add(_BERNOULLI[n - 1] / (2 * n), series))
-    above = _ops.sub(_ops.sub(_ops.sub(_ops.log(z), _ops.div(0.5, z)), series), total)
+        series = square * (_BERNOULLI[n - 1] / (2 * n) + series)
+    above = _ops.log(z) - 0.5 / z - series - total
     part = _from_integer(t)
-    angle = _ops.mul(_ops.where(low, part, 0.25), math.pi)
-    cotangent = _ops.div(_ops.cos(angle), _ops.sin(angle))  # (a tangent is too large at 1/2)
-    out = _ops.where(low, _ops.sub(above, _ops.mul(math.pi, cotangent)), above)
+    angle = _ops.where(low, part, 0.25) * math.pi
+    cotangent = _ops.cos(angle) / _ops.sin(angle)  # (a tangent is too large at 1/2)
+    out = _ops.where(low, above - math.pi * cotangent, above)
     pole = _ops.logical_and(_ops.equal(part, 0), _ops.less(t, 0))
     return _ops.cast(_ops.where(pole, math.nan, out), x.dtype)

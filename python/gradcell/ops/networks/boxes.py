@@ -54,22 +54,22 @@ def iou(anchor_boxes: Any, gt_boxes: Any, mode: str = "iou") -> Tensor:
     right = _columns(g)
 
     def span(low: Tensor, high: Tensor) -> Tensor:
-        return _ops.maximum(_ops.add(_ops.sub(high, low), one), 0)
+        return _ops.maximum(high - low + one, 0)
 
     width = span(_ops.maximum(left[0], right[0]), _ops.minimum(left[2], right[2]))
     height = span(_ops.maximum(left[1], right[1]), _ops.minimum(left[3], right[3]))
-    common = _ops.mul(width, height)
-    area_a, area_g = (_ops.mul(span(x1, x2), span(y1, y2)) for x1, y1, x2, y2 in (left, right))
-    whole = area_g if mode == "iof" else _ops.sub(_ops.add(area_a, area_g), common)
+    common = width * height
+    area_a, area_g = (span(x1, x2) * span(y1, y2) for x1, y1, x2, y2 in (left, right))
+    whole = area_g if mode == "iof" else area_a + area_g - common
     apart = _ops.equal(common, 0)
-    return _ops.where(apart, 0, _ops.div(common, _ops.where(apart, 1, whole)))
+    return _ops.where(apart, 0, common / _ops.where(apart, 1, whole))
 
 
 def _centre(x: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """(centre x, centre y, width, height), the pixels at both ends included."""
     x1, y1, x2, y2 = _columns(x)
-    width, height = _ops.add(_ops.sub(x2, x1), 1.0), _ops.add(_ops.sub(y2, y1), 1.0)
-    middle = _ops.mul(_ops.add(x1, x2), 0.5), _ops.mul(_ops.add(y1, y2), 0.5)
+    width, height = x2 - x1 + 1.0, y2 - y1 + 1.0
+    middle = (x1 + x2) * 0.5, (y1 + y2) * 0.5
     return (*middle, width, height)
 
 
@@ -92,14 +92,14 @@ def bounding_box_encode(
     a = _centre(_boxes(anchor_box, "BoundingBoxEncode", "anchor_box"))
     g = _centre(_boxes(groundtruth_box, "BoundingBoxEncode", "groundtruth_box"))
     parts = [
-        _ops.div(_ops.sub(g[0], a[0]), a[2]), _ops.div(_ops.sub(g[1], a[1]), a[3]),
-        _ops.log(_ops.div(g[2], a[2])), _ops.log(_ops.div(g[3], a[3])),
+        (g[0] - a[0]) / a[2], (g[1] - a[1]) / a[3],
+        _ops.log(g[2] / a[2]), _ops.log(g[3] / a[3]),
     ]  # fmt: skip
     scale = zip(
         parts, _four(means, "BoundingBoxEncode", "means"), _four(stds, "BoundingBoxEncode", "stds"),
         strict=True,
     )  # fmt: skip
-    return _ops.concat([_ops.div(_ops.sub(p, m), s) for p, m, s in scale], 1)
+    return _ops.concat([(p - m) / s for p, m, s in scale], 1)
 
 
 @one_plan
@@ -120,20 +120,20 @@ def bounding_box_decode(
         _columns(_boxes(deltas, owner, "deltas")), _four(means, owner, "means"),
         _four(stds, owner, "stds"), strict=True,
     )  # fmt: skip
-    dx, dy, dw, dh = (_ops.add(_ops.mul(d, s), m) for d, m, s in scale)
+    dx, dy, dw, dh = (d * s + m for d, m, s in scale)
     limit = abs(math.log(wh_ratio_clip))
     width, height = (
-        _ops.mul(size, _ops.exp(_ops.minimum(_ops.maximum(d, -limit), limit)))
+        size * _ops.exp(_ops.minimum(_ops.maximum(d, -limit), limit))
         for size, d in ((aw, dw), (ah, dh))
     )
-    cx, cy = _ops.add(ax, _ops.mul(aw, dx)), _ops.add(ay, _ops.mul(ah, dy))
+    cx, cy = ax + aw * dx, ay + ah * dy
     high = [float(max_shape[1]), float(max_shape[0])] * 2
-    half_w, half_h = (_ops.mul(_ops.sub(size, 1.0), 0.5) for size in (width, height))
+    half_w, half_h = ((size - 1.0) * 0.5 for size in (width, height))
     corners = [
-        _ops.sub(cx, half_w),
-        _ops.sub(cy, half_h),
-        _ops.add(cx, half_w),
-        _ops.add(cy, half_h),
+        cx - half_w,
+        cy - half_h,
+        cx + half_w,
+        cy + half_h,
     ]
     inside = [_ops.minimum(_ops.maximum(c, 0.0), h) for c, h in zip(corners, high, strict=True)]
     return _ops.concat(inside, 1)
@@ -149,7 +149,7 @@ def check_valid(bboxes: Any, img_metas: Any) -> Tensor:
     meta = arguments.tensor(img_metas, "CheckValid", "img_metas")
     height, width, ratio = (_ops.gather(meta, Tensor(i), 0) for i in range(3))
     x1, y1, x2, y2 = _columns(x)
-    right, bottom = (_ops.sub(_ops.mul(n, ratio), 1.0) for n in (width, height))
+    right, bottom = (n * ratio - 1.0 for n in (width, height))
     fits = _ops.logical_and(
         _ops.logical_and(_ops.greater_equal(x1, 0), _ops.greater_equal(y1, 0)),
         _ops.logical_and(_ops.less_equal(x2, right), _ops.less_equal(y2, bottom)),
@@ -189,7 +189,7 @@ def _image(x: Tensor, i: int) -> Tensor:
 def _taken(image: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
     """image [c, h, w] at integer positions [...]: [c, ...]."""
     c, h, w = image.shape
-    place = _ops.add(_ops.mul(_ops.cast(rows, _core.int64), w), _ops.cast(columns, _core.int64))
+    place = _ops.cast(rows, _core.int64) * w + _ops.cast(columns, _core.int64)
     flat = _ops.gather(_ops.reshape(image, [c, h * w]), _ops.reshape(place, [-1]), 1)
     return _ops.reshape(flat, [c, *place.shape])
 
@@ -200,8 +200,8 @@ def _corners(*at: Tensor, alone: bool = False) -> Iterator[tuple[list[Tensor], T
     first = [_ops.stop_gradient(_ops.floor(v)) for v in at]
     for steps in itertools.product((0, 1)[: 1 if alone else 2], repeat=len(at)):
         each = list(zip(steps, first, at, strict=True))
-        weights = [_ops.sub(v, f) if d else _ops.sub(_ops.add(f, 1.0), v) for d, f, v in each]
-        yield [_ops.add(f, float(d)) for d, f, _ in each], functools.reduce(_ops.mul, weights)
+        weights = [v - f if d else f + 1.0 - v for d, f, v in each]
+        yield [f + float(d) for d, f, _ in each], functools.reduce(_ops.mul, weights)
 
 
 def bilinear(image: Tensor, y: Tensor, x: Tensor) -> Tensor:
@@ -210,8 +210,8 @@ def bilinear(image: Tensor, y: Tensor, x: Tensor) -> Tensor:
     h, w = image.shape[1:]
     for (rows, columns), weight in _corners(y, x):
         inside = _ops.minimum(rows, float(h - 1)), _ops.minimum(columns, float(w - 1))
-        part = _ops.mul(_taken(image, *inside), weight)
-        out = part if out is None else _ops.add(out, part)
+        part = _taken(image, *inside) * weight
+        out = part if out is None else out + part
     return out  # type: ignore[no-any-return]
 
 
@@ -254,7 +254,7 @@ def roi_align(
         inside = (grid_y >= -1) & (grid_y <= h) & (grid_x >= -1) & (grid_x <= w)
         at = [Tensor(np.clip(g, 0, n - 1), x.dtype) for g, n in ((grid_y, h), (grid_x, w))]
         one = _image(x, int(image))
-        values = _ops.mul(bilinear(one, *at), Tensor(inside.astype(np.float32), x.dtype))
+        values = bilinear(one, *at) * Tensor(inside.astype(np.float32), x.dtype)
         cells = _ops.reshape(
             values, [x.shape[1], pooled_height, counts[0], pooled_width, counts[1]]
         )
@@ -270,9 +270,9 @@ def _between(low: Tensor, high: Tensor, n: int, count: int) -> Tensor:
     """For each box `count` positions from low to high, shares of n - 1: [boxes, count]; the middle
     for one."""
     if count == 1:
-        return _ops.mul(_ops.add(low, high), (n - 1) / 2)
+        return (low + high) * ((n - 1) / 2)
     share = Tensor(np.linspace(0.0, 1.0, count), low.dtype)
-    return _ops.mul(_ops.add(low, _ops.mul(_ops.sub(high, low), share)), float(n - 1))
+    return (low + (high - low) * share) * float(n - 1)
 
 
 @one_plan
@@ -312,7 +312,7 @@ def crop_and_resize(
             for v, n in zip(grid, (h, w), strict=True)
         ]
         if method == "nearest":
-            values = _taken(one, *(_ops.floor(_ops.add(v, 0.5)) for v in places))
+            values = _taken(one, *(_ops.floor(v + 0.5) for v in places))
         else:
             values = bilinear(one, *places)
         inside = [
@@ -353,7 +353,7 @@ def grid_sample(
         start = [0] * len(points) + [len(sizes) - 1 - k]
         g = _ops.reshape(_ops.slice(places, start, [*points, 1], [1] * x.ndim), points)
         half = (size - 1) / 2 if align_corners else size / 2
-        v = _ops.add(_ops.mul(_ops.add(g, 1.0), half), 0.0 if align_corners else -0.5)
+        v = (g + 1.0) * half + (0.0 if align_corners else -0.5)
         v = _reflected(v, size, bool(align_corners)) if padding_mode == "reflection" else v
         if padding_mode != "zeros":
             v = _ops.minimum(_ops.maximum(v, 0.0), float(size - 1))
@@ -408,16 +408,16 @@ def deformable_conv2d(
     )
     rows = np.add.outer(np.arange(kh) * dilations[2], np.arange(out_h) * strides[2] - padding[0])
     columns = np.add.outer(np.arange(kw) * dilations[3], np.arange(out_w) * strides[3] - padding[2])
-    at = [_ops.add(right, Tensor(columns.astype(np.float32)[:, None])),
-          _ops.add(below, Tensor(rows.astype(np.float32)[:, None, :, None]))]  # fmt: skip
-    at = [_ops.div(_ops.add(_ops.mul(v, 2.0), 1.0 - s), s) for v, s in zip(at, (w, h), strict=True)]
+    at = [right + Tensor(columns.astype(np.float32)[:, None]),
+          below + Tensor(rows.astype(np.float32)[:, None, :, None])]  # fmt: skip
+    at = [(v * 2.0 + (1.0 - s)) / s for v, s in zip(at, (w, h), strict=True)]
     grid = _ops.reshape(shaping.stack(at, -1), [n * parts, kh * kw, out_h * out_w, 2])
     pixels = grid_sample(_ops.reshape(image, [n * parts, c // parts, h, w]), grid)
-    pixels = _ops.mul(pixels, _ops.reshape(factor, [n * parts, 1, kh * kw, out_h * out_w]))
+    pixels = pixels * _ops.reshape(factor, [n * parts, 1, kh * kw, out_h * out_w])
     apart = _ops.reshape(pixels, [n, groups, c // groups * kh * kw, out_h * out_w])
     kernel = _ops.reshape(weight, [groups, weight.shape[0] // groups, -1])
     out = _ops.reshape(_ops.matmul(kernel, apart), [n, weight.shape[0], out_h, out_w])
-    return out if bias is None else _ops.add(out, _ops.reshape(bias, [-1, 1, 1]))
+    return out if bias is None else out + _ops.reshape(bias, [-1, 1, 1])
 
 
 def _place(corner: Sequence[Tensor], sizes: Sequence[int]) -> Tensor:
@@ -427,7 +427,7 @@ def _place(corner: Sequence[Tensor], sizes: Sequence[int]) -> Tensor:
     for k, (v, size) in enumerate(zip(corner, sizes, strict=True)):
         inside = _ops.logical_and(_ops.greater_equal(v, 0.0), _ops.less_equal(v, float(size - 1)))
         step = math.prod(sizes[k + 1 :])
-        lines.append(_ops.where(inside, _ops.mul(_ops.cast(v, _core.int32), step), far))
+        lines.append(_ops.where(inside, _ops.cast(v, _core.int32) * step, far))
     return _ops.maximum(functools.reduce(_ops.add, lines), -1)
 
 
@@ -435,12 +435,12 @@ def _reflected(v: Tensor, n: int, corners: bool) -> Tensor:
     """Places folded back at the outermost centres, or edges."""
     low, span = (0.0, float(n - 1)) if corners else (-0.5, float(n))
     if span == 0:
-        return _ops.mul(v, 0.0)
-    off = _ops.abs(_ops.sub(v, low))
-    turns = _ops.stop_gradient(_ops.floor(_ops.div(off, span)))
-    rest = _ops.sub(off, _ops.mul(turns, span))
+        return v * 0.0
+    off = _ops.abs(v - low)
+    turns = _ops.stop_gradient(_ops.floor(off / span))
+    rest = off - turns * span
     odd = _ops.equal(_ops.mod(turns, 2.0), 1.0)
-    return _ops.add(_ops.where(odd, _ops.sub(span, rest), rest), low)
+    return _ops.where(odd, span - rest, rest) + low
 
 
 # Blocks ---------------------------------------------------------------------------------------------

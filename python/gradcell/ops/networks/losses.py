@@ -63,14 +63,14 @@ def _broadcast_pair(input: Any, target: Any, op: str, reduction: str) -> tuple[T
 def mse_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
     """$(input - target)^2$. The two broadcast."""
     x, y = _broadcast_pair(input, target, "mse_loss", reduction)
-    return _reduced(_ops.square(_ops.sub(x, y)), reduction)
+    return _reduced(_ops.square(x - y), reduction)
 
 
 @one_plan
 def l1_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
     """|input - target|. The two broadcast."""
     x, y = _broadcast_pair(input, target, "l1_loss", reduction)
-    return _reduced(_ops.abs(_ops.sub(x, y)), reduction)
+    return _reduced(_ops.abs(x - y), reduction)
 
 
 @wide_plan
@@ -82,12 +82,12 @@ def smooth_l1_loss(input: Any, target: Any, beta: Any = 1.0, reduction: str = "n
     x, y = _same_shape(*_pair(input, target, "SmoothL1Loss", reduction), "SmoothL1Loss")
     if not beta >= 0:
         bad_value(f"SmoothL1Loss: beta must not be negative, got {beta}")
-    d = _ops.sub(x, y)
+    d = x - y
     size = _ops.abs(d)
     if beta == 0:
         return _reduced(size, reduction)
-    near = _ops.mul(_ops.square(d), 0.5 / beta)
-    return _reduced(_ops.where(_ops.less(size, beta), near, _ops.sub(size, 0.5 * beta)), reduction)
+    near = _ops.square(d) * (0.5 / beta)
+    return _reduced(_ops.where(_ops.less(size, beta), near, size - 0.5 * beta), reduction)
 
 
 @wide_plan
@@ -100,10 +100,10 @@ def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: Any = 1.
     x, y = _broadcast_pair(input, target, "huber_loss", reduction)
     if not delta > 0:
         bad_value(f"huber_loss: delta must be positive, got {delta}")
-    d = _ops.sub(x, y)
+    d = x - y
     size = _ops.abs(d)
-    far = _ops.mul(_ops.sub(size, 0.5 * delta), delta)
-    near = _ops.mul(_ops.square(d), 0.5)
+    far = (size - 0.5 * delta) * delta
+    near = _ops.square(d) * 0.5
     return _reduced(_ops.where(_ops.less_equal(size, delta), near, far), reduction)
 
 
@@ -147,8 +147,8 @@ def _picked(rows: Tensor, at: Tensor) -> Tensor:
         chosen = _ops.equal(_ops.reshape(at, [count, 1]), number)
         return _ops.reduce_sum(_ops.where(chosen, rows, 0), [1])
     at = _ops.cast(at, _core.int64)
-    first = _ops.mul(_ops.iota([count], _core.int64, 0), classes)
-    return _ops.gather(_ops.reshape(rows, [count * classes]), _ops.add(at, first), 0)
+    first = _ops.iota([count], _core.int64, 0) * classes
+    return _ops.gather(_ops.reshape(rows, [count * classes]), at + first, 0)
 
 
 _PROBABILITIES = (
@@ -177,28 +177,26 @@ def _nll(
     rows = _classes_last(logp)
     count = rows.shape[0]
     narrow = target.dtype.name not in ("int64", "uint32", "uint64") and abs(ignore) < 2**31
-    at = _ops.cast(target, _core.int32 if narrow else _core.int64)
-    at = _ops.reshape(at, [count])
+    at = _ops.reshape(_ops.cast(target, _core.int32 if narrow else _core.int64), [count])
     counted = _ops.not_equal(at, ignore)
-    at = _ops.where(counted, at, 0)
-    at = _ops.label(_ops.iota([classes], _core.int32, 0), at, 0)
+    at = _ops.label(_ops.iota([classes], _core.int32, 0), _ops.where(counted, at, 0), 0)
     if made:
         picked = _picked(rows, at)
     else:
         picked = _ops.reshape(_ops.take_along(rows, _ops.reshape(at, [count, 1])), [count])
     row_weight = _ops.cast(counted, logp.dtype)
     if w is not None:
-        row_weight = _ops.mul(row_weight, _ops.gather(w, at, 0))
-    loss = _ops.mul(_ops.where(counted, picked, 0), row_weight)
+        row_weight = row_weight * _ops.gather(w, at, 0)
+    loss = _ops.where(counted, picked, 0) * row_weight
     if smoothing:
-        each = rows if w is None else _ops.mul(rows, w)
+        each = rows if w is None else rows * w
         even = _ops.where(counted, _ops.reduce_sum(each, [1]), 0)
-        loss = _ops.add(_ops.mul(loss, 1.0 - smoothing), _ops.mul(even, smoothing / classes))
-    loss = _ops.neg(loss)
+        loss = loss * (1.0 - smoothing) + even * (smoothing / classes)
+    loss = -loss
     if reduction == "none":
         return _ops.reshape(loss, list(wanted))
     total = _ops.reduce_sum(loss)
-    return _ops.div(total, _ops.reduce_sum(row_weight)) if reduction == "mean" else total
+    return total / _ops.reduce_sum(row_weight) if reduction == "mean" else total
 
 
 @wide_plan
@@ -228,11 +226,11 @@ def _soft_cross_entropy(
     classes = logp.shape[axis]
     w = _check_weight(weight, classes, logp, "cross_entropy")
     if smoothing:
-        p = _ops.add(_ops.mul(p, 1.0 - smoothing), smoothing / classes)
-    terms = _ops.mul(logp, p)
+        p = p * (1.0 - smoothing) + smoothing / classes
+    terms = logp * p
     if w is not None:
-        terms = _ops.mul(terms, _ops.reshape(w, [classes] + [1] * (logp.ndim - 1 - axis)))
-    loss = _ops.neg(_ops.reduce_sum(terms, [axis]))
+        terms = terms * _ops.reshape(w, [classes] + [1] * (logp.ndim - 1 - axis))
+    loss = -_ops.reduce_sum(terms, [axis])
     return _reduced(loss, reduction)
 
 
@@ -278,7 +276,7 @@ def softmax_cross_entropy_with_logits(logits: Any, labels: Any) -> Tensor:
                        "SoftmaxCrossEntropyWithLogits")  # fmt: skip
     if x.ndim != 2:
         bad_value(f"SoftmaxCrossEntropyWithLogits: [N, C] is needed, got {list(x.shape)}")
-    return _ops.neg(_ops.reduce_sum(_ops.mul(log_softmax(x, 1), y), [1]))
+    return -_ops.reduce_sum(log_softmax(x, 1) * y, [1])
 
 
 @one_plan
@@ -307,10 +305,10 @@ def binary_cross_entropy(
     p, y = _same_shape(
         *_pair(logits, labels, "BinaryCrossEntropy", reduction), "BinaryCrossEntropy"
     )
-    yes = _ops.mul(y, _ops.log(_ops.add(p, _TINY)))
-    no = _ops.mul(_ops.sub(1.0, y), _ops.log(_ops.add(_ops.sub(1.0, p), _TINY)))
-    loss = _ops.neg(_ops.add(yes, no))
-    return _reduced(loss if weight is None else _ops.mul(loss, weight), reduction)
+    yes = y * _ops.log(p + _TINY)
+    no = (1.0 - y) * _ops.log(1.0 - p + _TINY)
+    loss = -(yes + no)
+    return _reduced(loss if weight is None else loss * weight, reduction)
 
 
 @wide_plan
@@ -324,13 +322,13 @@ def binary_cross_entropy_with_logits(
     """
     x, y = _same_shape(*_pair(input, target, "BCEWithLogitsLoss", reduction), "BCEWithLogitsLoss")
     if pos_weight is None:
-        loss = _ops.sub(_softplus(x), _ops.mul(x, y))
+        loss = _softplus(x) - x * y
     else:  # y w softplus(-x) + (1 - y) softplus(x), where softplus(x) = x + softplus(-x)
         weight_1 = arguments.operand(pos_weight, "BCEWithLogitsLoss", "pos_weight", x)
-        factor = _ops.add(_ops.mul(_ops.sub(weight_1, 1.0), y), 1.0)
-        tail = _ops.mul(factor, _softplus(_ops.neg(x)))
-        loss = _ops.add(_ops.mul(_ops.sub(1.0, y), x), tail)
-    return _reduced(loss if weight is None else _ops.mul(loss, weight), reduction)
+        factor = (weight_1 - 1.0) * y + 1.0
+        tail = factor * _softplus(-x)
+        loss = (1.0 - y) * x + tail
+    return _reduced(loss if weight is None else loss * weight, reduction)
 
 
 @wide_plan
@@ -346,9 +344,9 @@ def kl_div(logits: Any, labels: Any, reduction: str = "mean") -> Tensor:
     x, y = _same_shape(*_pair(logits, labels, "kl_div", "sum"), "kl_div")
     none = _ops.less_equal(y, 0)  # but not where y is NaN, which stays
     log_y = _ops.log(_ops.where(none, 1, y))
-    loss = _ops.where(none, 0, _ops.mul(y, _ops.sub(log_y, x)))
+    loss = _ops.where(none, 0, y * (log_y - x))
     if batch_mean:
-        return _ops.div(_ops.reduce_sum(loss), float(x.shape[0] if x.ndim else 1))
+        return _ops.reduce_sum(loss) / float(x.shape[0] if x.ndim else 1)
     return _reduced(loss, reduction)
 
 

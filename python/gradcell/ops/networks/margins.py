@@ -34,7 +34,7 @@ def _shapes(op: str, names: str, *values: Tensor) -> None:
 
 def _norm(x: Tensor, p: float, eps: float) -> Tensor:
     """The p-norm along the last axis of |x + eps|."""
-    x = _ops.add(x, eps)
+    x = x + eps
     if p == 2:
         return length(_ops.reduce_sum(_ops.square(x), -1))
     return length(_ops.reduce_sum(_ops.pow(_ops.abs(x), float(p)), -1), float(p))
@@ -61,11 +61,10 @@ def cosine_embedding_loss(
             f"For '{op}', the inputs must be (N, features) and the target (N,), but got {list(x.shape)} and "
             f"{list(t.shape)}."
         )
-    lengths = _ops.mul(_ops.reduce_sum(_ops.square(x), 1), _ops.reduce_sum(_ops.square(y), 1))
-    cosine = _ops.mul(_ops.reduce_sum(_ops.mul(x, y), 1), _ops.rsqrt(lengths))
-    apart = _ops.relu(_ops.sub(cosine, margin))
-    apart = _ops.where(_ops.equal(t, -1), apart, 0)
-    return _reduced(_ops.where(_ops.equal(t, 1), _ops.sub(1.0, cosine), apart), reduction)
+    lengths = _ops.reduce_sum(_ops.square(x), 1) * _ops.reduce_sum(_ops.square(y), 1)
+    cosine = _ops.reduce_sum(x * y, 1) * _ops.rsqrt(lengths)
+    apart = _ops.where(_ops.equal(t, -1), _ops.relu(cosine - margin), 0)
+    return _reduced(_ops.where(_ops.equal(t, 1), 1.0 - cosine, apart), reduction)
 
 
 @wide_plan
@@ -78,8 +77,8 @@ def margin_ranking_loss(
     t = arguments.tensor(target, op, "target")
     _shapes(op, "inputs and target", x, y, t)
     margin = arguments.number(margin, op, "margin")
-    step = _ops.mul(t, _ops.sub(y, x))
-    return _reduced(_ops.relu(_ops.add(step, margin)), reduction)
+    step = t * (y - x)
+    return _reduced(_ops.relu(step + margin), reduction)
 
 
 @wide_plan
@@ -110,10 +109,10 @@ def triplet_margin_loss(
     order = arguments.number(p, op, "p", above=0)
     eps, margin = arguments.number(eps, op, "eps"), arguments.number(margin, op, "margin")
     a, b, c = parts
-    near, far = _norm(_ops.sub(a, b), order, eps), _norm(_ops.sub(a, c), order, eps)
+    near, far = _norm(a - b, order, eps), _norm(a - c, order, eps)
     if arguments.boolean(swap, op, "swap"):
-        far = _ops.minimum(far, _norm(_ops.sub(b, c), order, eps))
-    return _reduced(_ops.relu(_ops.add(_ops.sub(near, far), margin)), reduction)
+        far = _ops.minimum(far, _norm(b - c, order, eps))
+    return _reduced(_ops.relu(near - far + margin), reduction)
 
 
 # Margins ------------------------------------------------------------------------------------------
@@ -131,7 +130,7 @@ def hinge_embedding_loss(
     x, t = _pair(inputs, targets, op, reduction)
     _shapes(op, "inputs and targets", x, t)
     margin = arguments.number(margin, op, "margin")
-    apart = _ops.where(_ops.equal(t, -1), _ops.relu(_ops.sub(margin, x)), 0)
+    apart = _ops.where(_ops.equal(t, -1), _ops.relu(margin - x), 0)
     return _reduced(_ops.where(_ops.equal(t, 1), x, apart), reduction)
 
 
@@ -140,7 +139,7 @@ def soft_margin_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor
     """$log(1 + exp(-target input))$, target 1 or -1; of one shape."""
     x, t = _pair(input, target, "soft_margin_loss", reduction)
     _shapes("soft_margin_loss", "input and target", x, t)
-    return _reduced(_softplus(_ops.mul(_ops.neg(arguments.floating(t)), x)), reduction)
+    return _reduced(_softplus(-arguments.floating(t) * x), reduction)
 
 
 @wide_plan
@@ -169,13 +168,13 @@ def multi_margin_loss(
     margin = arguments.number(margin, op, "margin")
     n, classes = x.shape
     rows = _ops.iota([n], _core.int64, 0)
-    at = _ops.add(_ops.mul(rows, classes), _ops.cast(t, _core.int64))
+    at = rows * classes + _ops.cast(t, _core.int64)
     own = _ops.reshape(_ops.gather(_ops.reshape(x, [n * classes]), at, 0), [n, 1])
-    loss = _ops.relu(_ops.add(_ops.sub(x, own), margin))
+    loss = _ops.relu(x - own + margin)
     loss = _ops.square(loss) if p == 2 else loss
     if weight is not None:
         scale = _ops.gather(arguments.tensor(weight, op, "weight"), t, 0)
-        loss = _ops.mul(loss, _ops.reshape(scale, [n, 1]))
+        loss = loss * _ops.reshape(scale, [n, 1])
     other = _ops.not_equal(_ops.iota([n, classes], _core.int64, 1), _ops.reshape(t, [n, 1]))
     return _reduced(_ops.mean(_ops.where(other, loss, 0), 1), reduction)
 
@@ -204,12 +203,11 @@ def multilabel_margin_loss(input: Any, target: Any, reduction: str = "mean") -> 
     # own[n, k]: x at target k; labels[n, i]: whether class i is a label
     own = _ops.take_along(x, _ops.cast(_ops.where(valid, t, 0), _core.int32))
     labels = _ops.greater(_ops.reduce_sum(_ops.cast(chosen, _core.int32), 1), 0)
-    loss = _ops.sub(_ops.reshape(x, [n, 1, classes]), _ops.reshape(own, [n, classes, 1]))
-    loss = _ops.relu(_ops.add(loss, 1.0))
+    loss = _ops.reshape(x, [n, 1, classes]) - _ops.reshape(own, [n, classes, 1])
+    loss = _ops.relu(loss + 1.0)
     other = _ops.logical_not(_ops.reshape(labels, [n, 1, classes]))
     counts = _ops.logical_and(other, _ops.reshape(valid, [n, classes, 1]))
-    total = _ops.reduce_sum(_ops.where(counts, loss, 0), [1, 2])
-    total = _ops.mul(total, 1.0 / classes)
+    total = _ops.reduce_sum(_ops.where(counts, loss, 0), [1, 2]) * (1.0 / classes)
     if single and reduction == "none":
         return _ops.reshape(total, [])
     return _reduced(total, reduction)
@@ -226,9 +224,9 @@ def multilabel_soft_margin_loss(
     op = "multilabel_soft_margin_loss"
     x, t = _pair(input, target, op, reduction)
     _shapes(op, "input and target", x, t)
-    loss = _ops.sub(_softplus(x), _ops.mul(t, x))
+    loss = _softplus(x) - t * x
     if weight is not None:
-        loss = _ops.mul(loss, arguments.tensor(weight, op, "weight"))
+        loss = loss * arguments.tensor(weight, op, "weight")
     return _reduced(_ops.mean(loss, -1), reduction)
 
 
@@ -249,10 +247,9 @@ def gaussian_nll_loss(
     v = arguments.tensor(var, op, "var")
     eps = arguments.number(eps, op, "eps", above=0)
     v = _ops.maximum(v, eps)
-    loss = _ops.add(_ops.log(v), _ops.div(_ops.square(_ops.sub(mean, t)), v))
-    loss = _ops.mul(loss, 0.5)
+    loss = (_ops.log(v) + _ops.square(mean - t) / v) * 0.5
     if arguments.boolean(full, op, "full"):
-        loss = _ops.add(loss, 0.5 * math.log(2 * math.pi))
+        loss = loss + 0.5 * math.log(2 * math.pi)
     return _reduced(loss, reduction)
 
 
@@ -272,13 +269,12 @@ def poisson_nll_loss(
     eps = arguments.number(eps, op, "eps")
     t = _ops.cast(t, x.dtype)
     if arguments.boolean(log_input, op, "log_input"):
-        loss = _ops.sub(_ops.exp(x), _ops.mul(t, x))
+        loss = _ops.exp(x) - t * x
     else:
-        loss = _ops.sub(x, _ops.mul(t, _ops.log(_ops.add(x, eps))))
+        loss = x - t * _ops.log(x + eps)
     if arguments.boolean(full, op, "full"):
         many = _ops.greater(t, 1)
         n = _ops.where(many, t, 2)
-        stirling = _ops.sub(_ops.mul(_ops.add(n, 0.5), _ops.log(n)), n)
-        stirling = _ops.add(stirling, 0.5 * math.log(2 * math.pi))
-        loss = _ops.add(loss, _ops.where(many, stirling, 0))
+        stirling = (n + 0.5) * _ops.log(n) - n + 0.5 * math.log(2 * math.pi)
+        loss = loss + _ops.where(many, stirling, 0)
     return _reduced(loss, reduction)
