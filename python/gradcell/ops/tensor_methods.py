@@ -293,14 +293,8 @@ def fill(self: Tensor, value: Any) -> Tensor:
     return ops.full_like(self, value)
 
 
-@method()
+@method("numel", "nelement")
 def numel(self: Tensor) -> int:
-    """The number of elements."""
-    return self.size
-
-
-@method()
-def nelement(self: Tensor) -> int:
     """The number of elements."""
     return self.size
 
@@ -451,27 +445,9 @@ def storage_offset(self: Tensor) -> int:
 
 
 @method()
-def byte(self: Tensor) -> Tensor:
-    """The elements as uint8."""
-    return _core.ops.cast(self, _core.uint8)
-
-
-@method()
-def short(self: Tensor) -> Tensor:
-    """The elements as int16."""
-    return _core.ops.cast(self, _core.int16)
-
-
-@method()
 def is_init(self: Tensor) -> bool:
     """True: values are there from the start."""
     return True
-
-
-@_attribute
-def H(self: Tensor) -> Tensor:
-    """The last two dimensions exchanged, conjugate."""
-    return self.adjoint()
 
 
 @method()
@@ -534,6 +510,9 @@ def to_device(self: Tensor, device: str, /, *, stream: None = None) -> Tensor:
 def mH(self: Tensor) -> Tensor:
     """The last two dimensions exchanged, conjugate."""
     return self.adjoint()
+
+
+setattr(Tensor, "H", Tensor.mH)  # noqa: B010 (to a type checker it is there)
 
 
 method("max")(_extremum("max", ops.max, ops.amax))

@@ -471,7 +471,7 @@ def _attach(methods: dict[str, Any]) -> None:
 
 _CASTS = {
     "float": "float32", "double": "float64", "half": "float16", "bfloat16": "bfloat16", "int": "int32",
-    "long": "int64", "bool": "bool",
+    "long": "int64", "bool": "bool", "byte": "uint8", "short": "int16",
 }  # fmt: skip
 _attach(
     {
