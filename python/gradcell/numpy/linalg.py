@@ -12,8 +12,12 @@ from gradcell import _core, ops
 from gradcell._core import Tensor, ops as _ops
 from gradcell.base import arguments, bad_value, publish
 from gradcell.base.spelling import spelling
-from gradcell.numpy import functions, mathematics
 from gradcell.numpy.conversion import floating, floats, tensor
+
+from gradcell.numpy.functions import (  # isort: skip
+    matrix_power as matrix_power, multi_dot as multi_dot, outer as outer, tensordot as tensordot,
+)  # fmt: skip
+from gradcell.numpy.mathematics import matmul as matmul, norm as norm
 from gradcell.ops.elements.complex_numbers import real_valued
 from gradcell.ops.matrices.factorisations import of_triangle
 
@@ -60,14 +64,6 @@ class SVDResult(NamedTuple):
     U: Tensor
     S: Tensor
     Vh: Tensor
-
-
-norm = mathematics.norm
-matmul = mathematics.matmul
-multi_dot = functions.multi_dot
-matrix_power = functions.matrix_power
-tensordot = functions.tensordot
-outer = functions.outer
 
 
 @spelling(ops.inverse, a=floating)

@@ -18,4 +18,7 @@ __all__ = [
     "ones_like", "partial", "repeat_elements", "repeat_interleave", "tensor_dot", "uniform",
     "zeros_like",
 ]  # fmt: skip
-__dir__ = sorted(__all__).copy
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
