@@ -13,9 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gradcell import _core
-from gradcell.base import arguments
-from gradcell.base.errors import fail
-from gradcell.base.public import publish
+from gradcell.base import arguments, fail, publish
 from gradcell.compilation import compiled
 from gradcell.derivatives.overflow import Overflow as Overflow, locate_overflow as locate_overflow
 from gradcell.profiler import profile as profile

@@ -13,7 +13,7 @@ import threading
 import time
 from typing import Any, Protocol
 
-from gradcell.base.public import publish
+from gradcell.base import publish
 
 _NAMES = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 _LEVELS = (logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR, logging.CRITICAL)

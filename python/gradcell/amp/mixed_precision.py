@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from gradcell import _core, nn, ops
-from gradcell.base.errors import bad_type, bad_value
+from gradcell.base import bad_type, bad_value
 from gradcell.nn.cell import Cell, cast_floating
 from gradcell.ops.primitive import Primitive
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from gradcell import _core, context
 from gradcell._core import DType, Tensor
-from gradcell.base.errors import bad_type, bad_value
+from gradcell.base import bad_type, bad_value
 
 from gradcell.dtype import (  # isort: skip
     bool_, complex64, complex128, complex_type, float32, float64, int8, int16, int32, int64,

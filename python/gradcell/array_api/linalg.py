@@ -18,7 +18,7 @@ from gradcell.array_api.functions import (
     tensordot,
     vecdot,
 )
-from gradcell.base.errors import bad_value
+from gradcell.base import bad_value
 from gradcell.base.spelling import spelling
 from gradcell.numpy import linalg as _linalg
 from gradcell.numpy.linalg import EighResult, QRResult, SlogdetResult, SVDResult

@@ -28,7 +28,7 @@ from types import TracebackType
 from typing import Any
 
 from gradcell import _core
-from gradcell.base.errors import fail, unsupported
+from gradcell.base import fail, unsupported
 
 _FUNCTIONS = (
     "MPI_Iallreduce MPI_Ireduce MPI_Ireduce_scatter_block MPI_Iallgather MPI_Ialltoall MPI_Ibcast "

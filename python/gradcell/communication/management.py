@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradcell.base.errors import bad_type, bad_value, fail
+from gradcell.base import bad_type, bad_value, fail
 from gradcell.communication import engine
 from gradcell.communication.engine import Group, processes
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from gradcell import _core
 from gradcell._core import Tensor
-from gradcell.base.errors import fail
+from gradcell.base import fail
 from gradcell.communication import collectives
 from gradcell.communication.engine import processes
 from gradcell.communication.sharing import get_auto_parallel_context

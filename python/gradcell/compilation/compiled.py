@@ -21,8 +21,7 @@ import numpy as np
 
 from gradcell import _core
 from gradcell._core import Tensor
-from gradcell.base import door, tree
-from gradcell.base.errors import bad_type
+from gradcell.base import bad_type, door, tree
 from gradcell.base.remade import Made, Remade
 from gradcell.compilation.prints import Prints
 

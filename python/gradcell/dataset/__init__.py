@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradcell.base.public import explain, later
+from gradcell.base import explain, later
 
 from gradcell.dataset import (  # isort: skip
     config, files, records, samplers, sources, steps, text, transforms, vision,

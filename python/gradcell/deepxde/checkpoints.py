@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcell.base.errors import bad_value, where
+from gradcell.base import bad_value, where
 
 _STORAGES = {
     "FloatStorage": "<f4", "DoubleStorage": "<f8", "HalfStorage": "<f2", "LongStorage": "<i8",

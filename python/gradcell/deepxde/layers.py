@@ -9,7 +9,7 @@ import numpy as np
 
 from gradcell import mint, ops
 from gradcell._core import Tensor
-from gradcell.base.errors import bad_key, bad_value, unsupported
+from gradcell.base import bad_key, bad_value, unsupported
 from gradcell.deepxde.names import Names, default_float, halved, parameter, random
 from gradcell.tensors.parameter import Parameter
 

@@ -17,8 +17,7 @@ import numpy as np
 import gradcell as gc
 from gradcell import _core, mint, ops
 from gradcell._core import Tensor
-from gradcell.base import tree
-from gradcell.base.errors import where
+from gradcell.base import tree, where
 from gradcell.base.whole_file import whole_file
 from gradcell.deepxde import checkpoints
 from gradcell.tensors.parameter import Parameter

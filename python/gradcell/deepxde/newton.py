@@ -17,7 +17,7 @@ import numpy as np
 import gradcell as gc
 from gradcell import _core, ops
 from gradcell._core import Tensor
-from gradcell.base.errors import bad_value
+from gradcell.base import bad_value
 from gradcell.deepxde.names import random
 from gradcell.deepxde.optimizers import Optimizer
 from gradcell.derivatives.differentiating import differentiating

@@ -11,7 +11,7 @@ import numpy as np
 
 from gradcell import ops
 from gradcell._core import Tensor
-from gradcell.base.errors import bad_key, bad_type, bad_value, unsupported
+from gradcell.base import bad_key, bad_type, bad_value, unsupported
 from gradcell.deepxde.names import Names
 from gradcell.tensors.parameter import Parameter
 

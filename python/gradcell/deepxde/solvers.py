@@ -11,7 +11,7 @@ import numpy as np
 import gradcell as gc
 from gradcell import _core, ops
 from gradcell._core import Tensor
-from gradcell.base.errors import unsupported
+from gradcell.base import unsupported
 from gradcell.deepxde.optimizers import Optimizer
 from gradcell.derivatives.batching import over_examples
 from gradcell.derivatives.differentiating import differentiating

@@ -16,8 +16,7 @@ import numpy as np
 import gradcell as gc
 from gradcell import ops
 from gradcell._core import Tensor
-from gradcell.base import tree
-from gradcell.base.errors import bad_value, unsupported
+from gradcell.base import bad_value, tree, unsupported
 from gradcell.compilation.compiled import Numbering, run_traced
 from gradcell.deepxde import names
 from gradcell.deepxde.newton import NNCG

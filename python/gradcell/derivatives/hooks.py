@@ -10,7 +10,7 @@ from typing import Any
 
 from gradcell import _core
 from gradcell._core import Tensor
-from gradcell.base.errors import bad_type, bad_value, fail, where
+from gradcell.base import bad_type, bad_value, fail, where
 from gradcell.derivatives.own_derivatives import Pullback, Tensors, defined_at
 
 __all__ = ["HookHandle"]

@@ -13,8 +13,7 @@ from typing import Any, Literal, NoReturn, ParamSpec, TypeVar, overload
 
 from gradcell import _core
 from gradcell._core import Tensor
-from gradcell.base import arguments, door, tree
-from gradcell.base.errors import bad_type, bad_value, fail, where
+from gradcell.base import arguments, bad_type, bad_value, door, fail, tree, where
 from gradcell.base.remade import Made, Remade, transform
 from gradcell.base.signposts import explains_arguments
 from gradcell.compilation.compiled import cache_for, function_name

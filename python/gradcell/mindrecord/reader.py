@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from gradcell.base.errors import bad_type, bad_value, unsupported, where
+from gradcell.base import bad_type, bad_value, unsupported, where
 from gradcell.mindrecord.values import (
     ARRAYS,
     SCALARS,

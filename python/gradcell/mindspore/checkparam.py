@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gradcell import dtype
-from gradcell.base.errors import bad_type, bad_value, where
+from gradcell.base import bad_type, bad_value, where
 
 EQ, NE, LT, LE, GT, GE = 1, 2, 3, 4, 5, 6
 INC_NEITHER, INC_LEFT, INC_RIGHT, INC_BOTH = 7, 8, 9, 10

@@ -6,7 +6,7 @@ from typing import Any
 
 from gradcell import ops
 from gradcell._core import Tensor
-from gradcell.base.public import publish
+from gradcell.base import publish
 from gradcell.base.spelling import spelling
 from gradcell.ops.elements.complex_numbers import real_valued
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from gradcell import _core, ops
 from gradcell._core import Tensor
-from gradcell.base.errors import bad_type, bad_value
+from gradcell.base import bad_type, bad_value
 from gradcell.base.spelling import Parameters, label_of, refuse_misfit
 from gradcell.numpy.conversion import typed
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from gradcell import _core
 from gradcell._core import DType, Tensor
-from gradcell.base.errors import bad_type, bad_value
+from gradcell.base import bad_type, bad_value
 from gradcell.base.spelling import Parameters, aliased
 
 F = TypeVar("F", bound=Callable[..., Any])

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcell.base.errors import bad_value
+from gradcell.base import bad_value
 
 __all__ = ["band"]
 

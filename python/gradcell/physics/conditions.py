@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from gradcell import ops
 from gradcell._core import Tensor
-from gradcell.base.errors import bad_value
+from gradcell.base import bad_value
 from gradcell.base.remade import Made, transform
 from gradcell.derivatives.transform import jvp
 

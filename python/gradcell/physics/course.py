@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from gradcell.base.errors import bad_value
+from gradcell.base import bad_value
 
 __all__ = ["Course"]
 

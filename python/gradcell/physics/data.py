@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcell.base.errors import bad_value
-from gradcell.base.location import where
+from gradcell.base import bad_value, where
 from gradcell.physics.points import Array
 
 __all__ = ["columns"]

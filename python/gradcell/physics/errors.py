@@ -13,8 +13,7 @@ import numpy as np
 
 from gradcell import nn, ops
 from gradcell._core import Tensor
-from gradcell.base.errors import bad_type, bad_value
-from gradcell.base.location import where
+from gradcell.base import bad_type, bad_value, where
 from gradcell.compilation.compiled import function_name, jit
 from gradcell.derivatives.transform import jvp
 from gradcell.solvers.gauss_newton import GaussNewton

@@ -10,7 +10,7 @@ import numpy as np
 
 from gradcell import ops
 from gradcell._core import Tensor
-from gradcell.base.errors import bad_value
+from gradcell.base import bad_value
 from gradcell.base.remade import Made, transform
 
 __all__ = ["constrained", "fourier", "periodic", "vanishing"]

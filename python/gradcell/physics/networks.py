@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from gradcell import _core, nn
 from gradcell._core import DType
-from gradcell.base.errors import bad_value
+from gradcell.base import bad_value
 from gradcell.base.seed import set_seed
 
 __all__ = ["network"]

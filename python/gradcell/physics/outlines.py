@@ -11,7 +11,7 @@ import numpy as np
 
 from gradcell import ops
 from gradcell._core import Tensor
-from gradcell.base.errors import bad_type, bad_value
+from gradcell.base import bad_type, bad_value
 from gradcell.physics.points import Array
 from gradcell.physics.shapes import Shape, _picked
 

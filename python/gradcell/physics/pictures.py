@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gradcell._core import Tensor
-from gradcell.base.errors import bad_value
+from gradcell.base import bad_value
 from gradcell.physics.shapes import Shape
 
 __all__ = ["plot"]

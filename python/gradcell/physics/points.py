@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcell.base.errors import bad_value, where
+from gradcell.base import bad_value, where
 
 __all__ = ["ball", "box", "by_size", "faces", "sphere"]
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcell.base.errors import bad_value
+from gradcell.base import bad_value
 from gradcell.physics.points import Array, Random, _center, _directions, _ends, _pairs, _unit
 
 __all__ = ["Ball", "Box", "Shape"]

@@ -8,7 +8,7 @@ import numpy as np
 
 from gradcell import _core
 from gradcell._core import Tensor
-from gradcell.base.errors import bad_value
+from gradcell.base import bad_value
 from gradcell.compilation.compiled import jit
 from gradcell.derivatives.differentiating import differentiating
 from gradcell.solvers.dense import wide

@@ -19,8 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcell.base.errors import bad_value
-from gradcell.base.location import where
+from gradcell.base import bad_value, where
 from gradcell.compilation.compiled import function_name, jit
 from gradcell.derivatives.checks import check_weights
 from gradcell.solvers.dense import relative_rounding

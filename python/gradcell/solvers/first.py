@@ -8,7 +8,7 @@ from typing import Any
 
 from gradcell import _core
 from gradcell._core import Tensor
-from gradcell.base.errors import bad_value
+from gradcell.base import bad_value
 from gradcell.compilation.compiled import jit
 from gradcell.derivatives.transform import value_and_grad
 from gradcell.tensors.parameter import Parameter

@@ -12,7 +12,7 @@ import numpy as np
 
 from gradcell import _core
 from gradcell._core import Tensor
-from gradcell.base.errors import bad_value
+from gradcell.base import bad_value
 from gradcell.compilation.compiled import jit
 from gradcell.solvers.covariance import Covariance, covariance
 from gradcell.solvers.dense import DenseSystem, relative_rounding, wide

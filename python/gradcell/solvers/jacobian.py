@@ -15,8 +15,7 @@ import numpy as np
 
 from gradcell import _core
 from gradcell._core import DType, Tensor
-from gradcell.base import arguments
-from gradcell.base.errors import bad_value, where
+from gradcell.base import arguments, bad_value, where
 from gradcell.compilation.compiled import function_name, jit
 from gradcell.derivatives.batching import over_examples
 from gradcell.derivatives.checks import check_weights

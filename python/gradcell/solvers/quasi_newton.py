@@ -12,8 +12,7 @@ import numpy as np
 
 from gradcell import _core
 from gradcell._core import DType, Tensor
-from gradcell.base import arguments
-from gradcell.base.errors import bad_type, bad_value
+from gradcell.base import arguments, bad_type, bad_value
 from gradcell.compilation.compiled import jit
 from gradcell.derivatives.checks import check_weights
 from gradcell.derivatives.transform import value_and_grad

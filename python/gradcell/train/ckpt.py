@@ -22,8 +22,8 @@ import numpy as np
 
 from gradcell import _core
 from gradcell._core import Tensor
+from gradcell.base import bad_value
 from gradcell.base.convert import little_endian
-from gradcell.base.errors import bad_value
 from gradcell.files.protobuf import WireError, field, fields, signed
 
 _METADATA = 1000  # the number of the field that holds gradcell's metadata

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from gradcell.base import arguments
-from gradcell.base.public import publish
+from gradcell.base import arguments, publish
 from gradcell.nn.cell import Cell
 from gradcell.train.data import Batches
 

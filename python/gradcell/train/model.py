@@ -8,8 +8,7 @@ from typing import Any
 
 from gradcell import _core, amp, nn
 from gradcell._core import Tensor
-from gradcell.base import arguments, door, notice
-from gradcell.base.errors import bad_type, bad_value, fail
+from gradcell.base import arguments, bad_type, bad_value, door, fail, notice
 from gradcell.communication import collectives
 from gradcell.communication.sharing import _get_device_num, _get_parallel_mode, _shares_data
 from gradcell.nn.cell import Cell

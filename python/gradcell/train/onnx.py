@@ -11,9 +11,7 @@ import os
 from typing import Any
 
 from gradcell._core import Tensor
-from gradcell.base import arguments
-from gradcell.base.errors import bad_type, bad_value
-from gradcell.base.public import publish
+from gradcell.base import arguments, bad_type, bad_value, publish
 from gradcell.base.whole_file import write_whole
 from gradcell.nn.cell import Cell
 from gradcell.ops.networks.attention import composed

@@ -13,7 +13,7 @@ import numpy as np
 
 from gradcell import _core
 from gradcell._core import Tensor
-from gradcell.base.errors import unsupported
+from gradcell.base import unsupported
 from gradcell.tensors.parameter import Parameter
 from gradcell.train.onnx_writer import Node, Writer
 

@@ -18,9 +18,8 @@ import numpy as np
 
 from gradcell import _core
 from gradcell._core import Tensor
-from gradcell.base import arguments
+from gradcell.base import arguments, bad_type, bad_value, unsupported, where
 from gradcell.base.convert import little_endian
-from gradcell.base.errors import bad_type, bad_value, unsupported, where
 from gradcell.base.whole_file import write_whole
 from gradcell.communication.comm_func import part_of
 from gradcell.communication.management import get_rank

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from gradcell._core import Tensor
+from gradcell.base import bad_type, bad_value, where
 from gradcell.base.door import with_tensors
-from gradcell.base.errors import bad_type, bad_value, where
 
 
 def rearrange_inputs(func: Callable[..., Any]) -> Callable[..., Any]:

@@ -7,8 +7,7 @@ from typing import Any
 
 from gradcell import _core
 from gradcell._core import Tensor
-from gradcell.base import arguments
-from gradcell.base.errors import bad_type
+from gradcell.base import arguments, bad_type
 from gradcell.nn.optim.optimizer import Optimizer, half_to_float, real_numbers
 from gradcell.tensors.parameter import Parameter, ParameterTuple
 

@@ -16,8 +16,7 @@ import numpy as np
 
 from gradcell import _core
 from gradcell._core import Tensor
-from gradcell.base import arguments
-from gradcell.base.errors import bad_key, bad_type, bad_value, unsupported
+from gradcell.base import arguments, bad_key, bad_type, bad_value, unsupported
 from gradcell.base.signposts import kind_of
 from gradcell.communication.sharing import _get_enable_parallel_optimizer
 from gradcell.nn.cell import Cell

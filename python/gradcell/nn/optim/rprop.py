@@ -7,8 +7,7 @@ from typing import Any
 
 from gradcell import _core
 from gradcell._core import Tensor
-from gradcell.base import arguments, fields
-from gradcell.base.errors import bad_type, bad_value
+from gradcell.base import arguments, bad_type, bad_value, fields
 from gradcell.nn.optim.optimizer import Optimizer, assign
 from gradcell.tensors.parameter import ParameterTuple
 

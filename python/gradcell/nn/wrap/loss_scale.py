@@ -6,7 +6,7 @@ from typing import Any
 
 from gradcell import _core, context
 from gradcell._core import Tensor, ops as _ops
-from gradcell.base.errors import bad_type, bad_value
+from gradcell.base import bad_type, bad_value
 from gradcell.communication import collectives
 from gradcell.derivatives.overflow import locate_overflow, values_of, warn_of
 from gradcell.nn.cell import Cell

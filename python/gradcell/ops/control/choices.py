@@ -7,9 +7,8 @@ from typing import Any, TypeVar, overload
 
 from gradcell import _core
 from gradcell._core import Tensor
-from gradcell.base import tree
+from gradcell.base import bad_type, bad_value, tree
 from gradcell.base.door import with_tensors
-from gradcell.base.errors import bad_type, bad_value
 from gradcell.ops.matrices.factorisations import inverse, svd
 from gradcell.ops.matrices.norms import norm
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gradcell.base.public import explain
+from gradcell.base import explain
 from gradcell.train.callback.adapt import EarlyStopping, LearningRateScheduler, ReduceLROnPlateau
 from gradcell.train.callback.backup import BackupAndRestore, OnRequestExit
 from gradcell.train.callback.base import (

@@ -7,8 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gradcell._core import Tensor
-from gradcell.base import fields
-from gradcell.base.errors import bad_type, bad_value
+from gradcell.base import bad_type, bad_value, fields
 from gradcell.tensors.parameter import Parameter
 from gradcell.train.callback.base import Callback, CallbackParameters, RunContext, loss_of
 

@@ -7,8 +7,7 @@ import os
 import signal
 from typing import Any
 
-from gradcell.base import arguments, notice
-from gradcell.base.errors import bad_type, bad_value
+from gradcell.base import arguments, bad_type, bad_value, notice
 from gradcell.communication.management import get_rank
 from gradcell.train.callback.base import Callback, RunContext
 from gradcell.train.serialization import load_checkpoint, save_checkpoint

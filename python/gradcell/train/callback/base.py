@@ -9,8 +9,7 @@ import numpy as np
 
 from gradcell import _core
 from gradcell._core import Tensor
-from gradcell.base import tree
-from gradcell.base.errors import bad_type
+from gradcell.base import bad_type, tree
 
 
 class CallbackParameters(dict[str, Any]):

@@ -9,8 +9,7 @@ from typing import Any
 
 from gradcell import _core
 from gradcell._core import Tensor
-from gradcell.base import arguments
-from gradcell.base.errors import bad_type, bad_value
+from gradcell.base import arguments, bad_type, bad_value
 from gradcell.communication import collectives
 from gradcell.communication.management import get_rank
 from gradcell.communication.sharing import _shares_data

@@ -7,8 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from gradcell.base import arguments, fields
-from gradcell.base.errors import bad_value
+from gradcell.base import arguments, bad_value, fields
 from gradcell.communication.engine import say
 from gradcell.train.callback.base import Callback, RunContext, loss_of, overflowed, step_in_epoch
 

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcell.base import arguments, tree
-from gradcell.base.errors import bad_type, bad_value, where
+from gradcell.base import arguments, bad_type, bad_value, tree, where
 from gradcell.nn.cell import Cell
 from gradcell.train.callback.base import Callback, CallbackParameters, RunContext, loss_of
 from gradcell.train.summary.summary_record import SummaryRecord

@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 
 from gradcell._core import Tensor
-from gradcell.base import arguments
-from gradcell.base.errors import bad_type, bad_value, fail
+from gradcell.base import arguments, bad_type, bad_value, fail
 from gradcell.base.whole_file import naming
 from gradcell.ops.primitives import summaries
 from gradcell.train.summary import events

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gradcell.base.public import explain
+from gradcell.base import explain
 from gradcell.nn.probability.distribution.continuous import (
     Cauchy,
     Exponential,

@@ -10,7 +10,7 @@ from typing import Any
 
 from gradcell import _core
 from gradcell._core import Tensor, ops as _ops
-from gradcell.base.errors import bad_value, where
+from gradcell.base import bad_value, where
 from gradcell.nn.probability.distribution.distribution import Distribution, own, within
 from gradcell.ops.elements.activations import _softplus
 from gradcell.ops.elements.gammas import lgamma

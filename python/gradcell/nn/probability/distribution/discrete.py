@@ -12,7 +12,7 @@ import numpy as np
 
 from gradcell import _core
 from gradcell._core import Tensor, ops as _ops
-from gradcell.base.errors import bad_value
+from gradcell.base import bad_value
 from gradcell.nn.probability.distribution.distribution import Distribution, own
 from gradcell.ops.random.draws import _draw
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from gradcell._core import Tensor, ops as _ops
-from gradcell.base.errors import bad_type, bad_value
+from gradcell.base import bad_type, bad_value
 from gradcell.nn.probability.distribution.distribution import Distribution, kept
 
 
