@@ -126,6 +126,11 @@ MADE: dict[str, list[tuple[Callable[[], Any], tuple[Any, ...]]]] = {
         (lambda: ops.GradOperation(get_by_list=True)(net.loss, weights), (x,)),
     ],
     "ops.partial": [(lambda: ops.partial(product, x), (x,))],
+    "physics.dirichlet": [(lambda: physics.dirichlet(wave, 1.0), (x,))],
+    "physics.interface": [(lambda: physics.interface(wave, net, (2.0, 1.0)), (x, ones))],
+    "physics.neumann": [(lambda: physics.neumann(net, total), (x, ones))],
+    "physics.periodicity": [(lambda: physics.periodicity(wave, (1.0, 0.0)), (x,))],
+    "physics.robin": [(lambda: physics.robin(wave, 2.0, 1.0), (x, ones, x))],
     "physics.constrained": [(lambda: physics.constrained(net, total, wave), (x,))],
 }  # fmt: skip
 
