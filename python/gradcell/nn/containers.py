@@ -1,14 +1,18 @@
-"""Cells that hold cells: in sequence, as a list, by name."""
+"""Cells that hold cells: in sequence, as a list, by name; and a sequence made of widths."""
 
 from __future__ import annotations
 
+import itertools
 from collections import OrderedDict
-from collections.abc import ItemsView, Iterable, Iterator, KeysView, Mapping, ValuesView
+from collections.abc import Callable, ItemsView, Iterable, Iterator, KeysView, Mapping, ValuesView
 from typing import TYPE_CHECKING, Any, overload
 
 from gradcell import _core
-from gradcell.base import bad_index, bad_key, bad_type, publish, unsupported
+from gradcell._core import Tensor
+from gradcell.base import arguments, bad_index, bad_key, bad_type, bad_value, publish, unsupported
 from gradcell.base.signposts import kind_of
+from gradcell.nn.activations import get_activation
+from gradcell.nn.basic import Dense
 from gradcell.nn.cell import Cell, Layer
 
 if TYPE_CHECKING:
@@ -69,11 +73,15 @@ class _Numbered(Cell):
         children = list(self._cells.values())
         if not isinstance(index, slice):
             return children[self._position(index)]
-        part = type(self)()
+        part = self._empty()
         object.__setattr__(part, "_auto_prefix", False)  # the parameters keep their names
         for cell in children[index]:
             part.append(cell)
         return part
+
+    def _empty(self) -> Any:
+        """Return what a slice is put into."""
+        return type(self)()
 
     def _position(self, index: Any) -> int:
         n = len(self._cells)
@@ -176,6 +184,80 @@ class SequentialCell(_Numbered, Layer):
         for cell in children:
             out = cell(out)
         return out
+
+
+class _Applied(Cell):
+    """A function of a tensor as a cell."""
+
+    def __init__(self, function: Callable[[Tensor], Tensor]) -> None:
+        super().__init__()
+        self.function = function
+
+    def construct(self, x: Tensor) -> Tensor:
+        return self.function(x)
+
+    def extend_repr(self) -> str:
+        return getattr(self.function, "__name__", repr(self.function))
+
+
+def _maker(activation: Any) -> Callable[[], Cell]:
+    """Return what gives the activation behind a layer."""
+    if isinstance(activation, str):
+        return lambda: get_activation(activation)  # type: ignore[return-value]
+    if isinstance(activation, Cell):
+        return lambda: activation
+    if isinstance(activation, type) and issubclass(activation, Cell):
+        return activation
+    if not callable(activation):
+        bad_type(
+            "MLP: activation must be a name such as 'tanh', a function such as ops.sin, or a cell, got "
+            f"{kind_of(activation)}"
+        )
+    return lambda: _Applied(activation)
+
+
+class MLP(SequentialCell):
+    """A multilayer perceptron: a fully connected layer between each two widths, with an activation behind
+    all but the last.
+
+    widths: the numbers of features, from the input's to the output's: MLP(2, 32, 32, 1) has two hidden
+    layers. activation: a name that `get_activation` takes, a function of a tensor, a Cell's class, of
+    which each layer has its own, or a Cell, which they share. init: the weights at the beginning,
+    anything that `initializer` takes. bias_init: the same for biases; None: uniform within
+    ±1/sqrt(inputs), as in Dense. dtype: of the parameters; None: the default dtype.
+
+    Input (..., widths[0]), output (..., widths[-1]). It is a SequentialCell of Dense and activations:
+    layers are net[0], net[1], ..., parameters "0.weight", "0.bias", "2.weight", ...
+
+    Raises TypeError for arguments of a wrong type, ValueError for less than two widths, a width below 1 or an
+    unknown name of an initialisation, KeyError for an unknown name of an activation.
+    """
+
+    def __init__(
+        self,
+        *widths: int,
+        activation: Any = "tanh",
+        init: Any = "xavier_uniform",
+        bias_init: Any = None,
+        dtype: _core.DType | None = None,
+    ) -> None:
+        if len(widths) == 1 and isinstance(widths[0], (list, tuple)):
+            bad_type(f"MLP: widths are given one by one: MLP({', '.join(map(str, widths[0]))})")
+        if len(widths) < 2:
+            bad_value(
+                "MLP: expected the widths of the input, of hidden layers and of the output, as in "
+                f"MLP(2, 32, 32, 1), got {', '.join(map(str, widths)) or 'none'}"
+            )
+        for width in widths:
+            arguments.integer(width, "MLP", "widths", 1)
+        behind = _maker(activation)
+        cells: list[Cell] = []
+        for inputs, outputs in itertools.pairwise(widths):
+            cells += [Dense(inputs, outputs, init, bias_init, dtype=dtype), behind()]
+        super().__init__(*cells[:-1])
+
+    def _empty(self) -> SequentialCell:
+        return SequentialCell()
 
 
 class CellList(_Numbered):

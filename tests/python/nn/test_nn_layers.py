@@ -4,6 +4,7 @@ gradients against central differences, in both modes."""
 from __future__ import annotations
 
 import math
+import re
 
 import numpy as np
 import pytest
@@ -50,6 +51,48 @@ def test_dense_refuses_inputs():
         cell(Tensor(normal(2, 3), ms.float16))
     with pytest.raises(TypeError, match="must be Tensor"):
         cell(3)
+
+
+def test_mlp(mode):
+    net = nn.MLP(3, 5, 4, 2, activation=ops.sin, init="normal", bias_init="ones", dtype=ms.float64)
+    names = [f"{k}.{n}" for k in (0, 2, 4) for n in ("weight", "bias")]
+    assert [p.name for p in net.trainable_params()] == names
+    x = np.random.default_rng(0).normal(size=(7, 3))
+    w0, b0, w1, b1, w2, b2 = (p.asnumpy() for p in net.trainable_params())
+    hidden = np.sin(np.sin(x @ w0.T + b0) @ w1.T + b1)
+    np.testing.assert_allclose(net(Tensor(x)).asnumpy(), hidden @ w2.T + b2, rtol=1e-13)
+    part = net[:2]
+    assert type(part) is nn.SequentialCell
+    np.testing.assert_allclose(part(Tensor(x)).asnumpy(), np.sin(x @ w0.T + b0), rtol=1e-13)
+
+
+def test_activations_of_an_mlp():
+    default = nn.MLP(2, 3, 3, 1)
+    assert [type(c).__name__ for c in default] == ["Dense", "Tanh", "Dense", "Tanh", "Dense"]
+    limit = math.sqrt(6 / 5)  # Glorot and Bengio 2010, eq. 16
+    assert 0 < np.abs(default[0].weight.asnumpy()).max() <= limit
+    for activation, slopes in [("prelu", 2), (nn.PReLU, 2), (nn.PReLU(), 1)]:
+        net = nn.MLP(2, 3, 3, 1, activation=activation)
+        assert len(net.trainable_params()) == 6 + slopes
+    assert len(nn.MLP(4, 1)) == 1
+
+
+@pytest.mark.parametrize(
+    ("widths", "options", "error", "text"),
+    [
+        ((), {}, ValueError, "MLP(2, 32, 32, 1), got none"),
+        ((3,), {}, ValueError, "got 3"),
+        (([1, 8, 1],), {}, TypeError, "one by one: MLP(1, 8, 1)"),
+        ((1, 0), {}, ValueError, "at least 1"),
+        ((1, 2.0), {}, TypeError, "must be int"),
+        ((1, 2, 1), {"activation": 3}, TypeError, "a function such as ops.sin"),
+        ((1, 2, 1), {"activation": "tan"}, KeyError, "did you mean tanh"),
+        ((1, 2, 1), {"init": "glorot"}, ValueError, "xavier_uniform"),
+    ],
+)
+def test_mlp_refuses(widths, options, error, text):
+    with pytest.raises(error, match=re.escape(text)):
+        nn.MLP(*widths, **options)
 
 
 def test_embedding(mode):

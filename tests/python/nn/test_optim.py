@@ -248,6 +248,58 @@ def test_learning_rate_is_read_at_every_step(mode):
     assert p.asnumpy() == [0.25]
 
 
+@pytest.mark.parametrize(
+    "start", [1.0, [1.0, 1.0], nn.WarmUpLR(1.0, 4)], ids=["number", "list", "cell"]
+)
+def test_a_learning_rate_is_assigned(start):
+    p = Parameter(Tensor([0.0]), name="p")
+    optimizer = nn.SGD([p], start)
+    step = ms.jit(lambda g: optimizer((g,)))
+
+    def rate():
+        before = p.asnumpy()
+        shown = float(optimizer.get_lr())
+        step(Tensor([1.0]))
+        assert shown == pytest.approx((before - p.asnumpy()).item(), abs=1e-6)
+        return pytest.approx(shown, rel=1e-6)
+
+    rate()
+    given = [0.5, 2, np.float64(0.25), Tensor(0.125), [9.0] * 5 + [3.0, 4.0], nn.WarmUpLR(0.7, 7)]
+    wanted = [0.5, 2.0, 0.25, 0.125, 3.0, 0.6]  # the last two are those of step 5 and of step 6
+    for value, expected in zip(given, wanted, strict=True):
+        optimizer.learning_rate = value
+        assert expected == rate()
+    for value, error in [(-1.0, ValueError), ("a", TypeError), (math.nan, ValueError)]:
+        with pytest.raises(error, match="learning rate"):
+            optimizer.learning_rate = value
+    assert rate() == 0.7
+    optimizer.learning_rate = own = Parameter(Tensor(0.5), name="own")
+    own.set_data(Tensor(1.5))
+    assert rate() == 1.5
+
+
+def test_an_assigned_number_is_not_compiled_again():
+    optimizer = nn.SGD([Parameter(Tensor([0.0]), name="p")], 1.0)
+    traced = []
+    step = ms.jit(lambda g: (traced.append(1), optimizer((g,)))[1])
+    for value in (1.0, 0.5, 0.25):
+        optimizer.learning_rate = value
+        step(Tensor([1.0]))
+    assert len(traced) == 1 and optimizer.parameters[0].asnumpy() == [-1.75]
+
+
+def test_an_assigned_rate_is_that_of_groups_without_one():
+    a, b = (Parameter(Tensor([0.0]), name=n) for n in "ab")
+    optimizer = nn.SGD([{"params": [a], "lr": 0.1}, {"params": [b]}], 1.0)
+    optimizer.learning_rate = [0.5, 0.25]
+    for _ in range(2):
+        optimizer((Tensor([1.0]), Tensor([1.0])))
+    np.testing.assert_allclose([a.asnumpy(), b.asnumpy()], [[-0.2], [-0.75]], rtol=1e-6)
+    optimizer = nn.SGD([{"params": [a], "lr": 0.1}], 1.0)
+    with pytest.raises(ValueError, match="get_lr_parameter"):
+        optimizer.learning_rate = 0.5
+
+
 @pytest.mark.parametrize(("dtype", "tolerance"), [(ms.float16, 0.03), (ms.bfloat16, 0.08)])
 def test_half_parameters_have_float32_state(dtype, tolerance):
     parameters = make_parameters(dtype)

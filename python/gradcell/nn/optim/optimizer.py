@@ -89,6 +89,10 @@ class Optimizer(Cell):
     or gamma in their name are left out, as in MindSpore. loss_scale: gradients are divided by it
     first.
 
+    `optimizer.learning_rate = 0.5` sets the rate from the next step on, also of a compiled step, to anything
+    that the argument may be: a number in place of a number changes no plan. Of groups with a rate of their
+    own, get_lr_parameter gives the one to set. `float(optimizer.get_lr())` is the present step's.
+
     Parameters of float16 or bfloat16 are updated in float32, with float32 state, and rounded once. Complex
     ones are updated as pairs of real numbers, each by itself, as in PyTorch; their state is real.
 
@@ -154,6 +158,35 @@ class Optimizer(Cell):
             and (self.is_group or not any(s in p.name for s in ("beta", "gamma")))
             for d, p in zip(self._decays, self.parameters, strict=True)
         )
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name == "learning_rate" and "_rates" in self.__dict__:
+            self._set_learning_rate(value)
+        else:
+            super().__setattr__(name, value)
+
+    def _set_learning_rate(self, value: Any) -> None:
+        """Gives the parameters whose groups have no rate of their own another one."""
+        old = self.learning_rate
+        if isinstance(old, tuple):
+            bad_value(
+                f"For '{self.cls_name}', all groups have a learning rate of their own: set one by "
+                "optimizer.get_lr_parameter(parameter).set_data(...)"
+            )
+        kept = isinstance(old, Parameter)
+        given = isinstance(value, Parameter)
+        if kept and not given and isinstance(value, Tensor) and value.ndim == 0:
+            super().__setattr__("learning_rate", value)
+            return
+        new = value if given else self._build_rate(value, "learning_rate")
+        if kept and not given and isinstance(new, Parameter):
+            old.set_data(new)
+            return
+        self._forget("learning_rate")
+        super().__setattr__("learning_rate", new)
+        rates = tuple(new if r is old else r for r in self._rates)
+        object.__setattr__(self, "_rates", rates)
+        self.dynamic_lr = any(isinstance(r, Cell) for r in rates)
 
     def _shared_out(self) -> Any:
         """Return the shares of the state among processes (enable_parallel_optimizer); None: each
