@@ -112,7 +112,7 @@ if _typing.TYPE_CHECKING:
         SummaryRecord as SummaryRecord, TimeMonitor as TimeMonitor,
         connect_network_with_dataset as connect_network_with_dataset, export as export,
         load_checkpoint as load_checkpoint, load_param_into_net as load_param_into_net,
-        save_checkpoint as save_checkpoint,
+        save_checkpoint as save_checkpoint, train_step as train_step,
     )  # fmt: skip
 
 #: Names that are imported when they are first asked for, by the modules they come from ("": they are
@@ -155,7 +155,7 @@ _PLACES = {
         ReduceLROnPlateau RunContext SummaryCollector SummaryRecord TimeMonitor
         Top1CategoricalAccuracy Top5CategoricalAccuracy TopKCategoricalAccuracy auc
         connect_network_with_dataset export get_metric_fn load_checkpoint load_param_into_net
-        names rearrange_inputs save_checkpoint""",
+        names rearrange_inputs save_checkpoint train_step""",
 }
 _LATER = {name: place for place, names in _PLACES.items() for name in names.split()}
 

@@ -228,7 +228,7 @@ GROUPS = (
     Group(
         "Training", "training", "Model and callbacks",
         "Ready-made training loops.",
-        """@train.model @train.callback* @train.dataset_helper
+        """@train.step @train.model @train.callback* @train.dataset_helper
         @train.summary*""",
     ),
     Group(

@@ -77,19 +77,12 @@ def train(
     random = np.random.default_rng(seed)
     net = Potential()
     rate = nn.cosine_decay_lr(1e-5, 1e-2, steps + 1, 1, steps + 1)
-    optimizer = nn.Adam(net.trainable_params(), learning_rate=rate)
 
     def loss(positions: gc.Tensor, energy: gc.Tensor, forces: gc.Tensor) -> gc.Tensor:
         e, f = energy_and_forces(net, positions)
         return ops.square(e - energy).mean() + 0.1 * ops.square(f - forces).mean()
 
-    value_and_gradient = gc.value_and_grad(loss, None, optimizer.parameters)
-
-    @gc.jit
-    def step(*batch: gc.Tensor) -> gc.Tensor:
-        value, gradients = value_and_gradient(*batch)
-        optimizer(gradients)
-        return value
+    step = gc.train_step(loss, nn.Adam(net.trainable_params(), learning_rate=rate))
 
     batch = data(points, 0.06, random)  # wider than what is asked later: nothing is extrapolated
     losses: list[float] = []

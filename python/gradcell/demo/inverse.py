@@ -67,14 +67,7 @@ def train(
     batch = [gc.Tensor(a) for a in (*inside, t, x, u)]
     model = Inverse()
     rate = nn.cosine_decay_lr(1e-5, 5e-3, steps + 1, 1, steps + 1)
-    optimizer = nn.Adam(model.trainable_params(), learning_rate=rate)
-    value_and_gradient = gc.value_and_grad(model, None, optimizer.parameters)
-
-    @gc.jit
-    def step(*batch: gc.Tensor) -> gc.Tensor:
-        value, gradients = value_and_gradient(*batch)
-        optimizer(gradients)
-        return value
+    step = gc.train_step(model, nn.Adam(model.trainable_params(), learning_rate=rate))
 
     losses: list[float] = []
     found: list[float] = []

@@ -17,6 +17,7 @@ from gradcell.train.loss_scale_manager import *  # noqa: F403
 from gradcell.train.model import Model
 from gradcell.train.onnx import export
 from gradcell.train.serialization import load_checkpoint, load_param_into_net, save_checkpoint
+from gradcell.train.step import train_step
 from gradcell.train.summary import SummaryRecord
 
 __all__ = [
@@ -25,6 +26,6 @@ __all__ = [
     "LambdaCallback", "LearningRateScheduler", "LossMonitor", "Model", "ModelCheckpoint",
     "OnRequestExit", "ProgressBar", "ReduceLROnPlateau", "RunContext", "SummaryCollector",
     "SummaryRecord", "TimeMonitor", "build_train_network", "connect_network_with_dataset", "export",
-    "load_checkpoint", "load_param_into_net", "save_checkpoint",
+    "load_checkpoint", "load_param_into_net", "save_checkpoint", "train_step",
 ]  # fmt: skip
 __dir__ = sorted(__all__).copy

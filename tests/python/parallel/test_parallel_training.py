@@ -22,7 +22,7 @@ pytestmark = [
 ]
 
 OPTIONS = ("", "scale", "accumulate", "clip", "shared", "shared scale", "norm", "broadcast",
-           "buckets", "decay", "+graph", "shared scale+graph")  # fmt: skip
+           "buckets", "decay", "line", "shared line", "+graph", "shared scale+graph")  # fmt: skip
 
 
 @pytest.fixture(autouse=True)

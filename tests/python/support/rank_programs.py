@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 import gradcell as gc
-from gradcell import Tensor, _core, nn, ops
+from gradcell import Tensor, _core, amp, nn, ops
 from gradcell.communication import comm_func, create_group, destroy_group, get_rank
 
 SHAPE = (6, 4)
@@ -270,7 +270,7 @@ def train(rank: int, size: int, option: str = "", steps: int = 12, graph: bool =
         parallel_mode="data_parallel",
         gradients_mean=True,
         parameter_broadcast=option == "broadcast",
-        enable_parallel_optimizer=option in ("shared", "shared scale"),
+        enable_parallel_optimizer=option.startswith("shared"),
         parallel_optimizer_config={"parallel_optimizer_threshold": 0},
     )
     gc.set_seed(7 + (rank if option == "broadcast" else 0))
@@ -291,10 +291,12 @@ def train(rank: int, size: int, option: str = "", steps: int = 12, graph: bool =
     if option in ("scale", "shared scale", "half"):
         update = nn.DynamicLossScaleUpdateCell(2.0**14, 2, 4)
         step = nn.TrainOneStepWithLossScaleCell(with_loss, optimizer, update)
+    elif option.endswith("line"):
+        step = gc.train_step(with_loss, optimizer, scaler=amp.StaticLossScaler(2.0**10))
     else:
         kind = {"accumulate": Accumulating, "clip": Clipping}.get(option, nn.TrainOneStepCell)
         step = kind(with_loss, optimizer)
-    step.set_train()
+    net.set_train()
     x, y = digits()
     losses, scales, batch = [], [], 48
     for k in range(steps):
@@ -309,7 +311,7 @@ def train(rank: int, size: int, option: str = "", steps: int = 12, graph: bool =
         losses.append(float(ops.AllReduce()(loss.astype(gc.float64)).asnumpy()) / size)
         if isinstance(out, tuple):
             scales.append((bool(out[1].asnumpy()), float(out[2].asnumpy())))
-    state = {p.name: tuple(p.shape) for p in step.get_parameters()}
+    state = {p.name: tuple(p.shape) for p in optimizer.get_parameters()}
     weights = {p.name: p.asnumpy().copy() for p in net.get_parameters()}
     return {"losses": losses, "scales": scales, "weights": weights, "state": state}
 

@@ -21,6 +21,7 @@ from gradcell.base.signposts import kind_of
 from gradcell.communication.sharing import _get_enable_parallel_optimizer
 from gradcell.nn.cell import Cell
 from gradcell.nn.learning_rate_schedule import LearningRateSchedule
+from gradcell.nn.optim.functional import FunctionalOptimizer
 from gradcell.tensors.parameter import Parameter, ParameterTuple
 
 _ops = _core.ops
@@ -158,6 +159,15 @@ class Optimizer(Cell):
             and (self.is_group or not any(s in p.name for s in ("beta", "gamma")))
             for d, p in zip(self._decays, self.parameters, strict=True)
         )
+
+    @classmethod
+    def functional(cls, **options: Any) -> FunctionalOptimizer:
+        """Return this optimiser for trees of tensors, as a pair of functions, init and update, without
+        Parameters: `nn.Adam.functional(learning_rate=1e-3)`.
+
+        options: the arguments of the class by name, but for the parameters.
+        """
+        return FunctionalOptimizer(cls, **options)
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name == "learning_rate" and "_rates" in self.__dict__:

@@ -38,6 +38,12 @@ def unless(skip: Tensor, cell: Cell, *inputs: Any) -> Any:
     return out
 
 
+def overflow_anywhere(overflow: Tensor) -> Tensor:
+    """Return whether a process overflows, where each has looked at its part of the gradients."""
+    counted = collectives.all_reduce(_ops.cast(overflow, _core.int32), "max")
+    return _ops.cast(counted, _core.bool)
+
+
 class TrainOneStepWithLossScaleCell(TrainOneStepCell):
     """One training step with loss scaling: a step whose gradients overflow changes no parameter.
 
@@ -139,9 +145,7 @@ class TrainOneStepWithLossScaleCell(TrainOneStepCell):
         grads = self.reduced(grads)
         overflow = self.get_overflow_status(None, grads)
         if self.reducer_flag and getattr(self.optimizer, "shards", None) is not None:
-            # Each process has looked at its part: an overflow of one is one of all.
-            overflow = _ops.cast(overflow, _core.int32)
-            overflow = _ops.cast(collectives.all_reduce(overflow, "max"), _core.bool)
+            overflow = overflow_anywhere(overflow)
         overflow = self.process_loss_scale(overflow)
         unless(overflow, self.optimizer, grads)
         return loss, overflow, self.scale_sense.value()
