@@ -213,7 +213,7 @@ GROUPS = (
     Group(
         "Training", "schedules", "Learning rate schedules",
         "Learning rates that change with the step: as functions of the step, and as lists.",
-        "@nn.learning_rate_schedule @nn.dynamic_lr",
+        "@schedules @nn.learning_rate_schedule @nn.dynamic_lr",
     ),
     Group(
         "Training", "solvers", "Solvers",

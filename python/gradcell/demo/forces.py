@@ -76,7 +76,7 @@ def train(
     gc.set_seed(seed)
     random = np.random.default_rng(seed)
     net = Potential()
-    rate = nn.cosine_decay_lr(1e-5, 1e-2, steps + 1, 1, steps + 1)
+    rate = gc.schedules.cosine(1e-2, 1e-5, steps)
 
     def loss(positions: gc.Tensor, energy: gc.Tensor, forces: gc.Tensor) -> gc.Tensor:
         e, f = energy_and_forces(net, positions)

@@ -66,7 +66,7 @@ def train(
     u = (exact(t, x) + random.normal(0, NOISE, t.shape)).astype(np.float32)
     batch = [gc.Tensor(a) for a in (*inside, t, x, u)]
     model = Inverse()
-    rate = nn.cosine_decay_lr(1e-5, 5e-3, steps + 1, 1, steps + 1)
+    rate = gc.schedules.cosine(5e-3, 1e-5, steps)
     step = gc.train_step(model, nn.Adam(model.trainable_params(), learning_rate=rate))
 
     losses: list[float] = []

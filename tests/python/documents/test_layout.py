@@ -138,7 +138,7 @@ FLOORS = """
     ops
     common
     nn
-    solvers
+    schedules solvers
     amp boost dataset mint numpy parallel physics scipy show
     train
     array_api demo deepxde mindspore
@@ -420,7 +420,7 @@ FILES = {
         "log",
     }
     | {"mindrecord", "mint", "nn", "numpy", "ops", "parallel", "physics"}
-    | {"profiler", "runtime", "scipy"}
+    | {"profiler", "runtime", "schedules", "scipy"}
     | {"train", "tree"},
     "gradcell.array_api": {"fft", "linalg"},
     "gradcell.communication": {"comm_func", "management"},
