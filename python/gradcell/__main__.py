@@ -1,8 +1,9 @@
 """The command line: `python -m gradcell info`, `demo`, `run script.py`, `run -m module`, `msrun`.
 
-info prints version, instruction set, BLAS, GPU and MPI; demo runs a demo program, which draws a picture;
-run runs an unchanged script or module that imports mindspore on gradcell, and with --deepxde one that
-imports deepxde; msrun runs a script in several processes on this machine.
+info prints version, instruction set, BLAS, GPU and MPI, and with --full why each thing is missing; demo runs
+a demo program, which draws a picture; run runs an unchanged script or module that imports mindspore on
+gradcell, and with --deepxde one that imports deepxde; msrun runs a script in several processes on this
+machine.
 """
 
 from __future__ import annotations
@@ -13,7 +14,9 @@ import importlib
 import importlib.util
 import os
 import platform
+import re
 import runpy
+import signal
 import sys
 
 import numpy as np
@@ -56,9 +59,28 @@ def _rows() -> list[tuple[str, str]]:
     return rows
 
 
-def info() -> None:
-    """Prints one line for each thing found or missing."""
-    for name, value in _rows():
+#: What is needed on a GPU alone.
+_FOR_GPUS = ("NVRTC", "cuBLASLt", "NCCL", "cuDNN")
+
+
+def _short(rows: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Rows of a line each: what is missing with what installs it, and nothing for a GPU that is not there."""
+    no_driver = dict(rows).get("NVIDIA driver", "").startswith("missing")
+    found = []
+    for name, value in rows:
+        if no_driver and name in _FOR_GPUS:
+            continue
+        if value.startswith("missing"):
+            installs = re.search(r"pip install [^ )]+", value)
+            why = installs[0] if installs else re.split(r"[:.] ", value[9:])[0]
+            value = f"missing: {why}"
+        found.append((name, value))
+    return found
+
+
+def info(full: bool) -> None:
+    """Prints one line for each thing found or missing; full: with all that is known of why."""
+    for name, value in _rows() if full else _short(_rows()):
         print(f"{name:16} {value}")
 
 
@@ -103,18 +125,46 @@ def _names_of_torch() -> contextlib.AbstractContextManager[None]:
     return importing.script_imports(sys.path[0])  # type: ignore[no-any-return]
 
 
-def demo(name: str, listed: bool, steps: int | None, points: int | None, plot: str | None) -> None:
-    """Runs a demo, or prints which there are."""
+def demo(name: str, listed: bool, steps: int | None, points: int | None, plot: str | None) -> int:
+    """Runs a demo, or prints which there are. Returns 2 if its picture could not be written, else 0."""
     if listed:
         for each, about in DEMOS.items():
             print(f"{each:10} {about.about}")
-        return
-    chosen = DEMOS[name]
-    chosen.module(name).run(steps or chosen.steps, points or chosen.points, plot or f"{name}.png")
+        return 0
+    chosen, path = DEMOS[name], plot or f"{name}.png"
+    problem = _no_picture(path, plot is not None)
+    if problem:  # said before the training, not after it
+        print(f"gradcell demo --plot: {problem}", file=sys.stderr)
+        return 2
+    chosen.module(name).run(steps or chosen.steps, points or chosen.points, path)
+    return 0
+
+
+def _no_picture(path: str, wanted: bool) -> str:
+    """Return why a picture cannot be written there, or nothing. wanted: so that one must be drawn."""
+    folder = os.path.dirname(os.path.abspath(path))
+    if not os.path.isdir(folder):
+        return f"there is no folder {folder}"
+    if os.path.isdir(path):
+        return f"{path} is a folder: name a file in it, such as {os.path.join(path, 'picture.png')}"
+    if not os.access(path if os.path.exists(path) else folder, os.W_OK):
+        return f"{path} cannot be written"
+    ending = os.path.splitext(path)[1][1:].lower()
+    if not wanted:
+        return ""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        return "matplotlib is not installed (pip install matplotlib)"
+    known = Figure().canvas.get_supported_filetypes()
+    return "" if ending in known else f"{path} should end in one of .{', .'.join(sorted(known))}"
 
 
 def _positive(text: str) -> int:
-    value = int(text)
+    try:
+        value = int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number") from None
     if value < 1:
         raise argparse.ArgumentTypeError(f"expected at least 1, got {value}")
     return value
@@ -126,9 +176,10 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"gradcell {gradcell.__version__}")
     commands = parser.add_subparsers(dest="command", required=True)
-    commands.add_parser(
+    about = commands.add_parser(
         "info", help="print version, instruction set, BLAS, GPU and MPI, for bug reports"
     )
+    about.add_argument("--full", action="store_true", help="and why each thing is missing")
     shown = commands.add_parser(
         "demo", help="run a demo program (at most a minute), which draws a picture"
     )
@@ -159,15 +210,21 @@ def _parser() -> argparse.ArgumentParser:
 def main() -> int:
     """The command line; returns the exit status."""
     options = _parser().parse_args()
-    if options.command == "info":
-        info()
-    elif options.command == "demo":
-        demo(options.name, options.list, options.steps, options.points, options.plot)
-    elif options.command == "msrun":
+    if options.command == "msrun":
         return launch.run(options)
-    else:
+    if options.command == "run":
         return run(options)
-    return 0
+    try:
+        status = 0
+        if options.command == "info":
+            info(options.full)
+        else:
+            status = demo(options.name, options.list, options.steps, options.points, options.plot)
+        sys.stdout.flush()
+        return status
+    except BrokenPipeError:  # who reads has enough, as in `demo | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 128 + signal.SIGPIPE
 
 
 if __name__ == "__main__":

@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 import platform
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from gradcell import _core
+from gradcell import __main__, _core
 
 
 def gradcell(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
@@ -25,6 +27,74 @@ def test_info() -> None:
     for line in ("version", "system", "Python", "NumPy", "instruction set", "threads", "BLAS"):
         assert f"\n{line} " in f"\n{done.stdout}"
     assert platform.machine() in done.stdout and "kernel cache" in done.stdout
+
+
+def test_info_is_short_unless_asked(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    long = "missing: X, which does much, was not found. Install it with pip install 'gradcell[x]' (libx.so)"
+    rows = [
+        ("version", "1"),
+        ("NVIDIA driver", "CUDA 13.0"),
+        ("NCCL", long),
+        ("MPI", "missing: it is ill. So"),
+    ]
+    for driver in (
+        "CUDA 13.0",
+        "missing: no driver was found: libcuda.so.1 is not there. Install it",
+    ):
+        rows[1] = ("NVIDIA driver", driver)
+        monkeypatch.setattr(__main__, "_rows", lambda: rows)
+        __main__.info(full=True)
+        whole = capsys.readouterr().out.splitlines()
+        assert [line[17:] for line in whole] == [value for _, value in rows]
+        __main__.info(full=False)
+        short = [(line[:16].strip(), line[17:]) for line in capsys.readouterr().out.splitlines()]
+        nccl = [("NCCL", "missing: pip install 'gradcell[x]'")]
+        if driver.startswith("missing"):
+            driver, nccl = "missing: no driver was found", []
+        rest = [("MPI", "missing: it is ill")]
+        assert short == [("version", "1"), ("NVIDIA driver", driver), *nccl, *rest]
+
+
+def test_who_reads_may_stop() -> None:
+    """As `gradcell demo --list | head -0`: no traceback, and the status of a process that SIGPIPE ends."""
+    writer = subprocess.Popen(
+        [sys.executable, "-m", "gradcell", "demo", "--list"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert writer.stdout and writer.stderr
+    writer.stdout.close()
+    assert (writer.stderr.read(), writer.wait()) == ("", 128 + signal.SIGPIPE)
+    writer.stderr.close()
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ("--points 2.5", "--points: '2.5' is not a whole number"),
+        ("--steps abc", "--steps: 'abc' is not a whole number"),
+        ("--plot no/such/place.png", f"there is no folder {Path.cwd()}/no/such"),
+        ("--plot .", "--plot: . is a folder: name a file in it"),
+    ],
+)
+def test_wrong_options_are_told_before_the_training(
+    option: str, message: str, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["gradcell", "demo", "forces", *option.split()])
+    try:
+        status = __main__.main()
+    except SystemExit as stop:
+        status = stop.code  # type: ignore[assignment]
+    shown = capsys.readouterr()
+    assert status == 2 and message in shown.err and not shown.out
+
+
+def test_a_picture_of_an_unknown_format(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    assert "should end in one of" in __main__._no_picture(str(tmp_path / "a.abc"), True)
+    assert not __main__._no_picture(str(tmp_path / "a.PNG"), True)
+    assert not __main__._no_picture("burgers.png", False)
 
 
 def test_info_starts_no_mpi() -> None:
