@@ -19,7 +19,7 @@ from gradcell import _core, mint, ops
 from gradcell._core import Tensor
 from gradcell.base import tree, where
 from gradcell.base.whole_file import whole_file
-from gradcell.deepxde import checkpoints
+from gradcell.files import pytorch
 from gradcell.tensors.parameter import Parameter
 
 
@@ -228,8 +228,8 @@ def save(tree_of_arrays: Any, path: Any, **_: Any) -> None:
 
 def load(path: Any, **_: Any) -> Any:
     """Read a file of `save` or of PyTorch's. Raises ValueError for a file of another program."""
-    if checkpoints.is_pytorchs(path):
-        return checkpoints.read(path)
+    if pytorch.is_pytorchs(path):
+        return pytorch.read(path)
     try:
         with open(path, "rb") as whole, np.load(whole, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}

@@ -23,6 +23,7 @@ from gradcell.base.convert import little_endian
 from gradcell.base.whole_file import write_whole
 from gradcell.communication.comm_func import part_of
 from gradcell.communication.management import get_rank
+from gradcell.files import pytorch
 from gradcell.nn.cell import Cell
 from gradcell.ops.random.state import random_state as state_now, set_random_state
 from gradcell.tensors.parameter import Parameter
@@ -228,6 +229,14 @@ def _read(path: str) -> tuple[dict[str, Tensor], dict[str, str], dict[str, str]]
             data = file.read()
     except FileNotFoundError as error:
         raise ValueError(f"load_checkpoint: there is no file {path!r}{where()}") from error
+    if data.startswith(b"PK\x03\x04") and pytorch.is_pytorchs(path):
+        tensors, texts = _flat(pytorch.read(path))
+        return tensors, texts, {}
+    if data.startswith(pytorch.OLD):
+        fail(
+            "a pickle, as PyTorch wrote before its version 1.6, and such a file could run anything. With "
+            'PyTorch: torch.save(torch.load(path, weights_only=True), "weights.pt")'
+        )
     if ckpt.is_ckpt(data):
         return ckpt.read(path, data)
     header, start = _header(data, fail)
@@ -269,6 +278,29 @@ def _read(path: str) -> tuple[dict[str, Tensor], dict[str, str], dict[str, str]]
     return {name: tensors[name] for name in order}, texts, metadata
 
 
+def _flat(saved: Any) -> tuple[dict[str, Tensor], dict[str, str]]:
+    """(tensors, texts) of what torch.save was given, by the path of keys that leads to each."""
+    tensors: dict[str, Tensor] = {}
+    texts: dict[str, str] = {}
+
+    def visit(path: str, value: Any) -> None:
+        if isinstance(value, dict):
+            parts = value.items()
+        elif isinstance(value, (list, tuple)):
+            parts = enumerate(value)  # type: ignore[assignment]
+        else:
+            if isinstance(value, str):
+                texts[path] = value
+            elif value is not None:
+                tensors[path] = Tensor(np.asarray(value))
+            return
+        for key, part in parts:
+            visit(f"{path}.{key}" if path else str(key), part)
+
+    visit("", saved)
+    return tensors, texts
+
+
 def _tensor(data: bytes, dtype: _core.DType, shape: list[int]) -> Tensor:
     array = np.frombuffer(data, little_endian(dtype)).reshape(shape).copy()
     return _core.from_numpy(array, dtype)
@@ -288,8 +320,9 @@ def load_checkpoint(
     format: str = "ckpt",
     random_state: bool = False,
 ) -> dict[str, Any]:
-    """Reads a checkpoint of gradcell or MindSpore, or a safetensors file of another program; its
-    first bytes decide which format it is.
+    """Reads a checkpoint of gradcell or MindSpore, a safetensors file of another program, or a file of
+    torch.save, without PyTorch; its first bytes decide which format it is. What torch.save was given in dicts
+    and lists gets names such as "model.0.weight"; its bfloat16 comes as float32.
 
     net: a Cell to load into at once. filter_prefix, specify_prefix: a prefix, or several, of names
     to leave out, or to take only. choice_func: which names to take. random_state: also put the

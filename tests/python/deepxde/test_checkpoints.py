@@ -16,7 +16,8 @@ import pytest
 if importlib.util.find_spec("deepxde") is None:
     pytest.skip("needs DeepXDE", allow_module_level=True)
 
-from gradcell.deepxde import checkpoints, dde, torch
+from gradcell.deepxde import dde, torch
+from gradcell.files import pytorch
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 WANTED = json.loads((GOLDEN / "deepxde_adam.json").read_text())
@@ -79,7 +80,7 @@ def test_a_file_runs_no_code(tmp_path: Path, capsys: pytest.CaptureFixture[str])
 
 def test_a_tensor_outside_its_storage_and_a_cut_file(tmp_path: Path) -> None:
     with pytest.raises(IndexError, match="outside its storage"):
-        checkpoints._tensor(np.zeros(4, "f4"), 0, (3, 2), (2, 1))
+        pytorch._tensor(np.zeros(4, "f4"), 0, (3, 2), (2, 1))
     with pytest.raises(ValueError, match="cannot be read"):
         torch.load(archive(tmp_path / "cut.pt", pickle.dumps({"a": 1})[:-4]))
     with pytest.raises(ValueError, match="another byte order"):
@@ -88,6 +89,6 @@ def test_a_tensor_outside_its_storage_and_a_cut_file(tmp_path: Path) -> None:
 
 def test_views_are_read_as_they_were() -> None:
     storage = np.arange(6, dtype="f4")
-    np.testing.assert_array_equal(checkpoints._tensor(storage, 1, (2, 2), (1, 2)), [[1, 3], [2, 4]])
-    assert checkpoints._tensor(storage, 0, (), ()).shape == ()
-    assert checkpoints._tensor(storage, 0, (0, 3), (3, 1)).shape == (0, 3)
+    np.testing.assert_array_equal(pytorch._tensor(storage, 1, (2, 2), (1, 2)), [[1, 3], [2, 4]])
+    assert pytorch._tensor(storage, 0, (), ()).shape == ()
+    assert pytorch._tensor(storage, 0, (0, 3), (3, 1)).shape == (0, 3)

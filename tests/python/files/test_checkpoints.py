@@ -15,6 +15,7 @@ from training_fixtures import Linear, assert_same, batch, snapshot
 
 import gradcell as ms
 from gradcell import Parameter, Tensor, nn, ops
+from gradcell.files import pytorch
 from gradcell.files.protobuf import field
 from gradcell.train import (
     ckpt,
@@ -127,6 +128,53 @@ def test_a_dtype_that_is_not_there(tmp_path):
     path.write_bytes(field(1, field(1, "w") + field(2, tensor)))
     with pytest.raises(ValueError, match=r"'w' \(byte 0\) has the dtype 'Int4', which gradcell"):
         load_checkpoint(str(path))
+
+
+def test_a_file_of_pytorch(tmp_path):
+    """pytorch.pt is what torch.save of PyTorch 2.13 wrote of these values."""
+    path = FILES / "pytorch.pt"
+    found = ms.load_checkpoint(path)
+    view = np.arange(12, dtype=np.float32).reshape(3, 4)
+    weights = [
+        np.arange(int(np.prod(s)), dtype=np.float32).reshape(s) / 8 for s in [(3, 2), 3, (1, 3), 1]
+    ]
+    names = [f"{k}.{n}" for k in (0, 2) for n in ("weight", "bias")]
+    want = {f"model.{n}": w - k for k, (n, w) in enumerate(zip(names, weights, strict=True))}
+    want |= {"views.0": view.T, "views.1": view[1:, ::2], "bf16": np.float32([1.5, -2.0])}
+    want |= {"half": np.float16([0.1]), "double": np.float64(0.1), "int": np.array([-3, 2**40])}
+    want |= {"flag": np.array([True, False]), "complex": np.complex64([1 + 2j])}
+    want |= {"empty": np.zeros((0, 3), np.float32), "parameter": np.ones(2, np.float32)}
+    want |= {"epoch": np.int64(3), "rate": np.float64(1e-3)}
+    assert found.pop("note") == "ab" and set(found) == set(want)
+    for name, value in want.items():
+        got = found[name].asnumpy()
+        assert got.dtype == value.dtype and got.shape == value.shape, name
+        np.testing.assert_array_equal(got, value, err_msg=name)
+    net = nn.SequentialCell(nn.Dense(2, 3), nn.Tanh(), nn.Dense(3, 1))
+    with pytest.warns(RuntimeWarning, match="'model.' before their names"):
+        ms.load_checkpoint(path, net=net, specify_prefix="model")
+    np.testing.assert_array_equal(net[2].weight.asnumpy(), want["model.2.weight"])
+    old = tmp_path / "old.pt"
+    old.write_bytes(pytorch.OLD + b"\x80\x02M\xe9\x03.")
+    with pytest.raises(ValueError, match=r"before its version 1\.6"):
+        ms.load_checkpoint(old)
+
+
+@pytest.mark.parametrize("place", range(40, 4800, 119))
+def test_a_damaged_file_of_pytorch(place, tmp_path):
+    whole = bytearray((FILES / "pytorch.pt").read_bytes())
+    cut, changed = tmp_path / "cut.pt", tmp_path / "changed.pt"
+    cut.write_bytes(whole[:place])
+    with pytest.raises(ValueError, match="load_checkpoint"):
+        ms.load_checkpoint(cut)
+    whole[place] ^= 255
+    changed.write_bytes(whole)
+    try:
+        found = ms.load_checkpoint(changed)
+    except ValueError:
+        return
+    kept = ms.load_checkpoint(FILES / "pytorch.pt")  # a byte between members that nothing reads
+    assert {n: str(v) for n, v in found.items()} == {n: str(v) for n, v in kept.items()}
 
 
 def test_the_crc_at_the_end(tmp_path):

@@ -1,7 +1,8 @@
 """Files of torch.save, read without PyTorch: dicts and lists of numbers and tensors, which become arrays.
 
 Such a file is a zip archive of a pickle, in which tensors are places in further members. Nothing but the
-names below is looked up for the pickle, so that a file cannot run code.
+names below is looked up for the pickle, so that a file cannot run code. Numbers of bfloat16 come as those of
+float32, which holds them.
 """
 
 from __future__ import annotations
@@ -9,18 +10,30 @@ from __future__ import annotations
 import collections
 import io
 import pickle
+import struct
 import zipfile
+import zlib
 from typing import Any
 
 import numpy as np
 
 from gradcell.base import bad_value, where
 
+#: What a file begins with that PyTorch wrote before its version 1.6.
+OLD = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."
+
 _STORAGES = {
     "FloatStorage": "<f4", "DoubleStorage": "<f8", "HalfStorage": "<f2", "LongStorage": "<i8",
     "IntStorage": "<i4", "ShortStorage": "<i2", "CharStorage": "<i1", "ByteStorage": "<u1",
-    "BoolStorage": "?",
+    "BoolStorage": "?", "ComplexFloatStorage": "<c8", "ComplexDoubleStorage": "<c16",
+    "BFloat16Storage": "bfloat16",
 }  # fmt: skip
+
+#: What a damaged file makes of the reading.
+_DAMAGED = (
+    pickle.UnpicklingError, zipfile.BadZipFile, zlib.error, struct.error, KeyError, EOFError, TypeError,
+    IndexError, AttributeError, OverflowError, MemoryError, NotImplementedError, UnicodeDecodeError,
+)  # fmt: skip
 
 
 def is_pytorchs(path: Any) -> bool:
@@ -42,7 +55,7 @@ def read(path: Any) -> Any:
             bad_value(f"{path} was written on a machine of another byte order")
         try:
             return _Reader(archive, folder, path).load()
-        except (pickle.UnpicklingError, KeyError, EOFError, TypeError, IndexError) as error:
+        except _DAMAGED as error:
             raise ValueError(f"{path} cannot be read: {error}{where()}") from error
 
 
@@ -68,7 +81,10 @@ class _Reader(pickle.Unpickler):
 
     def persistent_load(self, pid: Any) -> Any:
         _, dtype, key, *_ = pid
-        return np.frombuffer(self.archive.read(f"{self.folder}data/{key}"), dtype)
+        data = self.archive.read(f"{self.folder}data/{key}")
+        if dtype == "bfloat16":  # the upper half of a float32
+            return (np.frombuffer(data, "<u2").astype("<u4") << 16).view("<f4")
+        return np.frombuffer(data, dtype)
 
 
 def _tensor(storage: Any, offset: int, size: Any, stride: Any, *_: Any) -> Any:
