@@ -44,9 +44,9 @@ if _typing.TYPE_CHECKING:
     from gradcell import (  # isort: skip
         amp as amp, array_api as array_api, boost as boost, communication as communication,
         cuda as cuda, dataset as dataset, debug as debug, log as log, mindrecord as mindrecord,
-        mint as mint, nn as nn, numpy as numpy, parallel as parallel, physics as physics,
-        profiler as profiler, runtime as runtime, schedules as schedules, scipy as scipy,
-        train as train, tree as tree,
+        mindspore as mindspore, mint as mint, nn as nn, numpy as numpy, parallel as parallel,
+        physics as physics, profiler as profiler, runtime as runtime, schedules as schedules,
+        scipy as scipy, train as train, tree as tree,
     )  # fmt: skip
     from gradcell.amp import build_train_network as build_train_network
     from gradcell.common.api import (  # isort: skip
@@ -120,8 +120,8 @@ if _typing.TYPE_CHECKING:
 #: modules themselves). Importing gradcell loads what differentiating a function needs.
 _PLACES = {
     "": """
-        amp array_api boost communication cuda dataset debug log mindrecord mint nn numpy parallel physics
-        profiler runtime schedules scipy train tree""",
+        amp array_api boost communication cuda dataset debug log mindrecord mindspore mint nn numpy
+        parallel physics profiler runtime schedules scipy train tree""",
     "amp": "build_train_network",
     "common.no_grad": "no_grad",
     "common.recompute": "recompute",

@@ -60,7 +60,7 @@ GROUPS = (
     Group(
         "Tensors", "settings", "Settings",
         "The device, the mode of execution, defaults.",
-        "@context gc.*_MODE gc.COMPATIBLE gc.LAX gc.STRICT gc.run_check",
+        "@context @mindspore.alias gc.*_MODE gc.COMPATIBLE gc.LAX gc.STRICT gc.run_check",
     ),
     Group(
         "Functions of arrays", "creation", "Creation",

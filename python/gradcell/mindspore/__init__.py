@@ -1,1 +1,8 @@
 """Programs written for MindSpore: `mindspore` as a name for gradcell, and what its names mean here."""
+
+from __future__ import annotations
+
+from gradcell.mindspore.alias import install
+
+__all__ = ["install"]
+__dir__ = __all__.copy

@@ -1,5 +1,5 @@
 """Lets a script that imports mindspore run on gradcell: `mindspore` and its submodules become names
-of the modules here. Used by `python -m gradcell run`.
+of the modules here. Used by `python -m gradcell run`, and by gradcell.mindspore.install().
 
 A missing name is called by MindSpore's full name in the error; where an import asks for it,
 one line on stderr says so too, since programs often catch ImportError.
@@ -323,7 +323,10 @@ class _Finder(importlib.abc.MetaPathFinder):
 
 
 def install() -> None:
-    """From now on, `import mindspore` imports gradcell. An installed MindSpore is not touched."""
+    """Has `import mindspore` import gradcell from now on: for notebooks, and programs that are not run by
+    `python -m gradcell run`. Call it before the first import of mindspore; what has been imported from an
+    installed MindSpore stays what it is. Files are not touched.
+    """
     if any(isinstance(f, _Finder) for f in sys.meta_path):
         return
     for name in [n for n in sys.modules if n == _NAME or n.startswith(_NAME + ".")]:

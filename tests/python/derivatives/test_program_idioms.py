@@ -26,7 +26,7 @@ def as_at_first():
 
 def run(code):
     """What a process of its own prints, with mindspore as a name for gradcell."""
-    code = "from gradcell.mindspore import alias; alias.install()\n" + code
+    code = "import gradcell; gradcell.mindspore.install()\n" + code
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
 
 

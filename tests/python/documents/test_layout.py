@@ -419,7 +419,7 @@ FILES = {
         "dtype",
         "log",
     }
-    | {"mindrecord", "mint", "nn", "numpy", "ops", "parallel", "physics"}
+    | {"mindrecord", "mindspore", "mint", "nn", "numpy", "ops", "parallel", "physics"}
     | {"profiler", "runtime", "schedules", "scipy"}
     | {"train", "tree"},
     "gradcell.array_api": {"fft", "linalg"},
