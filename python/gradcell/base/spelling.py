@@ -150,6 +150,21 @@ def aliased(
     return _core.Spelling(planned)
 
 
+def respelled(function: F, label: str, spellings: dict[str, str]) -> F:
+    """The function, whose keywords may have further names, {another: the function's}."""
+
+    def planned(count: int, names: tuple[str, ...]) -> tuple[Any, ...]:
+        own = tuple(spellings.get(n, n) for n in names)
+        if len({*own}) < len(own):
+            bad_type(f"{label}: an argument is given under two names: {', '.join(names)}")
+        refuse_misfit(label, function, count, own)
+        return function, tuple(range(count + len(own))), count, own, (), ()
+
+    call: Any = functools.update_wrapper(_core.Spelling(planned), function)
+    call._target, call._planned = function, planned
+    return cast(F, call)
+
+
 def label_of(function: Callable[..., Any]) -> str:
     """The public name: of gradcell.mint.functions.std mint.std."""
     module = function.__module__.removeprefix("gradcell.")

@@ -3,8 +3,8 @@
     @method(dim="axis", keepdim="keep_dims")
     def mean(x, axis=None, keep_dims=False): ...
 
-MindSpore's methods come in two spellings, (axis, keepdims) and (dim, keepdim); both are taken. Ops of
-modules that are imported later are in `_index.py`, which is written from their decorators.
+MindSpore's methods come in two spellings, (axis, keepdims) and (dim, keepdim); both are taken, by the ops
+too. Ops of modules that are imported later are in `_index.py`, which is written from their decorators.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, TypeVar
 from gradcell import _core
 from gradcell._core import DType, Tensor
 from gradcell.base import bad_type, bad_value
-from gradcell.base.spelling import Parameters, aliased
+from gradcell.base.spelling import Parameters, aliased, respelled
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -37,7 +37,8 @@ METHODS: dict[str, Method] = {}
 
 
 def method(*how: str | Callable[[Any], Any], **spellings: str) -> Callable[[F], F]:
-    """A decorator: the function, of a tensor, is a method of Tensor too; under its own name or these.
+    """A decorator: the function, of a tensor, is a method of Tensor too; under its own name or these. Both
+    take the further spellings of keywords.
 
     Decorators in front of the names come first: `@method(one_plan, dim="axis")`.
     """
@@ -48,9 +49,14 @@ def method(*how: str | Callable[[Any], Any], **spellings: str) -> Callable[[F], 
             function = decorate(function)
         for name in names or (function.__name__,):
             METHODS[name] = Method(function, spellings)
-        return function
+        return spelled(**spellings)(function) if spellings else function
 
     return record
+
+
+def spelled(**spellings: str) -> Callable[[F], F]:
+    """A decorator: the function's keywords may have further names, {another: the function's}."""
+    return lambda function: respelled(function, f"ops.{function.__name__}", spellings)
 
 
 def in_place(*names: str, **spellings: str) -> Callable[[F], F]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable
 from typing import Any
@@ -84,6 +85,47 @@ def test_max_with_nan_and_infinity() -> None:
     x = T(np.array([[-np.inf, -np.inf], [np.inf, 1.0]]))
     close(ops.max(x, 1)[0], [-np.inf, np.inf])
     close(ops.logsumexp(x, 1), [-np.inf, np.inf])
+
+
+def reductions() -> list[str]:
+    """The functions with a parameter that keeps dimensions, but for the core's own (reduce_sum), which have
+    no signature."""
+    found = []
+    for name in ops.__all__:
+        if isinstance(getattr(ops, name), type):
+            continue
+        try:
+            parameters = inspect.signature(getattr(ops, name)).parameters
+        except (TypeError, ValueError):
+            continue
+        if {"keep_dims", "keepdim", "keepdims"} & {*parameters}:
+            found.append(name)
+    return found
+
+
+def test_reductions_take_numpys_keywords() -> None:
+    names = reductions()
+    assert len(names) >= 25
+    for name in names:
+        fn = getattr(ops, name)
+        rest = {"q": 0.5} if "quantile" in name else {}
+        every = fn(T(X), axis=1, keepdims=True, **rest)
+        for out in every if isinstance(every, tuple) else [every]:
+            assert out.shape == (4, 1), name
+        reference = getattr(np, name, None)
+        if reference is not None and isinstance(
+            every, Tensor
+        ):  # max, min, median give indices, too
+            close(every, reference(X, axis=1, keepdims=True, **rest))
+    for name in ("mean", "prod", "any"):
+        fn = getattr(ops, name)
+        assert (fn(T(X), 0, True) == fn(T(X), dim=0, keepdim=True)).all()
+        with pytest.raises(TypeError, match=f"ops.{name}: an argument is given under two names"):
+            fn(T(X), axis=0, dim=0)
+        with pytest.raises(
+            TypeError, match=r"unexpected keyword argument 'axes'.*test_ops_reductions"
+        ):
+            fn(T(X), axes=0)
 
 
 MOMENTS: list[tuple[str, Callable[..., Tensor], Callable[..., Any]]] = [

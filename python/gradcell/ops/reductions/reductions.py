@@ -18,7 +18,7 @@ from gradcell.base.convert import to_dtype
 from gradcell.base.types import Axis, DTypeLike
 from gradcell.ops.arrays import indexing
 from gradcell.ops.elements.complex_numbers import part
-from gradcell.ops.method import method
+from gradcell.ops.method import method, spelled
 from gradcell.ops.one_plan import one_plan, wide_plan
 
 __all__ = [
@@ -47,6 +47,7 @@ def _wide(x: Tensor, dtype: Any) -> Tensor:
     return _ops.cast(x, _core.uint64 if wide else _core.int64)
 
 
+@spelled(axis="dim", keepdims="keepdim", keep_dims="keepdim")
 def sum(
     input: Any, dim: Axis = None, keepdim: bool = False, *, dtype: DTypeLike | None = None
 ) -> Tensor:

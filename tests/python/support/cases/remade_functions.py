@@ -85,6 +85,7 @@ class Net(nn.Cell):
 
 net = Net()
 weights = net.trainable_params()
+momentum = nn.SGD.functional(learning_rate=0.1, momentum=0.9)
 
 #: What makes an object, and what it is called with, by the public name.
 MADE: dict[str, list[tuple[Callable[[], Any], tuple[Any, ...]]]] = {
@@ -114,6 +115,10 @@ MADE: dict[str, list[tuple[Callable[[], Any], tuple[Any, ...]]]] = {
     "linearize": [(lambda: gc.linearize(wave, x)[1], (ones,))],
     "partials": [(lambda: gc.partials(wave, [(0, 0), (1,)]), (x,))],
     "per_sample_gradients": [(lambda: gc.per_sample_gradients(net.loss, weights[0], 0), (x[None],))],
+    "train_step": [
+        (lambda: gc.train_step(net.loss, nn.SGD(weights, 0.0)), (x,)),
+        (lambda: gc.train_step(total, momentum), (x, momentum.init(x))),
+    ],
     "value_and_grad": [(lambda: gc.value_and_grad(product, 1), (x, x))],
     "vjp": [(lambda: gc.vjp(wave, x)[1], (ones,)), (lambda: gc.vjp(totals, x, has_aux=True)[1], (1.0,))],
     "vmap": [
