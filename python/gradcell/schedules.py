@@ -49,16 +49,16 @@ def _share(step: Tensor, steps: int) -> Tensor:
 
 
 def _linear(start: float, end: float, steps: int, step: Tensor) -> Tensor:
-    return start + (end - start) * _share(step, steps)  # type: ignore[no-any-return]
+    return start + (end - start) * _share(step, steps)
 
 
 def _cosine(start: float, end: float, steps: int, step: Tensor) -> Tensor:
     left = 0.5 + 0.5 * _ops.cos(_share(step, steps) * math.pi)
-    return end + (start - end) * left  # type: ignore[no-any-return]
+    return end + (start - end) * left
 
 
 def _exponential(start: float, end: float, steps: int, step: Tensor) -> Tensor:
-    return start * _ops.exp(_share(step, steps) * math.log(end / start))  # type: ignore[no-any-return]
+    return start * _ops.exp(_share(step, steps) * math.log(end / start))
 
 
 def _piecewise(rates: dict[int, float], step: Tensor) -> Tensor:

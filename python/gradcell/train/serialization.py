@@ -230,8 +230,7 @@ def _read(path: str) -> tuple[dict[str, Tensor], dict[str, str], dict[str, str]]
     except FileNotFoundError as error:
         raise ValueError(f"load_checkpoint: there is no file {path!r}{where()}") from error
     if data.startswith(b"PK\x03\x04") and pytorch.is_pytorchs(path):
-        tensors, texts = _flat(pytorch.read(path))
-        return tensors, texts, {}
+        return (*_flat(pytorch.read(path)), {})
     if data.startswith(pytorch.OLD):
         fail(
             "a pickle, as PyTorch wrote before its version 1.6, and such a file could run anything. With "
