@@ -196,10 +196,11 @@ def methods_of(module: ModuleType) -> tuple[list[str], list[str]]:
 
     for name in module.__all__:
         op = getattr(module, name)
-        if name in METHODS and METHODS[name].function is op:
+        either = (op, getattr(op, "_target", op))  # with the spellings of its keywords, and without
+        if name in METHODS and METHODS[name].function in either:
             plain.append(entry(name, METHODS[name].spellings))
         taken = METHODS.get(f"{name}_")
-        if taken is not None and taken.in_place and taken.function is op:
+        if taken is not None and taken.in_place and taken.function in either:
             in_place.append(entry(name, taken.spellings))
     return plain, in_place
 

@@ -21,7 +21,6 @@ from gradcell.base.signposts import kind_of
 from gradcell.nn.learning_rate_schedule import LearningRateSchedule
 
 __all__ = ["constant", "cosine", "exponential", "linear", "piecewise"]
-__dir__ = __all__.copy
 
 _ops = _core.ops
 
@@ -133,3 +132,7 @@ def piecewise(rates: Mapping[int, float], *, warmup: int = 0) -> LearningRateSch
         )
     checked = {n: arguments.number(r, owner, "rates", least=0) for n, r in rates.items()}
     return _Schedule("piecewise", functools.partial(_piecewise, checked), warmup)
+
+
+def __dir__() -> list[str]:
+    return __all__.copy()

@@ -5,4 +5,7 @@ from __future__ import annotations
 from gradcell.mindspore.alias import install
 
 __all__ = ["install"]
-__dir__ = __all__.copy
+
+
+def __dir__() -> list[str]:
+    return __all__.copy()
