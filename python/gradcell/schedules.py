@@ -15,8 +15,7 @@ from typing import Any
 
 from gradcell import _core
 from gradcell._core import Tensor
-from gradcell.base import arguments
-from gradcell.base.errors import bad_type, bad_value
+from gradcell.base import arguments, bad_type, bad_value
 from gradcell.base.signposts import kind_of
 from gradcell.nn.learning_rate_schedule import LearningRateSchedule
 

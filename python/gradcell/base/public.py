@@ -5,9 +5,11 @@ for that where they see no `__all__`; at run time it is made of them.
 from __future__ import annotations
 
 from importlib import import_module
+from inspect import unwrap
 from types import FunctionType, ModuleType
 from typing import Any
 
+from gradcell._core import Spelling
 from gradcell.base.signposts import missing
 from gradcell.base.vocabulary import complete, completed
 
@@ -29,7 +31,7 @@ def explain(space: dict[str, Any]) -> None:
         value = space.get(name)
         if not str(getattr(value, "__module__", "")).startswith(space["__name__"]):
             continue
-        if isinstance(value, FunctionType):
+        if isinstance(value, (FunctionType, Spelling)) and isinstance(unwrap(value), FunctionType):
             complete(value)
         elif isinstance(value, type) and isinstance(text := vars(value).get("__doc__"), str):
             value.__doc__ = _Docstring(text)  # type: ignore[assignment]

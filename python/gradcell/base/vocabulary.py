@@ -11,9 +11,8 @@ import functools
 import inspect
 import re
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from fnmatch import fnmatchcase
-from types import FunctionType
 
 Rows = tuple[tuple[str, str, str], ...]
 
@@ -117,7 +116,7 @@ def _words(place: str) -> dict[str, str]:
     return {name: about for name in names if (about := meaning(place, name, FUNCTIONS))}
 
 
-def complete(function: FunctionType) -> None:
+def complete(function: Callable[..., object]) -> None:
     """Adds to a function's docstring the meanings of the arguments that it does not name."""
     text, words = function.__doc__ or "", _words(function.__module__.removeprefix("gradcell."))
     code = inspect.unwrap(function).__code__

@@ -8,8 +8,7 @@ from typing import Any
 from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.amp.loss_scale import LossScaler, all_finite
-from gradcell.base import door, tree
-from gradcell.base.errors import bad_type, bad_value
+from gradcell.base import bad_type, bad_value, door, tree
 from gradcell.base.remade import Made, transform
 from gradcell.base.signposts import kind_of
 from gradcell.communication.sharing import _shares_data

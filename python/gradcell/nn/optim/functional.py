@@ -6,9 +6,8 @@ from typing import Any, TypeVar
 
 from gradcell import _core
 from gradcell._core import Tensor
-from gradcell.base import tree as _tree
+from gradcell.base import bad_type, bad_value, tree as _tree
 from gradcell.base.door import with_tensors
-from gradcell.base.errors import bad_type, bad_value
 from gradcell.compilation.compiled import jit
 from gradcell.tensors.parameter import Parameter
 
