@@ -52,7 +52,10 @@ def sum(
     input: Any, dim: Axis = None, keepdim: bool = False, *, dtype: DTypeLike | None = None
 ) -> Tensor:
     """The sum. Integers and bools are added up as int64 unless dtype says otherwise."""
-    return _ops.reduce_sum(_wide(arguments.tensor(input, "sum"), dtype), _axes(dim), keepdim)
+    x = input if isinstance(input, Tensor) else arguments.tensor(input, "sum")
+    if dtype is not None or not x.dtype.is_floating:
+        x = _wide(x, dtype)
+    return _ops.reduce_sum(x, dim if dim is None else _axes(dim), keepdim)
 
 
 def reduce_sum(x: Any, axis: Axis = ()) -> Tensor:
@@ -67,7 +70,7 @@ def mean(
     """The mean, in the dtype of x; for integers it is rounded down. Raises TypeError for bool."""
     if dtype is not None:
         x = _ops.cast(x, to_dtype(dtype))
-    return _ops.mean(x, _axes(axis), keep_dims)
+    return _ops.mean(x, axis if axis is None else _axes(axis), keep_dims)
 
 
 @method(one_plan, dim="axis", keepdim="keep_dims", keepdims="keep_dims")
