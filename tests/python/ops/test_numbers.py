@@ -229,7 +229,7 @@ WITHOUT_NUMBERS = set(
     atleast_2d atleast_3d avg_pool1d avg_pool2d avg_pool3d batch_dot batch_norm bincount
     bitwise_left_shift bitwise_not bitwise_right_shift block_diag bounding_box_decode
     bounding_box_encode broadcast_tensors bucketize cbrt check_valid choice_with_mask cholesky
-    cholesky_inverse cholesky_solve column_stack conj conv1d conv2d conv3d corrcoef
+    cholesky_inverse cholesky_solve column_stack cond conj conv1d conv2d conv3d corrcoef
     cosine_embedding_loss cov crop_and_resize cross ctc_loss cummax cummin cumprod
     custom_info_register deformable_conv2d deg2rad depth_to_space det diagflat diagonal_scatter diff digamma
     dsplit dstack eigh einsum erfinv exp2 fix flash_attention_score frac gaussian_nll_loss gcd
