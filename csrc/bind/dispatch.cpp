@@ -219,7 +219,8 @@ class Tensors {
     for (size_t i = owned; i < n; ++i) {
       if (!may_hold_arrays(args[i])) continue;
       const py::handle owner = owned ? args[0] : Py_None;
-      py::object now = door().call(dispatcher, owner, py::handle(args[i]));
+      py::object now = calling_python(
+          [&]() -> py::object { return door().call(dispatcher, owner, py::handle(args[i])); });
       if (now.ptr() == args[i]) continue;
       if (all_.empty()) all_.assign(args, args + n);
       all_[i] = now.ptr();
@@ -479,8 +480,10 @@ PyObject* dispatch(PyObject* self_object, PyObject* const* given, size_t flags, 
     }
     // (Before the first of another list there is no room for one more.)
     if (args.changed()) flags = static_cast<size_t>(PyVectorcall_NARGS(flags));
-    return inside ? call_inside(traced, args.get(), flags, names)
-                  : PyObject_Vectorcall(traced, args.get(), flags, names);
+    return calling_python([&] {
+      return inside ? call_inside(traced, args.get(), flags, names)
+                    : PyObject_Vectorcall(traced, args.get(), flags, names);
+    });
   } catch (...) {
     return raised();
   }

@@ -28,6 +28,12 @@ bool is_plain_leaf(PyObject* o) {
          PyUnicode_CheckExact(o);
 }
 
+/// f(...) in Python.
+template <class... Args>
+py::object python(const py::object& f, const Args&... args) {
+  return calling_python([&]() -> py::object { return f(args...); });
+}
+
 /// One level of a tree, which has to end.
 class Level {
  public:
@@ -50,13 +56,13 @@ void collect(PyObject* o, py::list& out) {
   const bool sequence = PyTuple_CheckExact(o) || PyList_CheckExact(o);
   const py::object held = sequence               ? py::reinterpret_borrow<py::object>(o)
                           : PyDict_CheckExact(o) ? values_of(o)
-                                                 : rules().parts(py::handle(o));
+                                                 : python(rules().parts, py::handle(o));
   if (!held.is_none())
     for (py::handle part : held) collect(part.ptr(), out);
 }
 
 py::object mapped(const py::object& fn, PyObject* o) {
-  if (is_tensor(o)) return fn(py::handle(o));
+  if (is_tensor(o)) return python(fn, py::handle(o));
   if (is_plain_leaf(o)) return py::reinterpret_borrow<py::object>(o);
   const Level level;
   if (PyTuple_CheckExact(o)) {
@@ -79,7 +85,7 @@ py::object mapped(const py::object& fn, PyObject* o) {
       made[PyTuple_GET_ITEM(item.ptr(), 0)] = mapped(fn, PyTuple_GET_ITEM(item.ptr(), 1));
     return made;
   }
-  return rules().mapped(fn, py::handle(o));
+  return python(rules().mapped, fn, py::handle(o));
 }
 
 /// walk(tree), which raises for a tree without an end.

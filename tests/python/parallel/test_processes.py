@@ -60,7 +60,7 @@ time.sleep(0.05)
 """
 
 
-@pytest.mark.one_in(6)
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("work", ["long plans", "trees", "new forms", "traces", "arrays", "lists"])
 def test_daemon_threads_at_exit(work: str) -> None:
     for _ in range(3):
