@@ -53,7 +53,7 @@ def cond(A: Any, p: Any = None, false_fun: Any = None, *operands: Any) -> Any:
     operands = with_tensors(operands)
     if isinstance(A, Tensor) and not has_value(A):
         return chosen("cond", A, p, false_fun, operands)
-    return _as_tensors((p if A else false_fun)(*operands))
+    return as_tensors((p if A else false_fun)(*operands))
 
 
 def _condition_number(A: Tensor, p: Any) -> Tensor:
@@ -69,7 +69,8 @@ def has_value(x: Tensor) -> bool:
     return not _core.in_trace() or _core.has_value(x)
 
 
-def _as_tensors(value: Any) -> Any:
+def as_tensors(value: Any) -> Any:
+    """A tree of tensors and numbers as one of tensors."""
     return tree.map_all(lambda v: v if v is None or isinstance(v, Tensor) else Tensor(v), value)
 
 
@@ -93,7 +94,7 @@ def chosen(
         def given(t: Tensor) -> Tensor:
             return _ops.where(here, t, _ops.stop_gradient(t))
 
-        return _as_tensors(fun(*tree.map_leaves(given, operands)))
+        return as_tensors(fun(*tree.map_leaves(given, operands)))
 
     yes, no = side(true_fun, holds), side(false_fun, _ops.logical_not(holds))
     if _core.assigned_nodes() != before:

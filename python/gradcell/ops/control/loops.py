@@ -19,7 +19,7 @@ from gradcell.base import arguments, bad_type, bad_value, tree
 from gradcell.base.door import with_tensors
 from gradcell.compilation.compiled import run_traced
 from gradcell.derivatives.batching import of_any_example
-from gradcell.ops.control.choices import chosen, has_value
+from gradcell.ops.control.choices import as_tensors, chosen, has_value
 from gradcell.ops.primitive import Primitive
 
 __all__ = ["ForiLoop", "Scan", "WhileLoop", "scan"]
@@ -92,11 +92,6 @@ def _calls(owner: str) -> Iterator[None]:
         ) from error
 
 
-def _as_tensors(value: Any) -> Any:
-    """A tree of tensors and numbers as one of tensors."""
-    return tree.map_all(lambda v: v if v is None or isinstance(v, Tensor) else Tensor(v), value)
-
-
 def _steps_of(
     fn: Callable[[Any, Any], Any], shape: Any, items: Any, owner: str
 ) -> tuple[Step, Callable[[], Any]]:
@@ -111,9 +106,9 @@ def _steps_of(
         out = fn(tree.refill(shape, state), tree.refill(items, slices))
         if not isinstance(out, tuple) or len(out) != 2:
             bad_type(f"{owner} must return a pair (carry, y), but got {type(out).__name__}")
-        y = _as_tensors(out[1])
+        y = as_tensors(out[1])
         kept = tree.outline(y)
-        return tree.matched(owner, _as_tensors(out[0]), shape), tree.leaves(y)
+        return tree.matched(owner, as_tensors(out[0]), shape), tree.leaves(y)
 
     return step, lambda: kept
 
@@ -122,7 +117,7 @@ def _looped(
     fn: Callable[[Any, Any], tuple[Any, Any]], init: Any, xs: Any, steps: int
 ) -> tuple[Any, Any]:
     """fn(carry, x) -> (carry, y) over trees: the last carry, and a list of y."""
-    init, xs = _as_tensors(init), _as_tensors(xs)
+    init, xs = as_tensors(init), as_tensors(xs)
     shape = tree.outline(init)
     step, kept = _steps_of(fn, shape, tree.outline(xs), "loop_func")
 
@@ -170,7 +165,7 @@ def scan(
     _check_function(f, "scan", "f")
     numbers: list[bool] = []
     init = tree.map_all(lambda v: _noted(v, numbers), with_tensors(init))
-    xs = _as_tensors(xs)
+    xs = as_tensors(xs)
     first, sliced = tree.leaves(init), tree.leaves(xs)
     steps = _length(sliced, length)
     unroll = arguments.integer(unroll, "scan", "unroll", 1)
@@ -311,12 +306,12 @@ class Scan(Primitive):
                     init, y = loop_func(init, x)
                     ys.append(y)
                 return init, ys
-            given = [tree.leaves(_as_tensors(x)) for x in xs]
+            given = [tree.leaves(as_tensors(x)) for x in xs]
             stacked = [
                 _ops.concat([_ops.reshape(t, [1, *t.shape]) for t in parts], 0)
                 for parts in zip(*given, strict=True)
             ]
-            over = tree.refill(tree.outline(_as_tensors(xs[0])), stacked)
+            over = tree.refill(tree.outline(as_tensors(xs[0])), stacked)
             return _looped(loop_func, init, over, len(xs))
 
 
@@ -380,5 +375,5 @@ class WhileLoop(Primitive):
                     continue
                 if not of_any_example(_ops.not_equal(going, 0)):
                     break
-                value = chosen("WhileLoop", going, loop_func, lambda v: v, (_as_tensors(value),))
+                value = chosen("WhileLoop", going, loop_func, lambda v: v, (as_tensors(value),))
         return value
