@@ -96,7 +96,7 @@ auto in_finite(py::handle tree, F walk) {
   } catch (py::error_already_set& e) {
     if (!e.matches(PyExc_RecursionError)) throw;
   }
-  rules().endless(tree);
+  python(rules().endless, tree);
   throw std::logic_error("endless returned");
 }
 
