@@ -9,6 +9,7 @@ from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import bad_type, bad_value, tree
 from gradcell.base.door import with_tensors
+from gradcell.ops.elements.complex_numbers import real_valued
 from gradcell.ops.matrices.factorisations import inverse, svd
 from gradcell.ops.matrices.norms import norm
 
@@ -40,7 +41,7 @@ def cond(A: Any, p: Any = None, false_fun: Any = None, *operands: Any) -> Any:
 
     cond(A, p) is MindSpore's condition number of matrices: the norm times that of the inverse. A: a tensor
     [..., n, n]. p: the order of the norm, as norm takes it; None for 2, the largest over the smallest
-    singular value.
+    singular value; infinite for zeros. The result is real.
 
     Raises TypeError if only one of the two is a function, ValueError for a condition of several elements and
     for results that do not fit.
@@ -56,12 +57,15 @@ def cond(A: Any, p: Any = None, false_fun: Any = None, *operands: Any) -> Any:
     return as_tensors((p if A else false_fun)(*operands))
 
 
+@real_valued
 def _condition_number(A: Tensor, p: Any) -> Tensor:
     if p not in (None, 2, -2):
         return norm(A, p, (-2, -1)) * norm(inverse(A), p, (-2, -1))
-    values = svd(A, compute_uv=False)
+    values = real_valued(svd)(A, compute_uv=False)
     first, last = values[..., 0], values[..., -1]
-    return last / first if p == -2 else first / last
+    of_zeros = _ops.equal(first, 0)
+    above, below = (last, first) if p == -2 else (first, last)
+    return _ops.where(of_zeros, float("inf"), above / _ops.where(of_zeros, 1, below))
 
 
 def has_value(x: Tensor) -> bool:

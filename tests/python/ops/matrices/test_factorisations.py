@@ -315,3 +315,18 @@ def test_a_triangle_with_a_zero_on_its_diagonal() -> None:
         ms.scipy.linalg.solve_triangular(Tensor(np.zeros((3, 3))), Tensor(np.ones(3))).asnumpy()
     with pytest.raises(ValueError, match=r"a b of shape \[4, 1\] does not fit"):
         ms.scipy.linalg.solve_triangular(Tensor(np.eye(3)), Tensor(np.ones((4, 1))))
+
+
+@pytest.mark.parametrize("p", [None, 2, -2, "fro", 1, -1, np.inf, "nuc"])
+def test_condition_numbers(p: Any) -> None:
+    complex_ones = regular(n=3) + 1j * matrices(3, 3)
+    for a in (regular(2, n=4), complex_ones, complex_ones.astype(np.complex64)):
+        found = ops.cond(Tensor(a), p)
+        assert found.asnumpy().dtype == a.real.dtype
+        np.testing.assert_allclose(found.asnumpy(), np.linalg.cond(a, p), 1e-5)
+
+
+@pytest.mark.parametrize("p", [None, 2, -2])
+def test_condition_numbers_of_singular_matrices(p: Any) -> None:
+    a = np.array([np.zeros((2, 2)), np.diag([1.0, 0.0])])
+    np.testing.assert_array_equal(ops.cond(Tensor(a), p).asnumpy(), np.linalg.cond(a, p))
