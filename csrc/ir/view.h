@@ -25,6 +25,13 @@ inline bool overlaps(const View& v) {
   return false;
 }
 
+/// Whether all elements that differ in the axes from `lead` on alone are one element.
+inline bool is_row_one_element(const View& v, size_t lead) {
+  for (size_t k = lead; k < v.dims.size(); ++k)
+    if (v.dims[k] > 1 && v.strides[k] != 0) return false;
+  return true;
+}
+
 /// The same elements, in order, in as few dimensions as there can be, at least one.
 View merged(const View& v);
 

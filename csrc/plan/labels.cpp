@@ -92,8 +92,9 @@ bool is_stored(const Graph& g, const Labels& l, NodeId id, const Piece& p) {
   return is_leaf(g, id) || !from.in_region || from.reducing || is_uniform(p);
 }
 
-/// Whether the elements of a view's row lie side by side, as its features.
+/// Whether the elements of a view's row lie side by side, as its features, or are one element.
 bool is_row_together(const View& v, size_t lead) {
+  if (is_row_one_element(v, lead)) return true;
   int64_t stride = 1;
   for (size_t k = v.dims.size(); k-- > lead; stride *= v.dims[k])
     if (v.dims[k] > 1 && v.strides[k] != stride) return false;
@@ -101,7 +102,7 @@ bool is_row_together(const View& v, size_t lead) {
 }
 
 /// With which row counts, of more features than one, each row of a view of what is stored lies
-/// somewhere in it: a broadcast along any axis but the last, a part of an axis.
+/// somewhere in it: a broadcast along any axis, a part of an axis.
 void add_rows_elsewhere(const Graph& g, NodeId id, const Piece& p, RowSet& set) {
   const Dims& dims = g.dims(id);
   const int64_t count = g.count(id), all = g.count(g.input(id, 0));

@@ -495,6 +495,8 @@ PlanGraph plan_graph(const Graph& g, std::span<const NodeId> live, std::span<con
   if (!apart) {
     cleaned = split_rows(std::move(cleaned));
     if constexpr (kVerify) verify(cleaned.graph, "split_rows", 0, GraphStage::Cleaned);
+    cleaned = without_idle(contract_sums(std::move(cleaned)));
+    if constexpr (kVerify) verify(cleaned.graph, "contract_sums", 0, GraphStage::Cleaned);
   }
   PlanGraph merged = without_idle(merge_sums(cleaned));
   if constexpr (kVerify) verify(merged.graph, "merge_sums", 0, GraphStage::Cleaned);

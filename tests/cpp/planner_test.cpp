@@ -332,6 +332,91 @@ TEST_F(MergeSums, FlagsAndRowsAreNotMixed) {
   EXPECT_EQ(products, 2) << text(merged);
 }
 
+// Sums that are products of matrices ------------------------------------------------------------
+
+struct ContractSums : ::testing::Test {
+  Graph g;
+  Leaves leaves;
+  /// A tensor of so many dimensions, spread over a shape. (Sizes of 1 are spread.)
+  NodeId factor(Dims dims, Dims to) {
+    const NodeId x = leaf(g, DType::Float64, dims);
+    leaves[x] = make_array(DType::Float64, dims, random_numbers(g.count(x), -1, 1, x + 1));
+    return broadcast_to(g, x, to);
+  }
+  NodeId sum(NodeId x, Dims axes) { return reduce(g, Combine::Sum, x, axes); }
+  NodeId mul(NodeId a, NodeId b) { return binary(g, Op::Mul, a, b); }
+  int products(NodeId s) {
+    PlanGraph made = contract_sums(plan_graph(g, {s}));
+    int count = 0;
+    for (NodeId id : live_nodes(made.graph, made.roots)) count += made.graph[id].op == Op::MatMul;
+    return count;
+  }
+};
+
+TEST_F(ContractSums, OfTwoFactorsWithAxesOfTheirOwn) {
+  struct Case {
+    Dims a, b, to, axes;
+  };
+  const Case cases[] = {
+      {{50, 1, 16}, {70, 16}, {50, 70, 16}, {2}},              // x y'
+      {{70, 16}, {50, 1, 16}, {50, 70, 16}, {2}},              // the other factor first
+      {{50, 70, 1}, {50, 1, 16}, {50, 70, 16}, {0}},           // x' y
+      {{50, 70, 1}, {70, 16}, {50, 70, 16}, {1}},              // x y
+      {{50, 1, 16}, {50, 70, 1}, {50, 70, 16}, {0}},           // results transposed: y' x
+      {{5, 6, 1, 16}, {5, 1, 70, 16}, {5, 6, 70, 16}, {3}},    // a batch
+      {{5, 6, 1, 16}, {1, 1, 70, 16}, {5, 6, 70, 16}, {3}},    // several axes of rows
+      {{4, 8, 9, 1}, {4, 8, 1, 70}, {4, 8, 9, 70}, {0, 1}},    // several axes are summed
+      {{20, 1, 1, 16}, {1, 30, 1, 16}, {20, 30, 1, 16}, {3}},  // an axis of one element
+  };
+  for (const Case& c : cases) {
+    const NodeId s = sum(mul(factor(c.a, c.to), factor(c.b, c.to)), c.axes);
+    EXPECT_EQ(products(s), 1) << s;
+    expect_close(run(g, s, leaves), interpret(g, s, leaves), 1e-12);
+  }
+}
+
+TEST_F(ContractSums, NotOfOthers) {
+  const Dims to{50, 70, 16};
+  const NodeId x = factor({50, 1, 16}, to), y = factor({70, 16}, to);
+  const NodeId xy = mul(x, y);
+  const NodeId others[] = {
+      sum(mul(x, factor({50, 70, 16}, to)), {2}),  // the other one differs along all
+      sum(mul(factor({50, 1, 1}, to), y), {2}),    // an axis of one factor is summed
+      sum(mul(factor({1, 70, 1}, to), factor({50, 1, 1}, to)), {2}),  // none of both
+      sum(mul(factor({5, 6, 1, 16}, {5, 6, 70, 16}), factor({5, 1, 70, 16}, {5, 6, 70, 16})),
+          {0, 3}),  // summed axes that are apart
+      sum(unary(g, Op::Exp, mul(x, factor({70, 16}, to))), {2}),
+      sum(mul(factor({4, 1, 3}, {4, 5, 3}), factor({5, 3}, {4, 5, 3})),
+          {2}),                                                           // too small for a call
+      binary(g, Op::Add, sum(xy, {2}), sum(unary(g, Op::Exp, xy), {2})),  // made anyway
+      reduce(g, Combine::Max, mul(x, factor({70, 16}, to)), Dims{2}),
+  };
+  for (NodeId s : others) {
+    EXPECT_EQ(products(s), 0) << s;
+    expect_close(run(g, s, leaves), interpret(g, s, leaves), 1e-12);
+  }
+}
+
+// What is spread over rows and features -----------------------------------------------------------
+
+TEST(Labels, RowsOfOneElementEachAreReadWhereTheyLie) {
+  Graph g;
+  Leaves leaves;
+  auto given = [&](Dims dims, Dims to) {
+    const NodeId x = leaf(g, DType::Float32, dims);
+    leaves[x] = make_array(DType::Float32, dims, random_numbers(g.count(x), -1, 1, x + 1));
+    return broadcast_to(g, x, to);
+  };
+  const Dims to{50, 200, 25};
+  NodeId y = binary(g, Op::Mul, given({50, 1, 25}, to), given({200, 1}, to));
+  y = binary(g, Op::Mul, binary(g, Op::Mul, y, given({200, 25}, to)), given({25}, to));
+  y = reduce(g, Combine::Sum, y, Dims{2});
+  const Plan p = plan_of(g, {y});
+  EXPECT_EQ(outline(p), "1R") << to_text(p);
+  EXPECT_EQ(p.arena_bytes, 0u) << "nothing is spread out in memory";
+  expect_close(run(g, y, leaves), interpret(g, y, leaves), 1e-5);
+}
+
 // Text ------------------------------------------------------------------------------------------
 
 TEST(PlanText, ElementwiseWithAConstant) {

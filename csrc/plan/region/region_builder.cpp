@@ -280,8 +280,12 @@ class Builder {
     const Movement m = spec(g_, id).movement(g_, id);
     const RowAxes axes = row_axes(g_.dims(id));
     if (loads_view(g_, in_.labels, id)) {
-      view_[id] =
-          load(in_.labels.storage[g_.input(id, 0)], m.pieces[0].from, axes.lead, features(id));
+      const View& from = m.pieces[0].from;
+      const bool one = is_row_one_element(from, axes.lead);
+      Operand read =
+          load(in_.labels.storage[g_.input(id, 0)], from, axes.lead, one ? 1 : features(id));
+      if (one) read.stride = 0;
+      view_[id] = read;
       return;
     }
     if (is_view(m)) {

@@ -27,6 +27,10 @@ struct PlanGraph {
 /// what they would be multiplied by is not computed either.
 PlanGraph split_rows(PlanGraph from);
 
+/// Sums over axes of products of two tensors, each of which is spread over axes of its own, as
+/// (x[:, None] * y).sum(-1), become products of matrices.
+PlanGraph contract_sums(PlanGraph from);
+
 /// Sums of products. In a sum of single-use terms, products that share a factor become one product
 /// (x'a + x'b = x'(a + b)), sums over the same axes one sum, and the products that are left one
 /// product with several pairs of inputs, a1 b1 + a2 b2 + ...: one accumulation, no temporaries.

@@ -74,7 +74,7 @@ def test_gradients(shape):
 def test_nothing_is_copied(k):
     x, y = Tensor(np.ones((50, k), np.float32)), Tensor(np.ones((300, k), np.float32))
     for f in (
-        lambda x, y: (x[:, None] * y).sum(-1),
+        lambda x, y: ops.tanh(x[:, None] * y).sum(-1),
         lambda x, y: ops.sqrt(((x[:, None] - y) ** 2).sum(-1) + 1e-9),
     ):
         text = gc.plan_text(f, x, y)
@@ -83,3 +83,45 @@ def test_nothing_is_copied(k):
             f"x{k} view [50, 300] by [{k}, 0]" in text
             and f"x{k} view [50, 300] by [0, {k}]" in text
         )
+
+
+def test_what_is_spread_over_rows_and_features_is_not_copied():
+    """The Jacobian of a network of one layer is one region, which reads all tensors where they lie."""
+
+    def f(t, x, c, p):
+        return (t[:, None] * x[:, None] * c * p).sum(-1)
+
+    arrays = [RNG.normal(size=s) for s in ((50, 25), (200,), (200, 25), (25,))]
+    given = [Tensor(a) for a in arrays]
+    text = gc.plan_text(f, *given)
+    assert text.count("region") == 1 and "call" not in text and "arena 0 bytes" in text
+    t, x, c, p = arrays
+    np.testing.assert_allclose(f(*given).asnumpy(), np.einsum("ij,k,kj,j->ik", t, x, c, p))
+
+
+PRODUCTS = {
+    "rows of two": ("(x[:, None] * y).sum(-1)", (50, 16), (70, 16)),
+    "the other first": ("(x * y[:, None]).sum(-1)", (50, 16), (70, 16)),
+    "columns of two": ("(x[:, :, None] * y[:, None]).sum(0)", (50, 16), (50, 20)),
+    "a batch": ("(x[:, :, None] * y[:, None]).sum(-1)", (5, 30, 16), (5, 20, 16)),
+    "two axes of rows": ("(x[:, :, None] * y).sum((-1,))", (5, 30, 16), (20, 16)),
+    "two summed": ("(x[:, :, :, None] * y[:, :, None]).sum((0, 1))", (5, 30, 16), (5, 30, 20)),
+}
+
+
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_sums_of_products_are_products_of_matrices(name):
+    text, *shapes = PRODUCTS[name]
+    f = eval(f"lambda x, y: {text}")
+    a, b = (RNG.normal(size=s) for s in shapes)
+    x, y = Tensor(a), Tensor(b)
+    plan = gc.plan_text(f, x, y)
+    assert "matmul" in plan or "MatMul" in plan or "weight_grad" in plan, plan
+    np.testing.assert_allclose(gc.jit(f)(x, y).asnumpy(), f(a, b), atol=1e-12)
+    # f is linear in each: by directions u and v the second derivative of its sum of squares / 2
+    # is f(u, y) f(x, v) + f(u, v) f(x, y).
+    u, v = (RNG.normal(size=s) for s in shapes)
+    slope = gc.grad(lambda x, y: (ops.square(f(x, y)) / 2).sum())
+    second = gc.jvp(lambda y: slope(x, y), (y,), (Tensor(v),))[1]
+    wanted = (f(u, b) * f(a, v) + f(u, v) * f(a, b)).sum()
+    np.testing.assert_allclose((second.asnumpy() * u).sum(), wanted, rtol=1e-10)
