@@ -115,7 +115,7 @@ class Contractor {
       if (dims[k] == 1 || !f.differs[k]) continue;
       const auto what = kind(contains(summed, k), true, other.differs[k]);
       if (!what) return {};
-      size[static_cast<int>(*what)] *= dims[k];
+      size[static_cast<size_t>(*what)] *= dims[k];
       if (!order.empty() && order.back() == *what) continue;
       if (std::ranges::find(order, *what) != order.end()) return {};
       if (*what == Kind::Batch && !order.empty()) return {};

@@ -1,4 +1,4 @@
-"""Broadcasts along any axis but the last, and parts of axes: rows are read where they lie, not copied."""
+"""Broadcasts along any axis, and parts of axes: rows are read where they lie, not copied."""
 
 from __future__ import annotations
 
