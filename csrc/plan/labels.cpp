@@ -101,13 +101,13 @@ bool is_row_together(const View& v, size_t lead) {
   return true;
 }
 
-/// With which row counts, of more features than one, each row of a view of what is stored lies
-/// somewhere in it: a broadcast along any axis, a part of an axis.
-void add_rows_elsewhere(const Graph& g, NodeId id, const Piece& p, RowSet& set) {
+/// With which row counts above `most`, of more features than one, each row of a view of what is
+/// stored lies somewhere in it: a broadcast along any axis, a part of an axis.
+void add_rows_elsewhere(const Graph& g, NodeId id, const Piece& p, int64_t most, RowSet& set) {
   const Dims& dims = g.dims(id);
   const int64_t count = g.count(id), all = g.count(g.input(id, 0));
   for (const RowSplit& s : prefixes(dims, count, dims.size())) {
-    if (s.rows == 1 || s.rows == count) continue;
+    if (s.rows <= most || s.rows == count) continue;
     const RowAxes axes = row_axes(dims, s.rows, 1);
     if (is_row_together(p.from, axes.lead) && rows_of(p, dims, axes, s.rows, 1, all) == RowsOf::Any)
       set.insert(std::lower_bound(set.begin(), set.end(), s), s);
@@ -115,7 +115,8 @@ void add_rows_elsewhere(const Graph& g, NodeId id, const Piece& p, RowSet& set) 
 }
 
 /// The row counts with which row r of every piece needs only row r of its input, or none. A view of
-/// what is stored can also be read row by row or element by element where it lies.
+/// what is stored can also be read row by row or element by element where it lies. What else would
+/// run by positions alone is read so by more rows than its input has elements, which thus is stored.
 RowSet move_rows(const Graph& g, const Labels& l, NodeId id) {
   const Dims& dims = g.dims(id);
   const Movement m = spec(g, id).movement(g, id);
@@ -130,11 +131,14 @@ RowSet move_rows(const Graph& g, const Labels& l, NodeId id) {
     });
   }
   if (!is_view(m) || (!set.empty() && set.back().rows == g.count(id))) return set;
-  const bool blocks = std::ranges::any_of(set, [](const RowSplit& s) { return s.block > 1; });
+  auto by_positions = [](const RowSplit& s) { return s.block > 1; };
+  const bool blocks = std::ranges::any_of(set, by_positions);
   const Piece& p = m.pieces[0];
-  if (!is_stored(g, l, l.storage[g.input(id, 0)], p)) return set;
-  add_rows_elsewhere(g, id, p, set);
-  if (!blocks && in_runs(p.from)) set.push_back({g.count(id)});
+  const NodeId x = l.storage[g.input(id, 0)];
+  const bool stored = is_stored(g, l, x, p);
+  if (!stored && (is_constant(g, x) || !std::ranges::all_of(set, by_positions))) return set;
+  add_rows_elsewhere(g, id, p, stored ? 1 : g.count(x), set);
+  if (stored && !blocks && in_runs(p.from)) set.push_back({g.count(id)});
   return set;
 }
 
