@@ -93,6 +93,7 @@ class TileRunner {
       rows_ = rows;
       for (size_t v = 0; v < r_.values.size(); ++v) keep_in_scratch(v);
       for (size_t i = 0; i < bound_.size(); ++i) bind(i);
+      repeats_loaded_ = false;  // features lie elsewhere
     }
     for (const TileProgram::Direct& d : p_.direct)
       full ? keep_in_buffer(d) : keep_in_scratch(d.value);

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -99,6 +102,17 @@ def test_what_is_spread_over_rows_and_features_is_not_copied():
     np.testing.assert_allclose(f(*given).asnumpy(), np.einsum("ij,k,kj,j->ik", t, x, c, p))
 
 
+@pytest.mark.parametrize("rows", [3, 16, 17, 33, 130])
+@pytest.mark.parametrize("period", [1, 2, 8, 16, 64])
+def test_rows_that_come_again_in_a_last_tile_of_fewer_rows(rows: int, period: int) -> None:
+    a, b = RNG.normal(size=(rows, period, 1)), RNG.normal(size=(1, period, 3))
+    found, total = gc.jit(lambda x, y: ((x * y).sum(-1), (x * y).sum((0, 1, 2))))(
+        Tensor(a), Tensor(b)
+    )
+    np.testing.assert_allclose(found.asnumpy(), (a * b).sum(-1), atol=1e-12)
+    np.testing.assert_allclose(total.asnumpy(), (a * b).sum(), rtol=1e-9)
+
+
 PRODUCTS = {
     "rows of two": ("(x[:, None] * y).sum(-1)", (50, 16), (70, 16)),
     "the other first": ("(x * y[:, None]).sum(-1)", (50, 16), (70, 16)),
@@ -125,3 +139,56 @@ def test_sums_of_products_are_products_of_matrices(name):
     second = gc.jvp(lambda y: slope(x, y), (y,), (Tensor(v),))[1]
     wanted = (f(u, b) * f(a, v) + f(u, v) * f(a, b)).sum()
     np.testing.assert_allclose((second.asnumpy() * u).sum(), wanted, rtol=1e-10)
+
+
+def any_sum(rng: np.random.Generator) -> tuple[Callable[..., Any], list[np.ndarray]]:
+    """Return sums over any axes of tensors that are spread over any axes, as a function of (what computes,
+    tensors), and the tensors."""
+    full = [int(rng.choice([1, 2, 3, 5, 8, 17, 40])) for _ in range(rng.integers(2, 6))]
+    while np.prod(full) > 1e5:
+        full[int(np.argmax(full))] = 2
+    arrays = [rng.normal(size=[n if rng.random() < 0.55 else 1 for n in full]) for _ in range(3)]
+    chosen = rng.choice(len(full), rng.integers(1, len(full) + 1), replace=False)
+    axes = tuple(sorted(int(a) for a in chosen))
+    kind = rng.integers(5)
+
+    def f(lib: Any, x: Any, y: Any, z: Any) -> list[Any]:
+        if kind == 0:
+            return [(x * y).sum(axes)]
+        if kind == 1:
+            return [(x * y + z * y).sum(axes)]
+        if kind == 2:
+            return [(x * y * z).sum(axes)]
+        if kind == 3:
+            return [lib.tanh((x * y).sum(axes)), (x * y).sum(axes)]
+        return [(lib.tanh(x) * y).sum(axes)]
+
+    return f, arrays
+
+
+@pytest.mark.one_in(10)
+@pytest.mark.parametrize("seed", range(200))
+def test_sums_of_what_is_spread(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    f, arrays = any_sum(rng)
+    x, y, z = (Tensor(a) for a in arrays)
+    wanted = f(np, *arrays)
+    for got, want in zip(gc.jit(lambda *t: f(ops, *t))(x, y, z), wanted, strict=True):
+        np.testing.assert_allclose(got.asnumpy(), want, rtol=1e-9, atol=1e-9)
+    doubled = f(np, 2 * arrays[0], *arrays[1:])
+    both = gc.jit(gc.vmap(lambda x: f(ops, x, y, z)))(ops.stack([x, 2 * x]))
+    for got, *want in zip(both, wanted, doubled, strict=True):
+        np.testing.assert_allclose(got.asnumpy(), np.stack(want), rtol=1e-9, atol=1e-9)
+    slopes = gc.jit(gc.grad(lambda *t: sum(ops.square(r).sum() for r in f(ops, *t)), (0, 1, 2)))
+    ways = [rng.normal(size=a.shape) for a in arrays]
+
+    def along(step: float) -> float:
+        return sum(
+            (r * r).sum() for r in f(np, *(a + step * w for a, w in zip(arrays, ways, strict=True)))
+        )
+
+    parts = [s.asnumpy() * w for s, w in zip(slopes(x, y, z), ways, strict=True)]
+    size = sum(np.abs(p).sum() for p in parts)
+    np.testing.assert_allclose(
+        sum(p.sum() for p in parts), (along(1e-5) - along(-1e-5)) / 2e-5, atol=1e-5 * size + 1e-12
+    )
