@@ -193,8 +193,7 @@ def profile(step: Callable[..., Any], *args: Any, repeat: int = 10, **kwargs: An
     step: a function or a Cell. Raises TypeError if step cannot be called, ValueError if repeat is
     below 1, RuntimeError with device_target='GPU', whose work is not measured.
     """
-    if not callable(step):
-        bad_type(f"profile: the step must be a function, got {type(step).__name__}")
+    arguments.function(step, "profile", "step")
     arguments.integer(repeat, "profile", "repeat", 1)
     _refuse_gpu("profile")
     _done(step(*args, **kwargs))

@@ -116,7 +116,7 @@ def vector(x: Tensor) -> Tensor:
 def function(value: Any, owner: str, name: str = "fn") -> Any:
     """The value. Raises TypeError unless it can be called."""
     if not callable(value):
-        bad_type(f"{owner}: The {name} should be callable, but got {type(value).__name__}")
+        _wrong_type(value, owner, name, "a function")
     return value
 
 

@@ -152,8 +152,7 @@ class Dataset:
         made = self._steps["batch"](self, batch_size, drop_remainder, pad_info)
         if per_batch_map is None:
             return made
-        if not callable(per_batch_map):
-            bad_type("batch: 'per_batch_map' must be a function")
+        arguments.function(per_batch_map, "batch", "per_batch_map")
         return self._steps["per_batch_map"](made, per_batch_map, input_columns, output_columns)
 
     def padded_batch(
@@ -240,9 +239,7 @@ class Dataset:
 
     def apply(self, apply_func: Callable[[Dataset], Dataset]) -> Dataset:
         """apply_func(this dataset). Raises TypeError unless the result is a dataset."""
-        if not callable(apply_func):
-            bad_type("apply: expected a function")
-        made = apply_func(self)
+        made = arguments.function(apply_func, "apply", "apply_func")(self)
         if not isinstance(made, Dataset):
             bad_type("apply: the function must return a dataset")
         return made

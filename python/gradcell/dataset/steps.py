@@ -127,9 +127,7 @@ class FlatMapDataset(Dataset, step="flat_map"):
 
     def __init__(self, child: Dataset, function: Callable[..., Dataset]) -> None:
         super().__init__(child)
-        if not callable(function):
-            bad_type("flat_map: expected a function")
-        self.function = function
+        self.function = arguments.function(function, "flat_map", "function")
 
     def _datasets(self, epoch: int) -> Iterator[Dataset]:
         for row in self.children[0]._rows(epoch):
@@ -154,8 +152,7 @@ class FilterDataset(Dataset, step="filter"):
 
     def __init__(self, child: Dataset, predicate: Callable[..., Any], inputs: Any) -> None:
         super().__init__(child)
-        if not callable(predicate):
-            bad_type("filter: 'predicate' must be a function")
+        arguments.function(predicate, "filter", "predicate")
         names = child.get_col_names()
         wanted = names if inputs is None else column_names("filter", inputs)
         self.places: list[int] = [place("filter", names, c) for c in wanted]

@@ -176,8 +176,7 @@ class _GradFunction(Remade):
         bad_type(f"{name} gives a function, which takes the arguments: {name}(f)(x), not {name}(f)")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if not callable(self.fn):
-            bad_type(f"The fn should be callable, but got {type(self.fn).__name__}")
+        arguments.function(self.fn, "value_and_grad" if self.with_value else "grad")
         refuse_in_no_grad()
         if "sens" in kwargs or not self.with_sens:
             args, kwargs = self.by.placed(args, kwargs)
@@ -392,8 +391,7 @@ class GradOperation:
     @transform()
     def __call__(self, fn: Any, weights: Any = None) -> Callable[..., Any]:
         """The gradient function of fn."""
-        if not callable(fn):
-            bad_type(f"The fn should be callable, but got {type(fn).__name__}")
+        arguments.function(fn, "GradOperation")
         single = isinstance(weights, Tensor)
         every = self.get_by_list and weights is None
         of = (self.get_all, self.get_by_list, self.sens_param)

@@ -482,12 +482,6 @@ class BiDense(Layer):
         return text + ", has_bias=True" if self.has_bias else text
 
 
-def _function(value: Any, owner: str, name: str) -> Any:
-    if not callable(value):
-        bad_type(f"For '{owner}', the {name} must be a function, but got {value!r}")
-    return value
-
-
 @fields.declared
 class TimeDistributed(Cell):
     """A layer applied to each slice along time_axis, the results stacked along it.
@@ -497,7 +491,7 @@ class TimeDistributed(Cell):
     input is cut. Raises TypeError, ValueError.
     """
 
-    layer: Any = fields.checked(_function)
+    layer: Any = fields.checked(arguments.function)
     time_axis: int = fields.integer()
     reshape_with_axis: int | None = fields.integer(default=None)
 

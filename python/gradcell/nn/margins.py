@@ -10,7 +10,7 @@ from typing import Any
 
 from gradcell import _core
 from gradcell._core import Tensor, ops as _ops
-from gradcell.base import arguments, bad_type, bad_value, fields, publish
+from gradcell.base import arguments, bad_value, fields, publish
 from gradcell.nn.activations import _activation_of
 from gradcell.nn.losses import LossBase, _Pair
 from gradcell.nn.of_functions import cell_of
@@ -18,12 +18,6 @@ from gradcell.ops.elements.activations import log_softmax
 from gradcell.ops.networks import ctc, margins as _functions
 from gradcell.ops.one_plan import in_float32
 from gradcell.ops.reductions.reductions import length
-
-
-def _function(value: Any, owner: str, name: str) -> Any:
-    if not callable(value):
-        bad_type(f"For '{owner}', the '{name}' must be a function, but got {value!r}")
-    return value
 
 
 @cell_of(_functions.cosine_embedding_loss)
@@ -78,7 +72,7 @@ class TripletMarginWithDistanceLoss(LossBase):
     and negative. margin: the margin. Raises TypeError, ValueError.
     """
 
-    distance_function: Any = fields.checked(_function, default=None)
+    distance_function: Any = fields.checked(arguments.function, default=None)
     swap: bool = fields.boolean(default=False)
     reduction: InitVar[str | None] = fields.anything(default="mean")
     margin: float = fields.number(default=1.0)

@@ -174,6 +174,7 @@ def apply_along_axis(func1d: Any, axis: int, arr: Any, *args: Any, **kwargs: Any
 
     func1d: a function of a vector. args, kwargs: its further arguments.
     """
+    arguments.function(func1d, "apply_along_axis", "func1d")
     x = tensor(arr)
     a = arguments.axis_in(x, axis, "apply_along_axis")
     moved = ops.movedim(x, a, -1)
@@ -189,6 +190,7 @@ def apply_along_axis(func1d: Any, axis: int, arr: Any, *args: Any, **kwargs: Any
 
 def apply_over_axes(func: Any, a: Any, axes: Any) -> Tensor:
     """func(array, axis) for one axis after the other, dimensions that it drops put back with size 1."""
+    arguments.function(func, "apply_over_axes", "func")
     x = tensor(a)
     for axis in arguments.axes_of(axes, x.ndim, "apply_over_axes"):
         out = func(x, axis)

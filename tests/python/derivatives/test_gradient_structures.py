@@ -368,7 +368,7 @@ def test_a_parameter_as_input(net, y):
 
 
 def test_what_cannot_be_differentiated_at_all(x):
-    with pytest.raises(TypeError, match="callable"):
+    with pytest.raises(TypeError, match="must be a function"):
         ms.grad(3)(x)
     with pytest.raises(TypeError, match="missing 1 required"):
         ms.grad(square_times)(x)

@@ -168,7 +168,7 @@ def test_of_each_example_and_through_gradients(mode: int) -> None:
         (lambda j, x: j(ops.sin, (0, 0))(x), ValueError, "duplicate positions"),
         (lambda j, x: j(ops.sin, 0, 1)(x), TypeError, "has_aux"),
         (lambda j, x: j(ops.sin, 0, True)(x), ValueError, "requires more than one outputs"),
-        (lambda j, x: j(3)(x), TypeError, "callable"),
+        (lambda j, x: j(3)(x), TypeError, "must be a function"),
         (
             lambda j, x: j(ops.sin)(Tensor([1, 2])),
             TypeError,

@@ -137,7 +137,7 @@ WRONG = [
     (
         lambda x: ops.cond(x > 0, lambda: x, 3),
         TypeError,
-        "'false_fun' must be a function, but got int",
+        "'false_fun' must be a function, but got 'int'",
     ),
     (lambda x: ops.cond(x > 0, 3.0, lambda: x), TypeError, "'true_fun' must be a function"),
     (lambda x: ops.cond(Tensor([1.0, 2.0]), lambda: x, lambda: x), ValueError, "one element"),

@@ -7,7 +7,7 @@ from typing import Any, TypeVar, overload
 
 from gradcell import _core
 from gradcell._core import Tensor
-from gradcell.base import bad_type, bad_value, tree
+from gradcell.base import arguments, bad_value, tree
 from gradcell.base.door import with_tensors
 from gradcell.ops.elements.complex_numbers import real_valued
 from gradcell.ops.matrices.factorisations import inverse, svd
@@ -49,8 +49,7 @@ def cond(A: Any, p: Any = None, false_fun: Any = None, *operands: Any) -> Any:
     if not (callable(p) or callable(false_fun)):
         return _condition_number(A, p)
     for name, fun in (("true_fun", p), ("false_fun", false_fun)):
-        if not callable(fun):
-            bad_type(f"For 'cond', '{name}' must be a function, but got {type(fun).__name__}")
+        arguments.function(fun, "cond", name)
     operands = with_tensors(operands)
     if isinstance(A, Tensor) and not has_value(A):
         return chosen("cond", A, p, false_fun, operands)

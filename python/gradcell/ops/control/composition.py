@@ -74,9 +74,7 @@ def partial(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Callable[..., 
 
     fn: a function. args, kwargs: its first arguments. Raises TypeError unless fn can be called.
     """
-    if not callable(fn):
-        bad_type(f"partial: a function is needed, got {type(fn).__name__}")
-    return functools.partial(fn, *args, **kwargs)
+    return functools.partial(arguments.function(fn, "partial"), *args, **kwargs)
 
 
 # Trees --------------------------------------------------------------------------------------------
@@ -88,17 +86,15 @@ class _Mapping:
     _name = "Map"
 
     def __init__(self, ops: Callable[..., Any] | None = None, reverse: bool = False) -> None:
-        if ops is not None and not callable(ops):
-            bad_type(f"{self._name}: a function is needed, got {type(ops).__name__}")
+        if ops is not None:
+            arguments.function(ops, self._name, "ops")
         arguments.boolean(reverse, self._name, "reverse")
         self.ops: Callable[..., Any] | None = ops
         self.reverse: bool = reverse
 
     def __call__(self, *args: Any) -> Any:
         if self.ops is None:
-            if not args or not callable(args[0]):
-                bad_type(f"{self._name}: the first argument must be a function")
-            fn, args = args[0], args[1:]
+            fn, args = arguments.function(args[0] if args else None, self._name), args[1:]
         else:
             fn = self.ops
         if not args:

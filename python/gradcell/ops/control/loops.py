@@ -75,11 +75,6 @@ def loop(
 # MindSpore's loops over functions ----------------------------------------------------------------
 
 
-def _check_function(fn: Any, owner: str, name: str) -> None:
-    if not callable(fn):
-        bad_type(f"For '{owner}', the '{name}' must be a function, but got {type(fn).__name__}")
-
-
 @contextmanager
 def _calls(owner: str) -> Iterator[None]:
     """Turn errors of the user's functions into ValueError, as in MindSpore."""
@@ -162,7 +157,7 @@ def scan(
     differ, if the carry changes its structure, shapes or dtypes, or if f asks for a value, draws random
     numbers or assigns parameters.
     """
-    _check_function(f, "scan", "f")
+    arguments.function(f, "scan", "f")
     numbers: list[bool] = []
     init = tree.map_all(lambda v: _noted(v, numbers), with_tensors(init))
     xs = as_tensors(xs)
@@ -288,7 +283,7 @@ class Scan(Primitive):
     def __call__(
         self, loop_func: Any, init: Any, xs: Any, length: int | None = None, unroll: bool = True
     ) -> tuple[Any, list[Any]]:
-        _check_function(loop_func, "Scan", "loop_func")
+        arguments.function(loop_func, "Scan", "loop_func")
         arguments.boolean(unroll, "Scan", "unroll")
         if xs is None:
             steps = arguments.integer(length, "Scan", "length", 0)
@@ -331,7 +326,7 @@ class ForiLoop(Primitive):
     def __call__(
         self, lower: Any, upper: Any, loop_func: Any, init_val: Any, unroll: bool = True
     ) -> Any:
-        _check_function(loop_func, "ForiLoop", "loop_func")
+        arguments.function(loop_func, "ForiLoop", "loop_func")
         arguments.boolean(unroll, "ForiLoop", "unroll")
         low, high = (
             arguments.integer(int(x) if isinstance(x, Tensor) else x, "ForiLoop", name)
@@ -363,8 +358,8 @@ class WhileLoop(Primitive):
     """
 
     def __call__(self, cond_func: Any, loop_func: Any, init_val: Any) -> Any:
-        _check_function(cond_func, "WhileLoop", "cond_func")
-        _check_function(loop_func, "WhileLoop", "loop_func")
+        arguments.function(cond_func, "WhileLoop", "cond_func")
+        arguments.function(loop_func, "WhileLoop", "loop_func")
         value = with_tensors(init_val)
         with _calls("WhileLoop"):
             while (going := cond_func(value)) is not False:
