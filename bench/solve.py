@@ -106,11 +106,8 @@ def quasi_newton(cls: Any, steps: int) -> Callable[..., None]:
     def run(problem: Problem, random: np.random.Generator, course: Course) -> None:
         solver = cls(loss_of(problem), problem.parameters, *problem.points(random))
 
-        def seen(step: int, value: float) -> bool:
-            if step % 10:
-                return False
-            solver.loss.assign(solver._minimiser.point)
-            return course.watch()
+        def seen(state: gc.SolverState) -> bool:
+            return state.nit % 10 == 0 and course.watch()
 
         result = solver.run(steps, callback=seen)
         while result.reason == "steps":

@@ -53,10 +53,10 @@ def solve(
         if verbose and (i + 1) % 1000 == 0:
             print(f"Adam   {i + 1:6d}  loss {value:.1e}  {course[-1][0]:5.1f} s", flush=True)
 
-    def watch(i: int, value: float) -> None:
-        course.append((time.perf_counter() - start, value))
-        if verbose and i % 500 == 0:
-            print(f"L-BFGS {i:6d}  loss {value:.1e}  {course[-1][0]:5.1f} s", flush=True)
+    def watch(state: gc.SolverState) -> None:
+        course.append((time.perf_counter() - start, state.loss))
+        if verbose and state.nit % 500 == 0:
+            print(f"L-BFGS {state.nit:6d}  loss {state.loss:.1e}  {course[-1][0]:5.1f} s", flush=True)
 
     gc.lbfgs(
         loss, net.trainable_params(), *points(n, random), max_steps=lbfgs_steps, callback=watch

@@ -33,11 +33,12 @@ def solve(steps: int = 30, count: int = len(HEIGHTS)) -> tuple[list[float], list
         return second(x) + c * ops.exp(u(x))
 
     parameters = [*u.trainable_params(), c]
-    solver = gc.GaussNewton([equation, physics.dirichlet(u)], parameters, weights=[1, 1000])
+    residuals = [equation, physics.dirichlet(u)]
+    solver = gc.GaussNewton(residuals, parameters, weights=[1, 1000], loss_tolerance=1e-16)
     inside, known = np.linspace(0, 1, 80)[:, None], np.array([[0.0], [0.5], [1.0]])
     found, solutions = [], []
     for height in HEIGHTS[:count]:
-        solver.run(steps, inside, (known, np.array([[0.0], [height], [0.0]])), loss_tolerance=1e-16)
+        solver.run(steps, inside, (known, np.array([[0.0], [height], [0.0]])))
         found.append(float(c.asnumpy()[0]))
         solutions.append(u(gc.Tensor(LINE)).asnumpy()[:, 0])
     return found, solutions

@@ -44,8 +44,9 @@ def solve(steps: int = 100, count: int = len(STARTS)) -> tuple[list[float], list
         weights = f.trainable_params()
         for trained in (weights, [*weights, energy]):  # first at the energy of the start
             residuals = [equation, value, slope]
-            solver = gc.GaussNewton(residuals, trained, weights=[1, 1000, 1000])
-            solver.run(steps, LINE, (ends, at), (ends[:1], np.ones((1, 1))), loss_tolerance=1e-16)
+            scales = [1, 1000, 1000]
+            solver = gc.GaussNewton(residuals, trained, weights=scales, loss_tolerance=1e-16)
+            solver.run(steps, LINE, (ends, at), (ends[:1], np.ones((1, 1))))
         energies.append(float(energy.asnumpy()[0]))
         states.append(f(gc.Tensor(LINE)).asnumpy()[:, 0])
     return energies, states

@@ -99,7 +99,8 @@ if _typing.TYPE_CHECKING:
         draw_graph as draw_graph, graph_text as graph_text, plan_text as plan_text,
     )  # fmt: skip
     from gradcell.solvers import (  # isort: skip
-        Covariance as Covariance, GaussNewton as GaussNewton, GaussNewtonState as GaussNewtonState,
+        Covariance as Covariance, Descent as Descent, GaussNewton as GaussNewton,
+        GaussNewtonState as GaussNewtonState, SolverState as SolverState,
     )  # fmt: skip
     from gradcell.solvers.quasi_newton import *  # noqa: F403
     from gradcell.train import (  # isort: skip
@@ -127,9 +128,9 @@ _PLACES = {
     "common.recompute": "recompute",
     "derivatives.custom_rules": "custom_jvp custom_vjp",
     "derivatives.finite_differences": "check_grads",
-    "solvers.quasi_newton": "BFGS FlatLoss LBFGS LBFGSResult SSBFGS SSBroyden lbfgs",
+    "solvers.quasi_newton": "BFGS FlatLoss LBFGS QuasiNewtonState SSBFGS SSBroyden lbfgs",
     "derivatives.recorded": "gradients watch",
-    "solvers": "Covariance GaussNewton GaussNewtonState",
+    "solvers": "Covariance Descent GaussNewton GaussNewtonState SolverState",
     "derivatives.second_order": "fisher_product gauss_newton_product per_sample_gradients",
     "common.api": """
         JitConfig Symbol constexpr data_sink enable_dynamic jit_class lazy_inline ms_memory_recycle

@@ -65,6 +65,12 @@ ROWS: Rows = (
     ("common.initializer", "sigma", "the standard deviation"),
     ("common.initializer", "negative_slope", "the slope of a leaky ReLU"),
     ("common.sparse_tensor", "shape", "the shape of the whole tensor"),
+    ("solvers.*", "loss_tolerance", "a run ends when the loss is at most that"),
+    ("solvers.*", "gradient_tolerance",
+     "a run ends when the largest component of the loss's gradient is at most that"),
+    ("solvers.quasi_newton", "value_tolerance",
+     "a run ends when a step lowers the loss by less than this share of it"),
+    ("solvers.quasi_newton", "search", "the most evaluations for one step"),
     ("train.callback.*", "verbose", "whether a message is printed"),
 )  # fmt: skip
 

@@ -7,12 +7,13 @@ from collections.abc import Callable
 from typing import Any
 
 from gradcell.base import bad_value
+from gradcell.solvers.solver import SolverState
 
 __all__ = ["Course"]
 
 
 class Course:
-    """A callback for runs of GaussNewton and the quasi-Newton methods: course = Course(...);
+    """A callback for runs of solvers: course = Course(...);
     solver.run(steps, *points, callback=course).
 
     error: a function without arguments that gives the error of the parameters as they are now; the time
@@ -56,13 +57,13 @@ class Course:
         """The time since it was made, without that for errors."""
         return time.perf_counter() - self._begun - self._aside
 
-    def __call__(self, state: Any, loss: float | None = None) -> bool:
-        """Notes a step: GaussNewton's state, or a number and a loss. True where the target is reached."""
+    def __call__(self, state: SolverState) -> bool:
+        """Notes a step by its state. Returns True where the target is reached."""
         self._taken += 1
         now = self.seconds
         if now < self._next and self._taken != self.steps:
             return False
-        value = float(state.loss if loss is None else loss)
+        value = state.loss
         before = time.perf_counter()
         error = float("nan") if self.error is None else float(self.error())
         self._aside += time.perf_counter() - before

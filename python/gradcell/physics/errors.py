@@ -33,7 +33,7 @@ class ErrorEstimate:
 
     value: the function of points. left: the share of the residuals (root of the weighted mean squares)
     that is left of the linearised problem: the smaller, the better the estimate. steps: how many steps it
-    took. reason: why they ended, as in GaussNewtonState.
+    took. reason: why they ended, as in SolverState.
     """
 
     def __init__(self, value: Callable[..., Tensor], left: float, steps: int, reason: str) -> None:
@@ -117,8 +117,9 @@ def error_estimate(
         [linearised(fn) for fn in blocks.functions],
         error.trainable_params(),
         weights=blocks.weights,
+        loss_tolerance=tolerance**2,
     )
-    state = solver.run(steps, *given, loss_tolerance=tolerance**2, max_seconds=max_seconds)
+    state = solver.run(steps, *given, max_seconds=max_seconds)
     left = float(np.sqrt(state.loss))
     if not left <= _TRUSTED:
         warnings.warn(

@@ -1,4 +1,4 @@
-"""Steps of Adam before a solver's own: the same loss, a learning rate that falls by a schedule."""
+"""Steps of optimisers, as solvers take them: alone, or Adam's before their own, whose learning rate falls."""
 
 from __future__ import annotations
 
@@ -16,56 +16,61 @@ from gradcell.tensors.parameter import Parameter
 _ops = _core.ops
 
 
-class AdamFirst:
-    """So many steps of Adam, each one plan. rate: the learning rate of the first one, from which a cosine
-    leads to a hundredth of it, or one for each step. A step whose loss or gradient is not finite
-    changes nothing. Gradients are taken relative to the largest component of the first one, so that
-    Adam's eps, which is added to their size, has no unit."""
+class FirstSteps:
+    """Steps of an optimiser, each one plan: the loss, its gradient and the update. A step whose loss or
+    gradient is not finite leaves the parameters. relative: whether gradients are taken relative to the
+    largest component of the first one, so that Adam's eps, which is added to their size, has no unit."""
 
-    def __init__(
-        self,
-        name: str,
-        loss: Callable[..., Tensor],
-        parameters: list[Parameter],
-        steps: int,
-        rate: float | Sequence[float],
-    ) -> None:
-        from gradcell import nn
+    def __init__(self, loss: Callable[..., Tensor], optimizer: Any, relative: bool = False) -> None:
+        self._parameters: list[Parameter] = list(optimizer.parameters)
+        self._gradients: Callable[..., Any] = value_and_grad(loss, None, self._parameters)
+        self._optimizer = optimizer
+        self._unit = Parameter(Tensor(0.0, self._parameters[0].dtype), requires_grad=False)
+        self._relative = relative
+        self._step = jit(self._recorded)
 
-        rates = _schedule(steps, rate)
-        if steps < 0 or len(rates) != steps or not all(0 < r < math.inf for r in rates):
-            bad_value(
-                f"{name}: adam must not be negative, and rate positive, one number or one for each of Adam's "
-                f"steps, got {steps} and {rate}"
-            )
-        self.steps = steps
-        if not steps:
-            return
-        optimizer = nn.Adam(parameters, learning_rate=rates)
-        gradients: Callable[..., Any] = value_and_grad(loss, None, parameters)
-        unit = Parameter(Tensor(0.0, parameters[0].dtype), requires_grad=False)
-
-        def step(*points: Any) -> Tensor:
-            before = [_ops.add(p, 0.0) for p in parameters]
-            value, found = gradients(*points)
-            value = _ops.reshape(_ops.cast(value, _core.float64), [])
-            largest = _largest(found)
-            finite = _ops.logical_and(_ops.isfinite(largest), _ops.isfinite(value))
-            first = _ops.logical_and(_ops.equal(unit, 0.0), finite)
-            one = _ops.where(first, largest, unit)
-            unit.set_data(one)
+    def _recorded(self, *points: Any) -> Tensor:
+        before = [_ops.add(p, 0.0) for p in self._parameters]
+        value, found = self._gradients(*points)
+        value = _ops.reshape(_ops.cast(value, _core.float64), [])
+        largest = _largest(found)
+        finite = _ops.logical_and(_ops.isfinite(largest), _ops.isfinite(value))
+        if self._relative:
+            first = _ops.logical_and(_ops.equal(self._unit, 0.0), finite)
+            one = _ops.where(first, largest, self._unit)
+            self._unit.set_data(one)
             one = _ops.where(_ops.greater(one, 0.0), one, 1.0)
-            optimizer([_ops.div(g, one) for g in found])
-            for p, old in zip(parameters, before, strict=True):
-                p.set_data(_ops.where(finite, p, old))
-            nan = _ops.full([], math.nan, _core.float64)
-            return _ops.where(finite, value, nan)
-
-        self._step = jit(step)
+            found = [_ops.div(g, one) for g in found]
+        self._optimizer(tuple(found))
+        for p, old in zip(self._parameters, before, strict=True):
+            p.set_data(_ops.where(finite, p, old))
+        return _ops.where(finite, value, _ops.full([], math.nan, _core.float64))
 
     def step(self, *points: Any) -> float:
         """Return the loss before the step, NaN if no step was taken."""
         return float(self._step(*points))
+
+
+def adam_steps(
+    name: str,
+    loss: Callable[..., Tensor],
+    parameters: list[Parameter],
+    steps: int,
+    rate: float | Sequence[float],
+) -> Any:
+    """Return so many steps of Adam; None for 0. rate: the learning rate of the first one, from which a cosine
+    leads to a hundredth of it, or one for each step."""
+    rates = _schedule(steps, rate)
+    if steps < 0 or len(rates) != steps or not all(0 < r < math.inf for r in rates):
+        bad_value(
+            f"{name}: adam must not be negative, and rate positive, one number or one for each of Adam's "
+            f"steps, got {steps} and {rate}"
+        )
+    if not steps:
+        return None
+    from gradcell import nn
+
+    return FirstSteps(loss, nn.Adam(parameters, learning_rate=rates), relative=True)
 
 
 def _largest(gradients: Sequence[Tensor]) -> Tensor:

@@ -3,7 +3,7 @@ solution and the search for a step are one plan."""
 
 from __future__ import annotations
 
-import time
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,12 +13,13 @@ import numpy as np
 from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import bad_value
+from gradcell.base.public import explain
 from gradcell.compilation.compiled import jit
 from gradcell.solvers.covariance import Covariance, covariance
 from gradcell.solvers.dense import DenseSystem, relative_rounding, wide
-from gradcell.solvers.first import AdamFirst
 from gradcell.solvers.iterative import IterativeSystem, linearised
 from gradcell.solvers.jacobian import Blocks
+from gradcell.solvers.solver import Solver, SolverState
 from gradcell.tensors.parameter import Parameter
 
 __all__ = ["GaussNewton", "GaussNewtonState"]
@@ -31,58 +32,29 @@ STEPS = (1.0, 0.5, 0.2, 0.05, 0.01, 1e-3)
 #: After how many steps in a row that lower nothing, each with ten times the damping, it has ended.
 MOST_FAILURES = 8
 
-#: Why a step or a run was the last one, or that it was not.
-_REASONS = {
-    "stepped": "a step lowered the loss",
-    "adam": "a step of Adam; the loss is that before it",
-    "no lower point": "no step lowers the loss: the damping grows, and the parameters stay",
-    "not finite": "the loss or its Jacobian is not finite; the parameters are those of the last good step",
-    "singular": "the damped system could not be factored up to the largest damping; the parameters stay",
-    "small loss": "the loss is at most loss_tolerance",
-    "small decrease": "steps lowered the loss by less than value_tolerance of it",
-    "minimum": "no step lowers the loss at any damping: it is at a minimum, or floating-point precision "
-    "is exhausted",
-    "stalled": "no step lowers the loss at any damping, although the linearised residuals foretell it: "
-    "roundings inside the residuals hide what is left, or the Jacobian is not theirs",
-    "steps": "the limit max_steps was reached",
-    "seconds": "max_seconds have passed",
-    "stopped": "the callback returned True",
-    "interrupted": "it was interrupted; the parameters are those of the last whole step",
-}
-
 
 @dataclass(frozen=True)
-class GaussNewtonState:
-    """Describes what one step did, or how a run ended.
+class GaussNewtonState(SolverState):
+    """Describes what one step did, or how a run ended: a SolverState with more numbers.
 
-    loss: at the parameters as they are now; before: before the step; step: the multiple of the direction
-    that was taken, 0 where none lowered the loss; damping: what was added to the matrix's diagonal; ratio:
-    the decrease over the one that the linearised residuals foretold; gradient: the largest component of
-    the loss's gradient before the step; steps: how many this solver has taken; reason: what it was, in a
-    word ("stepped" if there may be more), message: in a sentence.
+    loss, steps, nit, nfev, reason: as in SolverState. before: the loss before the step; step: the multiple of
+    the direction that was taken, 0 where none lowered the loss; damping: what was added to the matrix's
+    diagonal; ratio: the decrease over the one that the linearised residuals foretold; gradient: the largest
+    component of the loss's gradient before the step.
     """
 
-    loss: float
-    before: float
-    step: float
-    damping: float
-    ratio: float
-    gradient: float
-    steps: int
-    reason: str
+    before: float = math.nan
+    step: float = 0.0
+    damping: float = 0.0
+    ratio: float = math.nan
+    gradient: float = math.nan
 
     @property
-    def message(self) -> str:
-        """The reason in a sentence."""
-        return _REASONS[self.reason]
-
-    @property
-    def finished(self) -> bool:
-        """Return whether more steps at the same points would change nothing or are impossible."""
-        return self.reason in _ENDS
+    def _told(self) -> str:
+        return f", damping {self.damping:.1e}"
 
 
-class GaussNewton:
+class GaussNewton(Solver[GaussNewtonState]):
     """Least squares by Gauss-Newton steps: $(J' J + d I) s = -J' r$ for the residuals r and their
     Jacobian J by the parameters, each step one compiled call.
 
@@ -104,11 +76,16 @@ class GaussNewton:
     Transtrum, J. Sethna, arXiv:1201.5885). method: "dense", or "cg" for conjugate gradients without a
     matrix, for thousands of parameters and more. rank: for "cg", the number of products in the sketch that
     preconditions it (Nystroem). iterations: for "cg", the largest number of its steps, each of two products
-    with J.
+    with J. value_tolerance: a run ends when ten steps together lowered the loss by less than this share of
+    it.
 
     Raises ValueError for residuals that are not vectors, parameters of other dtypes, weights that are not
     positive, points of unequal counts in one function.
     """
+
+    _name, _state_kind, _window = "Gauss-Newton", GaussNewtonState, 10
+    steps: int = 0
+    evaluations: int = 0
 
     def __init__(
         self,
@@ -123,8 +100,14 @@ class GaussNewton:
         method: str = "dense",
         rank: int = 20,
         iterations: int = 30,
+        loss_tolerance: float | None = 0.0,
+        gradient_tolerance: float = 0.0,
+        value_tolerance: float = 0.0,
     ) -> None:
         self.blocks: Blocks = Blocks("GaussNewton", residuals, parameters, weights)
+        super().__init__(
+            self.blocks.parameters, loss_tolerance, gradient_tolerance, value_tolerance
+        )
         grid = [float(a) for a in steps]
         if not grid or not all(0 < a < np.inf for a in grid):
             bad_value(f"GaussNewton: steps must be positive numbers, got {steps}")
@@ -144,13 +127,13 @@ class GaussNewton:
         self.method = method
         self.acceleration = acceleration
         self.damping = damping
-        self.steps: int = 0
         self._failures = 0
         self._direction = Parameter(Tensor(np.zeros(self.blocks.size), self.blocks.dtype))
         self._sketch = _sketch(min(rank, self.blocks.size), self.blocks) if method == "cg" else None
         self._plans: dict[tuple[bool, ...] | None, Any] = {}
-        self._loss = jit(self._mean_squares)
+        self._loss = jit(self._objective)
         self._given: list[tuple[Any, ...]] | None = None  # the points of the last step
+        self._points: tuple[Any, ...] = ()  # those of the run
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_plans": {}}
@@ -160,6 +143,21 @@ class GaussNewton:
     def step(self, *points: Any) -> GaussNewtonState:
         """One step at these points: the arguments of the residual function; of several functions, for
         each its points, or a tuple of its arguments."""
+        self._mark = self._counts()
+        self._begin(points)
+        return self._advance(1, 0)
+
+    def _begin(self, points: tuple[Any, ...]) -> None:
+        self._points = points or self._points
+
+    def _arguments(self, points: tuple[Any, ...]) -> tuple[Any, ...]:
+        return (self.blocks.given(points or self._points),)
+
+    def _value(self) -> float:
+        return float(self._loss(*self._arguments(())))
+
+    def _advance(self, most: int, evaluations: int) -> GaussNewtonState:
+        points = self._points
         given = self._given = self.blocks.given(points)
         apart = None if self.method == "cg" else tuple(self.blocks.rows_apart(given))
         raised = 1.0
@@ -169,13 +167,11 @@ class GaussNewton:
             except ValueError as error:
                 if not any(text in str(error) for text in _NO_SOLUTION):
                     raise
-            loss = float(self._loss(given))
+            loss, damping = float(self._loss(given)), self.damping or 0.0
             if not np.isfinite(loss) or not np.isfinite(self._gradient(given)):
-                return self._state(
-                    loss, loss, 0.0, self.damping or 0.0, np.nan, np.nan, "not finite"
-                )
+                return self._state("not finite", loss, before=loss, damping=damping)
             raised *= 10
-        return self._state(loss, loss, 0.0, self.damping or 0.0, np.nan, np.nan, "singular")
+        return self._state("singular", loss, before=loss, damping=damping)
 
     def _numbers(
         self, apart: tuple[bool, ...] | None, raised: float, given: list[tuple[Any, ...]]
@@ -187,6 +183,7 @@ class GaussNewton:
 
             self._plans[apart] = jit(recorded)
         damping = Tensor(np.array([self.damping or 0.0, raised]), _core.float64)
+        self.evaluations += 1
         found = self._plans[apart](damping, given)
         return [float(x) for x in found.asnumpy()]
 
@@ -272,109 +269,23 @@ class GaussNewton:
         hidden: float,
     ) -> GaussNewtonState:  # fmt: skip
         """Return the state of a step from its numbers, and set the damping of the next step."""
+        more = {"before": before, "step": step, "damping": used, "gradient": gradient}
         if not np.isfinite(before):
-            return self._state(before, before, 0.0, used, np.nan, gradient, "not finite")
+            return self._state("not finite", before, **{**more, "step": 0.0})
         self.damping = used * _growth(step)
+        reason = "small gradient" if gradient <= self.gradient_tolerance > 0 else ""
         if step == 0.0:
             self._failures += 1
-            reason = "minimum" if hidden else "stalled"
-            if self._failures < MOST_FAILURES:
-                reason = "no lower point"
-            return self._state(loss, before, step, used, np.nan, gradient, reason)
+            ended = "no lower point" if hidden else "stalled"
+            reason = reason or ("rejected" if self._failures < MOST_FAILURES else ended)
+            return self._state(reason, loss, **more)
         self._failures = 0
         self.steps += 1
         ratio = (before - loss) / max(before - foretold, float(np.finfo(np.float64).tiny))
-        return self._state(loss, before, step, used, ratio, gradient, "stepped")
+        return self._state(reason or "stepped", loss, ratio=ratio, **more)
 
-    def _state(
-        self, loss: float, before: float, step: float, damping: float, ratio: float,
-        gradient: float, reason: str,
-    ) -> GaussNewtonState:  # fmt: skip
-        return GaussNewtonState(loss, before, step, damping, ratio, gradient, self.steps, reason)
-
-    # Runs -----------------------------------------------------------------------------------------
-
-    def run(
-        self,
-        max_steps: int,
-        *points: Any,
-        resample: Callable[[int], Any] | None = None,
-        every: int = 1,
-        max_seconds: float | None = None,
-        loss_tolerance: float = 0.0,
-        value_tolerance: float = 0.0,
-        callback: Callable[[GaussNewtonState], Any] | None = None,
-        progress: int = 0,
-        adam: int = 0,
-        rate: float | Sequence[float] = 1e-3,
-    ) -> GaussNewtonState:
-        """Takes up to max_steps steps and returns the state of the last one, with the reason why it
-        stopped.
-
-        resample(step) gives new points every `every` steps, as a tuple of what `step` takes. adam:
-        so many steps of Adam come first, whose learning rate falls from `rate` to a hundredth of it
-        along a cosine, or is one for each step; their states' reason is "adam". It ends when the
-        loss is at most loss_tolerance, when ten steps together lowered it by less than
-        value_tolerance of it (not with new points), after max_seconds, or when the callback, called
-        with each step's state, returns True. Ctrl-C ends it after the last whole step,
-        "interrupted". progress: prints a line after this many steps, and one at the end.
-        """
-        if max_steps < 1 or every < 1:
-            bad_value(
-                f"GaussNewton: max_steps and every must be at least 1, got {max_steps} and {every}"
-            )
-        first = AdamFirst("GaussNewton", self._mean_squares, self.blocks.parameters, adam, rate)
-        begun, losses = time.perf_counter(), []
-        state, reason, taken = None, "", 0
-        try:
-            for k in range(adam + max_steps):
-                if resample is not None and k % every == 0:
-                    found = resample(k)
-                    points = tuple(found) if isinstance(found, (tuple, list)) else (found,)
-                state = (
-                    self._of_adam(first.step(self.blocks.given(points)))
-                    if k < adam
-                    else self.step(*points)
-                )
-                taken += 1
-                if k >= adam:
-                    losses.append(state.loss)
-                seconds = time.perf_counter() - begun
-                if progress and taken % progress == 0:
-                    left = seconds / taken * (adam + max_steps - taken)
-                    print(
-                        f"Gauss-Newton: step {taken}, loss {state.loss:.6g}, damping {state.damping:.1e}, "
-                        f"{seconds:.1f} s, at most {left:.0f} s left"
-                    )
-                reason = state.reason if state.finished and resample is None else ""
-                reason = reason or (state.reason if state.reason in _HOPELESS else "")
-                if state.loss <= loss_tolerance:
-                    reason = "small loss"
-                elif resample is None and _stalls(losses, value_tolerance):
-                    reason = "small decrease"
-                elif callback is not None and callback(state) is True:
-                    reason = reason or "stopped"
-                elif max_seconds is not None and seconds >= max_seconds:
-                    reason = reason or "seconds"
-                if reason:
-                    break
-        except KeyboardInterrupt:
-            reason = "interrupted"
-        if state is None:
-            state = self._state(np.nan, np.nan, 0.0, self.damping or 0.0, np.nan, np.nan, reason)
-        ended = GaussNewtonState(
-            **{**state.__dict__, "reason": reason or "steps", "steps": self.steps}
-        )
-        if progress:
-            print(f"Gauss-Newton: {taken} steps, loss {ended.loss:.6g}: {ended.message}")
-        return ended
-
-    def _mean_squares(self, points: Any) -> Tensor:
+    def _objective(self, points: Any) -> Tensor:
         return _square_sum(self.blocks.vector(points))
-
-    def _of_adam(self, loss: float) -> GaussNewtonState:
-        reason = "adam" if np.isfinite(loss) else "not finite"
-        return self._state(loss, loss, 0.0, self.damping or 0.0, np.nan, np.nan, reason)
 
     # Certainty ------------------------------------------------------------------------------------
 
@@ -460,8 +371,6 @@ class _Best:
 
 #: What the factorisations say of matrices that have none, or that are not finite.
 _NO_SOLUTION = ("not positive definite", "did not converge", "ingular")
-_HOPELESS = ("not finite", "singular")
-_ENDS = (*_HOPELESS, "minimum", "stalled", "small loss", "small decrease")
 
 
 def _growth(step: float) -> float:
@@ -471,10 +380,6 @@ def _growth(step: float) -> float:
     if step >= 0.2:
         return 1.0
     return 3.0 if step > 0 else 10.0
-
-
-def _stalls(losses: Sequence[float], tolerance: float, window: int = 10) -> bool:
-    return len(losses) > window and losses[-window - 1] - losses[-1] < tolerance * losses[-1]
 
 
 def _sketch(rank: int, blocks: Blocks) -> Parameter:
@@ -495,3 +400,6 @@ def _number(x: float) -> Tensor:
 def _square_sum(x: Tensor) -> Tensor:
     """The sum of all squares, in float64."""
     return _ops.reduce_sum(_ops.square(wide(x)), list(range(x.ndim)), False)
+
+
+explain(globals())

@@ -3,9 +3,8 @@ compiled call, and the core's minimisers of such functions: L-BFGS, and those th
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -13,17 +12,17 @@ import numpy as np
 from gradcell import _core
 from gradcell._core import DType, Tensor
 from gradcell.base import arguments, bad_type, bad_value
+from gradcell.base.public import explain
 from gradcell.compilation.compiled import jit
 from gradcell.derivatives.checks import check_weights
 from gradcell.derivatives.transform import value_and_grad
-from gradcell.solvers.first import AdamFirst
 from gradcell.solvers.jacobian import joined, split
+from gradcell.solvers.solver import Solver, SolverState, Vector
 from gradcell.tensors.parameter import Parameter
 
-__all__ = ["BFGS", "LBFGS", "SSBFGS", "FlatLoss", "LBFGSResult", "SSBroyden", "lbfgs"]
+__all__ = ["BFGS", "LBFGS", "SSBFGS", "FlatLoss", "QuasiNewtonState", "SSBroyden", "lbfgs"]
 
 _ops = _core.ops
-Vector = np.ndarray[Any, Any]
 
 
 class FlatLoss:
@@ -96,74 +95,52 @@ def _assign(parameters: Sequence[Parameter], vector: Tensor) -> None:
         p.set_data(part)
 
 
-#: Why a run ended, by the core's word for it.
-_REASONS = {
-    "small gradient": "the gradient is at most gradient_tolerance",
-    "small decrease": "a step lowered the loss by less than value_tolerance of it",
-    "no lower point": "no step lowers the loss: it is at a minimum, or roundings hide the rest",
-    "stalled": "no step was found that lowers the loss: too few points were tried (search), or "
-    "its gradient is not that of its values, which rise where it leads down",
-    "not finite": "the loss or its gradient is not finite; the parameters are those before it",
-    "steps": "the limit max_steps was reached",
-    "evaluations": "max_evaluations have been made",
-    "stopped": "the callback returned True",
-    "interrupted": "it was interrupted; the parameters are those of the best point",
-}
+@dataclass(frozen=True)
+class QuasiNewtonState(SolverState):
+    """Describes a step of a quasi-Newton method, or how a run ended: a SolverState with one more number.
 
-
-@dataclass
-class LBFGSResult:
-    """The end of a run of a quasi-Newton method: the loss, the steps taken and the evaluations made
-    in it, why it ended (`reason` in a word, `message` in a sentence), whether it may go on, and all
-    parameters' elements.
-
-    fun: the loss. nit: steps. nfev: evaluations of loss and gradient. reason: in a word. message:
-    in a sentence. x: all parameters' elements, a NumPy vector. skipped: after how many of the steps
-    nothing was learnt of the curvature; the message says it where it is half of them or more.
+    loss, steps, nit, nfev, reason: as in SolverState. skipped: after how many of the run's steps nothing was
+    learnt of the curvature; the message says it where it is half of them or more.
     """
 
-    fun: float
-    nit: int
-    nfev: int
-    reason: str
-    message: str
-    x: Vector
-    skipped: int = 0
+    skipped: int = field(default=0, compare=False)
 
     @property
-    def finished(self) -> bool:
-        """Return whether a minimum is reached, within the tolerances and the precision of the
-        dtype."""
-        return self.reason in ("small gradient", "small decrease", "no lower point")
+    def message(self) -> str:
+        """The reason in a sentence."""
+        if not self.skipped or 2 * self.skipped < self.nit:
+            return super().message
+        return (
+            f"{super().message}; after {self.skipped} of {self.nit} steps the gradient's change showed no "
+            "curvature, so that directions are those of the gradient, or of older steps"
+        )
 
 
-class _QuasiNewton:
+class _QuasiNewton(Solver[QuasiNewtonState]):
     """Base class of all methods, around one of the core's minimisers."""
 
-    _name = ""
+    _state_kind = QuasiNewtonState
 
     def __init__(
         self,
         loss: Callable[..., Tensor],
         parameters: Any,
         args: tuple[Any, ...],
-        options: tuple[int, float, float],
+        search: int,
+        tolerances: tuple[float | None, float, float],
     ) -> None:
-        search, gradient_tolerance, value_tolerance = options
-        if search < 1 or gradient_tolerance < 0 or value_tolerance < 0:
-            bad_value(
-                f"{self._name}: the tolerances must not be negative and search must be at least 1, got "
-                f"{gradient_tolerance}, {value_tolerance} and {search}"
-            )
         self.loss: FlatLoss = FlatLoss(loss, parameters, *args)
+        super().__init__(self.loss.parameters, *tolerances)
+        if search < 1:
+            bad_value(f"{self._name}: search must be at least 1, got {search}")
         name = self.loss.dtype.name.lower()
         if name not in ("float32", "float64"):
             bad_value(f"{self._name}: the parameters must be float32 or float64, not {name}")
         self._numbers: Any = np.dtype(name)
-        self._options = options
-        self._minimiser: Any = self._begun(self.loss.vector.astype(self._numbers), options)
+        self._options = (search, *tolerances[1:])
+        self._minimiser: Any = self._begun(self.loss.vector.astype(self._numbers))
 
-    def _begun(self, start: Vector, options: tuple[int, float, float]) -> Any:
+    def _begun(self, start: Vector) -> Any:
         raise NotImplementedError
 
     def __getstate__(self) -> dict[str, Any]:
@@ -172,97 +149,54 @@ class _QuasiNewton:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self._minimiser = self._begun(state["_minimiser"][0], self._options)
+        self._minimiser = self._begun(state["_minimiser"][0])
         self._minimiser.load(*state["_minimiser"])
 
-    def run(
-        self,
-        max_steps: int = 1000,
-        *args: Any,
-        max_evaluations: int | None = None,
-        callback: Callable[[int, float], Any] | None = None,
-        progress: int = 0,
-        adam: int = 0,
-        rate: float | Sequence[float] = 1e-3,
-    ) -> LBFGSResult:
-        """Takes up to max_steps steps, and leaves the parameters at the best point.
+    @property
+    def steps(self) -> int:  # type: ignore[override]
+        """The number of steps that it has taken, in all runs."""
+        return self._minimiser.steps  # type: ignore[no-any-return]
 
-        args: other arguments of the loss from now on, such as new points; the curvature found so far
-        is kept. callback(step, loss) is called after each step, with the parameters at its point, and
-        ends the run by returning True. progress: prints a line after this many steps, and one at the end.
-        adam: the number of Adam steps that come first, whose learning rate falls from `rate` to a
-        hundredth of it along a cosine, or is one for each step. Ctrl-C ends it at the best point,
-        "interrupted"; so does an error, which is raised then.
-        """
-        m = self._minimiser
-        reason = self._by_adam(args or self.loss.args, adam, rate)
-        self._begin_again(args)
-        skipped = m.skipped
-        begun, steps_before, evaluations_before = time.perf_counter(), m.steps, m.evaluations
-        every = 1 if callback is not None else progress or max_steps
-        steps = made = 0
-        if not reason and max_steps < 1:
-            reason = "steps"
-        try:
-            while not reason:  # each turn is many steps, where nobody wants to know between them
-                most = min(every - steps % every, max_steps - steps)
-                left = max_evaluations - made if max_evaluations else 0
-                ended = m.run(self.loss.evaluate, self.loss.args, most, left)
-                reason = "" if ended == "steps" else ended
-                made = m.evaluations - evaluations_before
-                if m.steps - steps_before > steps:
-                    steps = m.steps - steps_before
-                    if progress and steps % progress == 0:
-                        seconds = time.perf_counter() - begun
-                        print(f"{self._name}: step {steps}, loss {m.value:.6g}, {seconds:.1f} s")
-                    if callback is not None:
-                        self.loss.assign(m.point)
-                        if callback(steps, m.value) is True:
-                            reason = reason or "stopped"
-                    if steps >= max_steps:
-                        reason = reason or "steps"
-                if max_evaluations and made >= max_evaluations:
-                    reason = reason or "evaluations"
-        except KeyboardInterrupt:
-            reason = "interrupted"
-        except BaseException:
-            self.loss.assign(m.point)
-            raise
-        self.loss.assign(m.point)
-        steps, made = m.steps - steps_before, m.evaluations - evaluations_before
-        value = m.value
-        if not made:  # all of it were steps of Adam, or none
-            value = self.loss(m.point)[0]
-        message, skipped = _REASONS[reason], m.skipped - skipped
-        if skipped and 2 * skipped >= steps:
-            message += (
-                f"; after {skipped} of {steps} steps the gradient's change showed no curvature, so that "
-                "directions are those of the gradient, or of older steps"
-            )
-        if progress:
-            print(f"{self._name}: {steps} steps, {made} evaluations, loss {value:.6g}: {message}")
-        point = m.point.astype(np.float64)
-        return LBFGSResult(value, steps, made, reason, message, point, skipped)
+    @property
+    def evaluations(self) -> int:  # type: ignore[override]
+        """The number of times that the loss and its gradient were computed, in all runs."""
+        return self._minimiser.evaluations  # type: ignore[no-any-return]
 
-    def _by_adam(self, args: tuple[Any, ...], adam: int, rate: Any) -> str:
-        """Steps of Adam; why there is nothing after them, if so."""
-        try:
-            first = AdamFirst(self._name, self.loss.loss, self.loss.parameters, adam, rate)
-            for _ in range(adam):
-                if not np.isfinite(first.step(*args)):
-                    return "not finite"
-        except KeyboardInterrupt:
-            return "interrupted"
-        return ""
+    def _counts(self) -> tuple[int, ...]:
+        return self.steps, self.evaluations, self._minimiser.skipped
 
-    def _begin_again(self, args: tuple[Any, ...]) -> None:
+    def _arguments(self, points: tuple[Any, ...]) -> tuple[Any, ...]:
+        return points or self.loss.args
+
+    def _objective(self, *args: Any) -> Tensor:
+        return self.loss.loss(*args)
+
+    def _begin(self, points: tuple[Any, ...]) -> None:
         """The loss, or what the parameters are, has changed since the last step."""
-        if args:
-            self.loss.args = args
+        if points:
+            self.loss.args = points
             self._minimiser.renew()
         vector = self.loss.vector.astype(self._numbers)
         if np.any(vector != self._minimiser.point):
             self._minimiser.restart(vector)
+
+    def _advance(self, most: int, evaluations: int) -> QuasiNewtonState:
+        m = self._minimiser
+        ended = m.run(self.loss.evaluate, self.loss.args, most, evaluations)
+        return self._now("stepped" if ended in ("steps", "evaluations") else ended, m.value)
+
+    def _now(self, reason: str, loss: float) -> QuasiNewtonState:
+        return self._state(reason, loss, skipped=self._minimiser.skipped - self._mark[2])
+
+    def _ended(self, state: QuasiNewtonState | None, reason: str) -> QuasiNewtonState:
+        return super()._ended(self._now(reason, self._value()), reason)
+
+    def _settle(self) -> None:
+        self.loss.assign(self._minimiser.point)
+
+    def _value(self) -> float:
+        m = self._minimiser
+        return m.value if self._made() else self.loss(m.point)[0]
 
     def state_dict(self) -> dict[str, Any]:
         """Return the point and the estimate of the curvature: point, curvature (an array), steps,
@@ -294,11 +228,9 @@ class LBFGS(_QuasiNewton):
     call; the direction (two loops over the latest `history` pairs) and the search for a step that
     meets the strong Wolfe conditions are the core's. (D. C. Liu, J. Nocedal, Math. Programming 45, 1989.)
 
-    history: how many pairs of steps and changes of the gradient are kept. gradient_tolerance: it ends
-    when the gradient's largest component is at most that; value_tolerance: when a step lowers the loss
-    by less than that times the loss; and always when no step lowers it (in float32 that comes at about
-    1e-7 of the loss: compute in float64 for more). search: the most evaluations for one step. The points
-    do not depend on the loss's unit: a loss times a power of two has the same ones, to the bit.
+    history: how many pairs of steps and changes of the gradient are kept. A run ends by itself when no step
+    lowers the loss (in float32 at about 1e-7 of it: compute in float64 for more), or at a tolerance. The
+    points do not depend on the loss's unit: a loss times a power of two has the same ones, to the bit.
 
     Raises what FlatLoss raises, and ValueError for parameters of another dtype or negative options.
     """
@@ -311,6 +243,7 @@ class LBFGS(_QuasiNewton):
         parameters: Any,
         *args: Any,
         history: int = 50,
+        loss_tolerance: float | None = None,
         gradient_tolerance: float = 0.0,
         value_tolerance: float = 0.0,
         search: int = 50,
@@ -318,11 +251,12 @@ class LBFGS(_QuasiNewton):
         if history < 0:
             bad_value(f"LBFGS: history must not be negative, got {history}")
         self._history = history
-        super().__init__(loss, parameters, args, (search, gradient_tolerance, value_tolerance))
+        tolerances = loss_tolerance, gradient_tolerance, value_tolerance
+        super().__init__(loss, parameters, args, search, tolerances)
 
-    def _begun(self, start: Vector, options: tuple[int, float, float]) -> Any:
+    def _begun(self, start: Vector) -> Any:
         kinds = {"float32": _core.LbfgsFloat32, "float64": _core.LbfgsFloat64}
-        return kinds[self._numbers.name](start, self._history, *options)
+        return kinds[self._numbers.name](start, self._history, *self._options)
 
 
 class BFGS(_QuasiNewton):
@@ -339,19 +273,21 @@ class BFGS(_QuasiNewton):
         loss: Callable[..., Tensor],
         parameters: Any,
         *args: Any,
+        loss_tolerance: float | None = None,
         gradient_tolerance: float = 0.0,
         value_tolerance: float = 0.0,
         search: int = 50,
     ) -> None:
-        super().__init__(loss, parameters, args, (search, gradient_tolerance, value_tolerance))
+        tolerances = loss_tolerance, gradient_tolerance, value_tolerance
+        super().__init__(loss, parameters, args, search, tolerances)
 
-    def _begun(self, start: Vector, options: tuple[int, float, float]) -> Any:
+    def _begun(self, start: Vector) -> Any:
         if self._numbers != np.float64:
             bad_value(
                 f"{self._name}: the parameters must be float64, not float32, whose rounding soon spoils the "
                 "matrix; LBFGS takes both"
             )
-        return _core.DenseQuasiNewton(start, self._update, *options)
+        return _core.DenseQuasiNewton(start, self._update, *self._options)
 
 
 class SSBFGS(BFGS):
@@ -360,9 +296,7 @@ class SSBFGS(BFGS):
     steps.
 
     loss: a function of *args that gives a scalar. parameters: the Parameters to train. args: what
-    loss is called with. gradient_tolerance: it stops when no component of the gradient is larger.
-    value_tolerance: it stops when a step lowers the loss by a smaller share. search: the most
-    evaluations of a line search.
+    loss is called with.
 
     The scale is the smaller one of 1 and y's / s'Bs, with s the step and y the change of the gradient (M.
     Al-Baali, H. Khalfan, Optimization 54, 2005). Everything else is as in BFGS.
@@ -376,9 +310,7 @@ class SSBroyden(BFGS):
     step from the matrix (J. F. Urban, P. Stefanou, J. A. Pons, J. Comput. Phys. 523, 2025).
 
     loss: a function of *args that gives a scalar. parameters: the Parameters to train. args: what
-    loss is called with. gradient_tolerance: it stops when no component of the gradient is larger.
-    value_tolerance: it stops when a step lowers the loss by a smaller share. search: the most
-    evaluations of a line search.
+    loss is called with.
     """
 
     _name, _update = "SSBroyden", "ssbroyden"
@@ -389,27 +321,18 @@ def lbfgs(
     parameters: Any,
     *args: Any,
     max_steps: int = 1000,
-    history: int = 50,
-    gradient_tolerance: float = 0.0,
-    value_tolerance: float = 0.0,
-    callback: Callable[[int, float], Any] | None = None,
+    callback: Callable[[QuasiNewtonState], Any] | None = None,
     progress: int = 0,
-) -> LBFGSResult:
+    **options: Any,
+) -> QuasiNewtonState:
     """Minimises loss(*args) over Parameters by L-BFGS, and leaves them at the best point.
 
     parameters: the Parameters to train. max_steps: the largest number of steps. callback: a
-    function of (step, loss), called after each step. progress: prints a line after so many steps; 0
-    for none.
-
-    The options are those of `LBFGS`, whose runs can be continued, and of its `run`. Returns how it
-    ended: fun, nit, nfev, reason, message, x.
+    function of each step's state. progress: prints a line after so many steps; 0 for none. options:
+    those of `LBFGS`, whose runs can be continued. Returns how it ended, as its `run` does.
     """
-    solver = LBFGS(
-        loss,
-        parameters,
-        *args,
-        history=history,
-        gradient_tolerance=gradient_tolerance,
-        value_tolerance=value_tolerance,
-    )
+    solver = LBFGS(loss, parameters, *args, **options)
     return solver.run(max_steps, callback=callback, progress=progress)
+
+
+explain(globals())

@@ -107,7 +107,7 @@ def test_a_function_that_is_not_finite_everywhere():
 def test_rosenbrock_over_a_parameter(dtype):
     p = Parameter(Tensor(start_of_rosenbrock(8, dtype)), name="p")
     seen = []
-    result = gc.lbfgs(recorded_rosenbrock(p), p, callback=lambda step, value: seen.append(value))
+    result = gc.lbfgs(recorded_rosenbrock(p), p, callback=lambda state: seen.append(state.loss))
     np.testing.assert_allclose(p.asnumpy(), 1, atol=1e-7 if dtype is np.float64 else 2e-3)
     assert seen == sorted(seen, reverse=True) and result.finished
     assert len(seen) == result.nit
@@ -212,7 +212,7 @@ def test_who_looks_on_changes_nothing(dtype, capsys):
         return result.fun, result.nit, result.nfev, result.reason, result.x.tobytes()
 
     whole, seen = run(), []
-    assert whole == run(callback=lambda step, loss: seen.append(step)) == run(progress=7)
+    assert whole == run(callback=lambda state: seen.append(state.nit)) == run(progress=7)
     assert seen == list(range(1, 61))
     few = run(max_evaluations=33)
     assert few[2:4] == (33, "evaluations") and few == run(max_evaluations=33, progress=4)
@@ -299,7 +299,7 @@ def test_why_it_stops(capsys):
     few = solver().run(max_evaluations=9)
     assert (few.reason, few.nfev) == ("evaluations", 9)
     assert solver().run(0).nfev == 0
-    stopped = solver().run(callback=lambda step, loss: step == 3)
+    stopped = solver().run(callback=lambda state: state.nit == 3)
     assert (stopped.reason, stopped.nit) == ("stopped", 3)
     p = Parameter(Tensor(np.array([-1.0, 2.0])), name="p")
     bad = gc.lbfgs(lambda: ops.log(p).sum(), p)

@@ -176,7 +176,7 @@ def rosenbrock(p: Parameter):
 def test_lbfgs_finds_a_minimum():
     p = Parameter(Tensor(np.array([-1.2, 1.0, -0.5, 2.0])), name="p")
     seen = []
-    result = gc.lbfgs(rosenbrock(p), p, callback=lambda step, value: seen.append(value))
+    result = gc.lbfgs(rosenbrock(p), p, callback=lambda state: seen.append(state.loss))
     np.testing.assert_allclose(p.asnumpy(), np.ones(4), atol=1e-7)
     assert result.nit == len(seen) < 100 and seen[-1] <= seen[0]
 

@@ -183,8 +183,8 @@ def test_callbacks_of_quasi_newton_runs_see_the_point() -> None:
 
     seen = []
 
-    def noted(step: int, value: float) -> None:
-        seen.append((value, float(loss(x))))
+    def noted(state: gc.SolverState) -> None:
+        seen.append((state.loss, float(loss(x))))
 
     gc.SSBroyden(loss, net.trainable_params(), x).run(20, callback=noted)
     np.testing.assert_allclose(*np.array(seen).T, rtol=1e-12)
