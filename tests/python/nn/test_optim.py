@@ -1,5 +1,6 @@
 """Every optimiser and schedule against NumPy in float64 for 20 steps, all options; bad input."""
 
+import inspect
 import math
 
 import numpy as np
@@ -276,6 +277,136 @@ def test_a_learning_rate_is_assigned(start):
     optimizer.learning_rate = own = Parameter(Tensor(0.5), name="own")
     own.set_data(Tensor(1.5))
     assert rate() == 1.5
+
+
+#: What the options of optimisers may be assigned; of each class all that it has.
+ASSIGNED = {
+    "weight_decay": 0.3, "loss_scale": 4.0, "beta1": 0.5, "beta2": 0.7, "eps": 0.1, "epsilon": 0.1,
+    "momentum": 0.4, "dampening": 0.2, "nesterov": True, "use_nesterov": True, "decay": 0.5, "rho": 0.5,
+    "update_slots": False, "l1": 0.2, "l2": 0.3, "lr_power": -0.7, "lambd": 0.2, "alpha": 0.3, "t0": 1.0,
+    "clip_threshold": 0.1, "decay_rate": 0.5, "scale_parameter": False, "warmup_init": True,
+    "coefficient": 0.5, "use_clip": True,
+}  # fmt: skip
+#: Options of some classes that are other than by default.
+BEFORE = {
+    "AdaFactor": {"eps": (1e-3, 1e-2)}, "SGD": {"momentum": 0.9}, "Momentum": {"momentum": 0.9},
+    "FTRL": {"weight_decay": 0.01}, "LARS": {"lars_filter": lambda p: True},
+}  # fmt: skip
+OPTIMISERS = sorted(
+    name
+    for name, kind in vars(nn).items()
+    if isinstance(kind, type) and issubclass(kind, nn.Optimizer) and kind is not nn.Optimizer
+)
+
+
+def optimiser(name, parameters, **options):
+    options = {**BEFORE.get(name, {}), **options}
+    if name == "LARS":
+        inner = {k: options.pop(k) for k in ("weight_decay", "loss_scale") if k in options}
+        return nn.LARS(nn.Momentum(parameters, 0.05, 0.9, **inner), **options)
+    if name != "AdaFactor":
+        options.setdefault("learning_rate", 0.05)
+    return getattr(nn, name)(parameters, **options)
+
+
+def options_of(name):
+    given = {"weight_decay", *inspect.signature(getattr(nn, name)).parameters}
+    given |= {"loss_scale"} if name == "LARS" else set()
+    given -= {
+        "params",
+        "learning_rate",
+        "optimizer",
+        "lars_filter",
+        "kwargs",
+        "use_locking",
+        "compression",
+    }
+    return sorted(given)
+
+
+@pytest.mark.parametrize("name", OPTIMISERS)
+def test_every_option_that_is_assigned_holds_from_the_next_step(name):
+    for option in options_of(name):
+        parameters, others = make_parameters(), make_parameters()
+        optimizer = optimiser(name, parameters)
+        step = ms.jit(optimizer)
+        step(gradients_at(0))
+        initial = not hasattr(optimizer, option) or isinstance(
+            getattr(optimizer, option), ms.ParameterTuple
+        )
+        value = (1e-4, 0.5) if option == "eps" and name == "AdaFactor" else ASSIGNED.get(option)
+        if initial:  # of the state at the beginning, or of nothing
+            assert option in ("accum", "initial_accum", "etas", "step_sizes", "loss_scale"), option
+            continue
+        if value is None:
+            assert option in optimizer._fixed
+            with pytest.raises(ValueError, match="make another optimiser"):
+                setattr(optimizer, option, not getattr(optimizer, option))
+            continue
+        # what it would be if it had been made with it after the first step
+        want = optimiser(name, others)
+        want(gradients_at(0))
+        again = optimiser(name, others, **{option: value})
+        own = {p.name: p for p in want.get_parameters()}
+        for p in again.get_parameters():
+            if p.name not in ("learning_rate", "momentum"):
+                p.set_data(own[p.name])
+        setattr(optimizer, option, value)
+        for t in (1, 2):
+            step(gradients_at(t))
+            again(gradients_at(t))
+        for a, b in zip(parameters, others, strict=True):
+            np.testing.assert_allclose(a.asnumpy(), b.asnumpy(), rtol=1e-5, err_msg=option)
+        bad = "no" if option != "weight_decay" else -1.0
+        with pytest.raises((TypeError, ValueError), match=name.replace("LARS", "LARS|Momentum")):
+            setattr(optimizer, option, bad)
+
+
+@pytest.mark.parametrize("name", OPTIMISERS)
+def test_state_is_not_assigned_by_mistake(name):
+    optimizer = optimiser(name, make_parameters())
+    for state in optimizer._tuples:
+        with pytest.raises(TypeError, match="is state"):
+            setattr(optimizer, state, 0.5)
+
+
+def test_options_that_do_not_fit_together():
+    sgd = nn.SGD(make_parameters(), 0.1)
+    with pytest.raises(ValueError, match="nesterov requires a momentum"):
+        sgd.nesterov = True
+    assert sgd.nesterov is False
+    sgd.momentum = 0.9
+    sgd.nesterov = True
+    with pytest.raises(ValueError, match="nesterov requires a momentum"):
+        sgd.momentum = 0
+    assert float(sgd.momentum) == pytest.approx(0.9)
+    with pytest.raises(ValueError, match="not both"):
+        nn.AdaFactor(make_parameters()).learning_rate = 0.1
+    with pytest.raises(ValueError, match="beta1 must stay 0"):
+        nn.AdaFactor(make_parameters(), beta1=None).beta1 = 0.5
+    with pytest.raises(ValueError, match="learning rates that change"):
+        nn.FTRL(make_parameters()).learning_rate = [0.1, 0.2]
+    rprop = nn.Rprop(make_parameters())
+    rprop.learning_rate = 0.2
+    rprop(gradients_at(0))
+    with pytest.raises(ValueError, match=r"optimizer\.step_size"):
+        rprop.learning_rate = 0.1
+    lars = optimiser("LARS", make_parameters())
+    lars.learning_rate = 0.5
+    assert float(lars.opt.learning_rate) == float(lars.learning_rate) == 0.5
+
+
+def test_an_assigned_decay_is_that_of_groups_without_one():
+    a, b = (Parameter(Tensor([1.0]), name=n) for n in "ab")
+    optimizer = nn.SGD([{"params": [a], "weight_decay": 0.5}, {"params": [b]}], 1.0)
+    optimizer.weight_decay = 0.25
+    optimizer((Tensor([0.0]), Tensor([0.0])))
+    assert (a.asnumpy(), b.asnumpy()) == ([0.5], [0.75])
+    optimizer.weight_decay = HalvingDecay()
+    optimizer.weight_decay = 0.0
+    assert optimizer.exec_weight_decay and not optimizer.dynamic_weight_decay
+    with pytest.raises(ValueError, match="weight_decay of their own"):
+        nn.SGD([{"params": [a], "weight_decay": 0.5}], 1.0).weight_decay = 0.1
 
 
 def test_an_assigned_number_is_not_compiled_again():

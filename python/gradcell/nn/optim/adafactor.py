@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import InitVar
-from typing import Any
+from typing import Any, ClassVar, NoReturn
 
 from gradcell import _core
 from gradcell._core import Tensor
@@ -44,6 +44,8 @@ class AdaFactor(Optimizer):
     """
 
     by_elements = False
+    _fixed = ("relative_step",)
+    _checks: ClassVar[dict[str, Any]] = {**Optimizer._checks, "beta1": fields.number(least=0)}
 
     params: InitVar[Any] = fields.of_base("parameters")
     learning_rate: InitVar[Any] = fields.of_base(default=None)
@@ -60,11 +62,9 @@ class AdaFactor(Optimizer):
 
     def _build(self, learning_rate: Any, beta1: float | None) -> None:
         relative = self.relative_step
-        if (learning_rate is None) != relative or (self.warmup_init and not relative):
-            bad_value(
-                "AdaFactor: a learning_rate or relative_step is needed, not both, and warmup_init only with "
-                "relative_step"
-            )
+        if (learning_rate is None) != relative:
+            self._disagree()
+        self._agree()
         for p in self.parameters:
             if p.dtype.is_complex:
                 bad_type(
@@ -79,6 +79,23 @@ class AdaFactor(Optimizer):
         self.exp_avg_sq_col: ParameterTuple = self._statistics("col", lambda s: (*s[:-2], s[-1]))
         self.exp_avg_sq: ParameterTuple = self._statistics("", None)
         self.step: Parameter = Parameter(Tensor([0.0], _core.float32), name="afactor_step")
+
+    def _agree(self) -> None:
+        if self.warmup_init and not self.relative_step:
+            self._disagree()
+        if "step" in self._params and "exp_avg" not in self._tuples and self.beta1:
+            bad_value("AdaFactor: without means of updates, beta1 must stay 0")
+
+    def _disagree(self) -> NoReturn:
+        bad_value(
+            "AdaFactor: a learning_rate or relative_step is needed, not both, and warmup_init only with "
+            "relative_step"
+        )
+
+    def _set_learning_rate(self, value: Any) -> None:
+        if self.relative_step:
+            self._disagree()
+        super()._set_learning_rate(value)
 
     def _build_rate(self, rate: Any, name: str) -> Any:
         return super()._build_rate(0.0 if rate is None else rate, name)

@@ -37,6 +37,20 @@ class Adam(Optimizer):
     """
 
     _power_shape: ClassVar[tuple[int, ...]] = ()  #: of the parameters beta1_power and beta2_power
+    _fixed = ("use_amsgrad",)
+    _checks: ClassVar[dict[str, Any]] = {
+        **Optimizer._checks,
+        "beta1": fields.number(above=0, below=1),
+        "beta2": fields.number(above=0, below=1),
+        "eps": fields.number(above=0),
+        "use_nesterov": fields.boolean(),
+        "use_amsgrad": fields.boolean(),
+    }
+    beta1: float
+    beta2: float
+    eps: float
+    use_nesterov: bool
+    use_amsgrad: bool
 
     def __init__(
         self,
@@ -59,12 +73,10 @@ class Adam(Optimizer):
             if value:
                 raise NotImplementedError(f"Adam: {name} is not implemented")
         arguments.boolean(use_locking, self.cls_name, "use_locking")
-        arguments.boolean(use_nesterov, self.cls_name, "use_nesterov")
-        arguments.boolean(use_amsgrad, self.cls_name, "use_amsgrad")
-        self.beta1: float = arguments.number(beta1, self.cls_name, "beta1", above=0, below=1)
-        self.beta2: float = arguments.number(beta2, self.cls_name, "beta2", above=0, below=1)
-        self.eps: float = arguments.number(eps, self.cls_name, "eps", above=0)
-        self.use_nesterov: bool = use_nesterov
+        given = {"beta1": beta1, "beta2": beta2, "eps": eps}
+        given |= {"use_nesterov": use_nesterov, "use_amsgrad": use_amsgrad}
+        for name, value in given.items():
+            setattr(self, name, self._checks[name].check(value, self.cls_name, name))
         self.use_amsgrad: bool = use_amsgrad
         ones = _ops.full(list(self._power_shape), 1.0, _core.float32)
         self.beta1_power: Parameter = Parameter(Tensor(ones), name="beta1_power")

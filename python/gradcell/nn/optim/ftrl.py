@@ -8,6 +8,7 @@ from typing import Any
 from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import bad_value, fields
+from gradcell.nn.cell import Cell
 from gradcell.nn.optim.optimizer import Optimizer, assign
 from gradcell.tensors.parameter import ParameterTuple
 
@@ -27,6 +28,8 @@ class FTRL(Optimizer):
     of range and learning rates that change or differ by group.
     """
 
+    _all_decay = True
+
     params: InitVar[Any] = fields.of_base("parameters")
     initial_accum: InitVar[float] = fields.number(least=0, default=0.1)
     learning_rate: InitVar[Any] = fields.of_base(default=1e-3)
@@ -42,8 +45,11 @@ class FTRL(Optimizer):
             bad_value("For 'FTRL', learning rates that change or differ by group are not supported")
         self.moments: ParameterTuple = self.state("moments", initial_accum)
         self.linear: ParameterTuple = self.state("linear")
-        if not self.is_group:
-            self.decay_flags: tuple[bool, ...] = (True,) * len(self.parameters)
+
+    def _set_learning_rate(self, value: Any) -> None:
+        if isinstance(self._build_rate(value, "learning_rate"), Cell):
+            bad_value("For 'FTRL', learning rates that change or differ by group are not supported")
+        super()._set_learning_rate(value)
 
     def update_parameter(self, k: int, p: Tensor, g: Tensor, lr: Tensor, scalars: Any) -> Tensor:
         before = _ops.pow(self.moments[k], -self.lr_power)

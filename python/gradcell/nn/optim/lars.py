@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 from gradcell import _core
 from gradcell._core import Tensor
-from gradcell.base import arguments, bad_type
+from gradcell.base import bad_type, fields
 from gradcell.nn.optim.optimizer import Optimizer, half_to_float, real_numbers
 from gradcell.tensors.parameter import Parameter, ParameterTuple
 
@@ -32,6 +32,15 @@ class LARS(Optimizer):
     """
 
     by_elements = False
+    _checks: ClassVar[dict[str, Any]] = {
+        **Optimizer._checks,
+        "epsilon": fields.number(above=0),
+        "coefficient": fields.number(above=0),
+        "use_clip": fields.boolean(),
+    }
+    epsilon: float
+    coefficient: float
+    use_clip: bool
 
     def __init__(
         self,
@@ -48,23 +57,39 @@ class LARS(Optimizer):
                 f"For 'LARS', the 'optimizer' must be an Optimizer, but got {type(optimizer).__name__}"
             )
         super(Optimizer, self).__init__(auto_prefix=False)
-        arguments.boolean(use_clip, self.cls_name, "use_clip")
         self.opt = optimizer
-        self.epsilon: float = arguments.number(epsilon, self.cls_name, "epsilon", above=0)
-        self.coefficient: float = arguments.number(
-            coefficient, self.cls_name, "coefficient", above=0
-        )
-        self.use_clip = use_clip
+        given = {"epsilon": epsilon, "coefficient": coefficient, "use_clip": use_clip}
+        for name, value in given.items():
+            setattr(self, name, self._checks[name].check(value, self.cls_name, name))
         self.parameters: ParameterTuple = optimizer.parameters
         self._parameters = self.parameters
         self.lars_flag: tuple[bool, ...] = tuple(bool(lars_filter(p)) for p in optimizer.parameters)
         self._factors = optimizer._decay_factor
         self.loss_scale: float = optimizer.loss_scale
         self.need_scale: bool = optimizer.need_scale
-        optimizer.need_scale = False
         # The rule does the decaying, on the parameters that the filter leaves in.
-        self.decay_flags: tuple[bool, ...] = optimizer.decay_flags
-        optimizer.exec_weight_decay = False
+        optimizer._wrapped, optimizer.need_scale, optimizer.exec_weight_decay = True, False, False
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in ("learning_rate", "weight_decay"):
+            setattr(self.opt, name, value)
+        else:
+            super().__setattr__(name, value)
+
+    @property
+    def learning_rate(self) -> Any:
+        """The wrapped optimiser's learning rate."""
+        return self.opt.learning_rate
+
+    @property
+    def weight_decay(self) -> Any:
+        """The wrapped optimiser's weight decay, which the rule adds."""
+        return self.opt.weight_decay
+
+    @property
+    def decay_flags(self) -> Any:  # type: ignore[override]
+        """The wrapped optimiser's flags: which parameters decay."""
+        return self.opt.decay_flags
 
     @property
     def global_step(self) -> Parameter:  # type: ignore[override]

@@ -16,7 +16,7 @@ import numpy as np
 
 from gradcell import _core
 from gradcell._core import Tensor
-from gradcell.base import arguments, bad_key, bad_type, bad_value, unsupported
+from gradcell.base import arguments, bad_key, bad_type, bad_value, fields, unsupported
 from gradcell.base.signposts import kind_of
 from gradcell.communication.sharing import _get_enable_parallel_optimizer
 from gradcell.nn.cell import Cell
@@ -94,6 +94,10 @@ class Optimizer(Cell):
     that the argument may be: a number in place of a number changes no plan. Of groups with a rate of their
     own, get_lr_parameter gives the one to set. `float(optimizer.get_lr())` is the present step's.
 
+    The other options are attributes too: `optimizer.weight_decay = 1e-4`, of groups without one of their own,
+    `optimizer.beta1 = 0.8` and so on are checked as arguments are and hold from the next step on. Those that
+    decide which state there is, as Adam's use_amsgrad, are refused.
+
     Parameters of float16 or bfloat16 are updated in float32, with float32 state, and rounded once. Complex
     ones are updated as pairs of real numbers, each by itself, as in PyTorch; their state is real.
 
@@ -109,6 +113,13 @@ class Optimizer(Cell):
 
     #: Whether update_parameter computes each element of a parameter from that element alone.
     by_elements: ClassVar[bool] = True
+
+    _checks: ClassVar[dict[str, Any]] = {
+        "loss_scale": fields.number(above=0)
+    }  #: besides declared fields
+    _fixed: ClassVar[tuple[str, ...]] = ()  #: options that decide which state there is
+    _all_decay: ClassVar[bool] = False  #: whether beta and gamma in a name make no difference
+    _wrapped: bool = False  #: whether another optimiser scales gradients and adds the decay
 
     def __init__(
         self, learning_rate: Any, parameters: Any, weight_decay: Any = 0.0, loss_scale: float = 1.0
@@ -143,22 +154,14 @@ class Optimizer(Cell):
             self.learning_rate = default_lr
         object.__setattr__(self, "_rates", every)
         self.dynamic_lr: bool = any(isinstance(r, Cell) for r in own)
-        decays = [self._decay(g["weight_decay"]) for g in groups]
-        object.__setattr__(self, "_decays", [decays[k] for k in self._group])
-        self.dynamic_weight_decay: bool = any(isinstance(d, Cell) for d in decays)
-        self.weight_decay: Any = decays[0] if not self.is_group else tuple(self._decays)
-        self.exec_weight_decay: bool = any(isinstance(d, Cell) or d > 0 for d in decays)
         self._centralised = [groups[k]["grad_centralization"] for k in self._group]
         self.parameters: ParameterTuple = self._named(ordered)
         object.__setattr__(self, "shards", self._shared_out())
         self._parameters = self.parameters
         self.param_length: int = len(self.parameters)
         self.need_scale: bool = self.loss_scale != 1.0
-        self.decay_flags: tuple[bool, ...] = tuple(
-            (isinstance(d, Cell) or d > 0)
-            and (self.is_group or not any(s in p.name for s in ("beta", "gamma")))
-            for d, p in zip(self._decays, self.parameters, strict=True)
-        )
+        self._own_decay = ["weight_decay" in g["own"] for g in groups]
+        self._take_decays([self._decay(g["weight_decay"]) for g in groups])
 
     @classmethod
     def functional(cls, **options: Any) -> FunctionalOptimizer:
@@ -172,8 +175,77 @@ class Optimizer(Cell):
     def __setattr__(self, name: str, value: Any) -> None:
         if name == "learning_rate" and "_rates" in self.__dict__:
             self._set_learning_rate(value)
+        elif name == "weight_decay" and "weight_decay" in (*self.__dict__, *self._cells):
+            self._set_weight_decay(value)
+        elif name in self.__dict__.get("_tuples", ()) and not isinstance(value, ParameterTuple):
+            bad_type(
+                f"For '{self.cls_name}', {name!r} is state, a Parameter for each of those that are trained: "
+                f"set one by optimizer.{name}[0].set_data(...)"
+            )
         else:
-            super().__setattr__(name, value)
+            old = self.__dict__.get(name, self.__dict__.get("_params", {}).get(name))
+            field = {**getattr(self, "_declared_fields", {}), **self._checks}.get(name)
+            if (
+                old is None
+                or field is None
+                or field.base is not None
+                or isinstance(value, Parameter)
+            ):
+                super().__setattr__(name, value)
+            else:
+                self._set_option(name, old, value, field.check)
+
+    def _set_option(self, name: str, old: Any, value: Any, check: Any) -> None:
+        """Gives an option that is there another value, checked as the constructor's argument."""
+        if name in self._fixed and value != old:
+            bad_value(
+                f"For '{self.cls_name}', {name!r} decides which state there is: make another optimiser for "
+                f"{name}={value!r}"
+            )
+        new = value if check is None else check(value, self.cls_name, name)
+        number = (
+            f"_{name}" if isinstance(old, Parameter) else name
+        )  # its value, where rules need it
+        before = self.__dict__.get(number)
+        if before is not None:
+            super().__setattr__(number, new)
+            try:
+                self._agree()
+            except ValueError:
+                super().__setattr__(number, before)
+                raise
+        if isinstance(old, Parameter):
+            old.set_data(Tensor(float(new), old.dtype))
+        if name == "loss_scale":
+            self.need_scale = not self._wrapped and self.loss_scale != 1.0
+
+    def _agree(self) -> None:
+        """Raises ValueError for options that do not fit together."""
+
+    def _set_weight_decay(self, value: Any) -> None:
+        if all(self._own_decay):
+            bad_value(
+                f"For '{self.cls_name}', all groups have a weight_decay of their own: make another optimiser "
+                "to change them"
+            )
+        new = self._decay(value)
+        decays = dict(zip(self._group, self._decays, strict=True))
+        self._forget("weight_decay")
+        self._take_decays([decays[k] if own else new for k, own in enumerate(self._own_decay)])
+
+    def _take_decays(self, decays: list[Any]) -> None:
+        """Sets what follows from the groups' weight decays."""
+        own = [decays[k] for k in self._group]
+        object.__setattr__(self, "_decays", own)
+        super().__setattr__("weight_decay", decays[0] if not self.is_group else tuple(own))
+        some = [isinstance(d, Cell) or d > 0 for d in own]
+        self.dynamic_weight_decay: bool = any(isinstance(d, Cell) for d in decays)
+        self.exec_weight_decay: bool = any(some) and not self._wrapped
+        every = self.is_group or self._all_decay
+        self.decay_flags: tuple[bool, ...] = tuple(
+            decays and (every or not any(s in p.name for s in ("beta", "gamma")))
+            for decays, p in zip(some, self.parameters, strict=True)
+        )
 
     def _set_learning_rate(self, value: Any) -> None:
         """Gives the parameters whose groups have no rate of their own another one."""
@@ -234,6 +306,7 @@ class Optimizer(Cell):
     def _parse(self, items: list[Any], learning_rate: Any, weight_decay: Any) -> list[Any]:
         """A dict of params, lr, own_lr, weight_decay, grad_centralization for each group."""
         default = {"own_lr": False, "weight_decay": weight_decay, "grad_centralization": False}
+        default["own"] = ()
         if not self.is_group:
             return [{**default, "params": items}]
         groups = []
@@ -264,7 +337,8 @@ class Optimizer(Cell):
             arguments.boolean(
                 item.get("grad_centralization", False), self.cls_name, "grad_centralization"
             )
-            groups.append({**default, **item, "params": params, "own_lr": "lr" in item})
+            more = {"params": params, "own_lr": "lr" in item, "own": tuple(item)}
+            groups.append({**default, **item, **more})
         if not groups:
             bad_value(f"For '{self.cls_name}', the argument parameters must not be empty.")
         return groups

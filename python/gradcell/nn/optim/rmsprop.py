@@ -27,6 +27,8 @@ class RMSProp(Optimizer):
     ValueError for values out of range.
     """
 
+    _fixed = ("centered",)
+
     params: InitVar[Any] = fields.of_base("parameters")
     learning_rate: InitVar[Any] = fields.of_base(default=0.1)
     decay: float = fields.number(least=0, default=0.9)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import InitVar
-from typing import Any
+from typing import Any, ClassVar
 
 from gradcell import _core
 from gradcell._core import Tensor
-from gradcell.base import arguments, bad_type, bad_value, fields
+from gradcell.base import bad_type, bad_value, fields
 from gradcell.nn.optim.optimizer import Optimizer, assign
 from gradcell.tensors.parameter import ParameterTuple
 
@@ -34,21 +34,45 @@ class Rprop(Optimizer):
     smallest and the largest step. Raises TypeError, ValueError for values out of range.
     """
 
+    _checks: ClassVar[dict[str, Any]] = {
+        **Optimizer._checks,
+        "etaminus": fields.number(above=0, below=1),
+        "etaplus": fields.number(above=1),
+        "step_size_min": fields.number(),
+        "step_size_max": fields.number(),
+    }
+    etaminus: ClassVar[float]
+    etaplus: ClassVar[float]
+    step_size_min: ClassVar[float]
+    step_size_max: ClassVar[float]
+
     params: InitVar[Any] = fields.of_base("parameters")
     learning_rate: InitVar[Any] = fields.of_base(default=0.1)
     etas: InitVar[tuple[float, float]] = fields.checked(_two, default=(0.5, 1.2))
     step_sizes: InitVar[tuple[float, float]] = fields.checked(_two, default=(1e-6, 50.0))
     weight_decay: InitVar[Any] = fields.of_base(default=0.0)
 
+    def _agree(self) -> None:
+        if self.step_size_min > self.step_size_max:
+            sizes = self.step_size_min, self.step_size_max
+            bad_value(f"For 'Rprop', the 'step_sizes' must increase, but got {sizes}")
+
     def _build(self, etas: tuple[float, float], step_sizes: tuple[float, float]) -> None:
-        self.etaminus: float = arguments.number(etas[0], "Rprop", "etas[0]", above=0, below=1)
-        self.etaplus: float = arguments.number(etas[1], "Rprop", "etas[1]", above=1)
-        self.step_size_min: float = arguments.number(step_sizes[0], "Rprop", "step_sizes[0]")
-        self.step_size_max: float = arguments.number(step_sizes[1], "Rprop", "step_sizes[1]")
-        if step_sizes[0] > step_sizes[1]:
-            bad_value(f"For 'Rprop', the 'step_sizes' must increase, but got {step_sizes}")
+        given = (*zip(("etaminus", "etaplus"), etas, strict=True),)
+        given += (*zip(("step_size_min", "step_size_max"), step_sizes, strict=True),)
+        for name, value in given:
+            setattr(self, name, self._checks[name].check(value, "Rprop", name))
+        self._agree()
         self.prev: ParameterTuple = self.state("prev")
         self.step_size: ParameterTuple = self.state("step_size")
+
+    def _set_learning_rate(self, value: Any) -> None:
+        if int(self.global_step):
+            bad_value(
+                "For 'Rprop', the learning rate is that of the first step, which has been made: steps have "
+                "sizes of their own, optimizer.step_size"
+            )
+        super()._set_learning_rate(value)
 
     def step_scalars(self, step: Tensor) -> Any:
         return _ops.equal(step, 1.0)

@@ -36,7 +36,14 @@ class SGD(Optimizer):
     loss_scale: InitVar[float] = fields.of_base(default=1.0)
 
     def _build(self, momentum: float) -> None:
-        self._momentum = momentum
+        self._momentum: float = momentum
+        self.momentum = Parameter(Tensor(momentum, _core.float32), name="momentum")
+        self._agree()
+        self.accum: ParameterTuple = self.state("accum")
+        self.stat: ParameterTuple = self.state("stat", 1.0)
+
+    def _agree(self) -> None:
+        momentum = self._momentum
         if self.dampening > 1:
             bad_value("For 'SGD', the 'dampening' must be in [0, 1]")
         if self.nesterov and (momentum <= 0 or self.dampening != 0):
@@ -44,9 +51,6 @@ class SGD(Optimizer):
                 "For 'SGD', nesterov requires a momentum greater than 0 and a dampening of 0, but got "
                 f"{momentum} and {self.dampening}"
             )
-        self.momentum = Parameter(Tensor(momentum, _core.float32), name="momentum")
-        self.accum: ParameterTuple = self.state("accum")
-        self.stat: ParameterTuple = self.state("stat", 1.0)
 
     def step_scalars(self, step: Tensor) -> Any:
         if not self._momentum:
