@@ -130,6 +130,10 @@ class Call(differentiating):
         ]
         return by_input, list(following)
 
+    def valued(self, *results: Any) -> tuple[Any, ...]:
+        """(The target, results), and with has_aux the aux after them."""
+        return (self.target, *results, self.aux) if self.what.has_aux else (self.target, *results)
+
     def with_aux(self, result: Any) -> Any:
         """The result; with has_aux (result, aux), which is the second output, or a tuple of several."""
         return (result, self.aux) if self.what.has_aux else result

@@ -223,29 +223,56 @@ def hessian(
 
 @overload
 def hvp(
-    fn: Callable[..., R], inputs: Any, v: Tensor, weights: Any = None, **kwargs: Any
+    fn: Callable[..., R],
+    inputs: Any,
+    v: Tensor,
+    weights: Any = None,
+    has_aux: No = False,
+    **kwargs: Any,
 ) -> tuple[R, Tensor]: ...
 @overload
 def hvp(
-    fn: Callable[..., R], inputs: Any, v: Sequence[Tensor], weights: Any = None, **kwargs: Any
+    fn: Callable[..., R],
+    inputs: Any,
+    v: Sequence[Tensor],
+    weights: Any = None,
+    has_aux: No = False,
+    **kwargs: Any,
 ) -> tuple[R, tuple[Tensor, ...]]: ...
 @overload
 def hvp(
-    fn: Callable[..., R], inputs: Any, v: Any, weights: Any = None, **kwargs: Any
+    fn: Callable[..., R],
+    inputs: Any,
+    v: Any,
+    weights: Any = None,
+    has_aux: No = False,
+    **kwargs: Any,
 ) -> tuple[R, Any]: ...
-def hvp(fn: Any, inputs: Any, v: Any, weights: Any = None, **kwargs: Any) -> tuple[Any, Any]:
+@overload
+def hvp(
+    fn: Callable[..., Any],
+    inputs: Any,
+    v: Any,
+    weights: Any = None,
+    has_aux: bool = False,
+    **kwargs: Any,
+) -> tuple[Any, ...]: ...
+def hvp(
+    fn: Any, inputs: Any, v: Any, weights: Any = None, has_aux: bool = False, **kwargs: Any
+) -> tuple[Any, ...]:
     """The product of fn's Hessian with a vector, without making the Hessian (forward over reverse
     mode): (fn(inputs), product).
 
     fn: a function that gives a scalar; of more elements, the sum is differentiated. inputs: the
     arguments, a tuple of tensors and trees of them, or the only one. v: the vector, with the structure,
     shapes and dtypes of inputs; the product has them too. weights: a Parameter, or a list or tuple of
-    them: v and the product then belong to these instead of inputs. kwargs: fn's arguments by name,
-    which stay as they are.
+    them: v and the product then belong to these instead of inputs. has_aux: only fn's first output is
+    differentiated, and the result is (value, product, second output), or has a tuple of several. kwargs:
+    fn's arguments by name, which stay as they are.
 
     Raises TypeError for anything that is not a floating tensor, ValueError where shapes or dtypes differ.
     """
-    by = Given("hvp", fn, inputs, weights)
+    by = Given("hvp", fn, inputs, weights, has_aux)
     v = by.directions(v)
 
     def record(xs: tuple[Any, ...], v: Any, **kwargs: Any) -> Any:
@@ -253,15 +280,23 @@ def hvp(fn: Any, inputs: Any, v: Any, weights: Any = None, **kwargs: Any) -> tup
             gradients = _core.adjoint(call.outputs, [None] * len(call.outputs), call.wrt)
             found = iter(_core.tangent(gradients, call.wrt, tree.leaves(v)))
         product = tree.map_leaves(lambda _: next(found), v)
-        return call.out, tuple(product) if type(product) is list else product
+        return call.valued(tuple(product) if type(product) is list else product)
 
     return by.run(None, record, by.inputs, v, **kwargs)  # type: ignore[no-any-return]
 
 
+@overload
+def linearize(
+    fn: Callable[..., R], inputs: Any, weights: Any = None, has_aux: No = False, **kwargs: Any
+) -> tuple[R, Callable[[Any], R]]: ...
+@overload
+def linearize(
+    fn: Callable[..., Any], inputs: Any, weights: Any = None, has_aux: bool = False, **kwargs: Any
+) -> tuple[Any, ...]: ...
 @transform(part=1)
 def linearize(
-    fn: Callable[..., R], inputs: Any, weights: Any = None, **kwargs: Any
-) -> tuple[R, Callable[[Any], R]]:
+    fn: Any, inputs: Any, weights: Any = None, has_aux: bool = False, **kwargs: Any
+) -> tuple[Any, ...]:
     """The value of a function and its derivative at one point as a linear function: (fn(inputs),
     jvp_fn), where jvp_fn(v) is the Jacobian times v.
 
@@ -270,34 +305,36 @@ def linearize(
     runs fn and the rule again.
 
     inputs: the arguments, a tuple of tensors and trees of them, or the only one; v must have their shapes
-    and dtypes. weights: a Parameter, or a list or tuple of them, to which v belongs instead. kwargs: fn's
-    arguments by name, which stay as they are.
+    and dtypes. weights: a Parameter, or a list or tuple of them, to which v belongs instead. has_aux: only
+    fn's first output is differentiated, and the result is (value, jvp_fn, second output), or has a tuple of
+    several. kwargs: fn's arguments by name, which stay as they are.
 
     Raises TypeError for anything that is not a tensor, ValueError where they differ.
     """
-    by = Given("linearize", fn, inputs, weights)
+    by = Given("linearize", fn, inputs, weights, has_aux)
     by.integer_inputs = True
 
     def record(xs: tuple[Any, ...], alone: bool, **kwargs: Any) -> Any:
         with Call(by, xs, kwargs) as call:
+            value = call.valued()
             if not alone:
-                return call.out, [], None
+                return value, [], None
             directions = list(map(_core.unknown, call.wrt))
             try:
                 moved = _core.tangent(call.outputs, call.wrt, directions)
             except ValueError:
                 if not _core.asked_for_unknown():
                     raise
-                return call.out, [], None
+                return value, [], None
         rest, factors = _core.remainder(moved, directions)
-        return call.out, factors, rest
+        return value, factors, rest
 
     def again(xs: tuple[Any, ...], v: Any, **kwargs: Any) -> Any:
         with Call(by, xs, kwargs) as call:
             moved = _core.tangent(call.outputs, call.wrt, tree.leaves(v))
         return tree.refill(outline, moved)
 
-    out, factors, rest = by.run("value", record, by.inputs, not _core.in_trace(), **kwargs)
+    (out, *aux), factors, rest = by.run("value", record, by.inputs, not _core.in_trace(), **kwargs)
     outline = tree.outline(out)
 
     def jvp_fn(v: Any) -> Any:
@@ -306,4 +343,4 @@ def linearize(
             return by.run("again", again, by.inputs, v, **kwargs)
         return tree.refill(outline, rest.run([*tree.leaves(v), *factors]))
 
-    return out, Made(jvp_fn)
+    return out, Made(jvp_fn), *aux

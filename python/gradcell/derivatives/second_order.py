@@ -26,6 +26,7 @@ def gauss_newton_product(
     grad_position: Any = None,
     weights: Any = None,
     loss: Callable[..., Tensor] | None = None,
+    has_aux: bool = False,
 ) -> Callable[..., Any]:
     """A function of (fn's arguments, v) that gives the generalised Gauss-Newton matrix times v.
 
@@ -35,14 +36,15 @@ def gauss_newton_product(
     loss(fn(...)) without the curvature of fn, and positive semi-definite. One pass forward and one back
     (N. N. Schraudolph, Neural Computation 14, 2002, section 3).
 
-    v is what the gradient would be: a tensor for one position or Parameter, else a tuple; so is the
-    result. Raises ValueError unless exactly one of grad_position and weights is given, or if v has
+    v is what the gradient would be: a tensor for one position or Parameter, else a tuple; so is the result.
+    has_aux: only fn's first output is differentiated, and the result is (product, second output), or has a
+    tuple of several. Raises ValueError unless exactly one of grad_position and weights is given, or if v has
     other shapes; TypeError for arguments or outputs that cannot be differentiated.
     """
     arguments.function(fn, "gauss_newton_product")
     if (grad_position is None) == (weights is None):
         bad_value("gauss_newton_product: one of grad_position and weights must be given")
-    by = By("gauss_newton_product", fn, grad_position, weights)
+    by = By("gauss_newton_product", fn, grad_position, weights, has_aux)
 
     def record(v: Any, loss: Any, *args: Any, **kwargs: Any) -> Any:
         vectors = tree.leaves(v)
@@ -51,7 +53,7 @@ def gauss_newton_product(
             moved = _core.tangent(call.outputs, call.wrt, vectors)
             if loss is not None:
                 moved = _curvature(loss, call.outputs, moved)
-            return call.arranged(_core.adjoint(call.outputs, moved, call.wrt))
+            return call.with_aux(call.arranged(_core.adjoint(call.outputs, moved, call.wrt)))
 
     def product(*args: Any, **kwargs: Any) -> Any:
         refuse_in_no_grad()
@@ -125,12 +127,13 @@ def fisher_product(
 
 @transform()
 def per_sample_gradients(
-    fn: Callable[..., Any], weights: Any, in_axes: Any = 0
+    fn: Callable[..., Any], weights: Any, in_axes: Any = 0, has_aux: bool = False
 ) -> Callable[..., Any]:
     """A function of batches that gives the gradients of fn by Parameters for each sample: of shape
     [N, ...] where a Parameter is [...].
 
     fn: the loss of one sample, or of a sample and others' arguments. in_axes: as in vmap. The result is a
-    tensor for one Parameter, else a tuple. It is vmap(grad(fn, None, weights)), one pass for all samples.
+    tensor for one Parameter, else a tuple. has_aux: as in grad. It is vmap(grad(fn, None, weights)), one pass
+    for all samples.
     """
-    return vmap(grad(fn, None, weights), in_axes)
+    return vmap(grad(fn, None, weights, has_aux), in_axes)

@@ -515,7 +515,7 @@ def jvp(
         with Call(by, xs, kwargs) as call:
             moved = _core.tangent(call.outputs, call.wrt, tree.leaves(v))
         along = tree.refill(tree.outline(call.target), moved)
-        return (call.target, along, call.aux) if has_aux else (call.target, along)
+        return call.valued(along)
 
     return by.run(None, record, by.inputs, v, **kwargs)  # type: ignore[no-any-return]
 
@@ -560,8 +560,9 @@ def vjp(
 
     Raises TypeError for anything that is not a tensor.
     """
-    by = Given("vjp", fn, inputs[0] if len(inputs) == 1 and type(inputs[0]) is tuple else inputs)
-    by.has_aux, by.integers = has_aux, True
+    given = inputs[0] if len(inputs) == 1 and type(inputs[0]) is tuple else inputs
+    by = Given("vjp", fn, given, None, has_aux)
+    by.integers = True
     if weights is not None:
         by.weights = check_weights(weights)
     key = (has_aux, [p._variable_id() for p in by.weights])

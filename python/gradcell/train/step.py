@@ -8,12 +8,13 @@ from typing import Any
 from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.amp.loss_scale import LossScaler, all_finite
-from gradcell.base import bad_type, bad_value, door, tree
+from gradcell.base import arguments, bad_type, bad_value, door, tree
 from gradcell.base.remade import Made, transform
 from gradcell.base.signposts import kind_of
 from gradcell.communication.sharing import _shares_data
 from gradcell.communication.start import same_parameters
 from gradcell.compilation.compiled import jit
+from gradcell.derivatives.checks import aux_of
 from gradcell.derivatives.transform import value_and_grad
 from gradcell.nn.cell import Cell
 from gradcell.nn.optim import FunctionalOptimizer
@@ -24,20 +25,13 @@ from gradcell.nn.wrap.loss_scale import overflow_anywhere, unless
 _ops = _core.ops
 
 
-def _checked(loss: Any, has_aux: bool) -> Tensor:
+def _checked(out: Any, has_aux: bool) -> Tensor:
     """The loss of what the function returned."""
-    value = loss
-    if isinstance(loss, tuple):
-        if not has_aux:
-            bad_type(
-                f"train_step: the loss function returned a tuple of {len(loss)}; with has_aux=True the first "
-                "of them is the loss"
-            )
-        value = loss[0] if loss else None
-    elif has_aux:
+    value = aux_of(out)[0] if has_aux else out
+    if isinstance(value, tuple) and not has_aux:
         bad_type(
-            "train_step: with has_aux=True the loss function returns a tuple, the loss first, but returned "
-            f"{kind_of(loss)}"
+            f"train_step: the loss function returned a tuple of {len(value)}; with has_aux=True the first "
+            "of them is the loss"
         )
     if not isinstance(value, Tensor) or not value.dtype.is_floating or value.dtype.is_complex:
         got = value.dtype if isinstance(value, Tensor) else kind_of(value)
@@ -93,6 +87,7 @@ def train_step(
     not return one real number, ValueError where it depends on none of the parameters.
     """
     functional = isinstance(optimizer, FunctionalOptimizer)
+    arguments.boolean(has_aux, "train_step", "has_aux")
     if not callable(loss):
         bad_type(f"train_step: expected a loss function, got {kind_of(loss)}")
     if not functional and not (isinstance(optimizer, Cell) and hasattr(optimizer, "parameters")):

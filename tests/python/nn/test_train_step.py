@@ -144,7 +144,7 @@ def test_steps_are_pickled_and_copied():
         (lambda o: gc.train_step(sum, o, scaler=2.0), TypeError, "a loss scale such as"),
         (lambda o: gc.train_step(NET, o)(X), ValueError, r"the loss has shape \[8, 1\]: return one"),
         (lambda o: gc.train_step(lambda: (1, 2), o)(), TypeError, "a tuple of 2; with has_aux=True"),
-        (lambda o: gc.train_step(NET, o, has_aux=True)(X), TypeError, "returns a tuple.* Tensor"),
+        (lambda o: gc.train_step(NET, o, has_aux=True)(X), ValueError, "has_aux is True.*more than one"),
         (lambda o: gc.train_step(lambda: 3.0, o)(), TypeError, "must be a real Tensor, got float"),
         (
             lambda o: gc.train_step(lambda x: nn.MLP(3, 1)(x).mean(), o)(X),
