@@ -45,8 +45,8 @@ if _typing.TYPE_CHECKING:
         amp as amp, array_api as array_api, boost as boost, communication as communication,
         cuda as cuda, dataset as dataset, debug as debug, log as log, mindrecord as mindrecord,
         mindspore as mindspore, mint as mint, nn as nn, numpy as numpy, parallel as parallel,
-        physics as physics, profiler as profiler, runtime as runtime, schedules as schedules,
-        scipy as scipy, train as train, tree as tree,
+        physics as physics, profiler as profiler, random as random, runtime as runtime,
+        schedules as schedules, scipy as scipy, train as train, tree as tree,
     )  # fmt: skip
     from gradcell.amp import build_train_network as build_train_network
     from gradcell.common.api import (  # isort: skip
@@ -122,7 +122,7 @@ if _typing.TYPE_CHECKING:
 _PLACES = {
     "": """
         amp array_api boost communication cuda dataset debug log mindrecord mindspore mint nn numpy
-        parallel physics profiler runtime schedules scipy train tree""",
+        parallel physics profiler random runtime schedules scipy train tree""",
     "amp": "build_train_network",
     "common.no_grad": "no_grad",
     "common.recompute": "recompute",

@@ -155,7 +155,7 @@ GROUPS = (
     Group(
         "Functions of arrays", "random", "Random numbers",
         "Draws from distributions, and their seeds: the same seed gives the same numbers.",
-        """@ops.random.draws @ops.random.state
+        """@random @ops.random.draws @ops.random.state
         @common.generator
         @base.seed""",
     ),

@@ -21,7 +21,7 @@ import gradcell
 #: Where public names are, in the order in which an entry takes its name.
 NAMESPACES = (
     "gradcell", "gradcell.ops", "gradcell.nn", "gradcell.amp", "gradcell.train", "gradcell.solvers",
-    "gradcell.physics", "gradcell.schedules", "gradcell.mindspore",
+    "gradcell.physics", "gradcell.schedules", "gradcell.random", "gradcell.mindspore",
     "gradcell.dataset", "gradcell.dataset.transforms", "gradcell.dataset.vision",
     "gradcell.dataset.text", "gradcell.dataset.config", "gradcell.common", "gradcell.common.initializer",
     "gradcell.nn.metrics", "gradcell.nn.optim", "gradcell.nn.wrap",

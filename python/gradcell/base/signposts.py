@@ -29,7 +29,7 @@ INSTEAD = {
         "autograd": "gradcell.grad, which takes a function", "optim": "nn.Adam and its kin",
         "compile": "gradcell.jit", "pi": "math.pi", "e": "math.e", "inf": "math.inf", "nan": "math.nan",
         "device": "gradcell.set_context(device_target=...)", "jacobian": "gradcell.jacrev or gradcell.jacfwd",
-        "array": "gradcell.Tensor", "lax": "ops", "random": "ops.randn and gradcell.set_seed",
+        "array": "gradcell.Tensor", "lax": "ops",
     },
     "gradcell.nn": {
         "Module": "nn.Cell, with construct in place of forward",

@@ -82,7 +82,8 @@ FUNCTIONS: Rows = (
     ("ops.* numpy.*", "dtype", "the dtype of the result"),
     ("ops.* numpy.*", "ddof", "what is taken off the number of elements in the divisor"),
     ("ops.random.*", "seed",
-     "a seed, by which the call has numbers of its own; by default it goes on with those of set_seed"),
+     "a seed, or a key of gradcell.random, by which the call has numbers of its own; by default it goes on "
+     "with those of set_seed"),
     ("ops.networks.*", "reduction", "'mean', 'sum' or 'none'"),
     ("ops.arrays.* numpy.shaping", "indices_or_sections", "the number of parts, or where to cut"),
     ("ops.arrays.*", "offset", "which diagonal: 0 the main one, positive numbers above it"),

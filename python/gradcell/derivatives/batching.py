@@ -52,6 +52,13 @@ def of_any_example(x: Tensor) -> Tensor:
     return x
 
 
+def differs(x: Tensor) -> bool:
+    """Return whether a tensor may differ between the examples that a function is being recorded for."""
+    return any(
+        _core.batch([x], examples, batches)[0] is not None for examples, batches in _state.batches
+    )
+
+
 class _State(threading.local):
     depth = 0
 

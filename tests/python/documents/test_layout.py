@@ -136,7 +136,7 @@ FLOORS = """
     derivatives
     debug
     ops
-    common
+    common random
     nn
     schedules solvers
     amp boost dataset mint numpy parallel physics scipy show
@@ -420,7 +420,7 @@ FILES = {
         "log",
     }
     | {"mindrecord", "mindspore", "mint", "nn", "numpy", "ops", "parallel", "physics"}
-    | {"profiler", "runtime", "schedules", "scipy"}
+    | {"profiler", "random", "runtime", "schedules", "scipy"}
     | {"train", "tree"},
     "gradcell.array_api": {"fft", "linalg"},
     "gradcell.communication": {"comm_func", "management"},

@@ -2,7 +2,8 @@
 
 The generator is a counter-based one. Its state, a variable of two integers (seed, offset), advances
 by assignment, so a compiled function gives new numbers at each run, and the same seed gives the
-same numbers in both modes. A call with a seed of its own draws from a stream of its own.
+same numbers in both modes. A call with a seed of its own draws from a stream of its own, and one with a
+key as its seed (keys.py) gives the key's numbers, always the same.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from gradcell.base.types import DTypeLike
 from gradcell.ops.arrays import indexing
 from gradcell.ops.method import method
 from gradcell.ops.one_plan import one_plan
+from gradcell.ops.random import keys
 
 __all__ = [
     "bernoulli", "choice_with_mask", "dropout", "multinomial", "normal", "rand", "rand_like",
@@ -63,10 +65,13 @@ def _stream(seed: Any, seed2: Any = 0) -> ParameterBase:
     return _streams[key]
 
 
-def _draw(shape: list[int], seed: Any = None, seed2: Any = 0) -> Tensor:
-    """float32 numbers in [0, 1), multiples of 2^-24; the stream moves on."""
+def _draw(shape: list[int], seed: Any = None, seed2: Any = 0, part: int = 0) -> Tensor:
+    """float32 numbers in [0, 1), multiples of 2^-24; the stream moves on. part: which of its draws a call
+    makes, which a key has to know."""
     if any(n < 0 for n in shape):
         bad_value(f"random: a shape cannot be negative, got {shape}")
+    if keys.is_key(seed):
+        return keys.drawn(shape, seed, part)
     state = _stream(seed, seed2)
     out = _ops.random_uniform(state, shape)
     blocks = -(-math.prod(shape) // 4)  # four numbers for each count of the offset
@@ -79,8 +84,12 @@ def _draw_normal(shape: list[int], seed: Any = None, seed2: Any = 0) -> Tensor:
 
     Box and Muller, "A note on the generation of random normal deviates" (1958).
     """
-    pairs = (math.prod(shape) + 1) // 2
-    u = _draw([2, pairs], seed, seed2)
+    return normal_of(_draw([2, (math.prod(shape) + 1) // 2], seed, seed2), shape)
+
+
+def normal_of(u: Tensor, shape: list[int]) -> Tensor:
+    """Return standard normal numbers of a shape from uniform ones, [2, pairs]."""
+    pairs = u.shape[1]
     first = _ops.slice(u, [0, 0], [1, pairs], [1, 1])
     second = _ops.slice(u, [1, 0], [1, pairs], [1, 1])
     radius = _ops.sqrt(_ops.mul(_ops.log(_ops.sub(1.0, first)), -2.0))  # 1 - u is in (0, 1]
@@ -187,7 +196,7 @@ def randint(
     # 24 random bits; for wide ranges twice as many, so that every integer can appear.
     wide = _ops.cast(u, _core.float64)
     if end - first > 1 << 16:
-        low_bits = _ops.cast(_draw(list(u.shape), seed), _core.float64)
+        low_bits = _ops.cast(_draw(list(u.shape), seed, part=1), _core.float64)
         wide = _ops.add(wide, _ops.mul(low_bits, 2.0**-24))
     picked = _ops.cast(_ops.floor(_ops.mul(wide, float(end - first))), _core.int64)
     return _ops.cast(_ops.add(picked, first), arguments.dtype_or(dtype, _core.int64))
@@ -257,12 +266,12 @@ def dropout(input: Any, p: Any = 0.5, training: bool = True, seed: Any = None) -
 # Choices and orders -------------------------------------------------------------------------------
 
 
-def _seed(seed: Any) -> int:
-    return 0 if seed is None else int(seed)
+def _seed(seed: Any) -> Any:
+    return 0 if seed is None else seed if keys.is_key(seed) else int(seed)
 
 
 @one_plan
-def _gumbel(shape: list[int], seed: int) -> Tensor:
+def _gumbel(shape: list[int], seed: Any) -> Tensor:
     """Gumbel's distribution: -log(-log(u)); the index of the largest sum with log p is drawn by p."""
     u = _ops.maximum(_draw(shape, seed, 0), 1e-30)
     return _ops.neg(_ops.log(_ops.neg(_ops.log(u))))
