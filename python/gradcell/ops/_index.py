@@ -121,15 +121,20 @@ MODULES = {
         std_mean var_mean""",
 }
 METHODS_LATER = """
-        addbmm addcdiv addcmul addmv adjoint aminmax angle approximate_equal|other=y baddbmm
-        bincount bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift
-        bitwise_xor cholesky cholesky_inverse cholesky_solve conj cov cross cummax cummin cumprod
-        deg2rad det diagflat diagonal_scatter diff digamma dsplit float_power|other=exponent frac
-        gcd heaviside histc hsplit igamma igammac imag index_fill|dim=axis inplace_update inverse
-        is_complex is_floating_point isposinf isreal lcm lgamma logaddexp logaddexp2 logcumsumexp
-        logdet matrix_power median|dim=axis|keepdim=keepdims moveaxis mvlgamma nan_to_num nanmean
-        nanmedian nanquantile nansum|dim=axis|keepdim=keepdims
-        norm|axis=dim|keepdims=keepdim|keep_dims=keepdim positive quantile rad2deg real renorm rot90
+        addbmm addcdiv addcmul addmv adjoint aminmax|keepdim=keepdims|keep_dims=keepdims|dim=axis
+        angle approximate_equal|other=y baddbmm bincount bitwise_and bitwise_left_shift bitwise_not
+        bitwise_or bitwise_right_shift bitwise_xor cholesky cholesky_inverse cholesky_solve conj cov
+        cross cummax cummin cumprod deg2rad det diagflat diagonal_scatter diff digamma dsplit
+        float_power|other=exponent frac gcd heaviside histc hsplit igamma igammac imag
+        index_fill|dim=axis inplace_update inverse is_complex is_floating_point isposinf isreal lcm
+        lgamma logaddexp logaddexp2 logcumsumexp logdet matrix_power
+        median|keepdim=keepdims|keep_dims=keepdims|dim=axis moveaxis mvlgamma nan_to_num
+        nanmean|keepdim=keepdims|keep_dims=keepdims|dim=axis
+        nanmedian|keepdim=keepdims|keep_dims=keepdims|dim=axis
+        nanquantile|keepdim=keepdims|keep_dims=keepdims|dim=axis
+        nansum|keepdim=keepdims|keep_dims=keepdims|dim=axis
+        norm|keepdims=keepdim|keep_dims=keepdim|axis=dim positive
+        quantile|keepdim=keepdims|keep_dims=keepdims|dim=axis rad2deg real renorm rot90
         scatter_nd_add scatter|dim=axis select_scatter sgn signbit sinc slice_scatter slogdet svd
         tensor_scatter_sub tensor_split type_as unique_consecutive unique_with_pad
         unsorted_segment_max unsorted_segment_min unsorted_segment_sum vsplit xdivy"""

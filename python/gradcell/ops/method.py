@@ -1,10 +1,11 @@
 """Ops as methods of Tensor: said where the op is defined, attached when all of them are there.
 
-    @method(dim="axis", keepdim="keep_dims")
+    @method()
     def mean(x, axis=None, keep_dims=False): ...
 
-MindSpore's methods come in two spellings, (axis, keepdims) and (dim, keepdim); both are taken, by the ops
-too. Ops of modules that are imported later are in `_index.py`, which is written from their decorators.
+Keywords of reductions have three spellings, NumPy's (axis, keepdims), PyTorch's (dim, keepdim) and
+MindSpore's keep_dims: all are taken, by the ops too, whatever their parameters are called. Ops of modules
+that are imported later are in `_index.py`, which is written from their decorators.
 """
 
 from __future__ import annotations
@@ -32,6 +33,10 @@ class Method(NamedTuple):
     in_place: bool = False
 
 
+#: The spellings of a reduction's keywords.
+_KEPT = ("keepdims", "keepdim", "keep_dims")
+_ALONG = ("axis", "dim")
+
 #: The methods by their names.
 METHODS: dict[str, Method] = {}
 
@@ -40,23 +45,39 @@ def method(*how: str | Callable[[Any], Any], **spellings: str) -> Callable[[F], 
     """A decorator: the function, of a tensor, is a method of Tensor too; under its own name or these. Both
     take the further spellings of keywords.
 
-    Decorators in front of the names come first: `@method(one_plan, dim="axis")`.
+    Decorators in front of the names come first: `@method(one_plan, correction="ddof")`.
     """
     names = [n for n in how if isinstance(n, str)]
 
     def record(function: F) -> F:
         for decorate in (d for d in how if not isinstance(d, str)):
             function = decorate(function)
+        every = {**_of_reductions(function), **spellings}
         for name in names or (function.__name__,):
-            METHODS[name] = Method(function, spellings)
-        return spelled(**spellings)(function) if spellings else function
+            METHODS[name] = Method(function, every)
+        return spelled(**spellings)(function) if every else function
 
     return record
 
 
 def spelled(**spellings: str) -> Callable[[F], F]:
-    """A decorator: the function's keywords may have further names, {another: the function's}."""
-    return lambda function: respelled(function, f"ops.{function.__name__}", spellings)
+    """A decorator: the function's keywords may have further names, {another: the function's}, and those of
+    a reduction."""
+    return lambda function: respelled(
+        function, f"ops.{function.__name__}", {**_of_reductions(function), **spellings}
+    )
+
+
+def _of_reductions(function: Any) -> dict[str, str]:
+    """The further names of a reduction's keywords: {another: the function's}."""
+    names = Parameters(function).names
+    kept = [n for n in _KEPT if n in names]
+    along = [n for n in _ALONG if n in names]
+    if len(kept) != 1 or len(along) != 1:
+        return {}
+    return {n: kept[0] for n in _KEPT if n not in kept} | {
+        n: along[0] for n in _ALONG if n not in along
+    }
 
 
 def in_place(*names: str, **spellings: str) -> Callable[[F], F]:

@@ -20,7 +20,7 @@ from gradcell.tensors.taken import notice
 # Methods that are not an op's function ------------------------------------------------------------
 
 
-@method("sum")
+@method("sum", keep_dims="keepdims")
 def sum_(
     self: Tensor, dim: Any = None, keepdim: Any = False, keepdims: Any = None, initial: Any = None,
     *, dtype: Any = None, axis: Any = None,
@@ -515,8 +515,8 @@ def mH(self: Tensor) -> Tensor:
 setattr(Tensor, "H", Tensor.mH)  # noqa: B010 (to a type checker it is there)
 
 
-method("max")(_extremum("max", ops.max, ops.amax))
-method("min")(_extremum("min", ops.min, ops.amin))
+method("max", keep_dims="keepdims")(_extremum("max", ops.max, ops.amax))
+method("min", keep_dims="keepdims")(_extremum("min", ops.min, ops.amin))
 method("new_zeros")(_new(0))
 method("new_ones")(_new(1))
 method("detach")(ops.stop_gradient)

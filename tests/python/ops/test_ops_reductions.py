@@ -87,15 +87,15 @@ def test_max_with_nan_and_infinity() -> None:
     close(ops.logsumexp(x, 1), [-np.inf, np.inf])
 
 
-def reductions() -> list[str]:
-    """The functions with a parameter that keeps dimensions, but for the core's own (reduce_sum), which have
-    no signature."""
+def reductions(space: Any) -> list[str]:
+    """The functions with a parameter that keeps dimensions."""
     found = []
-    for name in ops.__all__:
-        if isinstance(getattr(ops, name), type):
+    for name in getattr(space, "__all__", None) or vars(space):
+        value = getattr(space, name, None)
+        if name.startswith("_") or isinstance(value, type) or not callable(value):
             continue
         try:
-            parameters = inspect.signature(getattr(ops, name)).parameters
+            parameters = inspect.signature(value).parameters
         except (TypeError, ValueError):
             continue
         if {"keep_dims", "keepdim", "keepdims"} & {*parameters}:
@@ -103,20 +103,38 @@ def reductions() -> list[str]:
     return found
 
 
+SPELLINGS = [
+    {"axis": 1, "keepdims": True},
+    {"axis": 1, "keep_dims": True},
+    {"dim": 1, "keepdim": True},
+]
+
+
 def test_reductions_take_numpys_keywords() -> None:
-    names = reductions()
-    assert len(names) >= 25
+    """And PyTorch's and MindSpore's, ops and methods."""
+    names = reductions(ops)
+    assert {"reduce_sum", "reduce_mean", "reduce_max", "reduce_min"} <= {*names} and len(
+        names
+    ) >= 30
     for name in names:
-        fn = getattr(ops, name)
         rest = {"q": 0.5} if "quantile" in name else {}
-        every = fn(T(X), axis=1, keepdims=True, **rest)
-        for out in every if isinstance(every, tuple) else [every]:
-            assert out.shape == (4, 1), name
-        reference = getattr(np, name, None)
-        if reference is not None and isinstance(
-            every, Tensor
-        ):  # max, min, median give indices, too
-            close(every, reference(X, axis=1, keepdims=True, **rest))
+        for given in SPELLINGS:
+            every = getattr(ops, name)(T(X), **given, **rest)
+            for out in every if isinstance(every, tuple) else [every]:
+                assert out.shape == (4, 1), name
+            reference = getattr(np, name.removeprefix("reduce_"), None)
+            if reference is not None and isinstance(
+                every, Tensor
+            ):  # max, min, median give indices, too
+                close(every, reference(X, axis=1, keepdims=True, **rest))
+    methods = reductions(Tensor)
+    assert {"sum", "max", "min", "ptp", "argmax_with_value"} <= {*methods} and len(methods) >= 18
+    for name in methods:
+        rest = {"q": 0.5} if "quantile" in name else {}
+        for given in SPELLINGS:
+            every = getattr(T(X), name)(**given, **rest)
+            for out in every if isinstance(every, tuple) else [every]:
+                assert out.shape == (4, 1), name
     for name in ("mean", "prod", "any"):
         fn = getattr(ops, name)
         assert (fn(T(X), 0, True) == fn(T(X), dim=0, keepdim=True)).all()

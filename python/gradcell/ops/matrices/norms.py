@@ -11,7 +11,7 @@ from gradcell.base import arguments, bad_value
 from gradcell.base.convert import to_dtype
 from gradcell.ops.elements import complex_numbers
 from gradcell.ops.elements.complex_numbers import size_of
-from gradcell.ops.method import method
+from gradcell.ops.method import method, spelled
 from gradcell.ops.one_plan import in_float32, one_plan
 from gradcell.ops.reductions import reductions
 
@@ -73,7 +73,7 @@ def _spectral_norm(x: Tensor, order: Any, axes: list[int], keepdim: bool) -> Ten
     return _ops.reshape(y, [1 if i in axes else n for i, n in enumerate(x.shape)]) if keepdim else y
 
 
-@method(one_plan, axis="dim", keepdims="keepdim", keep_dims="keepdim")
+@method(one_plan)
 def norm(
     A: Any, ord: Any = None, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
 ) -> Tensor:
@@ -107,6 +107,7 @@ def norm(
     return _vector_norm(x, ord, axes, keepdim)
 
 
+@spelled()
 @one_plan
 def vector_norm(
     x: Any, ord: Any = 2, axis: Any = None, keepdims: bool = False, *, dtype: Any = None

@@ -47,7 +47,7 @@ def _wide(x: Tensor, dtype: Any) -> Tensor:
     return _ops.cast(x, _core.uint64 if wide else _core.int64)
 
 
-@spelled(axis="dim", keepdims="keepdim", keep_dims="keepdim")
+@spelled()
 def sum(
     input: Any, dim: Axis = None, keepdim: bool = False, *, dtype: DTypeLike | None = None
 ) -> Tensor:
@@ -58,12 +58,13 @@ def sum(
     return _ops.reduce_sum(x, dim if dim is None else _axes(dim), keepdim)
 
 
-def reduce_sum(x: Any, axis: Axis = ()) -> Tensor:
+@spelled()
+def reduce_sum(x: Any, axis: Axis = (), *, keepdims: bool = False) -> Tensor:
     """The sum along axis, in the dtype of x."""
-    return _ops.reduce_sum(x, _axes(axis))
+    return _ops.reduce_sum(x, _axes(axis), keepdims)
 
 
-@method(dim="axis", keepdim="keep_dims", keepdims="keep_dims")
+@method()
 def mean(
     x: Any, axis: Axis = None, keep_dims: bool = False, *, dtype: DTypeLike | None = None
 ) -> Tensor:
@@ -73,7 +74,7 @@ def mean(
     return _ops.mean(x, axis if axis is None else _axes(axis), keep_dims)
 
 
-@method(one_plan, dim="axis", keepdim="keep_dims", keepdims="keep_dims")
+@method(one_plan)
 def prod(
     input: Any, axis: Axis = None, keep_dims: bool = False, dtype: DTypeLike | None = None
 ) -> Tensor:
@@ -121,14 +122,14 @@ def _truth(x: Tensor) -> Tensor:
     return x if x.dtype == _core.bool else _ops.not_equal(x, 0)
 
 
-@method(one_plan, dim="axis", keepdim="keep_dims", keepdims="keep_dims")
+@method(one_plan)
 def all(input: Any, axis: Axis = None, keep_dims: bool = False) -> Tensor:
     """Return whether all elements are true (not zero); true for none. The result is bool."""
     false = _ops.logical_not(_truth(arguments.tensor(input, "all")))
     return _ops.equal(_ops.reduce_sum(false, _axes(axis), keep_dims), 0)
 
 
-@method(one_plan, dim="axis", keepdim="keep_dims", keepdims="keep_dims")
+@method(one_plan)
 def any(input: Any, axis: Axis = None, keep_dims: bool = False) -> Tensor:
     """Return whether any element is true (not zero); false for none. The result is bool."""
     true = _truth(arguments.tensor(input, "any"))
@@ -142,7 +143,7 @@ def float_status(x: Any) -> Tensor:
     return _ops.reshape(_ops.cast(bad, _core.float32), [1])
 
 
-@method(dim="axis", keepdim="keep_dims", keepdims="keep_dims")
+@method()
 def count_nonzero(
     x: Any, axis: Axis = (), keep_dims: bool = False, dtype: Any = _core.int32
 ) -> Tensor:
@@ -179,7 +180,7 @@ def _extremum(
     return y
 
 
-@method(one_plan, dim="axis", keepdim="keepdims", keep_dims="keepdims")
+@method(one_plan)
 def amax(
     input: Any, axis: Axis = None, keepdims: bool = False, *, initial: Any = None, where: Any = None
 ) -> Tensor:
@@ -191,7 +192,7 @@ def amax(
     return _extremum(True, arguments.tensor(input, "amax"), axis, keepdims, initial, where)
 
 
-@method(one_plan, dim="axis", keepdim="keepdims", keep_dims="keepdims")
+@method(one_plan)
 def amin(
     input: Any, axis: Axis = None, keepdims: bool = False, *, initial: Any = None, where: Any = None
 ) -> Tensor:
@@ -235,6 +236,7 @@ def _argument(largest: bool, x: Tensor, axis: int, keepdims: bool) -> Tensor:
     return _ops.cast(index, _core.int64)
 
 
+@spelled()
 @one_plan
 def max(
     input: Any, axis: Axis = None, keepdims: bool = False, *, initial: Any = None, where: Any = None
@@ -248,6 +250,7 @@ def max(
     return _with_index(True, arguments.tensor(input, "max"), axis, keepdims, initial, where)
 
 
+@spelled()
 @one_plan
 def min(
     input: Any, axis: Axis = None, keepdims: bool = False, *, initial: Any = None, where: Any = None
@@ -270,13 +273,13 @@ def _flat_argument(largest: bool, input: Any, axis: Axis, keepdims: bool) -> Ten
     return _ops.reshape(index, [1] * x.ndim) if keepdims else index
 
 
-@method(one_plan, axis="dim", keepdims="keepdim", keep_dims="keepdim")
+@method(one_plan)
 def argmax(input: Any, dim: Axis = None, keepdim: bool = False) -> Tensor:
     """The index of the (first) largest element along dim, int64; None: in the flattened tensor."""
     return _flat_argument(True, input, dim, keepdim)
 
 
-@method(one_plan, dim="axis", keepdim="keepdims", keep_dims="keepdims")
+@method(one_plan)
 def argmin(input: Any, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """The index of the (first) smallest element along axis, int32; None: in the flattened tensor."""
     return _ops.cast(_flat_argument(False, input, axis, keepdims), _core.int32)
@@ -302,7 +305,7 @@ def square_sizes(x: Tensor) -> Tensor:
     return _ops.reduce_sum(_ops.square(_ops.view_as_real(x)), [x.ndim], False)
 
 
-@method(wide_plan, dim="axis", keepdim="keepdims", keep_dims="keepdims", correction="ddof")
+@method(wide_plan, correction="ddof")
 def var(input: Any, axis: Axis = None, ddof: Any = 0, keepdims: bool = False) -> Tensor:
     """The variance: the sum of squared deviations from the mean, divided by (count - ddof); real, also of
     complex numbers.
@@ -312,7 +315,7 @@ def var(input: Any, axis: Axis = None, ddof: Any = 0, keepdims: bool = False) ->
     return _var(arguments.floating(arguments.tensor(input, "var")), axis, float(ddof), keepdims)
 
 
-@method(wide_plan, dim="axis", keepdim="keepdims", keep_dims="keepdims", correction="ddof")
+@method(wide_plan, correction="ddof")
 def std(input: Any, axis: Axis = None, ddof: Any = 0, keepdims: bool = False) -> Tensor:
     """The standard deviation, the square root of var. Of equal elements, where it has a kink, derivatives
     are taken to be 0."""
@@ -344,7 +347,7 @@ def _finite_shift(x: Tensor, axis: Axis) -> Tensor:
     return _ops.where(_ops.isfinite(top), top, 0)
 
 
-@method(wide_plan, axis="dim", keepdims="keepdim", keep_dims="keepdim")
+@method(wide_plan)
 def logsumexp(input: Any, dim: Axis = None, keepdim: bool = False) -> Tensor:
     """$log(sum(exp(input)))$, without overflow: the largest element is taken out first."""
     x = arguments.floating(arguments.tensor(input, "logsumexp"))
@@ -357,16 +360,19 @@ def logsumexp(input: Any, dim: Axis = None, keepdim: bool = False) -> Tensor:
     return y if keepdim else _ops.reshape(y, [n for i, n in enumerate(x.shape) if i not in axes])
 
 
-def reduce_mean(x: Any, axis: Any = ()) -> Tensor:
+@spelled()
+def reduce_mean(x: Any, axis: Any = (), *, keepdims: bool = False) -> Tensor:
     """The mean along axis, in the dtype of x."""
-    return _ops.mean(x, axis)
+    return _ops.mean(x, axis, keepdims)
 
 
-def reduce_max(x: Any, axis: Any = ()) -> Tensor:
+@spelled()
+def reduce_max(x: Any, axis: Any = (), *, keepdims: bool = False) -> Tensor:
     """The largest element along axis."""
-    return amax(x, axis)
+    return amax(x, axis, keepdims)
 
 
-def reduce_min(x: Any, axis: Any = ()) -> Tensor:
+@spelled()
+def reduce_min(x: Any, axis: Any = (), *, keepdims: bool = False) -> Tensor:
     """The smallest element along axis."""
-    return amin(x, axis)
+    return amin(x, axis, keepdims)

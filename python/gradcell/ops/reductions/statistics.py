@@ -12,7 +12,7 @@ from gradcell.base import arguments, bad_type, bad_value
 from gradcell.base.convert import has_numpy_dtype, to_dtype
 from gradcell.base.types import DTypeLike
 from gradcell.ops.arrays import arrangement, indexing, shaping
-from gradcell.ops.method import method
+from gradcell.ops.method import method, spelled
 from gradcell.ops.one_plan import one_plan, wide_plan
 from gradcell.ops.reductions import reductions
 
@@ -25,7 +25,7 @@ __all__ = [
 # Without NaN --------------------------------------------------------------------------------------
 
 
-@method(one_plan, dim="axis", keepdim="keepdims")
+@method(one_plan)
 def nansum(
     input: Any, axis: Any = None, keepdims: bool = False, *, dtype: DTypeLike | None = None
 ) -> Tensor:
@@ -155,7 +155,7 @@ def _median(input: Any, axis: Any, keepdims: bool, name: str, skip: bool) -> tup
     return _middle(x, a, bool(keepdims), skip)
 
 
-@method(dim="axis", keepdim="keepdims")
+@method()
 def median(input: Any, axis: Any = -1, keepdims: bool = False) -> tuple[Tensor, Tensor]:
     """(the median along axis, the lower one of two middle elements; its index)."""
     return _median(input, axis, keepdims, "median", False)
@@ -176,6 +176,7 @@ def aminmax(input: Any, *, axis: Any = 0, keepdims: bool = False) -> tuple[Tenso
 # Moments ------------------------------------------------------------------------------------------
 
 
+@spelled(correction="ddof")
 @wide_plan
 def var_mean(
     input: Any, axis: Any = None, ddof: Any = 0, keepdims: bool = False
@@ -185,6 +186,7 @@ def var_mean(
     return reductions.var(x, axis, ddof, keepdims), reductions.mean(x, axis, keepdims)
 
 
+@spelled(correction="ddof")
 @wide_plan
 def std_mean(
     input: Any, axis: Any = None, ddof: Any = 0, keepdims: bool = False

@@ -1,4 +1,4 @@
-"""gc.random: numbers by keys are Philox's, the same in all modes and transforms, and have their distributions."""
+"""gc.random: numbers by keys are Philox's, the same in all modes and transforms, and distributed as named."""
 
 from __future__ import annotations
 
