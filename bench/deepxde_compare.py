@@ -1,7 +1,7 @@
 """DeepXDE's scripts on gradcell and on its PyTorch and JAX backends: the same losses? How long is a step?
 
     python bench/deepxde_compare.py examples/deepxde/*.py
-    python bench/deepxde_compare.py examples/deepxde/*.py --write docs/coming-from/deepxde.md
+    python bench/deepxde_compare.py examples/deepxde/*.py --write bench/results/deepxde.md
     python bench/deepxde_compare.py examples/deepxde/*.py --record tests/python/golden/deepxde.json
 
 Each script runs as it is, in a process of its own for each backend, up to its first training: that is cut

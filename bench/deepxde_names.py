@@ -1,7 +1,7 @@
 """Each public name of DeepXDE in a program of a few lines: on gradcell the numbers of its PyTorch backend?
 
     python bench/deepxde_names.py --record tests/python/golden/deepxde_names.json   (on PyTorch)
-    python bench/deepxde_names.py --write docs/coming-from/deepxde.md               (on gradcell)
+    python bench/deepxde_names.py --write bench/results/deepxde.md                (on gradcell)
 
 The cases are those of deepxde_cases.py; names of DeepXDE without one are found by `missing`. The table
 tells, for each name, how far the numbers are apart, or the message with which gradcell refuses it.

@@ -8,7 +8,7 @@ its own for each run, from the same points and weights, in float32 (as the scrip
 which is set before it. One thread; what counts is the processor's time, so that others on the machine disturb
 it little. The error is the relative L2 norm, on 256 x 100 points, of the difference from the Cole-Hopf
 solution. --write puts the runs into bench/results/deepxde_whole.json, beside those that are there, and the
-table of all into docs/coming-from/deepxde.md.
+table of all into bench/results/deepxde.md.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from deepxde_compare import set_weights, write
 ROOT = Path(__file__).resolve().parent.parent
 SCRIPT = ROOT / "examples/deepxde/burgers.py"
 RESULTS = ROOT / "bench/results/deepxde_whole.json"
-PAGE = ROOT / "docs/coming-from/deepxde.md"
+PAGE = ROOT / "bench/results/deepxde.md"
 MARK = "<!-- bench/deepxde_whole.py -->"
 HEAD = (
     "| run | Adam | L-BFGS | its evaluations | an evaluation | in all | ratio | loss | L2 error |\n"

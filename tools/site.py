@@ -6,6 +6,7 @@ files outside the site become plain text, and formulas between dollars become Ma
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from pathlib import Path
@@ -32,7 +33,18 @@ def pages() -> dict[str, str]:
 
 
 def on_config(config: Any) -> Any:
-    """Each group of the reference has its line in the navigation, under its chapter."""
+    """Each group of the reference has its line in the navigation, under its chapter. The footer has the
+    version, and the addresses that follow from the repository's, GRADCELL_ADDRESS."""
+    version = re.findall(
+        r'__version__ = "(.+)"', (ROOT / "python/gradcell/__init__.py").read_text()
+    )
+    places = {"Repository": "", "Issues": "/issues", "Versions": "/releases"}
+    links = [
+        f'<a href="{config.repo_url.rstrip("/")}{place}">{name}</a>'
+        for name, place in places.items()
+        if config.repo_url
+    ]
+    config.copyright = " · ".join([f"gradcell {version[0]}", *links])
     chapters: dict[str, list[dict[str, str]]] = {}
     for group in GROUPS:
         chapters.setdefault(group.chapter, []).append({group.title: f"reference/{group.page}.md"})
@@ -76,6 +88,14 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
             f"`{text}`" if re.fullmatch(r"[\w./-]*[./][\w./-]*", text) else text
         )  # a file's name is code
 
+    if page.file.src_path == "index.md":
+        page.meta["hide"] = ["navigation", "toc"]  # two columns need the room
+    if page.file.src_path == "changelog.md":
+        page.meta["search"] = {"exclude": True}
+    elif page.file.src_path.removesuffix(".md") in INSIDE:
+        page.meta["search"] = {"boost": 0.3}
+    if config.repo_url:
+        markdown = with_address(markdown, config.repo_url)
     if page.file.src_path in ("gallery.md", "problems.md"):
         markdown = with_programs(markdown)
     figures = "../" * page.file.src_path.count("/") + "figures/"
@@ -84,6 +104,18 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
     for i in range(0, len(parts), 2):
         parts[i] = re.sub(r"(?<!!)\[([^\]]+)\]\(([^)\s]+)\)", plain, parts[i])
     return "".join(parts)
+
+
+#: Pages for who works on gradcell, which come last in a search.
+INSIDE = ("architecture", "performance-notes", "cuda-kernels", "adding-an-op", "wheels", "names")
+
+
+def with_address(markdown: str, address: str) -> str:
+    """The page with the command that installs from the repository."""
+    command, clone = "    pip install .\n\nin a clone of the repository", f"[a clone]({address})"
+    return markdown.replace(
+        command, f"    pip install git+{address}\n\nor `pip install .` in {clone}"
+    )
 
 
 FENCED = re.compile(r"(^ *```.*?^ *```$)", re.S | re.M)
@@ -123,6 +155,7 @@ WHOLE = re.compile(
     r"(?<!\S)\S{0,12}(?:(?<=\d)e-\d|(?<![\w-])(?:--?|\w-)[A-Za-z])\S{0,20}(?!\S)"
 )  # 1e-3, --list, L-BFGS
 NAME = re.compile(r'<span class="n">([^<]*)</span>')  # coloured as code without a span is
+MARKS = re.compile(r"<[^<>]+>")
 PICTURE = re.compile(r'<img [^>]*src="([^"]+)"[^>]*/?>')
 
 
@@ -185,3 +218,35 @@ def on_post_page(output: str, page: Any, config: Any) -> str:
 
             raise PluginError("\n".join(faults))
     return output
+
+
+#: The most characters of the search index, which each reader loads.
+LONGEST_INDEX = 650_000
+
+
+def on_post_build(config: Any) -> None:
+    """Makes the search index small: text without marks, and of an entry of the reference its first sentence
+    and its other names."""
+    path = Path(config.site_dir) / "search" / "search_index.json"
+    index = json.loads(path.read_text())
+    for entry in index["docs"]:
+        entry["text"] = shorter(entry["text"], entry["location"].startswith("reference/"))
+    text = json.dumps(index, ensure_ascii=False, separators=(",", ":"))
+    if len(text) > LONGEST_INDEX:
+        from mkdocs.exceptions import PluginError
+
+        raise PluginError(f"the search index has {len(text)} characters, more than {LONGEST_INDEX}")
+    path.write_text(text)
+
+
+def shorter(text: str, entry: bool) -> str:
+    """The text of a section for the search index, without marks. entry: of the reference, of which the first
+    sentence and the other names are enough."""
+    if entry:
+        found = PRE.sub("", text)
+        first = re.search(r"<p>(.*?)</p>", found, re.S)
+        names = re.search(r"Also as <ul>(.*?)</ul>", found, re.S)
+        sentence = re.split(r"(?<=[.:;]) ", first[1] if first else found, maxsplit=1)[0]
+        others = re.findall(r"<code>([\w.]+)", names[1]) if names else []
+        text = " ".join([sentence, *dict.fromkeys(name.split(".")[-1] for name in others)])
+    return " ".join(MARKS.sub(" ", text).split())

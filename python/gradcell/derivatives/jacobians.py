@@ -263,7 +263,7 @@ def hvp(
     """The product of fn's Hessian with a vector, without making the Hessian (forward over reverse
     mode): (fn(inputs), product).
 
-    fn: a function that gives a scalar; of more elements, the sum is differentiated. inputs: the
+    fn: a function that gives a scalar; several elements are summed. inputs: the
     arguments, a tuple of tensors and trees of them, or the only one. v: the vector, with the structure,
     shapes and dtypes of inputs; the product has them too. weights: a Parameter, or a list or tuple of
     them: v and the product then belong to these instead of inputs. has_aux: only fn's first output is

@@ -264,13 +264,13 @@ def grad(
 ) -> Callable[..., Any]:
     """Makes a function that returns fn's gradients.
 
-    fn: a function or Cell; of several outputs, the sum is differentiated. grad_position: the index,
+    fn: a function or Cell; several outputs are summed. grad_position: the index,
     or a tuple of indices, of the arguments to differentiate with respect to, or None. weights: a
     Parameter, or a list or tuple of them, to differentiate with respect to, or None. has_aux: only
     fn's first output is differentiated, and the others are returned in a tuple after the
     gradients. return_ids: each gradient comes as (position or parameter name, gradient). sens_param:
-    whether the last argument of the function that is made, or its keyword sens, is the cotangent, in
-    place of ones: a tensor, or a tuple for several outputs.
+    if True, the returned function takes the cotangent last, or as its keyword sens, in place of ones: a
+    tensor, or a tuple for several outputs.
 
     Returns a tensor for one position, a tuple for a tuple of positions, a tuple for weights (a
     tensor for a single Parameter), and (by position, by weights) for both. A gradient has the shape
@@ -349,7 +349,7 @@ def value_and_grad(
 ) -> Callable[..., Any]:
     """Makes a function that returns fn's output together with its gradients.
 
-    fn: a function or Cell; of several outputs, the sum is differentiated. grad_position: the index,
+    fn: a function or Cell; several outputs are summed. grad_position: the index,
     or a tuple of indices, of the arguments to differentiate with respect to, or None. weights: a
     Parameter, or a list or tuple of them, to differentiate with respect to, or None. has_aux: only
     fn's first output is differentiated; the value has all of them. return_ids: each gradient comes

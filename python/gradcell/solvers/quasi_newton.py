@@ -260,8 +260,8 @@ class LBFGS(_QuasiNewton):
 
 
 class BFGS(_QuasiNewton):
-    """BFGS for loss(*args) over float64 Parameters, with the whole matrix that stands for the inverse of
-    the second derivatives: 8 bytes for each pair of elements, so up to some thousand elements. A
+    """BFGS for loss(*args) over float64 Parameters, with a dense approximation of the inverse Hessian:
+    8 bytes for each pair of elements, so up to some thousand elements. A
     run continues where the previous one ended. Steps, tolerances, options and errors are those of
     LBFGS; parameters of float32 are refused.
     """

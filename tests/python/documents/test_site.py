@@ -51,3 +51,39 @@ def test_the_gallery_has_each_program_below_its_problem(site: ModuleType) -> Non
     assert made[1] == '??? example "a.py"' and code.splitlines()[0] in made[2]
     gallery = (ROOT / "docs" / "gallery.md").read_text()
     assert site.with_programs(gallery).count("??? example") >= 15
+
+
+ENTRY = (
+    "<pre><code>ops.asin(input) -&gt; Tensor\n</code></pre> <p>The arcsine of <code>x</code>; NaN outside."
+    " More.</p> <p>Arguments</p> <ul> <li><code>input</code>: a tensor.</li> </ul> Also as <ul> <li><code>mint.asin"
+    "</code></li> <li><code>ops.arcsin(x)</code></li> </ul> <p>Source: <code>a.py</code></p>"
+)
+
+
+def test_the_search_index_has_what_is_searched_for(site: ModuleType) -> None:
+    assert site.shorter(ENTRY, True) == "The arcsine of x ; asin arcsin"
+    assert (
+        site.shorter("<p>A <em>page</em></p> <pre><code>a &lt; 1</code></pre>", False)
+        == "A page a &lt; 1"
+    )
+    assert all((ROOT / "docs" / f"{name}.md").exists() for name in site.INSIDE[1:])
+
+
+def test_one_setting_names_the_repository(site: ModuleType) -> None:
+    address = "https://host.example/owner/name"
+    for name in ("index", "install"):
+        text = (ROOT / "docs" / f"{name}.md").read_text()
+        made = site.with_address(text, address)
+        assert (
+            f"    pip install git+{address}\n\nor `pip install .` in [a clone]({address})" in made
+        )
+        assert made.count("pip install gradcell") == 0
+    assert (ROOT / "mkdocs.yml").read_text().count("GRADCELL_ADDRESS") == 1
+
+
+def test_the_first_page_begins_with_a_program_a_picture_and_a_figure() -> None:
+    text = (ROOT / "docs" / "index.md").read_text()
+    top = text[: text.index("## ")]
+    assert "```python" in top and "![" in top and "| gradcell | **3.7 ms** |" in top
+    gallery = (ROOT / "docs" / "gallery.md").read_text()
+    assert gallery.index("## Burgers") < gallery.index("## GAN")

@@ -202,7 +202,7 @@ def xdivy(x: Any, y: Any) -> Tensor:
 
 @method(wide_plan)
 def addcmul(input: Any, tensor1: Any, tensor2: Any, value: Any = 1) -> Tensor:
-    """input + value tensor1 tensor2, elementwise."""
+    """input + value * tensor1 * tensor2, elementwise."""
     return _ops.add(input, _ops.mul(value, _ops.mul(_beside(tensor1, tensor2, input), tensor2)))
 
 
