@@ -55,8 +55,8 @@ def test_the_gallery_has_each_program_below_its_problem(site: ModuleType) -> Non
 
 ENTRY = (
     "<pre><code>ops.asin(input) -&gt; Tensor\n</code></pre> <p>The arcsine of <code>x</code>; NaN outside."
-    " More.</p> <p>Arguments</p> <ul> <li><code>input</code>: a tensor.</li> </ul> Also as <ul> <li><code>mint.asin"
-    "</code></li> <li><code>ops.arcsin(x)</code></li> </ul> <p>Source: <code>a.py</code></p>"
+    " More.</p> <p>Arguments</p> <ul> <li><code>input</code>: a tensor.</li> </ul> Also as <ul> <li>"
+    "<code>mint.asin</code></li> <li><code>ops.arcsin(x)</code></li> </ul> <p>Source: <code>a.py</code></p>"
 )
 
 

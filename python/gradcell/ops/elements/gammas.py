@@ -122,7 +122,8 @@ def _euler_maclaurin(s: Tensor, q: Tensor, one: Tensor) -> Tensor:
 
 
 def polygamma(n: Any, input: Any) -> Tensor:
-    """The n-th derivative of digamma: (-1)^(n + 1) n! zeta(n + 1, input); n: an integer or a one-element tensor.
+    """The n-th derivative of digamma: (-1)^(n + 1) n! zeta(n + 1, input); n: an integer, or a one-element
+    tensor.
 
     Raises ValueError for a negative n.
     """
