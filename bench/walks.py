@@ -77,7 +77,8 @@ if __name__ == "__main__":
     parser.add_argument("--write", type=Path, help="the file to write the table into")
     given = parser.parse_args()
     text = (
-        "# Newcomers' programs\n\nEach of [tests/python/documents/walks](../../tests/python/documents/walks) in a\n"
+        "# Newcomers' programs\n\n"
+        "Each of [tests/python/documents/walks](../../tests/python/documents/walks) in a\n"
         "new process, written by `python bench/walks.py --write bench/results/walks.md`.\n\n"
     )
     made = table()

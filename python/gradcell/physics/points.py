@@ -23,24 +23,24 @@ def box(
     n: int,
     low: Sequence[float],
     high: Sequence[float],
-    random: Random = None,
+    seed: Random = None,
     method: str = "halton",
 ) -> Array:
     """n points in a box, as an array [n, d].
 
-    low, high: the ends along each axis. random: a seed or a generator of NumPy's. method: "halton",
+    low, high: the ends along each axis. seed: a seed or a generator of NumPy's. method: "halton",
     "sobol" or "latin" (scrambled sequences of scipy.stats.qmc, which fill the box evenly), or "uniform".
     Raises ValueError if low is not below high, ImportError without SciPy for all methods but "uniform".
     """
     a, b = _ends("box", low, high)
-    return a + _unit("box", n, a.size, random, method) * (b - a)  # type: ignore[no-any-return]
+    return a + _unit("box", n, a.size, seed, method) * (b - a)  # type: ignore[no-any-return]
 
 
 def faces(
     n: int,
     low: Sequence[float],
     high: Sequence[float],
-    random: Random = None,
+    seed: Random = None,
     method: str = "halton",
     sides: Sequence[tuple[int, int]] | None = None,
 ) -> Array:
@@ -56,47 +56,47 @@ def faces(
         bad_value(f"faces: sides are pairs of an axis below {a.size} and 0 or 1, got {sides}")
     areas = np.array([np.prod(np.delete(b - a, k)) for k, _ in chosen])
     bounds = np.rint(np.cumsum(areas) / areas.sum() * n).astype(int)
-    points = a + _unit("faces", n, a.size, random, method) * (b - a)
+    points = a + _unit("faces", n, a.size, seed, method) * (b - a)
     for (axis, end), begin, stop in zip(chosen, [0, *bounds[:-1]], bounds, strict=True):
         points[begin:stop, axis] = (b if end else a)[axis]
     return points  # type: ignore[no-any-return]
 
 
 def ball(
-    n: int, center: Sequence[float], radius: float, random: Random = None, method: str = "halton"
+    n: int, center: Sequence[float], radius: float, seed: Random = None, method: str = "halton"
 ) -> Array:
     """n points in a ball, [n, d], evenly by volume. Other arguments and errors as `box`.
 
-    center: the centre. radius: the radius. random: a NumPy generator, or a seed. method: how they
+    center: the centre. radius: the radius. seed: a NumPy generator, or a seed. method: how they
     are spread, as for `box`.
     """
     middle = _center("ball", center, radius)
     d = middle.size
-    unit = _unit("ball", n, 1 + _pairs(d), random, method)
+    unit = _unit("ball", n, 1 + _pairs(d), seed, method)
     return middle + radius * unit[:, :1] ** (1 / d) * _directions(unit[:, 1:], d)
 
 
 def sphere(
-    n: int, center: Sequence[float], radius: float, random: Random = None, method: str = "halton"
+    n: int, center: Sequence[float], radius: float, seed: Random = None, method: str = "halton"
 ) -> Array:
     """n points on a sphere (in two dimensions a circle), [n, d], evenly by area. Other arguments and errors
     as `box`.
 
-    center: the centre. radius: the radius. random: a NumPy generator, or a seed. method: how they
+    center: the centre. radius: the radius. seed: a NumPy generator, or a seed. method: how they
     are spread, as for `box`.
     """
     middle = _center("sphere", center, radius)
-    unit = _unit("sphere", n, _pairs(middle.size), random, method)
+    unit = _unit("sphere", n, _pairs(middle.size), seed, method)
     return middle + radius * _directions(unit, middle.size)
 
 
-def by_size(candidates: Any, size: Any, n: int, random: Random = None, floor: float = 1.0) -> Array:
+def by_size(candidates: Any, size: Any, n: int, seed: Random = None, floor: float = 1.0) -> Array:
     """n different ones of the candidates [m, d], drawn with probabilities that grow with their sizes [m] or
     [m, 1], such as absolute residuals: |size| / mean |size| + floor (C. Wu, M. Zhu, Q. Tan, Y. Kartha, L. Lu,
     Comput. Methods Appl. Mech. Eng. 403, 2023: RAD, with k = 1 and c = floor).
 
     candidates: points, an array [m, d]. size: numbers [m] or [m, 1]. floor: what is added to each
-    relative size, so that points with small ones are drawn too. random: a NumPy generator, or a
+    relative size, so that points with small ones are drawn too. seed: a NumPy generator, or a
     seed. Raises ValueError for other shapes, sizes that are not finite, and fewer than n
     candidates.
     """
@@ -111,19 +111,19 @@ def by_size(candidates: Any, size: Any, n: int, random: Random = None, floor: fl
     largest = sizes.max()
     relative = sizes / largest if largest > 0 else sizes
     share = (relative / relative.mean() if largest > 0 else relative) + max(floor, 1e-12)
-    picked = np.random.default_rng(random).choice(
+    picked = np.random.default_rng(seed).choice(
         len(points), n, replace=False, p=share / share.sum()
     )
     return points[picked]
 
 
-def _unit(name: str, n: int, d: int, random: Random, method: str) -> Array:
+def _unit(name: str, n: int, d: int, seed: Random, method: str) -> Array:
     """n points in the unit cube."""
     if method not in _METHODS or n < 1:
         bad_value(
             f"{name}: n must be at least 1 and method one of {', '.join(_METHODS)}, got {n} and {method!r}"
         )
-    generator = np.random.default_rng(random)
+    generator = np.random.default_rng(seed)
     if method == "uniform":
         return generator.random((n, d))
     try:

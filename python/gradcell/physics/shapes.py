@@ -64,11 +64,11 @@ class Shape:
         return self._inside(at)
 
     def interior(
-        self, n: int, random: Random = None, method: str = "halton", *, where: Where = None
+        self, n: int, seed: Random = None, method: str = "halton", *, where: Where = None
     ) -> Array:
         """Return n points inside, spread evenly, [n, d].
 
-        random: a seed or a generator of NumPy's. method: how they are spread, as for `box`. where: a
+        seed: a seed or a generator of NumPy's. method: how they are spread, as for `box`. where: a
         function of points [m, d] that says which may be taken, [m] of bool; all without it. Raises
         ValueError if no point is found, ImportError without SciPy for all methods but "uniform".
         """
@@ -77,10 +77,10 @@ class Shape:
             points = self.low + unit * (self.high - self.low)
             return (points[_allowed(points, self._inside(points), where)],)
 
-        return _until("interior", n, self.dimensions, random, method, found)[0]
+        return _until("interior", n, self.dimensions, seed, method, found)[0]
 
     def boundary(
-        self, n: int, random: Random = None, method: str = "halton", *, where: Where = None
+        self, n: int, seed: Random = None, method: str = "halton", *, where: Where = None
     ) -> tuple[Array, Array]:
         """Return n points on the boundary, spread evenly, and the unit vectors that point outwards there,
         both [n, d].
@@ -94,7 +94,7 @@ class Shape:
             kept = _allowed(points, kept, where)
             return points[kept], normals[kept]
 
-        points, normals = _until("boundary", n, self._numbers, random, method, found)
+        points, normals = _until("boundary", n, self._numbers, seed, method, found)
         return points, normals
 
     def __or__(self, other: Shape) -> Shape:
@@ -164,7 +164,7 @@ class Ball(Shape):
         self._numbers = _pairs(d)
 
     def interior(
-        self, n: int, random: Random = None, method: str = "halton", *, where: Where = None
+        self, n: int, seed: Random = None, method: str = "halton", *, where: Where = None
     ) -> Array:
         """Return n points inside, spread evenly, [n, d].
 
@@ -177,7 +177,7 @@ class Ball(Shape):
             points += self.center
             return (points[_allowed(points, np.full(len(unit), True), where)],)
 
-        return _until("interior", n, 1 + _pairs(d), random, method, found)[0]
+        return _until("interior", n, 1 + _pairs(d), seed, method, found)[0]
 
     def _inside(self, points: Array) -> Array:
         return np.asarray(np.linalg.norm(points - self.center, axis=1) <= self.radius)
@@ -290,11 +290,11 @@ def _allowed(points: Array, kept: Array, where: Where) -> Array:
 
 
 def _until(
-    name: str, n: int, numbers: int, random: Random, method: str,
+    name: str, n: int, numbers: int, seed: Random, method: str,
     found: Callable[[Array], tuple[Array, ...]],
 ) -> tuple[Array, ...]:  # fmt: skip
     """The first n rows of what is found for points of a unit cube, of which so many are drawn as it takes."""
-    generator, parts = np.random.default_rng(random), []
+    generator, parts = np.random.default_rng(seed), []
     have, drawn, asked = 0, 0, n
     while have < n:
         parts.append(found(_unit(f"Shape.{name}", asked, numbers, generator, method)))

@@ -14,7 +14,7 @@ gc.set_seed(0)
 shape = physics.Polygon([[0, 0], [2, 0], [2, 1], [1, 1], [1, 2], [0, 2]])
 net = nn.MLP(2, 16, 16, 1, init="xavier_uniform")
 laplace = gc.laplacian(net)
-inside = shape.interior(300, 0)
+inside = shape.interior(300, seed=0)
 edge, normal = shape.boundary(120, 0)
 bottom, left = edge[:, 1] < 1e-9, edge[:, 0] < 1e-9
 rest = ~(bottom | left)
