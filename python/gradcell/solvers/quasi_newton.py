@@ -125,19 +125,22 @@ class _QuasiNewton(Solver[QuasiNewtonState]):
         self,
         loss: Callable[..., Tensor],
         parameters: Any,
-        args: tuple[Any, ...],
-        search: int,
-        tolerances: tuple[float | None, float, float],
+        *args: Any,
+        loss_tolerance: float | None = None,
+        gradient_tolerance: float = 0.0,
+        value_tolerance: float = 0.0,
+        search: int = 50,
     ) -> None:
         self.loss: FlatLoss = FlatLoss(loss, parameters, *args)
-        super().__init__(self.loss.parameters, *tolerances)
+        tolerances = gradient_tolerance, value_tolerance
+        super().__init__(self.loss.parameters, loss_tolerance, *tolerances)
         if search < 1:
             bad_value(f"{self._name}: search must be at least 1, got {search}")
         name = self.loss.dtype.name.lower()
         if name not in ("float32", "float64"):
             bad_value(f"{self._name}: the parameters must be float32 or float64, not {name}")
         self._numbers: Any = np.dtype(name)
-        self._options = (search, *tolerances[1:])
+        self._options = (search, *tolerances)
         self._minimiser: Any = self._begun(self.loss.vector.astype(self._numbers))
 
     def _begun(self, start: Vector) -> Any:
@@ -251,8 +254,10 @@ class LBFGS(_QuasiNewton):
         if history < 0:
             bad_value(f"LBFGS: history must not be negative, got {history}")
         self._history = history
-        tolerances = loss_tolerance, gradient_tolerance, value_tolerance
-        super().__init__(loss, parameters, args, search, tolerances)
+        super().__init__(
+            loss, parameters, *args, loss_tolerance=loss_tolerance, search=search,
+            gradient_tolerance=gradient_tolerance, value_tolerance=value_tolerance,
+        )  # fmt: skip
 
     def _begun(self, start: Vector) -> Any:
         kinds = {"float32": _core.LbfgsFloat32, "float64": _core.LbfgsFloat64}
@@ -267,19 +272,6 @@ class BFGS(_QuasiNewton):
     """
 
     _name, _update = "BFGS", "bfgs"
-
-    def __init__(
-        self,
-        loss: Callable[..., Tensor],
-        parameters: Any,
-        *args: Any,
-        loss_tolerance: float | None = None,
-        gradient_tolerance: float = 0.0,
-        value_tolerance: float = 0.0,
-        search: int = 50,
-    ) -> None:
-        tolerances = loss_tolerance, gradient_tolerance, value_tolerance
-        super().__init__(loss, parameters, args, search, tolerances)
 
     def _begun(self, start: Vector) -> Any:
         if self._numbers != np.float64:
