@@ -396,6 +396,17 @@ def test_options_that_do_not_fit_together():
     assert float(lars.opt.learning_rate) == float(lars.learning_rate) == 0.5
 
 
+def test_a_rule_of_a_users_own_may_keep_its_decay_as_it_likes():
+    class Own(nn.Optimizer):
+        def __init__(self, params):
+            super().__init__(0.1, params)
+            self.weight_decay = Tensor([0.5])
+            self.beta1 = Tensor([0.9])
+
+    own = Own(make_parameters())
+    assert own.weight_decay.shape == (1,) and own.beta1.shape == (1,)
+
+
 def test_an_assigned_decay_is_that_of_groups_without_one():
     a, b = (Parameter(Tensor([1.0]), name=n) for n in "ab")
     optimizer = nn.SGD([{"params": [a], "weight_decay": 0.5}, {"params": [b]}], 1.0)

@@ -223,6 +223,12 @@ class Optimizer(Cell):
         """Raises ValueError for options that do not fit together."""
 
     def _set_weight_decay(self, value: Any) -> None:
+        own = not type(self).__module__.startswith("gradcell.")
+        if own and not isinstance(value, (int, float, np.number, Cell)):
+            super().__setattr__(
+                "weight_decay", value
+            )  # a rule of a user's own may keep what it likes
+            return
         if all(self._own_decay):
             bad_value(
                 f"For '{self.cls_name}', all groups have a weight_decay of their own: make another optimiser "
