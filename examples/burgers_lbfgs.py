@@ -56,7 +56,9 @@ def solve(
     def watch(state: gc.SolverState) -> None:
         course.append((time.perf_counter() - start, state.loss))
         if verbose and state.nit % 500 == 0:
-            print(f"L-BFGS {state.nit:6d}  loss {state.loss:.1e}  {course[-1][0]:5.1f} s", flush=True)
+            print(
+                f"L-BFGS {state.nit:6d}  loss {state.loss:.1e}  {course[-1][0]:5.1f} s", flush=True
+            )
 
     gc.lbfgs(
         loss, net.trainable_params(), *points(n, random), max_steps=lbfgs_steps, callback=watch
