@@ -6,14 +6,16 @@ import fcntl
 import gc
 import os
 import pathlib
+import sys
 import types
 from collections.abc import Iterator
 from datetime import date, datetime, timezone
 from typing import Any
 
 import pytest
+from _pytest.assertion import rewrite
 from affected import affected
-from draws import DRAWN, Draw
+from draws import DRAWN, TOGETHER, Draw, Together
 from made_up_gpu import Process, build
 
 import gradcell
@@ -35,6 +37,7 @@ def pytest_configure(config: pytest.Config) -> None:
         date.fromisoformat(option.draw).toordinal(),
         leaves_out=option.markexpr == "not full" and not any("[" in a for a in config.args),
     )
+    config.stash[TOGETHER] = Together(config)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -49,9 +52,35 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     )
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection(session: pytest.Session) -> None:
+    """Of the files that processes of pytest-xdist import, each compiles a share for all first."""
+    mine = getattr(session.config, "workerinput", None)
+    if mine is None or sys.dont_write_bytecode:
+        return
+    given = [session.config.rootpath / argument for argument in session.config.args]
+    files = sorted(file for folder in given for file in folder.rglob("test_*.py"))
+    state = session.config.stash[rewrite.assertstate_key]
+    for file in files[int(mine["workerid"].removeprefix("gw")) :: mine["workercount"]]:
+        compiled = rewrite.get_cache_dir(file) / f"{file.stem}{rewrite.PYC_TAIL}"
+        if rewrite._read_pyc(file, compiled) is None:
+            rewrite.try_makedirs(compiled.parent)
+            stat, code = rewrite._rewrite_test(file, session.config)
+            rewrite._write_pyc(state, code, stat, compiled)
+
+
 @pytest.hookimpl(trylast=True)  # when all arguments of a test are known
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Of a test's cases, those that are not drawn are marked `full`."""
+    """Of a test's cases, those that are not drawn are marked `full`; the others are put together."""
+    leave_out_what_is_not_drawn(metafunc)
+    metafunc._calls[:] = metafunc.config.stash[TOGETHER].of(metafunc)
+
+
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    return pyfuncitem.config.stash[TOGETHER].run(pyfuncitem)
+
+
+def leave_out_what_is_not_drawn(metafunc: pytest.Metafunc) -> None:
     definition, calls = metafunc.definition, metafunc._calls
     draw, marker = metafunc.config.stash[DRAWN], definition.get_closest_marker("one_in")
     if draw.leaves_out and definition.get_closest_marker("slow"):

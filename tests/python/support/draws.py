@@ -1,7 +1,9 @@
-"""Which cases of tests that are marked one_in a run takes: conftest.py."""
+"""Which cases of tests that are marked one_in a run takes, and which cases run as one test: conftest.py."""
 
 from __future__ import annotations
 
+import dataclasses
+import itertools
 import zlib
 from collections.abc import Sequence
 from operator import attrgetter
@@ -34,3 +36,80 @@ class Draw(NamedTuple):
 
 
 DRAWN = pytest.StashKey[Draw]()
+
+
+#: The most cases that are one test.
+MOST = 25
+#: Fixtures that do nothing for a case.
+OF_ALL = {"device"}
+
+
+class Together:
+    """Cases of a test that run as one, by the first of them: pytest, its processes and its report take longer
+    over a test than most cases do. Who names cases (`pytest FILE::TEST[CASE]`, `-k`, `--for`) has each alone,
+    and so is each case that has a mark or a fixture of its own, and each that hypothesis makes."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        option = config.option
+        named = any("[" in argument for argument in config.args)
+        self.apart = bool(named or option.keyword or option.usepdb or config.getoption("--for"))
+        self.cases: dict[int, list[Any]] = {}
+
+    def of(self, metafunc: pytest.Metafunc) -> list[Any]:
+        """A test's cases, in parts; of cases with `full`, parts of their own."""
+        calls: list[Any] = metafunc._calls
+        if self.apart or not calls or not self._fit(metafunc, calls[0]):
+            return calls
+        found = []
+        for names, group in itertools.groupby(calls, lambda c: [mark.name for mark in c.marks]):
+            held = list(group)
+            size = 1 if set(names) - {"full"} else MOST
+            for begin in range(0, len(held), size):
+                part = held[begin : begin + size]
+                first = part[0]
+                if len(part) > 1:
+                    name = f"{first.id} and {len(part) - 1} more"
+                    first = dataclasses.replace(first, _idlist=[name])
+                    self.cases[id(first)] = part
+                found.append(first)
+        return found
+
+    @staticmethod
+    def _fit(metafunc: pytest.Metafunc, call: Any) -> bool:
+        """Whether cases differ by their arguments alone."""
+        given = {*call.params, *getattr(call, "funcargs", {})}
+        functions = {name: d[-1].func for name, d in metafunc._arg2fixturedefs.items() if d}
+        made = {n for n, f in functions.items() if f.__name__ != "get_direct_param_fixture_func"}
+        definition = metafunc.definition
+        return (
+            set(metafunc.fixturenames) - OF_ALL <= given - made
+            and not definition.get_closest_marker("slow")
+            and not hasattr(definition.obj, "hypothesis")
+        )
+
+    def part(self, item: Any) -> list[Any]:
+        """The cases that a test consists of; none if it is one itself."""
+        return self.cases.get(id(getattr(item, "callspec", None)), [])
+
+    def run(self, item: Any) -> bool | None:
+        """Runs all cases of a test, and says of those that fail which they are and why; None: it is one."""
+        part, failed, skipped = self.part(item), {}, []
+        for call in part:
+            try:
+                item.obj(**getattr(call, "funcargs", {}), **call.params)
+            except pytest.skip.Exception as why:
+                skipped.append(f"{call.id}: {why.msg}")
+            except (Exception, pytest.fail.Exception):
+                failed[call.id] = str(item.repr_failure(pytest.ExceptionInfo.from_current()))
+        if failed:
+            texts = [f"____ {name} ____\n\n{text}" for name, text in failed.items()]
+            few = "\n\n".join(texts[:5])
+            pytest.fail(
+                f"{len(failed)} of {len(part)} cases: {'; '.join(failed)}\n\n{few}", pytrace=False
+            )
+        if skipped:
+            pytest.skip(f"{len(skipped)} of {len(part)} cases, as {skipped[0]}")
+        return True if part else None
+
+
+TOGETHER = pytest.StashKey[Together]()
