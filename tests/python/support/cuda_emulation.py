@@ -21,6 +21,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import pytest
+from draws import TOGETHER
 
 SHIM = pathlib.Path(__file__).resolve().parents[2] / "cuda_shim.h"
 RUNNER = SHIM.with_suffix(".cpp")
@@ -285,11 +286,12 @@ def chosen(
     other; `of`: the name of a test's plan, by its parameters."""
     items: list[Any] = request.session.items
     asked = {
-        of(i.callspec.params)
+        of(call.params)
         for i in items
         if i.module is request.module
         and request.fixturename in i.fixturenames
         and hasattr(i, "callspec")
+        for call in request.config.stash[TOGETHER].part(i) or [i.callspec]
     }
     wanted = asked & set(plans) or set(plans)
     return [plans[name] if name in wanted else None for name in plans]

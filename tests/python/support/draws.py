@@ -40,8 +40,8 @@ DRAWN = pytest.StashKey[Draw]()
 
 #: The most cases that are one test.
 MOST = 25
-#: Fixtures that do nothing for a case.
-OF_ALL = {"device"}
+#: The function of pytest's fixtures for arguments that parametrize gives.
+DIRECT = "get_direct_param_fixture_func"
 
 
 class Together:
@@ -60,10 +60,14 @@ class Together:
         calls: list[Any] = metafunc._calls
         if self.apart or not calls or not self._fit(metafunc, calls[0]):
             return calls
+
+        def alike(call: Any) -> tuple[Any, ...]:
+            return str(call.params.get("mode")), [mark.name for mark in call.marks]
+
         found = []
-        for names, group in itertools.groupby(calls, lambda c: [mark.name for mark in c.marks]):
+        for (_, marks), group in itertools.groupby(sorted(calls, key=alike), alike):
             held = list(group)
-            size = 1 if set(names) - {"full"} else MOST
+            size = 1 if set(marks) - {"full"} else MOST
             for begin in range(0, len(held), size):
                 part = held[begin : begin + size]
                 first = part[0]
@@ -76,13 +80,15 @@ class Together:
 
     @staticmethod
     def _fit(metafunc: pytest.Metafunc, call: Any) -> bool:
-        """Whether cases differ by their arguments alone."""
-        given = {*call.params, *getattr(call, "funcargs", {})}
-        functions = {name: d[-1].func for name, d in metafunc._arg2fixturedefs.items() if d}
-        made = {n for n, f in functions.items() if f.__name__ != "get_direct_param_fixture_func"}
-        definition = metafunc.definition
+        """Whether cases differ by their arguments alone, and share what fixtures give."""
+        definition, defined = metafunc.definition, metafunc._arg2fixturedefs
+        made = {name: held[-1] for name, held in defined.items() if held}
+        direct = {*call.params, *getattr(call, "funcargs", {})}
+        indirect = {n for n in direct & set(made) if made[n].func.__name__ != DIRECT} - {"mode"}
+        shared = {n for n, one in made.items() if one.scope in ("module", "session")} - indirect
+        shared |= {"request"} - set(definition._fixtureinfo.argnames)  # that of shared fixtures
         return (
-            set(metafunc.fixturenames) - OF_ALL <= given - made
+            set(metafunc.fixturenames) <= direct - indirect | shared
             and not definition.get_closest_marker("slow")
             and not hasattr(definition.obj, "hypothesis")
         )
@@ -94,9 +100,12 @@ class Together:
     def run(self, item: Any) -> bool | None:
         """Runs all cases of a test, and says of those that fail which they are and why; None: it is one."""
         part, failed, skipped = self.part(item), {}, []
+        names = item._fixtureinfo.argnames
         for call in part:
             try:
-                item.obj(**getattr(call, "funcargs", {}), **call.params)
+                own = {**item.funcargs, **getattr(call, "funcargs", {}), **call.params}
+                own["mode"] = item.funcargs.get("mode")  # by its fixture, alike for all
+                item.obj(**{name: own[name] for name in names})
             except pytest.skip.Exception as why:
                 skipped.append(f"{call.id}: {why.msg}")
             except (Exception, pytest.fail.Exception):
