@@ -109,6 +109,7 @@ def _of_sklearn() -> None:
         _checked(sklearn, text, POINTS)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("library", ["scipy", "sklearn"])
 def test_libraries_compute_with_tensors(library: str) -> None:
     """In a process of its own: SciPy asks for SCIPY_ARRAY_API when it is imported."""

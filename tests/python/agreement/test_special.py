@@ -290,7 +290,7 @@ def test_distributions(name):
     assert single.dtype == gc.float32
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize("name", LAWS)
 def test_derivatives_of_distributions(name):
     """Of densities, their logarithms and cumulative functions, by quantile, parameters, loc and scale."""

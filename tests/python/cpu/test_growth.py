@@ -103,6 +103,7 @@ def _deep(step: Callable[[Tensor, int], Tensor], depth: int) -> None:
     assert gradient.shape == x.shape and np.isfinite(gradient.asnumpy()).all()
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", DEPTHS)
 def test_depth(name: str) -> None:
     _deep(DEPTHS[name], 4_000)

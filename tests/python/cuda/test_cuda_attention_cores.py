@@ -16,7 +16,7 @@ from disassembly import disassembler
 import gradcell as gc
 from gradcell import Tensor, _core, cuda, ops
 
-pytestmark = pytest.mark.one_in(16)  # each compiles kernels with a C++ compiler or NVRTC
+pytestmark = pytest.mark.one_in(32)  # each compiles kernels with a C++ compiler or NVRTC
 
 rng = np.random.default_rng(28)
 
@@ -154,7 +154,7 @@ def batch(
     return Batch(chosen(request, plans), tmp_path_factory.mktemp("attention_cores"))
 
 
-@pytest.mark.one_in(16)
+@pytest.mark.one_in(32)
 @pytest.mark.parametrize("name", CASES)
 def test_values_and_derivatives_are_those_of_float64(
     name: str, made: dict[str, Made], batch: Batch
@@ -259,7 +259,7 @@ def test_sums_with_dropouts_of_their_own_are_apart() -> None:
 # What is no number -------------------------------------------------------------------------------
 
 
-@pytest.mark.one_in(12)
+@pytest.mark.one_in(24)
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
 def test_infinities_are_where_other_kernels_have_them(dtype: str, tmp_path: Any) -> None:
     """Among ordinary rows: NaN in a query, infinity in a key and in a value, numbers near the largest."""
@@ -296,7 +296,7 @@ def products_of(dtype: str, width: int) -> Kernels:
     return kernels
 
 
-@pytest.mark.one_in(20)
+@pytest.mark.one_in(40)
 @pytest.mark.parametrize(
     ("arch", "every"),
     [

@@ -11,7 +11,7 @@ from made_up_gpu import Process
 import gradcell as ms
 from gradcell import cuda, ops
 
-pytestmark = pytest.mark.one_in(4)  # each has a process of its own, and compiles kernels
+pytestmark = pytest.mark.one_in(8)  # each has a process of its own, and compiles kernels
 
 GPU = "ms.set_context(device_target='GPU')\n"
 

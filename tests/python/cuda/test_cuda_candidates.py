@@ -8,7 +8,7 @@ import pathlib
 import pytest
 from made_up_gpu import Process
 
-pytestmark = pytest.mark.one_in(4)  # each has a process of its own, and compiles kernels
+pytestmark = pytest.mark.one_in(8)  # each has a process of its own, and compiles kernels
 
 #: Twice the product of one shape in each of six runs: just large enough to be timed.
 RUNS = """
@@ -79,7 +79,7 @@ for dtype, tolerance in ((np.float32, 1e-4), (np.float64, 1e-12), (np.float16, 0
 """
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(6)
 def test_all_types_and_what_is_added(process: Process) -> None:
     process.good(ALL_KINDS)
     assert process.counts()["additions"] > 0 and process.counts()["biases"] > 0
@@ -129,7 +129,7 @@ def test_no_memory_to_try_in(process: Process) -> None:
     assert candidates(process) == [6 * 2, 0, 0, 0] and not files(process)
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(6)
 def test_files_that_cannot_be_trusted_are_written_again(process: Process) -> None:
     both = RUNS + RUNS.replace("(128, 256)", "(130, 256)")
     process.good(both)
@@ -159,7 +159,7 @@ def test_choices_are_of_one_version_of_the_library_and_one_gpu(process: Process)
         assert len(files(process)) == 2 + number
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(6)
 def test_where_nothing_can_be_written(process: Process) -> None:
     process.good(RUNS)
     file = files(process)[0]

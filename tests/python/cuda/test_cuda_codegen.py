@@ -46,7 +46,7 @@ def batch(drawn: list[Any], tmp_path_factory: pytest.TempPathFactory) -> Batch:
     return Batch(drawn, tmp_path_factory.mktemp("kernels"))
 
 
-@pytest.mark.one_in(48)
+@pytest.mark.one_in(96)
 @pytest.mark.parametrize("name", CASES)
 def test_the_text_as_cpp_agrees_with_the_cpu_engine(name: str, batch: Batch) -> None:
     fn, arguments = CASES[name]
@@ -97,7 +97,7 @@ THREADED = [
 ]
 
 
-@pytest.mark.one_in(48)
+@pytest.mark.one_in(96)
 @pytest.mark.parametrize("name", THREADED)
 def test_a_few_threads_agree_with_one(name: str, batch: Batch) -> None:
     fn, arguments = CASES[name]
@@ -140,7 +140,7 @@ def wide_batch(
     return Batch(chosen(request, plans), tmp_path_factory.mktemp("wide"), wide=True)
 
 
-@pytest.mark.one_in(24)
+@pytest.mark.one_in(48)
 @pytest.mark.parametrize("name", WIDE)
 def test_the_same_with_64_bit_indices(name: str, wide_batch: Batch) -> None:
     fn, arguments = CASES[name]
@@ -386,7 +386,7 @@ def test_layers_without_activation_are_products_alone(plans: Plans) -> None:
     assert plan.bytes_moved == read + 4 * (5 * 5 + 5 * 3)
 
 
-@pytest.mark.one_in(16)
+@pytest.mark.one_in(32)
 @pytest.mark.parametrize("name", [n for n in CASES if n.startswith("bias ")])
 def test_the_same_where_the_library_adds_no_bias(name: str, batch: Batch) -> None:
     fn, arguments = CASES[name]

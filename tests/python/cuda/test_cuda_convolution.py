@@ -17,7 +17,7 @@ from window_rows import Windows, convolved, loops, shapes, windows
 import gradcell as gc
 from gradcell import Tensor, _core, cuda, nn, ops
 
-pytestmark = pytest.mark.one_in(16)  # each compiles kernels with a C++ compiler or NVRTC
+pytestmark = pytest.mark.one_in(32)  # each compiles kernels with a C++ compiler or NVRTC
 
 rng = np.random.default_rng(2811)
 
@@ -157,7 +157,7 @@ def batch(
     return Batch(chosen(request, plans), tmp_path_factory.mktemp("convolution"))
 
 
-@pytest.mark.one_in(16)
+@pytest.mark.one_in(32)
 @pytest.mark.parametrize("name", CASES)
 def test_values_and_derivatives_are_those_of_float64(
     name: str, made: dict[str, Made], batch: Batch
@@ -400,7 +400,7 @@ def kernels_of(dtype: str) -> Kernels:
     return Kernels([planned(LAYER, part, dtype) for part in ("output", "input", "weight")])
 
 
-@pytest.mark.one_in(20)
+@pytest.mark.one_in(40)
 @pytest.mark.parametrize(
     "arch",
     [*(pytest.param(a, marks=pytest.mark.slow) for a in ("sm_75", "sm_80", "sm_100")), "sm_90"],

@@ -14,7 +14,7 @@ from window_rows import Windows, convolved, shapes, windows
 import gradcell as gc
 from gradcell import Tensor, _core, cuda, ops
 
-pytestmark = pytest.mark.one_in(4)  # each has a process of its own, and compiles kernels
+pytestmark = pytest.mark.one_in(8)  # each has a process of its own, and compiles kernels
 
 GPU = "ms.set_context(device_target='GPU')\n"
 
@@ -183,7 +183,7 @@ CASES = {
 }  # fmt: skip
 
 
-@pytest.mark.one_in(12)
+@pytest.mark.one_in(24)
 @pytest.mark.parametrize("name", CASES)
 def test_values_and_derivatives_are_those_of_float64(name: str, process: Process) -> None:
     process.good(GPU + "RUNS = 3\n" + VALUES + CASES[name])

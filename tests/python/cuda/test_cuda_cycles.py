@@ -49,7 +49,7 @@ def model(layers: list[int], rows: int, tmp_path: pathlib.Path) -> Any:
     return found
 
 
-@pytest.mark.one_in(4)
+@pytest.mark.one_in(8)
 @pytest.mark.parametrize(
     ("layers", "rows", "tile", "gradient", "measured"),
     [([20] * 8, 32, 58_000, 900, 78_000), ([64] * 4, 16, 76_000, 2_700, 124_000)],

@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 from made_up_gpu import Process
 
-pytestmark = pytest.mark.one_in(4)  # each has a process of its own, and compiles kernels
+pytestmark = pytest.mark.one_in(8)  # each has a process of its own, and compiles kernels
 
 TRAINING = """
 def network():
@@ -58,7 +58,7 @@ def batches(steps):
 }
 
 
-@pytest.mark.one_in(12)
+@pytest.mark.one_in(24)
 @pytest.mark.parametrize("batches", BATCHES)
 def test_each_step_is_one_launch(process: Process, batches: str) -> None:
     script = TRAINING + BATCHES[batches] + "got = loop('GPU', 40, batches)\n"

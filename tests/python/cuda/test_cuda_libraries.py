@@ -12,7 +12,7 @@ import pytest
 from forked_scripts import Script
 from made_up_gpu import HEAD, PACKAGE, Process
 
-pytestmark = pytest.mark.one_in(4)  # each has a process of its own, and compiles kernels
+pytestmark = pytest.mark.one_in(8)  # each has a process of its own, and compiles kernels
 
 GPU = "ms.set_context(device_target='GPU')\n"
 CHAIN = GPU + "print(float((ops.sin(tensor(9)) * 2.0).sum()))\n"

@@ -13,7 +13,7 @@ from cuda_emulation import WHERE_NONE_SPILLS, Batch, Kernels, Plans, chosen, tha
 
 from gradcell import Tensor, _core, cuda, ops
 
-pytestmark = pytest.mark.one_in(16)  # each compiles kernels with a C++ compiler or NVRTC
+pytestmark = pytest.mark.one_in(32)  # each compiles kernels with a C++ compiler or NVRTC
 
 core = _core.ops
 rng = np.random.default_rng(3)
@@ -239,7 +239,7 @@ def batch(
     return Batch(chosen(request, plans), tmp_path_factory.mktemp("orders"))
 
 
-@pytest.mark.one_in(32)
+@pytest.mark.one_in(64)
 @pytest.mark.parametrize("name", [n for n in CASES if n.startswith("fours")])
 def test_unaligned_memory_gives_the_same_bits(name: str, batch: Batch) -> None:
     number = list(CASES).index(name)
@@ -258,7 +258,7 @@ def agrees(got: np.ndarray, expected: np.ndarray) -> None:
     np.testing.assert_allclose(got, expected, rtol=0, atol=roundings * epsilon * scale)
 
 
-@pytest.mark.one_in(32)
+@pytest.mark.one_in(64)
 @pytest.mark.parametrize("name", CASES)
 def test_any_number_of_threads_finds_what_numpy_finds(name: str, batch: Batch) -> None:
     _, arguments, reference = CASES[name]
@@ -283,7 +283,7 @@ def test_places_out_of_range_are_flagged(tmp_path: Any) -> None:
         Batch([plan], tmp_path).run(0)
 
 
-@pytest.mark.one_in(20)
+@pytest.mark.one_in(40)
 @pytest.mark.parametrize(("arch", "every"), WHERE_NONE_SPILLS)
 def test_none_spills(arch: str, every: int, plans: Plans) -> None:
     assert that_spill(Kernels(list(plans.values())), arch, every) == {}

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-pytestmark = pytest.mark.one_in(4)  # each has a process of its own, and compiles kernels
+pytestmark = pytest.mark.one_in(8)  # each has a process of its own, and compiles kernels
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 

@@ -15,7 +15,7 @@ import gradcell as ms
 from gradcell import Tensor, _core, cuda, ops
 from gradcell.base import tree
 
-pytestmark = pytest.mark.one_in(16)  # each compiles kernels with a C++ compiler or NVRTC
+pytestmark = pytest.mark.one_in(32)  # each compiles kernels with a C++ compiler or NVRTC
 
 core = _core.ops
 
@@ -94,7 +94,7 @@ def batch(
     return Batch(chosen(request, plans), tmp_path_factory.mktemp("products"))
 
 
-@pytest.mark.one_in(24)
+@pytest.mark.one_in(48)
 @pytest.mark.parametrize("name", CASES)
 def test_agrees_with_the_cpu_engine(name: str, plans: Plans, batch: Batch) -> None:
     fn, arguments = CASES[name]

@@ -53,6 +53,6 @@ else:
 """
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(6)
 def test_routines_between_kernels(process: Process) -> None:
     process.good(PROGRAM)

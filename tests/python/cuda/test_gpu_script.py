@@ -44,7 +44,7 @@ def ended(out: pathlib.Path) -> dict[str, int]:
     return {name: int(status) for name, status in found}
 
 
-@pytest.mark.one_in(4)
+@pytest.mark.one_in(8)
 def test_no_step_ends_the_others(process: Process, alone: list[str]) -> None:
     out = process.folder / "out"
     steps = "versions replay package profile smoke"
@@ -162,7 +162,7 @@ def replay(
     )  # fmt: skip
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(6)
 def test_there_are_forty_checks_and_steps_with_and_without_tiles_and_groups(
     plans: pathlib.Path,
 ) -> None:
@@ -186,7 +186,7 @@ def test_there_are_forty_checks_and_steps_with_and_without_tiles_and_groups(
         assert any(function in text.split("namespace scalar {")[-1] for text in texts), function
 
 
-@pytest.mark.one_in(6)
+@pytest.mark.one_in(12)
 def test_plans_run_by_themselves(process: Process, plans: pathlib.Path) -> None:
     some = carried(plans, process.folder / "some", *SOME)
     done = replay(process, some, "--json", "out.json", "--kernels", "kernels", "--repeats", "2")
@@ -201,7 +201,7 @@ def test_plans_run_by_themselves(process: Process, plans: pathlib.Path) -> None:
     assert process.counts()["compiles"] == 0
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(6)
 def test_each_buffer_of_a_replay_is_an_allocation(
     process: Process, plans: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -214,7 +214,7 @@ def test_each_buffer_of_a_replay_is_an_allocation(
     assert sizes == sorted([workspace, status, *(b[3] for b in plan["buffers"])])
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(6)
 def test_a_wrong_result_is_told(process: Process, plans: pathlib.Path) -> None:
     wrong = "check-cumprod-0-False-False"
     some = carried(plans, process.folder / "some", "check-dropout", wrong)
@@ -229,7 +229,7 @@ def test_a_wrong_result_is_told(process: Process, plans: pathlib.Path) -> None:
     assert not cases[wrong]["right"] and cases["check-dropout"]["right"]
 
 
-@pytest.mark.one_in(4)
+@pytest.mark.one_in(8)
 def test_the_tools_of_a_toolkit(process: Process, plans: pathlib.Path, alone: list[str]) -> None:
     """ncu and compute-sanitizer, made up: they write down what they are called for, and call it."""
     out, tools = process.folder / "out", process.folder / "tools"

@@ -122,7 +122,7 @@ def test_a_day_can_be_drawn_again(request: pytest.FixtureRequest) -> None:
     assert request.config.option.draw != "2020-02-29"
 
 
-@pytest.mark.one_in(4)
+@pytest.mark.one_in(12)
 def test_a_file_is_tested_by_what_it_can_break(request: pytest.FixtureRequest) -> None:
     """`--for FILE`."""
     ctc, losses = PACKAGE / "ops/networks/ctc.py", PACKAGE / "ops/primitives/sequences.py"

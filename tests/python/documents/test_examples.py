@@ -16,7 +16,7 @@ import pytest
 import gradcell as gc
 from gradcell.demo import DEMOS, burgers, digits, forces, inverse
 
-pytestmark = pytest.mark.one_in(4)
+pytestmark = pytest.mark.one_in(8)
 EXAMPLES = Path(__file__).parents[3] / "examples"
 
 
@@ -28,7 +28,7 @@ def load(name: str) -> ModuleType:
     return module
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(6)
 def test_burgers_learns() -> None:
     net, losses = burgers.train(120, points=800, width=14, verbose=False)
     assert losses[-1] < 0.01 * losses[0]
@@ -135,7 +135,7 @@ MINDSPORE = {
 }  # fmt: skip
 
 
-@pytest.mark.one_in(6)
+@pytest.mark.one_in(12)
 @pytest.mark.parametrize("name", MINDSPORE)
 def test_mindspore_programs_learn(name: str, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
@@ -157,7 +157,7 @@ def test_every_mindspore_program_is_run() -> None:
     assert programs == set(MINDSPORE)
 
 
-@pytest.mark.one_in(4)
+@pytest.mark.one_in(8)
 def test_burgers_by_adam_and_lbfgs(tmp_path: Path) -> None:
     example = load("burgers_lbfgs")
     net, course, adam = example.solve(100, 60, n=400, verbose=False)
@@ -168,7 +168,7 @@ def test_burgers_by_adam_and_lbfgs(tmp_path: Path) -> None:
     assert (tmp_path / "burgers.png").stat().st_size > 10_000
 
 
-@pytest.mark.one_in(4)
+@pytest.mark.one_in(8)
 def test_burgers_by_gauss_newton(tmp_path: Path) -> None:
     example = load("burgers_gauss_newton")
     u, course = example.solve(60, n=400, width=10)
@@ -178,7 +178,7 @@ def test_burgers_by_gauss_newton(tmp_path: Path) -> None:
     assert (tmp_path / "burgers.png").stat().st_size > 10_000
 
 
-@pytest.mark.one_in(4)
+@pytest.mark.one_in(8)
 def test_gauss_newton_needs_fewer_steps_than_adam(tmp_path: Path) -> None:
     example = load("gauss_newton")
     net = example.network(12)
@@ -190,7 +190,7 @@ def test_gauss_newton_needs_fewer_steps_than_adam(tmp_path: Path) -> None:
     assert (tmp_path / "newton.png").stat().st_size > 10_000
 
 
-@pytest.mark.one_in(4)
+@pytest.mark.one_in(8)
 def test_a_force_field_for_molecules_of_any_size(tmp_path: Path) -> None:
     example = load("force_field")
     random = np.random.default_rng(1)
@@ -210,7 +210,7 @@ def test_a_force_field_for_molecules_of_any_size(tmp_path: Path) -> None:
     assert (tmp_path / "forces.png").stat().st_size > 10_000
 
 
-@pytest.mark.one_in(4)
+@pytest.mark.one_in(8)
 def test_pictures_of_transforms(tmp_path: Path) -> None:
     example = load("transforms")
     _, ellipses = example.circles(3)

@@ -86,6 +86,7 @@ def first(f: Any, x: Any, a: int, h: float = 1e-4) -> Any:
     return (f(x + e) - f(x - e)) / (2 * h)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", ["l_plate", "robin", "interface", "wave", "inverse_rod"])
 def test_references_solve_the_equation(name: str) -> None:
     problem = load(name)

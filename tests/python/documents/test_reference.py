@@ -20,7 +20,7 @@ sys.path.append(str(ROOT / "tools"))
 from api_reference import docstrings, examples, formulas, groups, names, pages  # noqa: E402
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture(scope="module", autouse=True)
 def same_seed() -> Iterator[None]:
     """Examples may set the seed of random numbers."""
     state = gc.get_rng_state()

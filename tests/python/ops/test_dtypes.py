@@ -320,7 +320,7 @@ def differs(got: Tensor, want: np.ndarray, one: Case, name: str) -> str:
 
 
 @pytest.mark.filterwarnings("ignore:.*asked for a tensor's value:RuntimeWarning")
-@pytest.mark.one_in(4 * len(SIZES), by="name")
+@pytest.mark.one_in(8 * len(SIZES), by="name")
 @pytest.mark.parametrize("layout", ["plain", "transposed", "strided", "broadcast"])
 @pytest.mark.parametrize("size", SIZES, ids=str)
 @pytest.mark.parametrize("name", NAMES)

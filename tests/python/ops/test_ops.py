@@ -181,7 +181,7 @@ def test_special_values(row: Row, dtype: str) -> None:
             assert np.signbit(g) == np.signbit(e), where
 
 
-@pytest.mark.one_in(4, by="row.name")
+@pytest.mark.one_in(8, by="row.name")
 @every_differentiable_row
 @pytest.mark.parametrize("dtype", list(DTYPES))
 def test_partial_derivatives_in_two_orders(row: Row, dtype: str) -> None:

@@ -17,15 +17,24 @@ from gradcell import Tensor, ops
 
 pytestmark = needs_ranks
 #: Random sequences, and how many of them are drawn each day.
-SEQUENCES, DRAWN_OF_THEM = 200, 40
+SEQUENCES, DRAWN_OF_THEM = 200, 20
+#: The programs, by the test that looks at what they give.
+PROGRAMS = {
+    "test_values_in_all_dtypes": "values",
+    "test_functions_messages_groups": "functions",
+    "test_derivatives_against_one_process": "derivatives",
+    "test_batches": "batched",
+    "test_effects_take_place_once_and_in_order": "ordered",
+}
 
 
 @pytest.fixture(scope="module")
 def of_three(
     tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
 ) -> dict[str, list[Any]]:
-    """What each program gave in three processes that were started once."""
-    names = ("values", "functions", "derivatives", "batched", "ordered")
+    """What each program of the tests that run gave in three processes that were started once."""
+    tests = {getattr(i, "originalname", "") for i in request.session.items if i.path == request.path}
+    names = [program for test, program in PROGRAMS.items() if test in tests]
     draw = request.config.stash[DRAWN]
     first = draw.day * DRAWN_OF_THEM % SEQUENCES
     seeds = range(first, first + DRAWN_OF_THEM) if draw.leaves_out else range(SEQUENCES)
@@ -129,6 +138,7 @@ def in_one_process(name: str, xs: list[Any]) -> list[Any]:
     return [ops.concat([x[r * rows : (r + 1) * rows] for x in xs], 1) for r in range(size)]
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("size", [2, 3])
 def test_derivatives_against_one_process(
     of_three: dict[str, list[Any]], tmp_path: pathlib.Path, size: int

@@ -60,7 +60,7 @@ time.sleep(0.05)
 """
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize("work", ["long plans", "trees", "new forms", "traces", "arrays", "lists"])
 def test_daemon_threads_at_exit(work: str) -> None:
     for _ in range(3):
@@ -131,6 +131,7 @@ except KeyboardInterrupt:
 """
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("delay", [0.1, 0.5, 1.5])
 def test_an_interrupt_is_answered_in_a_second(delay: float) -> None:
     """While a graph of a million nodes is differentiated (at first) or planned."""
