@@ -16,7 +16,7 @@ from disassembly import disassembler
 import gradcell as gc
 from gradcell import Tensor, _core, cuda, ops
 
-pytestmark = pytest.mark.one_in(32)  # each compiles kernels with a C++ compiler or NVRTC
+pytestmark = pytest.mark.one_in(32, days=4)  # each compiles kernels with a C++ compiler or NVRTC
 
 rng = np.random.default_rng(28)
 

@@ -16,7 +16,7 @@ from network_cases import applied, burgers_step, network, tensor
 import gradcell as ms
 from gradcell import Tensor, _core, cuda, ops
 
-pytestmark = pytest.mark.one_in(32)  # each compiles kernels with a C++ compiler or NVRTC
+pytestmark = pytest.mark.one_in(32, days=4)  # each compiles kernels with a C++ compiler or NVRTC
 
 #: (compute capability, bytes of shared memory, multiprocessors)
 H200, A100, T4 = (90, 227 << 10, 132), (80, 163 << 10, 108), (75, 64 << 10, 40)

@@ -17,7 +17,7 @@ from window_rows import Windows, convolved, loops, shapes, windows
 import gradcell as gc
 from gradcell import Tensor, _core, cuda, nn, ops
 
-pytestmark = pytest.mark.one_in(32)  # each compiles kernels with a C++ compiler or NVRTC
+pytestmark = pytest.mark.one_in(32, days=4)  # each compiles kernels with a C++ compiler or NVRTC
 
 rng = np.random.default_rng(2811)
 

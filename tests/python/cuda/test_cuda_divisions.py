@@ -18,7 +18,7 @@ from disassembly import disassembler
 import gradcell as gc
 from gradcell import _core, cuda, ops
 
-pytestmark = pytest.mark.one_in(32)  # each compiles kernels with a C++ compiler or NVRTC
+pytestmark = pytest.mark.one_in(32, days=4)  # each compiles kernels with a C++ compiler or NVRTC
 
 core = _core.ops
 ROOT = pathlib.Path(__file__).resolve().parents[3]

@@ -19,7 +19,7 @@ from gradcell import Tensor, cuda, nn, ops
 from gradcell.base import tree
 from gradcell.ops.control.loops import loop
 
-pytestmark = pytest.mark.one_in(32)  # each compiles kernels with a C++ compiler or NVRTC
+pytestmark = pytest.mark.one_in(32, days=4)  # each compiles kernels with a C++ compiler or NVRTC
 
 #: By name: what is run, the same without loops (or its values), the arguments.
 CASES: dict[str, tuple[Callable[..., Any], Any, list[Tensor]]] = {}

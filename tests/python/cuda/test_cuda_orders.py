@@ -13,7 +13,7 @@ from cuda_emulation import WHERE_NONE_SPILLS, Batch, Kernels, Plans, chosen, tha
 
 from gradcell import Tensor, _core, cuda, ops
 
-pytestmark = pytest.mark.one_in(32)  # each compiles kernels with a C++ compiler or NVRTC
+pytestmark = pytest.mark.one_in(32, days=4)  # each compiles kernels with a C++ compiler or NVRTC
 
 core = _core.ops
 rng = np.random.default_rng(3)

@@ -15,7 +15,7 @@ import gradcell as ms
 from gradcell import Tensor, _core, cuda, ops
 from gradcell.base import tree
 
-pytestmark = pytest.mark.one_in(32)  # each compiles kernels with a C++ compiler or NVRTC
+pytestmark = pytest.mark.one_in(32, days=4)  # each compiles kernels with a C++ compiler or NVRTC
 
 core = _core.ops
 

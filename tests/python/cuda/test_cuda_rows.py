@@ -18,7 +18,7 @@ from network_cases import burgers_step, norms, tensor
 import gradcell as ms
 from gradcell import Tensor, _core, cuda, nn, ops
 
-pytestmark = pytest.mark.one_in(32)  # each compiles kernels with a C++ compiler or NVRTC
+pytestmark = pytest.mark.one_in(32, days=4)  # each compiles kernels with a C++ compiler or NVRTC
 
 core = _core.ops
 #: By name: what is planned, its arguments, NumPy's results, and what a launch is worth then.

@@ -13,7 +13,7 @@ from network_cases import Case, burgers_step, norms, residual, tensor
 from gradcell import Tensor, cuda, ops
 from gradcell.base import tree
 
-pytestmark = pytest.mark.one_in(32)  # each compiles kernels with a C++ compiler or NVRTC
+pytestmark = pytest.mark.one_in(32, days=4)  # each compiles kernels with a C++ compiler or NVRTC
 
 # Long enough for what moves to count for more than launches do; and a row of 133, which fours do
 # not divide.

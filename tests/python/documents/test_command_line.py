@@ -192,10 +192,21 @@ def test_run_a_module(tmp_path: Path) -> None:
         ([], "required: command"),
     ],
 )
-def test_wrong_commands(arguments: list[str], message: str) -> None:
-    done = gradcell(*arguments)
-    assert done.returncode == 2 and message in done.stderr
-    assert "Traceback" not in done.stderr
+def test_wrong_commands(
+    arguments: list[str],
+    message: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["gradcell", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        sys.exit(__main__.main())
+    assert ended.value.code == 2 and message in capsys.readouterr().err
+
+
+def test_a_wrong_command_ends_without_a_traceback() -> None:
+    done = gradcell("run", "nowhere.py")
+    assert done.returncode == 2 and "Traceback" not in done.stderr
 
 
 # GRADCELL_ISA ---------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from affected import PACKAGE, affected, affected_files
-from draws import DRAWN
+from draws import DRAWN, Together
 
 TESTS = Path(__file__).parents[1]
 ROOT = TESTS.parents[1]
@@ -109,6 +109,53 @@ def test_each_case_has_its_day(request: pytest.FixtureRequest, n: int, count: in
     assert grouped == set(range(count))
 
 
+def test_cases_that_run_as_one_are_named_where_they_fail(pytestconfig: pytest.Config) -> None:
+    """Each runs, with its own arguments and what fixtures give to all."""
+    together, ran = Together(pytestconfig), []
+    calls = [SimpleNamespace(id=f"case {k}", params={"k": k}) for k in range(4)]
+
+    def test(k: int, of_all: str) -> None:
+        ran.append((k, of_all))
+        if k == 3:
+            pytest.skip("not here")
+        assert k % 2 == 0, "odd"
+
+    item = SimpleNamespace(
+        obj=test,
+        callspec=calls[0],
+        funcargs={"k": 0, "of_all": "x"},
+        _fixtureinfo=SimpleNamespace(argnames=("k", "of_all")),
+        repr_failure=lambda info: f"E {info.value}",
+    )
+    assert together.run(item) is None and not ran  # one case: pytest runs it
+    together.cases[id(calls[0])] = calls
+    with pytest.raises(pytest.fail.Exception, match=r"^1 of 4 cases: case 1\n(.*\n)*E odd"):
+        together.run(item)
+    assert ran == [(k, "x") for k in range(4)]
+    calls.remove(calls[1])
+    with pytest.raises(pytest.skip.Exception, match="1 of 3 cases, as case 3: not here"):
+        together.run(item)
+    calls.pop()
+    assert together.run(item) is True
+
+
+@pytest.mark.parametrize("n", [4, 12])
+def test_a_file_has_its_days(request: pytest.FixtureRequest, n: int) -> None:
+    draw, calls = request.config.stash[DRAWN], list(range(30))
+    days = [draw._replace(day=draw.day + k) for k in range(n)]
+    tests = [f"{file}::{test}" for file in "abcde" for test in ("one", "two")]
+    found = {test: [day.of(test, calls, n, days=4) for day in days] for test in tests}
+    for file in "abcde":
+        one, two = ([bool(drawn) for drawn in found[f"{file}::{test}"]] for test in ("one", "two"))
+        assert one == two and sum(one) == n // 4
+    assert len({tuple(map(bool, drawn)) for drawn in found.values()}) > 1  # not all on one day
+    for drawn in found.values():
+        assert sorted(number for numbers in drawn for number in numbers) == calls
+    assert all(
+        draw.of(test, calls, 1, days=4) == set(calls) for test in tests
+    )  # what is always whole
+
+
 @pytest.mark.one_in(3)
 def test_a_day_can_be_drawn_again(request: pytest.FixtureRequest) -> None:
     """In processes of pytest-xdist too, which take the first one's day."""
@@ -136,6 +183,21 @@ def test_a_file_is_tested_by_what_it_can_break(request: pytest.FixtureRequest) -
     assert affected("tests/python/support/draws.py", here) == here
     assert affected("csrc/cuda/codegen.cpp", here) == []
     assert affected("pyproject.toml", here) == here
+
+
+@pytest.mark.one_in(6)
+@pytest.mark.parametrize("option", ["--for python/gradcell/__init__.py", "--draw 2020-02-29"])
+def test_an_option_is_known_wherever_its_value_lies(option: str) -> None:
+    """pytest takes the value for a folder of tests, until it knows the option."""
+    command = [sys.executable, "-m", "pytest", *option.split(), "--markers"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_test_without_a_text_is_looked_at() -> None:
+    exec("def test(): return ops.hfft(1)", made := {})
+    item = SimpleNamespace(name="test", function=made["test"])
+    assert affected("python/gradcell/ops/matrices/fourier.py", [item]) == [item]
 
 
 def test_a_file_that_is_not_there_breaks_nothing() -> None:

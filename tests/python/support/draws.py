@@ -18,8 +18,15 @@ class Draw(NamedTuple):
     day: int
     leaves_out: bool  # the others are not even made, which takes longer than to run many
 
-    def of(self, test: str, calls: Sequence[Any], n: int, by: str = "") -> set[int]:
-        """The numbers of the cases that are drawn, at least one of those with the same `by`."""
+    def of(self, test: str, calls: Sequence[Any], n: int, by: str = "", days: int = 1) -> set[int]:
+        """The numbers of the cases that are drawn, at least one of those with the same `by`. Those of a file
+        whose tests share something dear run on one of some `days`, then so many times more of them."""
+        day = self.day
+        if days > 1 and n > 1:
+            day, other = divmod(day + zlib.crc32(test.partition("::")[0].encode()), days)
+            if other:
+                return set()
+            n = max(n // days, 1)
         groups: dict[str, list[int]] = {}
         name, _, attribute = by.partition(".")
         for number, call in enumerate(calls):
@@ -30,7 +37,7 @@ class Draw(NamedTuple):
         return {
             number
             for key, group in groups.items()
-            for k, number in enumerate(group, self.day + zlib.crc32(f"{test} {key}".encode()))
+            for k, number in enumerate(group, day + zlib.crc32(f"{test} {key}".encode()))
             if k % (min(n, len(group)) if by else n) == 0
         }
 

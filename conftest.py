@@ -80,14 +80,22 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     return pyfuncitem.config.stash[TOGETHER].run(pyfuncitem)
 
 
+def drawn_of(test: Any, calls: list[Any]) -> set[int]:
+    """The numbers of its cases that are drawn, by its own mark or its file's; `days` are the file's."""
+    marks = list(test.iter_markers("one_in"))
+    days = max(mark.kwargs.get("days", 1) for mark in marks)
+    options = {**marks[0].kwargs, "days": days}
+    return test.config.stash[DRAWN].of(test.nodeid, calls, *marks[0].args, **options)
+
+
 def leave_out_what_is_not_drawn(metafunc: pytest.Metafunc) -> None:
     definition, calls = metafunc.definition, metafunc._calls
-    draw, marker = metafunc.config.stash[DRAWN], definition.get_closest_marker("one_in")
+    draw, marked = metafunc.config.stash[DRAWN], definition.get_closest_marker("one_in")
     if draw.leaves_out and definition.get_closest_marker("slow"):
         calls[1:] = []
-    if marker is None or not calls:
+    if not marked or not calls:
         return
-    drawn = draw.of(definition.nodeid, calls, *marker.args, **marker.kwargs)
+    drawn = drawn_of(definition, calls)
     for number, call in enumerate(calls):
         if number not in drawn:
             call.marks.append(pytest.mark.full.mark)
@@ -103,7 +111,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         marker = item.get_closest_marker("one_in")
         alone = marker is not None and not hasattr(item, "callspec")
         alone = alone and item.nodeid.rpartition("/")[2] not in named
-        left = alone and not config.stash[DRAWN].of(item.nodeid, [None], *marker.args)
+        left = alone and not drawn_of(item, [None])
         if left or item.get_closest_marker("slow"):
             item.add_marker(pytest.mark.full)
     if file := config.getoption("--for"):
