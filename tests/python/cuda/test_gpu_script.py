@@ -229,7 +229,7 @@ def test_a_wrong_result_is_told(process: Process, plans: pathlib.Path) -> None:
     assert not cases[wrong]["right"] and cases["check-dropout"]["right"]
 
 
-@pytest.mark.one_in(8)
+@pytest.mark.one_in(16)
 def test_the_tools_of_a_toolkit(process: Process, plans: pathlib.Path, alone: list[str]) -> None:
     """ncu and compute-sanitizer, made up: they write down what they are called for, and call it."""
     out, tools = process.folder / "out", process.folder / "tools"

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from draws import DRAWN
 from rank_programs import COLLECTIVES, SHAPE, inputs
-from ranks import needs_ranks, results
+from ranks import needs_ranks, of_tests_that_run, results
 
 import gradcell as gc
 from gradcell import Tensor, ops
@@ -33,8 +33,7 @@ def of_three(
     tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
 ) -> dict[str, list[Any]]:
     """What each program of the tests that run gave in three processes that were started once."""
-    tests = {getattr(i, "originalname", "") for i in request.session.items if i.path == request.path}
-    names = [program for test, program in PROGRAMS.items() if test in tests]
+    names = of_tests_that_run(request, PROGRAMS)
     draw = request.config.stash[DRAWN]
     first = draw.day * DRAWN_OF_THEM % SEQUENCES
     seeds = range(first, first + DRAWN_OF_THEM) if draw.leaves_out else range(SEQUENCES)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from rank_programs import inputs, pinn, train
-from ranks import needs_ranks, results, start
+from ranks import needs_ranks, of_tests_that_run, results, start
 
 import gradcell as gc
 
@@ -41,11 +41,24 @@ def alone(option: str) -> Any:
     return found
 
 
+#: The programs, by the test that looks at what they give.
+PROGRAMS = {
+    "test_two_processes_train_as_one": "trains",
+    "test_half_precision": "trains",
+    "test_reducer": "reducers",
+    "test_pinn": "pinn",
+}
+
+
 @pytest.fixture(scope="module")
-def of_two(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Any]]:
-    """What each program gave in two processes that were started once."""
-    options = [*OPTIONS, "half"]
-    programs: dict[str, Any] = {"trains": {"options": options}, "reducers": {}, "pinn": {}}
+def of_two(
+    tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+) -> dict[str, list[Any]]:
+    """What each program of the tests that run gave in two processes that were started once."""
+    options = {"trains": {"options": [*OPTIONS, "half"]}}
+    programs: dict[str, Any] = {
+        name: options.get(name, {}) for name in of_tests_that_run(request, PROGRAMS)
+    }
     found = results(tmp_path_factory.mktemp("training"), 2, "several", programs=programs)
     return {name: [of_rank[name] for of_rank in found] for name in programs}
 
@@ -69,7 +82,7 @@ def test_two_processes_train_as_one(of_two: dict[str, list[Any]]) -> None:
     check_all(of_two["trains"], 2)
 
 
-@pytest.mark.one_in(8)
+@pytest.mark.one_in(32)
 @pytest.mark.parametrize("size", [1, 4])
 def test_processes_train_as_one(tmp_path: pathlib.Path, size: int) -> None:
     check_all(results(tmp_path, size, "trains", timeout=240, options=list(OPTIONS)), size)
@@ -120,7 +133,7 @@ def test_pinn(of_two: dict[str, list[Any]]) -> None:
             np.testing.assert_allclose(got, want, rtol=1e-3, atol=2e-5)
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize("size", [1, 2, 4])
 def test_model_saves_once_and_any_number_goes_on(tmp_path: pathlib.Path, size: int) -> None:
     folder = tmp_path / "saved"

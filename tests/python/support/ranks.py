@@ -13,6 +13,7 @@ import pathlib
 import pickle
 import subprocess
 import sys
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -59,6 +60,13 @@ def results(
     done = start(count, __file__, program, str(place), timeout=timeout)
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-8000:]
     return [pickle.loads((place / str(rank)).read_bytes()) for rank in range(count)]
+
+
+def of_tests_that_run(request: pytest.FixtureRequest, programs: Mapping[str, str]) -> list[str]:
+    """Those programs whose tests run, by the names of the tests of a file."""
+    items = [item for item in request.session.items if item.path == request.path]
+    tests = {getattr(item, "originalname", item.name) for item in items}
+    return sorted({program for test, program in programs.items() if test in tests})
 
 
 def main() -> None:
