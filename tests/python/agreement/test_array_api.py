@@ -425,6 +425,7 @@ def _wrong(trial: Trial) -> str:
             return f"{type(error).__name__}: {error}"
 
 
+@pytest.mark.one_in(2)
 def test_every_function_of_every_dtype() -> None:
     every = list(trials())
     wrong = {label: what for label, call in every if (what := _wrong((label, call)))}

@@ -225,6 +225,7 @@ def test_slopes_of_lengths_at_the_ends_of_the_range(name: str) -> None:
         np.testing.assert_allclose(g.asnumpy(), w, rtol=2e-6, atol=5e-38)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", ["hypot", "atan2"])
 @pytest.mark.parametrize("order", [2, 3, 4])
 def test_higher_slopes_of_sides_of_different_sizes(name: str, order: int) -> None:

@@ -107,6 +107,7 @@ def test_values(name):
         )
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", ROWS)
 def test_derivatives_of_order_1_and_2(name):
     row = ROWS[name]
@@ -136,6 +137,7 @@ def test_derivatives_of_order_1_and_2(name):
 ALONG = [1e-10, 1e-3, 0.1, 1.9, 5.0, 15.0, 20.1, 24.9, 25.1, 60.0, 134.0, 300.0]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     ("name", "order"), [(n, v) for n, orders in ORDERS.items() for v in orders]
 )
@@ -265,6 +267,7 @@ QUANTILES = np.array(
 )
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", LAWS)
 def test_distributions(name):
     """Beside SciPy's, in tails and outside; log(1 - p) for p close to 0 not of 1 - p, which SciPy's is."""

@@ -13,6 +13,7 @@ RNG = np.random.default_rng(8)
 SIZES = [1, 2, 3, 4, 5, 8, 9]
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("count", [1, 3, 700])
 @pytest.mark.parametrize("turned", [*itertools.product([False, True], repeat=2)], ids=str)

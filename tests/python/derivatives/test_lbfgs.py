@@ -59,6 +59,7 @@ def test_directions_are_those_of_the_dense_inverse_hessian(history):
         np.testing.assert_allclose(m.wanted - point, -inverse @ gradient, rtol=1e-7, atol=1e-12)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("n", [2, 10, 100])
 def test_it_takes_no_more_evaluations_than_scipy(n):
     optimize = pytest.importorskip("scipy.optimize")

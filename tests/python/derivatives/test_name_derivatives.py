@@ -103,6 +103,7 @@ ROWS = {
 }  # fmt: skip
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("modes", [("rev",), ("fwd",)], ids=["reverse", "forward"])
 @pytest.mark.parametrize("name", ROWS)
 def test_names_have_derivatives_to_third_order(name, modes):

@@ -365,6 +365,7 @@ def test_missing_names_are_told_where_a_program_hides_the_error():
     ]
 
 
+@pytest.mark.one_in(2)
 def test_older_paths():
     done = run(
         "import mindspore as ms, mindspore.numpy as mnp\n"

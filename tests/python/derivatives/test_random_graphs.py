@@ -108,6 +108,7 @@ def test_random_programs_jit(seed: int) -> None:
     assert_agree(program, measure(program, jit=True), reference(program))
 
 
+@pytest.mark.one_in(2)
 def test_programs_cover_the_ops() -> None:
     """The generator reaches every op, both short and long programs, and mostly live ones."""
     programs = [decode(random_bytes(seed)) for seed in range(400)]

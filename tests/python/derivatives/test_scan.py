@@ -189,6 +189,7 @@ def scanned(**options):
     return lambda f, init, xs, length: ops.scan(f, init, xs, length, **options)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("name", BODIES)
 def test_values_and_gradients(name, way):

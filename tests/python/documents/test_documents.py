@@ -129,6 +129,7 @@ def test_every_program_can_be_asked_for_help() -> None:
     assert done.returncode == 0 and done.stdout.startswith("usage: make_stubs.py")
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     ("program", "option"),
     [

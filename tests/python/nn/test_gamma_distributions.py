@@ -89,6 +89,7 @@ def test_distribution_functions(p):
             np.testing.assert_allclose(found, below, rtol=1e-7, atol=1e-300)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("kind", ["Gamma", "Beta"])
 @pytest.mark.parametrize("p", PARAMETERS[:4])
 def test_entropies_and_divergences(kind, p):
@@ -148,6 +149,7 @@ CLOSED = [
 ]
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("k", range(len(CLOSED)))
 def test_samples(k):
     kind, p, cdf = CLOSED[k]

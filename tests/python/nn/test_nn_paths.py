@@ -48,6 +48,7 @@ print("found")
 """
 
 
+@pytest.mark.one_in(2)
 def test_paths_of_programs(tmp_path):
     script = tmp_path / "program.py"
     script.write_text(PROGRAM)

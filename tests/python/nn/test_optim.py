@@ -73,6 +73,7 @@ RULES = [
 ]
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(("name", "options"), RULES, ids=lambda v: v if isinstance(v, str) else "")
 def test_rule(mode, name, options):
     parameters = make_parameters()

@@ -360,6 +360,7 @@ def test_against_numpy(name: str, size: tuple[int, int], layout: str) -> None:
     assert not wrong, "\n".join(wrong)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("source", NAMES)
 def test_casts_against_numpy(source: str) -> None:
     """Between all dtypes."""
@@ -397,6 +398,7 @@ def in_dtype(array: Any, name: str) -> Tensor:
     return Tensor(np.asarray(array)).astype(gradcell_dtype(name))
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("first", OF_NUMPY)
 def test_operators_of_two_dtypes(first: str) -> None:
     """Every operator of two operands, of any two dtypes: dtype and numbers as NumPy's in that dtype."""
@@ -500,6 +502,7 @@ PRODUCTS: dict[str, tuple[Callable[[Any, Any], Any], Callable[[Any, Any], Any]]]
 }
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("product", PRODUCTS)
 def test_products_of_two_dtypes(product: str) -> None:
     """A product of any two dtypes is that in their common dtype."""

@@ -174,6 +174,7 @@ def test_derivatives_of_zeta_at_poles_are_those_from_above():
         assert (float(by_s), float(by_q)) == (np.inf, -np.inf)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", BESSEL)
 def test_bessel_functions(name):
     function, wanted = getattr(ops, f"bessel_{name}"), getattr(scipy.special, name)(FAR)

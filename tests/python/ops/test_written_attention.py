@@ -301,6 +301,7 @@ def test_a_mask_that_is_learned_has_its_gradient() -> None:
     np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-11)
 
 
+@pytest.mark.one_in(2)
 def test_constants_are_those_of_the_program() -> None:
     """Plans are found again for other constants, but not where they are part of it."""
     for scale in (0.5, 0.25, 2.0):

@@ -271,6 +271,7 @@ def test_with_the_name_replaced(program, documented):
     documented(OUTPUTS, three_digits=True)
 
 
+@pytest.mark.one_in(2)
 def test_unchanged(program, documented):
     command = [sys.executable, "-X", "utf8", "-m", "gradcell", "run", str(program)]
     result = subprocess.run(command, capture_output=True, encoding="utf-8", timeout=120)

@@ -126,6 +126,7 @@ def pendulum(times: Any, measured: Any) -> Any:
     return solver, unknown, net, misfit
 
 
+@pytest.mark.one_in(2)
 def test_beside_a_network_it_is_that_of_the_equations_solutions() -> None:
     """SciPy fits the equation's exact solutions, with the two initial values unknown too."""
     optimize = pytest.importorskip("scipy.optimize")

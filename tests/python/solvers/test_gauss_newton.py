@@ -172,6 +172,7 @@ def poisson(seed=0, width=12):
     return net, [lambda x, f: laplacian(x) + f, net], points, error
 
 
+@pytest.mark.one_in(2)
 def test_a_poisson_equation_to_six_digits():
     net, residuals, points, error = poisson()
     solver = gc.GaussNewton(
@@ -481,6 +482,7 @@ def test_a_sketch_makes_few_iterations_enough():
     assert errors[60] < 1e-2 * errors[1]
 
 
+@pytest.mark.one_in(3)
 def test_conjugate_gradients_with_more_parameters_than_a_matrix_has_room_for():
     net = network(width=150, inputs=2)
     laplacian = gc.laplacian(net)

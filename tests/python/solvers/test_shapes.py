@@ -180,6 +180,7 @@ def test_shapes_of_shapely() -> None:
     np.testing.assert_array_equal(shape.inside(points), shapely.contains_xy(geometry, *points.T))
 
 
+@pytest.mark.one_in(2)
 def test_bodies_of_trimesh() -> None:
     trimesh = pytest.importorskip("trimesh")
     body = trimesh.creation.torus(1.0, 0.3, 16, 8)

@@ -430,6 +430,7 @@ def test_an_update_that_is_interrupted_has_happened_or_not(compiled):
 # What compiled forms go by ------------------------------------------------------------------------
 
 
+@pytest.mark.one_in(2)
 def test_a_parameter_in_a_list_is_told_from_one_that_had_its_address():
     f = gc.jit(lambda ps: ops.ones(ps[0].shape))
     for n in range(1, 300):

@@ -58,6 +58,7 @@ def pickled(value: Any) -> Any:
 OBJECTS = [(name, *row) for name, rows in functions.MADE.items() for row in rows]
 
 
+@pytest.mark.one_in(2)
 def test_objects_go_to_a_spawned_process() -> None:
     made = [(make(), args) for _, make, args in OBJECTS]
     solvers = [make() for make in functions.SOLVERS]

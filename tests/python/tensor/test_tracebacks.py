@@ -275,6 +275,7 @@ def test_a_script_of_gradcell_run(tmp_path: Path) -> None:
         assert full == "1" or {file for file, _ in shown} == {str(path)}
 
 
+@pytest.mark.one_in(2)
 def test_a_demo_that_is_interrupted() -> None:
     options = ["demo", "burgers", "--points=20", "--steps=100000"]
     command = [sys.executable, "-um", "gradcell", *options]
@@ -365,6 +366,7 @@ def test_threads_and_debuggers(tmp_path: Path) -> None:
     assert re.search(rf"'{path}', line {at_fault(path)[1]}, code broken", done.stdout), done.stdout
 
 
+@pytest.mark.one_in(2)
 def test_pytest_of_users(tmp_path: Path) -> None:
     test = tmp_path / "test_mine.py"
     test.write_text(f"{BEGINNING}\ndef test_it():\n    gc.grad(total)(x)\n")

@@ -36,6 +36,7 @@ SHAPES = [
 ]
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("mode", ["reduced", "complete"])
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_qr(shape: tuple[int, ...], mode: Any) -> None:
@@ -229,6 +230,7 @@ def test_what_has_no_answer(call: Any, message: str) -> None:
         call()
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("pairs", [False, True], ids=["real", "complex"])
 @pytest.mark.parametrize("n", [1, 3, 17, 90])
 def test_factors_of_damped_matrices(n: int, pairs: bool) -> None:
