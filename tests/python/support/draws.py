@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
+import copy
 import itertools
 import zlib
 from collections.abc import Sequence
@@ -10,6 +10,11 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 
 import pytest
+
+
+def arguments(call: Any) -> dict[str, Any]:
+    """A case's, which earlier versions of pytest have in two places."""
+    return {**getattr(call, "funcargs", {}), **call.params}
 
 
 class Draw(NamedTuple):
@@ -30,7 +35,7 @@ class Draw(NamedTuple):
         groups: dict[str, list[int]] = {}
         name, _, attribute = by.partition(".")
         for number, call in enumerate(calls):
-            value = {**getattr(call, "funcargs", {}), **call.params}[name] if by else ""
+            value = arguments(call)[name] if by else ""
             key = attrgetter(attribute)(value) if attribute else value
             assert isinstance(key, str), f"{test}: name cases by a text, not by {type(key)}"
             groups.setdefault(key, []).append(number)
@@ -69,7 +74,7 @@ class Together:
             return calls
 
         def alike(call: Any) -> tuple[Any, ...]:
-            return str(call.params.get("mode")), [mark.name for mark in call.marks]
+            return str(arguments(call).get("mode")), [mark.name for mark in call.marks]
 
         found = []
         for (_, marks), group in itertools.groupby(sorted(calls, key=alike), alike):
@@ -80,7 +85,8 @@ class Together:
                 first = part[0]
                 if len(part) > 1:
                     name = f"{first.id} and {len(part) - 1} more"
-                    first = dataclasses.replace(first, _idlist=[name])
+                    first = copy.copy(first)
+                    object.__setattr__(first, "_idlist", [name])  # it is frozen
                     self.cases[id(first)] = part
                 found.append(first)
         return found
@@ -90,7 +96,7 @@ class Together:
         """Whether cases differ by their arguments alone, and share what fixtures give."""
         definition, defined = metafunc.definition, metafunc._arg2fixturedefs
         made = {name: held[-1] for name, held in defined.items() if held}
-        direct = {*call.params, *getattr(call, "funcargs", {})}
+        direct = set(arguments(call))
         indirect = {n for n in direct & set(made) if made[n].func.__name__ != DIRECT} - {"mode"}
         shared = {n for n, one in made.items() if one.scope in ("module", "session")} - indirect
         shared |= {"request"} - set(definition._fixtureinfo.argnames)  # that of shared fixtures
@@ -110,7 +116,7 @@ class Together:
         names = item._fixtureinfo.argnames
         for call in part:
             try:
-                own = {**item.funcargs, **getattr(call, "funcargs", {}), **call.params}
+                own = {**item.funcargs, **arguments(call)}
                 own["mode"] = item.funcargs.get("mode")  # by its fixture, alike for all
                 item.obj(**{name: own[name] for name in names})
             except pytest.skip.Exception as why:
