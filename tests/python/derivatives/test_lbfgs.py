@@ -249,7 +249,12 @@ def test_a_signal_ends_it_at_the_best_point():
                 w.set_data(w * 1.01)
         return result
 
-    result = interrupted_after(0.01, run)
+    for _ in range(100):
+        try:
+            result = interrupted_after(0.01, run)
+            break
+        except KeyboardInterrupt:  # between two runs
+            continue
     assert result.reason == "interrupted"
     assert float(loss(x)) + 1 == pytest.approx(result.fun, rel=1e-12)
 

@@ -187,6 +187,17 @@ def test_run_a_module(tmp_path: Path) -> None:
         (["run", "nowhere.py"], "no such file: nowhere.py"),
         (["run", "-m", "nowhere"], "no such module: nowhere"),
         (["run", "-m", "no.where"], "no such module: no.where"),
+    ],
+)
+def test_what_is_not_there_cannot_be_run(arguments: list[str], message: str) -> None:
+    done = gradcell(*arguments)
+    assert done.returncode == 2 and message in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
         (["run"], "required: target"),
         (["demo", "--steps", "0"], "expected at least 1, got 0"),
         ([], "required: command"),
@@ -202,11 +213,6 @@ def test_wrong_commands(
     with pytest.raises(SystemExit) as ended:
         sys.exit(__main__.main())
     assert ended.value.code == 2 and message in capsys.readouterr().err
-
-
-def test_a_wrong_command_ends_without_a_traceback() -> None:
-    done = gradcell("run", "nowhere.py")
-    assert done.returncode == 2 and "Traceback" not in done.stderr
 
 
 # GRADCELL_ISA ---------------------------------------------------------------------------------------
