@@ -1,6 +1,6 @@
 """How MindSpore's names are called, beside how gradcell's are: names of parameters, their order and defaults.
 
-    python tools/signatures.py list     in an environment with MindSpore: its signatures, into the golden file
+    python tools/signatures.py list     in an environment with MindSpore: its signatures, golden files
     python tools/signatures.py          in one with gradcell: what differs
 
 A line of the golden file is one way to call a name that gradcell has: `ops.transpose(input, dims)`. Functions
@@ -128,6 +128,21 @@ def calls() -> Iterator[str]:
                 yield from (f"{space}.{name}{call}" for call in calls_of(value))
 
 
+def fixed() -> Iterator[str]:
+    """Lines 'attributes: classes': what subclasses of public classes cannot assign."""
+    found: dict[str, list[str]] = {}
+    for line in names.LIST.read_text().splitlines():
+        space, _, listed = line.partition(": ")
+        where = names.owner("mindspore", space)
+        for name in listed.split():
+            value = getattr(where, name)
+            if name == "Parameter":
+                value = type(value(1.0))  # MindSpore makes its class when it makes one
+            if isinstance(value, type):
+                found.setdefault(" ".join(signatures_of.fixed(value)), []).append(f"{space}.{name}")
+    yield from (f"{attributes}: {' '.join(classes)}" for attributes, classes in found.items())
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -136,12 +151,16 @@ def main() -> None:
     if parser.parse_args().what:
         found = list(calls())
         signatures_of.GOLDEN.write_text("\n".join(found) + "\n")
+        signatures_of.FIXED.write_text("\n".join(fixed()) + "\n")
         print(f"{len(found)} signatures")
         return
     differing = signatures_of.differences()
     for call, found in differing.items():
         for what in found:
             print(f"{call}: {what} ({signatures_of.reason(call, what)})")
+    print(
+        f"{len(signatures_of.fixed_here())} attributes that subclasses may assign only in MindSpore"
+    )
     lines = signatures_of.stored()
     here = sum(map(signatures_of.compared, lines))
     print(f"{len(lines)} signatures of MindSpore, {here} of them here, {len(differing)} differ")

@@ -11,6 +11,6 @@ class CellBase:
     #: Whether it only lists cells, as nn.CellList does, and computes nothing itself.
     _lists_cells = False
 
-    def dtype_of_arrays(self) -> DType | None:
+    def _dtype_of_arrays(self) -> DType | None:
         """The dtype that floating arrays of other libraries get at the cell's door; None: their own."""
         raise NotImplementedError

@@ -36,7 +36,7 @@ def with_tensors(value: Any, fn: Any = None) -> Any:
     a cell."""
     if not _core.may_hold_arrays(value):
         return value
-    dtype = fn.dtype_of_arrays() if isinstance(fn, CellBase) else None
+    dtype = fn._dtype_of_arrays() if isinstance(fn, CellBase) else None
     return tree.map_all(lambda x: _tensor(x, dtype) if _core.is_array(x) else x, value)
 
 

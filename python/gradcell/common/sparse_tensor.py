@@ -5,6 +5,7 @@ Ops do not take them; to_dense() gives a tensor that they take.
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -27,22 +28,22 @@ class _Sparse:
         self.values: Tensor = arguments.tensor(values, type(self).__name__, "values")
         self.shape: tuple[int, ...] = _shape(shape, type(self).__name__)
 
-    @property
+    @functools.cached_property
     def dtype(self) -> _core.DType:
         """The dtype of the values."""
         return self.values.dtype
 
-    @property
+    @functools.cached_property
     def ndim(self) -> int:
         """The number of dimensions of the tensor that this stands for."""
         return len(self.shape)
 
-    @property
+    @functools.cached_property
     def size(self) -> int:
         """The number of values."""
         return self.values.size
 
-    @property
+    @functools.cached_property
     def dense_shape(self) -> tuple[int, ...]:
         """The shape of the tensor that this stands for."""
         return self.shape

@@ -8,6 +8,7 @@ uninterrupted one would.
 from __future__ import annotations
 
 import copy
+import functools
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ClassVar
@@ -85,7 +86,7 @@ class Dataset:
 
     # ----------------------------------------------------------------------------------------------
 
-    @property
+    @functools.cached_property
     def column_names(self) -> list[str]:
         """The names of the columns."""
         return self.get_col_names()

@@ -198,11 +198,6 @@ class PReLU(OfX):
             arguments.number(w, "PReLU", "w")
         self.a: Parameter = Parameter(initializer(w, (channel,)), name="a")
 
-    @property
-    def w(self) -> Parameter:
-        """The slopes."""
-        return self.a
-
 
 @fields.declared
 class RReLU(Cell):

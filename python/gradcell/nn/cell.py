@@ -78,7 +78,7 @@ class Cell(GraphMode):
     #: That compiled functions need not look for changed attributes.
     _counts_its_changes = True
     #: Whether the class defines a derivative of its own: bprop(self, *inputs, output, gradient).
-    has_bprop: bool = False
+    _has_bprop: bool = False
     #: Whether it is known to be a Layer, to the last cell; a class of the user's never is.
     _only_computes = False
     #: What runs it, from the first call on, until a setting changes how.
@@ -118,7 +118,7 @@ class Cell(GraphMode):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        cls.has_bprop = callable(getattr(cls, "bprop", None))
+        cls._has_bprop = callable(getattr(cls, "bprop", None))
         if not cls.__module__.startswith("gradcell."):
             cls._only_computes = False
 
@@ -516,7 +516,7 @@ class Cell(GraphMode):
         own["_runner"] = dispatcher_of(type(self).__name__, inside, Cell._once, again)
         return own["_runner"]
 
-    def dtype_of_arrays(self) -> _core.DType | None:
+    def _dtype_of_arrays(self) -> _core.DType | None:
         """Return the dtype that floating arrays of other libraries get when they are arguments: that of
         to_float, or of the first real floating Parameter; None: their own."""
         if self._cast_to is not None:
@@ -533,7 +533,7 @@ class Cell(GraphMode):
             or own["_recomputes"]
             or own.get("_declared") is not None
             or "construct" in own
-            or self.has_bprop
+            or self._has_bprop
         )
 
     def _steer(self, **settings: Any) -> None:
@@ -565,7 +565,7 @@ class Cell(GraphMode):
         return self._own_construct(*args, **kwargs)
 
     def _own_construct(self, *args: Any, **kwargs: Any) -> Any:
-        if self.has_bprop:
+        if self._has_bprop:
             return construct_with_bprop(self, args, kwargs)
         return self.construct(*args, **kwargs)
 

@@ -82,7 +82,7 @@ _HELD: dict[str, dict[str, Callable[[Any], Any]]] = {
     "Sigmoid": _plain("sigmoid=Sigmoid"),
     "HSwish": _plain("hswish=HSwish"),
     "HSigmoid": _plain("hsigmoid=HSigmoid"),
-    "PReLU": {"prelu": lambda _: _op("PReLU"), "w": lambda cell: cell.weight},
+    "PReLU": {"prelu": lambda _: _op("PReLU"), "w": lambda cell: next(cell.get_parameters())},
     "LossBase": {
         "reduce_mean": lambda _: _op("ReduceMean"),
         "reduce_sum": lambda _: _op("ReduceSum"),
@@ -96,6 +96,8 @@ _HELD: dict[str, dict[str, Callable[[Any], Any]]] = {
         "use_parallel": lambda _: False,
         **_plain("map_=Map hyper_map=HyperMap assignadd=AssignAdd"),
     },
+    "TrainOneStepCell": _plain("hyper_map=HyperMap"),
+    "LARS": {"global_step": lambda cell: cell.opt.global_step},
     "SequentialCell": {"cell_list": lambda cell: tuple(cell.cells())},
 }
 

@@ -14,15 +14,10 @@ class Primitive:
     def __init__(self, name: str | None = None, **attributes: Any) -> None:
         self.name: str = name or type(self).__name__
         self.attributes = attributes
-        self._added: dict[str, Any] = {}
+        self.attrs: dict[str, Any] = {**attributes}  # and what has been added to them
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         raise NotImplementedError(f"{self.name} has no function")
-
-    @property
-    def attrs(self) -> dict[str, Any]:
-        """The attributes, and what has been added to them."""
-        return {**self.attributes, **self._added}
 
     def init_prim_io_names(self, inputs: Any, outputs: Any) -> None:
         """Keeps the names of what goes in and comes out."""
@@ -30,13 +25,13 @@ class Primitive:
 
     def add_prim_attr(self, name: str, value: Any) -> Primitive:
         """Keeps a value under a name; the op computes the same. Returns itself."""
-        self.__dict__[name] = self._added[name] = value
+        self.__dict__[name] = self.attrs[name] = value
         return self
 
     def del_prim_attr(self, name: str) -> Primitive:
         """Removes what add_prim_attr keeps. Returns itself."""
-        if name in self._added:
-            del self._added[name], self.__dict__[name]
+        if name in self.attrs and name in self.__dict__:
+            del self.attrs[name], self.__dict__[name]
         return self
 
     def set_stage(self, stage: int) -> Primitive:

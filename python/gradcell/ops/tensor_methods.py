@@ -276,9 +276,11 @@ def reshape_as(self: Tensor, other: Any) -> Tensor:
     return reshape(self, tuple(other.shape))
 
 
-def _attribute(function: Callable[[Tensor], Any]) -> None:
-    """A decorator: the function is a property of Tensor."""
-    setattr(Tensor, function.__name__, property(function, doc=function.__doc__))
+def _attribute(
+    function: Callable[[Tensor], Any], write: Callable[[Tensor, Any], Any] | None = None
+) -> None:
+    """A decorator: the function is a property of Tensor, which `write` takes a new value for."""
+    setattr(Tensor, function.__name__, property(function, write, doc=function.__doc__))
 
 
 @method(x="other")
@@ -311,10 +313,12 @@ def value(self: Tensor) -> Tensor:
     return self
 
 
-@_attribute
 def data(self: Tensor) -> Tensor:
-    """A view without derivatives: a write to it is one to the tensor."""
+    """A view without derivatives: a write to it is one to the tensor, as is x.data = y."""
     return _core.views.stop_gradient(self)
+
+
+_attribute(data, assign_value)
 
 
 @method()

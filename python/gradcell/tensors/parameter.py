@@ -88,6 +88,10 @@ class Parameter(ParameterBase):
         """A view without derivatives: a plain Tensor with the elements, whatever they are by then."""
         return _core.views.stop_gradient(self)
 
+    @data.setter
+    def data(self, data: Any) -> None:
+        self.set_data(data)
+
     def value(self) -> Tensor:
         """The value, a plain Tensor that later changes of the parameter leave as it is."""
         return self._node_tensor()

@@ -28,6 +28,12 @@ def test_names_are_called_as_in_mindspore(differences: list[tuple[str, str]]) ->
     assert not unexplained
 
 
+def test_subclasses_may_assign_what_they_may_in_mindspore() -> None:
+    # MindSpore, too, refuses another device, and takes a list for a shape, which leaves the elements.
+    core = {f"mindspore.{c}.{n}" for c in ("Parameter", "Tensor") for n in ("device", "shape")}
+    assert {*signatures_of.fixed_here()} == core
+
+
 def test_every_reason_explains_a_difference(differences: list[tuple[str, str]]) -> None:
     used = {signatures_of.reason(*d) for d in differences}
     assert used - {None} == set(signatures_of.KEPT)

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "signatures.txt"
+#: Attributes that subclasses of MindSpore's public classes cannot assign: 'attributes: classes'.
+FIXED = GOLDEN.with_name("fixed_attributes.txt")
 
 _P = inspect.Parameter
 
@@ -57,6 +59,26 @@ class _Shown:
 def bare(signature: inspect.Signature) -> inspect.Signature:
     """Without the first parameter, self."""
     return signature.replace(parameters=list(signature.parameters.values())[1:])
+
+
+def fixed(cls: type) -> list[str]:
+    """The public attributes that an object of the class cannot be assigned: properties without a setter."""
+    names = sorted({n for base in cls.__mro__ for n in vars(base) if not n.startswith("_")})
+    found = {n: inspect.getattr_static(cls, n) for n in names}
+    return [n for n, value in found.items() if isinstance(value, property) and value.fset is None]
+
+
+def fixed_here() -> list[str]:
+    """'class.attribute' for each that subclasses may assign in MindSpore and not here."""
+    found = []
+    for line in FIXED.read_text().splitlines():
+        there, _, classes = line.partition(": ")
+        for path in classes.split():
+            space, _, name = path.rpartition(".")
+            here = getattr(owner(space), name, None)
+            if isinstance(here, type):
+                found += [f"{path}.{n}" for n in fixed(here) if n not in there.split()]
+    return found
 
 
 def stored() -> list[str]:

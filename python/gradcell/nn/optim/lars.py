@@ -91,11 +91,6 @@ class LARS(Optimizer):
         """The wrapped optimiser's flags: which parameters decay."""
         return self.opt.decay_flags
 
-    @property
-    def global_step(self) -> Parameter:  # type: ignore[override]
-        """The wrapped optimiser's step count."""
-        return self.opt.global_step
-
     def get_lr(self) -> Any:
         """The wrapped optimiser's learning rate."""
         return self.opt.get_lr()

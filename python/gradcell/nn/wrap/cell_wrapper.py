@@ -21,7 +21,6 @@ from gradcell.nn.cell import Cell
 from gradcell.nn.optim import Optimizer
 from gradcell.nn.wrap.grad_reducer import DistributedGradReducer
 from gradcell.nn.wrap.scale_update import check_scale
-from gradcell.ops.control.composition import HyperMap
 from gradcell.tensors.parameter import Parameter, ParameterTuple
 
 
@@ -248,11 +247,6 @@ class TrainOneStepCell(Cell):
             self.grad_reducer = DistributedGradReducer(self.weights, self.mean, self.degree)
         object.__setattr__(self, "_begun", not self.reducer_flag)
         object.__setattr__(self, "_warned", False)
-
-    @property
-    def hyper_map(self) -> Any:
-        """ops.HyperMap, for subclasses."""
-        return HyperMap()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if not self._begun and not _core.in_trace():
