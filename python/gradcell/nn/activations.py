@@ -180,7 +180,7 @@ class PReLU(OfX):
     """x where x > 0, a x elsewhere, with a trained: one, or one for each of the channels (axis 1).
 
     channel: how many. w: what a starts from, a number, a list of a number for each channel or a tensor of
-    shape (channel,). He et al., Delving deep into rectifiers (2015), equation 1. Parameter: a (channel,).
+    shape (channel,). He et al., Delving deep into rectifiers (2015), equation 1. Parameter: w (channel,).
     Raises ValueError for a list of another length, or of anything other than numbers.
     """
 
@@ -196,7 +196,7 @@ class PReLU(OfX):
             w = Tensor(w, _core.float32)
         elif not isinstance(w, Tensor):
             arguments.number(w, "PReLU", "w")
-        self.a: Parameter = Parameter(initializer(w, (channel,)), name="a")
+        self.w: Parameter = Parameter(initializer(w, (channel,)), name="a")
 
 
 @fields.declared

@@ -82,7 +82,7 @@ _HELD: dict[str, dict[str, Callable[[Any], Any]]] = {
     "Sigmoid": _plain("sigmoid=Sigmoid"),
     "HSwish": _plain("hswish=HSwish"),
     "HSigmoid": _plain("hsigmoid=HSigmoid"),
-    "PReLU": {"prelu": lambda _: _op("PReLU"), "w": lambda cell: next(cell.get_parameters())},
+    "PReLU": {"prelu": lambda _: _op("PReLU"), "w": lambda cell: cell.weight},
     "LossBase": {
         "reduce_mean": lambda _: _op("ReduceMean"),
         "reduce_sum": lambda _: _op("ReduceSum"),

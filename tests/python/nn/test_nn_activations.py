@@ -74,10 +74,10 @@ def test_activations_do_not_overflow(name):
 def test_prelu(mode):
     x = normal(2, 3, 4)
     cell = nn.PReLU(3, Tensor(np.array([0.1, 0.2, 0.3], np.float32)))
-    slopes = cell.a.asnumpy()[:, None]
+    slopes = cell.w.asnumpy()[:, None]
     out = cell(Tensor(x.astype(np.float32)))
     np.testing.assert_allclose(out.asnumpy(), np.where(x > 0, x, slopes * x), rtol=1e-5)
-    (gradient,) = ms.grad(lambda t: cell(t).sum(), None, [cell.a])(Tensor(x.astype(np.float32)))
+    (gradient,) = ms.grad(lambda t: cell(t).sum(), None, [cell.w])(Tensor(x.astype(np.float32)))
     np.testing.assert_allclose(gradient.asnumpy(), np.minimum(x, 0).sum((0, 2)), rtol=1e-5)
 
 
