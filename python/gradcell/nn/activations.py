@@ -175,7 +175,7 @@ class Threshold(OfInputX):
     value: float = fields.number()
 
 
-@cell_of(_functions.prelu, a="weight")
+@cell_of(_functions.prelu, w="weight")
 class PReLU(OfX):
     """x where x > 0, a x elsewhere, with a trained: one, or one for each of the channels (axis 1).
 
