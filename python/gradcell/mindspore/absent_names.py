@@ -98,6 +98,16 @@ _IGNORED: tuple[tuple[str, str], ...] = (
     ),
     ("files are the system's", ": set_mindio_server_info"),
     (
+        "it is for Ascend processors",
+        """
+        device_context.ascend.op_debug: aclinit_config debug_option execute_timeout
+        device_context.ascend.op_precision: conv_allow_hf32 matmul_allow_hf32 op_precision_mode
+        device_context.ascend.op_precision: precision_mode
+        device_context.ascend.op_tuning: aclnn_cache aoe_job_type aoe_tune_mode op_compile
+        device_context.gpu.op_tuning: conv_dgrad_algo conv_fprop_algo conv_wgrad_algo
+    """,
+    ),
+    (
         "marks are of the traces of MindSpore's profiler",
         "profiler.mstx: mark range_start range_end",
     ),
@@ -129,6 +139,7 @@ class _Refused(type):
     """A class that can be imported, subclassed and asked about, and neither made nor looked into."""
 
     path: str
+    why: str
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         unsupported(f"{cls._text()}")
@@ -137,7 +148,14 @@ class _Refused(type):
         raise AttributeError(name if name.startswith("__") else f"{cls._text()}{where()}")
 
     def _text(cls) -> str:
-        return f"gradcell has no mindspore.{cls.path}: {REFUSED[cls.path]}"
+        return f"gradcell has no mindspore.{cls.path}: {cls.why}"
+
+
+def refused(path: str) -> type:
+    """Return the stand-in for a name, which raises NotImplementedError when it is used."""
+    why = REFUSED.get(path, "it is private to MindSpore")
+    members = {"path": path, "why": why, "__doc__": f"Not here: {why}."}
+    return _Refused(path.rpartition(".")[2], (), members)
 
 
 def named(path: str) -> Any:
@@ -145,7 +163,7 @@ def named(path: str) -> Any:
     table."""
     name = path.rpartition(".")[2]
     if path in REFUSED:
-        return _Refused(name, (), {"path": path, "__doc__": f"Not here: {REFUSED[path]}."})
+        return refused(path)
     if path not in IGNORED:
         raise AttributeError(path)
 

@@ -29,7 +29,7 @@ _MODULES = """
     : common.tensor
     boost: boost.base boost.boost
     mindspore.checkparam: _checkparam
-    common.kinds: _c_expression _c_expression.typing common._typing
+    common.kinds: _c_expression _c_expression.typing common._typing common._stub_tensor
     common.sparse_tensor: common.sparse_tensor
     common.api: common._register_for_tensor common.jit_config common.mutable common.jit_trace
     common.api: _extends common.lazy_inline common.jit_context
@@ -66,7 +66,7 @@ _MODULES = """
     ops: ops.function.clip_func ops.function.image_func ops.function.debug_func ops.function.grad
     ops: ops.function.other_func ops.function.spectral_func ops.function.vmap_func
     ops: ops.primitive ops.auto_generate ops.auto_generate.gen_ops_prim ops.auto_generate.gen_ops_def
-    ops: ops.operations.array_ops ops.operations.math_ops ops.operations.nn_ops
+    ops: ops.operations.array_ops ops.operations.math_ops ops.operations.nn_ops ops._primitive_cache
     ops: ops.operations.comm_ops ops.operations.other_ops ops.operations.random_ops
     ops: ops.operations.image_ops ops.operations.inner_ops ops.operations._inner_ops
     ops: ops.operations.debug_ops ops.operations.linalg_ops ops.operations.control_ops
@@ -104,7 +104,21 @@ _PLACES = {
 #: Names that modules of MindSpore have from elsewhere: 'module: name=where it is here'.
 _FOREIGN = """
     : _Function=common._grad_function._Function
-    common.kinds: TensorPy=Tensor security=common.kinds
+    : ms_class=common.api.jit_class
+    common.api: ms_class=common.api.jit_class
+    common.initializer: _INITIALIZER_ALIAS=common.initializer._BY_NAME
+    common.kinds: TensorPy=Tensor security=common.kinds StubTensor=Tensor
+    device_context.ascend: is_available=mindspore.helpers.ascend_is_available
+    device_context.ascend: device_count=mindspore.helpers.ascend_count
+    device_context.gpu: is_available=mindspore.helpers.gpu_is_available
+    device_context.gpu: device_count=mindspore.helpers.gpu_count
+    mindspore.checkparam: Validator=mindspore.checkparam Rel=mindspore.checkparam
+    nn: ResizeBilinear=mindspore.helpers.ResizeBilinear
+    numpy: _to_tensor=mindspore.helpers.tensors_of
+    ops: control_depend=ops.depend
+    ops: _get_cache_prim=mindspore.helpers.cached_primitive
+    runtime: is_available=mindspore.helpers.is_available device_count=mindspore.helpers.device_count
+    train.model: _StepSync=train.callback.Callback
     common.sparse_tensor: RowTensorInner=common.sparse_tensor.RowTensor
     communication.comm_func: GlobalComm=communication.GlobalComm
     common.api: _no_grad=common.no_grad._no_grad
@@ -146,6 +160,9 @@ def _place(name: str) -> str | None:
     if name in _PLACES or name == _NAME:
         return _PLACES.get(name, "gradcell")
     own = "gradcell" + name[len(_NAME) :]
+    if name.rpartition(".")[2].startswith("_") and not _is_own(own):
+        asked = _asked_from()
+        return own if asked is None or f"{asked}.".startswith(f"{name}.") else None
     return own if _is_absent(own) or _is_own(own) else None
 
 
@@ -177,6 +194,17 @@ def _is_import() -> bool:
     """Return whether the program asks by `from module import name`."""
     frame = sys._getframe(2)
     return frame.f_code.co_code[frame.f_lasti] == dis.opmap["IMPORT_FROM"]
+
+
+def _is_private(module: ModuleType | None, name: str) -> bool:
+    """Return whether a name, or the module that has it, is private to MindSpore and not here."""
+    return name.rpartition(".")[2].startswith("_") or isinstance(module, _Unread)
+
+
+def _is_tried(frame: FrameType) -> bool:
+    """Return whether the program expects an error where it is: within a `try`."""
+    entries = getattr(dis.Bytecode(frame.f_code), "exception_entries", None) or ()
+    return any(e.start <= frame.f_lasti < e.end for e in entries)
 
 
 #: The files that stand between a program's import and this one.
@@ -215,7 +243,7 @@ def _found_elsewhere(module: ModuleType, name: str) -> object:
     for alias in _aliases(parent) if parent else ():
         # mindspore.ops.primitive, as an attribute, is the module of this name that is here, too.
         place = _PLACES.get(f"{alias}.{last}")
-        if place is not None and hasattr(importlib.import_module(place), name):
+        if place not in (None, module.__name__) and hasattr(importlib.import_module(place), name):
             return getattr(importlib.import_module(place), name)
     for alias in _aliases(module.__name__):
         path = f"{alias}.{name}"
@@ -223,6 +251,8 @@ def _found_elsewhere(module: ModuleType, name: str) -> object:
             return importlib.import_module(path)
         with contextlib.suppress(AttributeError):
             return absent_names.named(path[len(_NAME) + 1 :])
+    if name in getattr(sys.modules.get(parent), "__all__", ()):
+        return getattr(sys.modules[parent], name)  # MindSpore divides its packages otherwise
     if module.__name__ == "gradcell.ops":
         return importlib.import_module("gradcell.ops.primitives.generated_names").named(name)
     raise AttributeError(name)
@@ -252,6 +282,8 @@ def _say_what_is_missing(module: ModuleType) -> None:
         message = _absent(f"{module.__name__}.{name}")
         if _is_import():
             _tell(message)
+            if _is_private(module, name) and not _is_tried(sys._getframe(1)):
+                return absent_names.refused(f"{module.__name__}.{name}"[len("gradcell.") :])
             raise ImportError(message, name=name)
         raise AttributeError(message)
 
@@ -276,7 +308,7 @@ class _Loader(importlib.abc.Loader):
         self.place = place
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
-        if self.place not in sys.modules and _is_absent(self.place) and not _is_own(self.place):
+        if self.place not in sys.modules and not _is_own(self.place):
             made = sys.modules[self.place] = _Unread(self.place)
             made.__path__ = []
             _say_what_is_missing(made)
@@ -308,6 +340,8 @@ class _Finder(importlib.abc.MetaPathFinder):
         if spec is None:  # `from mindspore.x import name`, with no such name
             asked = _asked_from() or _NAME + name.rpartition(".")[0][len("gradcell") :]
             full = f"{asked}.{name.rpartition('.')[2]}"
+            if _is_private(sys.modules.get(name.rpartition(".")[0]), name):  # asked for next
+                raise ModuleNotFoundError(full, name=name)
             _tell(f"gradcell has no {full}")
             raise ModuleNotFoundError(f"gradcell has no {full}", name=full)
         loader = spec.loader

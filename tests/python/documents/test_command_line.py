@@ -150,7 +150,6 @@ def test_run_says_what_is_not_there(tmp_path: Path) -> None:
         "said('from mindspore.nn import NoCell')\n"
         "said('from mindspore.nn.wrap.cell_wrapper import NoCell')\n"
         "said('import mindspore.no_such_part')\n"
-        "said('from mindspore.common.parameter import _Nothing')\n"
         "said('from mindspore.train.callback._callback import nothing_such as n')\n"
         "assert not hasattr(nn, 'NoCell') and nn.Dense and ms.Model\n"
     )
@@ -162,9 +161,65 @@ def test_run_says_what_is_not_there(tmp_path: Path) -> None:
         "ModuleNotFoundError gradcell has no mindspore.nn.NoCell",
         "ModuleNotFoundError gradcell has no mindspore.nn.wrap.cell_wrapper.NoCell",
         "ModuleNotFoundError gradcell has no mindspore.no_such_part",
-        "ModuleNotFoundError gradcell has no mindspore.common.parameter._Nothing",
         "ModuleNotFoundError gradcell has no mindspore.train.callback._callback.nothing_such",
     ], done.stderr
+
+
+def test_private_names_fail_when_they_are_used(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import mindspore as ms\n"
+        "from mindspore.common import _nothing\n"
+        "from mindspore.common._no_module import something\n"
+        "import mindspore._deep._deeper\n"
+        "try:\n"
+        "    from mindspore.common import _other\n"
+        "except ImportError as error:\n"
+        "    print(type(error).__name__, error)\n"
+        "for used in (_nothing, something):\n"
+        "    try:\n"
+        "        used(3)\n"
+        "    except NotImplementedError as error:\n"
+        "        print(error)\n"
+        "assert not hasattr(ms.common, '_nothing')\n"
+    )
+    done = gradcell("run", str(script))
+    line = f"it is private to MindSpore ({script}:11)"
+    assert done.stdout.splitlines() == [
+        "ImportError gradcell has no mindspore.common._other",
+        f"gradcell has no mindspore.common._nothing: {line}",
+        f"gradcell has no mindspore.common._no_module.something: {line}",
+    ], done.stderr
+    assert [text.rpartition(".")[2] for text in done.stderr.splitlines()] == [
+        "_nothing",
+        "something",
+        "_other",
+    ]
+
+
+def test_names_of_earlier_versions(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import numpy as np\n"
+        "from mindspore import Tensor, ms_class, nn, ops\n"
+        "from mindspore._checkparam import Rel, Validator\n"
+        "from mindspore.nn.layer.basic import OneHot\n"
+        "from mindspore.device_context.ascend import op_precision\n"
+        "x = Tensor(np.arange(8, dtype=np.float32).reshape(1, 2, 2, 2))\n"
+        "for halves in (False, True):\n"
+        "    wanted = ops.ResizeBilinearV2(False, halves)(x, (4, 4))\n"
+        "    layer = nn.ResizeBilinear(halves)\n"
+        "    assert (layer(x, (4, 4)) == wanted).all() and (layer(x, scale_factor=2) == wanted).all()\n"
+        "wanted = ops.ResizeBilinearV2(True)(x, (3, 5))\n"
+        "assert (nn.ResizeBilinear()(x, size=(3, 5), align_corners=True) == wanted).all()\n"
+        "assert Validator.check_int(3, 2, Rel.GE, 'n', 'f') == 3\n"
+        "assert ops.ControlDepend(0)(x, x) is ops.operations.control_depend(x, x) is x\n"
+        "ms_class(type('A', (), {}))\n"
+        "assert OneHot is nn.OneHot and callable(op_precision.precision_mode)\n"
+        "layer(x)\n"
+    )
+    done = gradcell("run", str(script))
+    assert "either 'size' or 'scale_factor' must be given" in done.stderr.splitlines()[-1]
 
 
 def test_run_a_module(tmp_path: Path) -> None:

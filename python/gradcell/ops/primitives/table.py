@@ -11,6 +11,7 @@ from gradcell._core import Tensor
 from gradcell.base import arguments
 from gradcell.derivatives.transform import vjp
 from gradcell.ops.arrays import arrangement, creation, indexing, scatters, shaping
+from gradcell.ops.control import composition
 from gradcell.ops.elements import activations, complex_numbers, composed, gammas
 from gradcell.ops.matrices import factorisations, fourier, linear_algebra
 from gradcell.ops.matrices.norms import renorm, vector_norm
@@ -204,6 +205,7 @@ ROWS: dict[str, Row] = {
     "STFT": row(_stft, n_fft=REQUIRED, hop_length=REQUIRED, win_length=REQUIRED, normalized=REQUIRED,
         onesided=REQUIRED, return_complex=REQUIRED),
     "ScalarCast": row(scalars.scalar_cast),
+    "ControlDepend": row(composition.depend, ignored="depend_mode", depend_mode=0),
     "Inverse": row(factorisations.inverse, "x"),
     "MatrixInverse": row(factorisations.inverse, "x", ignored="adjoint", adjoint=False),
     "MatrixDeterminant": row(factorisations.det),
@@ -348,8 +350,8 @@ def make(name: str) -> type[Primitive]:
 
 #: What MindSpore has in private modules, not among its ops.
 _PRIVATE = """
-    FusedSparseAdam FusedSparseLazyAdam IgammaGradA ROIAlignGrad SoftplusGrad SparseCountSparseOutput
-    SparseReshape StridedSliceGrad TraceV2 TupleToTensor
+    ControlDepend FusedSparseAdam FusedSparseLazyAdam IgammaGradA ROIAlignGrad SoftplusGrad
+    SparseCountSparseOutput SparseReshape StridedSliceGrad TraceV2 TupleToTensor
 """.split()
 NAMES = [*ROWS, *ASCEND.split()]
 __all__ = [name for name in NAMES if name not in _PRIVATE]

@@ -13,6 +13,8 @@ boost.boost: AutoBoost OptimizerProcess ParameterProcess
 boost.grad_accumulation: GradientAccumulation gradient_accumulation_op gradient_clear_op
 boost.grad_freeze: FreezeOpt GradientFreeze freeze_cell
 common: file_system np_dtype
+common._stub_tensor: StubTensor
+common.initializer: _init_random_uniform _init_random_normal _INITIALIZER_ALIAS
 common.parameter: Parameter _Buffer _is_parameter_generated
 common.np_dtype: bfloat16
 common.sparse_tensor: RowTensorInner
@@ -25,9 +27,14 @@ dataset.transforms: vision
 dataset.transforms.validators: check_random_transform_ops
 dataset.vision.py_transforms_util: adjust_brightness adjust_contrast adjust_saturation is_pil random_crop
 dataset.vision.py_transforms_util: augment_error_message rotate
+device_context.ascend: is_available op_debug op_precision op_tuning
+device_context.ascend.op_precision: precision_mode
 device_context.cpu: op_tuning
+device_context.gpu: is_available op_tuning
+hal: device_count is_available
 device_context.cpu.op_tuning: threads_num
 mindrecord: Cifar10ToMR
+numpy.utils: _to_tensor
 nn: AdaSumByDeltaWeightWrapCell AdaSumByGradWrapCell GraphCell MultiFieldEmbeddingLookup PReLU thor
 nn.optim: thor
 nn.layer.conv: _check_input_3d
@@ -40,6 +47,7 @@ nn.probability.distribution: Uniform _utils
 nn.probability.distribution._utils: broadcast_to exp_generic log_generic
 nn.probability.distribution._utils.custom_ops: exp_generic log1p_generic log_generic
 ops: as_strided Primitive PrimitiveWithInfer prim_attr_register
+ops._primitive_cache: _get_cache_prim
 ops._grad_experimental: grad_base
 ops._grad_experimental.grad_base: get_bprop_fn
 ops.auto_generate: SumExt OnesLikeExt TraceV2 contiguous gen_ops_def gen_ops_prim trace_v2_op
@@ -71,6 +79,7 @@ train._utils: _make_directory get_parameter_redundancy
 train.callback: BackupAndRestore OnRequestExit _CheckpointManager _set_cur_net
 train.callback._callback: set_cur_net Callback
 train.callback._checkpoint: CheckpointManager CheckpointConfig ModelCheckpoint
+train.model: _StepSync
 train.node_strategy_pb2: ParallelStrategyMap
 train.serialization: Checkpoint _get_merged_param_data _get_mindir_inputs build_searched_strategy
 train.serialization: load_distributed_checkpoint merge_sliced_parameter tensor_to_ms_type

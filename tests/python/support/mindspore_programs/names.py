@@ -298,3 +298,45 @@ def checked_transforms():
             return type(error).__name__
 
     return [made(t) for t in ([vision.HWC2CHW(), vision.ToType(np.float32)], [], 3, [5])]
+
+
+def primitives_that_are_kept():
+    from mindspore.ops._primitive_cache import _get_cache_prim
+
+    sums = [_get_cache_prim(ops.ReduceSum)(keep) for keep in (True, True, False)]
+    return sums[0] is sums[1], sums[0] is sums[2], sums[0](Tensor(X), 1)
+
+
+def tensors_of_arguments():
+    from mindspore.numpy.utils import _to_tensor
+
+    return _to_tensor([1, 2.5]), _to_tensor(1, [2]), _to_tensor(Tensor(X))
+
+
+def initialisers_by_name():
+    from mindspore.common.initializer import _INITIALIZER_ALIAS, _init_random_uniform
+
+    numbers = _init_random_uniform(-0.5, 0.25, (30, 2))
+    return (
+        sorted({name.replace("_", "") for name in _INITIALIZER_ALIAS} - {"constant"}),
+        numbers.shape == (30, 2) and -0.5 <= numbers.min() < -0.4 < 0.1 < numbers.max() < 0.25,
+    )
+
+
+def devices_that_are_there():
+    from mindspore import hal
+    from mindspore.device_context import ascend, cpu
+
+    return hal.is_available("CPU"), hal.device_count("CPU"), cpu.is_available(), ascend.is_available()
+
+
+def devices_of_another_kind():
+    from mindspore import hal
+
+    return hal.is_available("TPU")
+
+
+def devices_that_are_not_there():
+    from mindspore import hal
+
+    return hal.device_count("Ascend")
