@@ -149,7 +149,7 @@ GROUPS = (
         "Functions of arrays", "windows", "Convolution, pooling, images",
         "Convolutions, pooling, resampling, boxes in images.",
         """@ops.networks.convolution @ops.networks.pooling @ops.networks.interpolation
-        @ops.networks.boxes
+        @ops.networks.boxes @ops.networks.patches
         @ops.networks.normalization @ops.networks.attention""",
     ),
     Group(

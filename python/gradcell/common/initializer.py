@@ -491,11 +491,11 @@ tensor.initialised = initializer
 publish(globals())
 
 
-def _init_random_uniform(a: float, b: float, shape: Any) -> np.ndarray:
+def _init_random_uniform(a: float, b: float, shape: tuple[int, ...]) -> np.ndarray:
     """Uniform random numbers between a and b, an array of a shape; a program's own initialiser calls it."""
     return generator().uniform(a, b, shape)
 
 
-def _init_random_normal(mean: float, sigma: float, shape: Any) -> np.ndarray:
+def _init_random_normal(mean: float, sigma: float, shape: tuple[int, ...]) -> np.ndarray:
     """Normal random numbers, an array of a shape; a program's own initialiser calls it."""
     return generator().normal(mean, sigma, shape)

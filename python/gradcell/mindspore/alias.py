@@ -243,7 +243,7 @@ def _found_elsewhere(module: ModuleType, name: str) -> object:
     for alias in _aliases(parent) if parent else ():
         # mindspore.ops.primitive, as an attribute, is the module of this name that is here, too.
         place = _PLACES.get(f"{alias}.{last}")
-        if place not in (None, module.__name__) and hasattr(importlib.import_module(place), name):
+        if place and place != module.__name__ and hasattr(importlib.import_module(place), name):
             return getattr(importlib.import_module(place), name)
     for alias in _aliases(module.__name__):
         path = f"{alias}.{name}"

@@ -35,7 +35,7 @@ __all__ = [
     "amax", "amin", "any", "arange", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2",
     "arctanh", "argmax", "argmin", "argsort", "asin", "asinh", "atan", "atan2", "atanh", "baddbmm",
     "bincount", "bitwise_and", "bitwise_not", "bitwise_or", "bitwise_xor", "bmm", "broadcast_to", "cat",
-    "ceil", "chunk", "clamp", "clip", "clone", "concat", "cos", "cosh", "count_nonzero", "cross",
+    "cdist", "ceil", "chunk", "clamp", "clip", "clone", "concat", "cos", "cosh", "count_nonzero", "cross",
     "cummax", "cummin", "cumprod", "cumsum", "diag", "diff", "div", "divide", "dot", "dstack", "einsum",
     "empty", "empty_like", "eq", "equal", "erf", "erfc", "erfinv", "exp", "exp2", "expm1", "eye", "fix",
     "flatten", "flip", "float_power", "floor", "floor_divide", "fmod", "frac", "full", "full_like",
@@ -224,6 +224,10 @@ def norm(
 
 @spelling(ops.cumsum)
 def cumsum(input: Any, dim: Any, dtype: Any = None) -> Tensor: ...
+@spelling(ops.cdist, ignored="compute_mode")
+def cdist(
+    x1: Any, x2: Any, p: Any = 2.0, compute_mode: Any = "use_mm_for_euclid_dist_if_necessary"
+) -> Tensor: ...
 @spelling(ops.cummax)
 def cummax(input: Any, dim: Any) -> tuple[Tensor, Tensor]: ...
 @spelling(ops.cummin, then=with_int64)

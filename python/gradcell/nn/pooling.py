@@ -190,8 +190,7 @@ class _LPPool(_Windowed):
             bad_value(f"For '{type(self).__name__}', the 'norm_type' must not be 0")
 
     def construct(self, x: Tensor) -> Tensor:
-        total = pooling.sum_pool(_ops.pow(x, float(self.norm_type)), self._axes(x))
-        return _ops.pow(total, 1.0 / self.norm_type)
+        return pooling.lp_norms(x, float(self.norm_type), self._axes(x))
 
 
 class LPPool1d(_LPPool, rank=1):

@@ -9,8 +9,8 @@ MODULES = {
         sequence_mask tensor_split tril_indices triu_indices type_as view_as vsplit""",
     "arrays.assignments": "assign assign_add assign_sub scatter_add scatter_update",
     "arrays.scatters": """
-        diagonal_scatter index_fill inplace_add inplace_sub inplace_update scatter scatter_div
-        scatter_max scatter_min scatter_mul scatter_nd_add scatter_nd_div scatter_nd_max
+        diagonal_scatter index_fill inplace_add inplace_index_add inplace_sub inplace_update scatter
+        scatter_div scatter_max scatter_min scatter_mul scatter_nd_add scatter_nd_div scatter_nd_max
         scatter_nd_min scatter_nd_mul scatter_nd_sub scatter_nd_update select_scatter slice_scatter
         tensor_scatter_div tensor_scatter_max tensor_scatter_min tensor_scatter_mul
         tensor_scatter_sub unsorted_segment_max unsorted_segment_min unsorted_segment_sum""",
@@ -38,7 +38,7 @@ MODULES = {
     "matrices.linear_algebra": """
         addbmm addmv addr baddbmm batch_dot block_diag cdist cross einsum kron matrix_diag
         matrix_exp mv vander vecdot""",
-    "matrices.norms": "norm renorm vector_norm",
+    "matrices.norms": "cosine_similarity norm renorm vector_norm",
     "networks.attention": "flash_attention_score",
     "networks.boxes": """
         bounding_box_decode bounding_box_encode check_valid crop_and_resize deformable_conv2d
@@ -56,10 +56,11 @@ MODULES = {
         multi_margin_loss multilabel_margin_loss multilabel_soft_margin_loss poisson_nll_loss
         soft_margin_loss triplet_margin_loss""",
     "networks.normalization": "batch_norm layer_norm lrn rms_norm",
+    "networks.patches": "fold fractional_max_pool2d fractional_max_pool3d unfold",
     "networks.pooling": """
         adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d
-        adaptive_max_pool2d adaptive_max_pool3d avg_pool1d avg_pool2d avg_pool3d max_pool2d
-        max_pool3d max_unpool1d max_unpool2d max_unpool3d""",
+        adaptive_max_pool2d adaptive_max_pool3d avg_pool1d avg_pool2d avg_pool3d lp_pool1d lp_pool2d
+        max_pool2d max_pool3d max_unpool1d max_unpool2d max_unpool3d""",
     "primitives.classes": """
         ACos Abs Acos Acosh Add AddN ArgMaxWithValue ArgMinWithValue Argmax Argmin Asin Asinh Assign
         AssignAdd AssignSub Atan Atan2 Atanh BCEWithLogitsLoss BatchMatMul BiasAdd
@@ -102,15 +103,15 @@ MODULES = {
         FloatStatus FusedCastAdamWeightDecay FusedSparseFtrl FusedWeightScaleApplyMomentum GatherV2
         Gcd Gelu GenerateEodMaskV2 IOU Igamma Igammac Imag IndexAdd InplaceAdd InplaceSub
         InplaceUpdate Inverse LRN Lcm Lgamma LpNorm MatrixDeterminant MatrixInverse MatrixSolve
-        MaxPool MaxPool3D MaxPoolWithArgmax MaxUnpool2D MaxUnpool3D MirrorPad Multinomial Mvlgamma
-        NLLLoss NMSWithMask NPUAllocFloatStatus NPUClearFloatStatus NPUGetFloatStatus Pack Polar
-        Polygamma PsROIPooling Pull Push ROIAlign RandomCategorical RandomChoiceWithMask
-        RandomShuffle Randperm Real Renorm ResizeBilinear ResizeBilinearV2 ResizeNearestNeighbor
-        ResizeNearestNeighborV2 ReverseSequence STFT ScalarCast ScalarToArray ScalarToTensor
-        ScatterDiv ScatterMax ScatterMin ScatterMul ScatterNdAdd ScatterNdDiv ScatterNdMax
-        ScatterNdMin ScatterNdMul ScatterNdSub ScatterNdUpdate ScatterSub SpaceToDepth
+        MatrixTriangularSolve MaxPool MaxPool3D MaxPoolWithArgmax MaxUnpool2D MaxUnpool3D MirrorPad
+        Multinomial Mvlgamma NLLLoss NMSWithMask NPUAllocFloatStatus NPUClearFloatStatus
+        NPUGetFloatStatus Pack Polar Polygamma PsROIPooling Pull Push ROIAlign RandomCategorical
+        RandomChoiceWithMask RandomShuffle Randperm Real Renorm ResizeBilinear ResizeBilinearV2
+        ResizeNearestNeighbor ResizeNearestNeighborV2 ReverseSequence STFT ScalarCast ScalarToArray
+        ScalarToTensor ScatterDiv ScatterMax ScatterMin ScatterMul ScatterNdAdd ScatterNdDiv
+        ScatterNdMax ScatterNdMin ScatterNdMul ScatterNdSub ScatterNdUpdate ScatterSub SpaceToDepth
         SparseApplyFtrl Svd TensorScatterDiv TensorScatterMax TensorScatterMin TensorScatterMul
-        TensorScatterSub TensorShape TruncateDiv TruncateMod TupleToArray Unique Unpack
+        TensorScatterSub TensorShape TruncateDiv TruncateMod TupleToArray UniformInt Unique Unpack
         UnsortedSegmentMax UnsortedSegmentMin UnsortedSegmentSum Xdivy Zeta""",
     "reductions.scans": """
         cummax cummin cumprod cumsum diff linear_recurrence logcumsumexp trapz""",

@@ -27,6 +27,21 @@ CLIPPED = (
 DIFFERS: dict[str, tuple[Any, str]] = {
     "names: generated_ones": (["Float32", [[1.0, 1.0, 1.0], [1.0, 1.0, 1.0]]], NO_KERNEL),
     "names: generated_updates": (["Float32", [[6.5, 0.0, -1.0], [5.5, 12.25, 0.75]]], NO_KERNEL),
+    "names: gradient_of_softmax": (  # NumPy's
+        [
+            "Float32",
+            [[0.432572227, 0.022401632, -0.454973859], [-0.37166965, 0.541820617, -0.170150967]],
+        ],
+        NO_KERNEL,
+    ),
+    "names: gradients_of_linearly_upsampled_images": (  # of weights 0, 1/3, 2/3 and 1
+        [
+            "tuple",
+            ["Float32", [[[4 / 3, 14 / 3], [28 / 3, 38 / 3]]]],
+            ["Float32", [[[[4 / 3, 14 / 3], [28 / 3, 38 / 3]]]]],
+        ],
+        NO_KERNEL,
+    ),
     "behaviour: comparisons_of_uint64_with_numbers": (
         [
             "tuple",

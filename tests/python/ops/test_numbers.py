@@ -253,6 +253,8 @@ WITHOUT_NUMBERS = set(
     type_as unique unique_consecutive unique_with_pad unsorted_segment_max
     unsorted_segment_min unsorted_segment_sum vander var_mean vecdot vector_norm view_as vsplit
     bessel_i0 bessel_i0e bessel_i1 bessel_i1e bessel_j0 bessel_j1 bessel_k0 bessel_k0e
+    cosine_similarity dense fold fractional_max_pool2d fractional_max_pool3d inplace_index_add lp_pool1d
+    lp_pool2d top_k unfold
     bessel_k1 bessel_k1e bessel_y0 bessel_y1 cdist igamma igammac isposinf matrix_exp
     max_unpool1d max_unpool2d max_unpool3d mvlgamma polygamma renorm scalar_add scalar_div
     scalar_eq scalar_floordiv scalar_ge scalar_gt scalar_le scalar_log scalar_lt scalar_max

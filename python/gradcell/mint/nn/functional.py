@@ -23,21 +23,32 @@ __all__ = [
     "adaptive_max_pool2d", "avg_pool1d", "avg_pool2d", "avg_pool3d", "batch_norm",
     "binary_cross_entropy", "binary_cross_entropy_with_logits", "conv1d", "conv2d", "conv3d",
     "conv_transpose2d", "cosine_embedding_loss", "cross_entropy", "dropout", "elu", "elu_", "embedding",
-    "flatten", "gelu", "glu", "grid_sample", "group_norm", "hardshrink", "hardsigmoid", "hardswish",
+    "flatten", "fold", "gelu", "glu", "grid_sample", "group_norm", "hardshrink", "hardsigmoid", "hardswish",
     "hardtanh", "hardtanh_", "interpolate", "kl_div", "l1_loss", "layer_norm", "leaky_relu", "linear",
     "log_softmax", "logsigmoid", "max_pool2d", "mish", "mse_loss", "nll_loss", "normalize", "one_hot",
     "pad", "pixel_shuffle", "prelu", "relu", "relu6", "relu_", "selu", "sigmoid", "sigmoid_", "silu",
     "smooth_l1_loss", "soft_margin_loss", "softmax", "softplus", "softshrink", "tanh", "threshold",
-    "threshold_", "upsample",
+    "threshold_", "unfold", "upsample",
 ]  # fmt: skip
 __dir__ = sorted(__all__).copy
 _later(globals())
 
 
-def linear(input: Any, weight: Any, bias: Any = None) -> Any:
-    """A linear map: input times the transpose of weight, plus bias; weight (out, in)."""
-    out = ops.matmul(input, ops.swapaxes(weight, -1, -2))
-    return out if bias is None else _ops.add(out, bias)
+@spelling(ops.dense)
+def linear(input: Any, weight: Any, bias: Any = None) -> Tensor: ...
+@spelling(ops.unfold)
+def unfold(
+    input: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
+) -> Tensor: ...
+@spelling(ops.fold)
+def fold(
+    input: Any,
+    output_size: Any,
+    kernel_size: Any,
+    dilation: Any = 1,
+    padding: Any = 0,
+    stride: Any = 1,
+) -> Tensor: ...  # fmt: skip
 
 
 def counts(input: Any, n: int) -> Tensor:

@@ -10,6 +10,7 @@ import numpy as np
 from gradcell import _core
 from gradcell._core import Tensor, ops as _ops
 from gradcell.base import arguments, bad_index, bad_type, bad_value
+from gradcell.base.spelling import spelling
 from gradcell.ops.elements.complex_numbers import size_of
 from gradcell.ops.method import in_place, method
 from gradcell.ops.one_plan import one_plan
@@ -19,7 +20,7 @@ __all__ = [
     "argsort", "clamp", "clip", "clip_by_value", "gather", "gather_d", "gather_elements",
     "gather_nd", "index_add", "index_select", "isclose", "masked_fill", "masked_select", "nonzero",
     "one_hot", "scatter_nd", "select", "sort", "take", "tensor_scatter_add",
-    "tensor_scatter_elements", "tensor_scatter_update", "topk",
+    "tensor_scatter_elements", "tensor_scatter_update", "top_k", "topk",
 ]  # fmt: skip
 
 T = TypeVar("T")
@@ -368,6 +369,15 @@ def topk(
     if not x.ndim:
         return sort(x)
     return _first(x, a, count, bool(largest), bool(sorted))
+
+
+@spelling(topk)
+def top_k(input_x: Any, k: Any, sorted: bool = True) -> tuple[Tensor, Tensor]:
+    """(the k largest elements along the last dimension, their indices as int32); see ops.topk.
+
+    sorted: in order; if not, in that in which they are selected.
+    """
+    raise NotImplementedError  # it has no body: calls go to topk
 
 
 @one_plan

@@ -22,7 +22,8 @@ from gradcell.ops.one_plan import one_plan
 from gradcell.tensors.indexing import replaced
 
 __all__: list[str] = [
-    "diagonal_scatter", "index_fill", "inplace_add", "inplace_sub", "inplace_update", "scatter",
+    "diagonal_scatter", "index_fill", "inplace_add", "inplace_index_add", "inplace_sub", "inplace_update",
+    "scatter",
     "scatter_nd_add", "scatter_nd_sub", "scatter_nd_update", "select_scatter", "slice_scatter",
     "tensor_scatter_sub", "unsorted_segment_max", "unsorted_segment_min", "unsorted_segment_sum",
 ]  # fmt: skip
@@ -113,9 +114,12 @@ def inplace_update(x: Any, v: Any, indices: Any) -> Tensor:
 
 
 @one_plan
-def index_add_to(x: Any, indices: Any, y: Any, *, axis: int) -> Tensor:
-    """Adds the slices of y to a parameter along axis at indices; returns the new value."""
-    return assignments.assign(x, indexing.index_add(x, indices, y, axis))
+def inplace_index_add(var: Any, indices: Any, updates: Any, axis: int) -> Tensor:
+    """Adds the slices of updates to a parameter along axis at indices; returns the new value.
+
+    var: the parameter.
+    """
+    return assignments.assign(var, indexing.index_add(var, indices, updates, axis))
 
 
 # Updates combined with what is there --------------------------------------------------------------

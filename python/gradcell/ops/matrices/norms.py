@@ -15,7 +15,7 @@ from gradcell.ops.method import method, spelled
 from gradcell.ops.one_plan import in_float32, one_plan
 from gradcell.ops.reductions import reductions
 
-__all__ = ["norm", "renorm", "vector_norm"]
+__all__ = ["cosine_similarity", "norm", "renorm", "vector_norm"]
 
 
 @in_float32
@@ -134,3 +134,19 @@ def renorm(input: Any, p: float, axis: int, maxnorm: float) -> Tensor:
     size = vector_norm(x, order, [i for i in range(x.ndim) if i != at], True)
     above = _ops.greater(size, limit)
     return _ops.mul(x, _ops.where(above, _ops.div(limit, _ops.where(above, size, 1.0)), 1.0))
+
+
+@one_plan
+def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Tensor:
+    """The cosine of the angle between vectors along dim: their product over that of their lengths.
+
+    x1, x2: tensors, which broadcast. eps: the least that is divided by.
+    """
+    a, b = (
+        arguments.floating(arguments.tensor(t, "cosine_similarity", n))
+        for t, n in ((x1, "x1"), (x2, "x2"))
+    )
+    axis = arguments.axis_of(dim, max(a.ndim, b.ndim), "cosine_similarity", "dim")
+    lengths = _ops.mul(vector_norm(a, 2, axis, True), vector_norm(b, 2, axis, True))
+    cosine = _ops.div(_ops.mul(a, b), _ops.maximum(lengths, eps))
+    return _ops.reduce_sum(cosine, axis)

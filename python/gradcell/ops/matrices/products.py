@@ -8,10 +8,11 @@ from typing import Any
 from gradcell import _core
 from gradcell._core import Tensor, ops as _ops
 from gradcell.base import arguments, bad_type, bad_value
+from gradcell.ops.arrays import shaping
 from gradcell.ops.method import method
 from gradcell.ops.one_plan import one_plan
 
-__all__ = ["addmm", "bmm", "dot", "ger", "inner", "matmul", "mm", "outer", "tensor_dot"]
+__all__ = ["addmm", "bmm", "dense", "dot", "ger", "inner", "matmul", "mm", "outer", "tensor_dot"]
 
 
 @method(tensor2="other")
@@ -140,3 +141,15 @@ def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) ->
 
 
 ger: Callable[[Any, Any], Tensor] = outer
+
+
+def dense(input: Any, weight: Any, bias: Any = None) -> Tensor:
+    """A linear map: input times the transpose of weight, plus bias.
+
+    weight: (out, in) or (in). bias: (out), a number beside weight (in), or None.
+    """
+    columns = arguments.tensor(weight, "dense", "weight")
+    if columns.ndim > 1:
+        columns = shaping.swapaxes(columns, -1, -2)
+    out = matmul(input, columns)
+    return out if bias is None else _ops.add(out, bias)

@@ -18,7 +18,7 @@ from gradcell.tensors.indexing import replaced
 __all__ = [
     "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d",
     "adaptive_max_pool2d", "adaptive_max_pool3d", "avg_pool1d", "avg_pool2d", "avg_pool3d",
-    "max_pool2d", "max_pool3d", "max_unpool1d", "max_unpool2d", "max_unpool3d",
+    "lp_pool1d", "lp_pool2d", "max_pool2d", "max_pool3d", "max_unpool1d", "max_unpool2d", "max_unpool3d",
 ]  # fmt: skip
 
 
@@ -225,6 +225,42 @@ avg_pool1d: Callable[..., Tensor]
 avg_pool2d: Callable[..., Tensor]
 avg_pool3d: Callable[..., Tensor]
 avg_pool1d, avg_pool2d, avg_pool3d = (_avg_pool(rank) for rank in (1, 2, 3))
+
+
+def lp_norms(x: Tensor, p: float, axes: Sequence[windows.Axis]) -> Tensor:
+    """(the sum of x^p over each window)^(1 / p); of a window that sticks out, the mean of the elements
+    that are there stands for each of the others, as in MindSpore and PyTorch."""
+    mean = avg_pool(_ops.pow(x, p), axes, True, None)
+    return _ops.pow(_ops.mul(mean, math.prod(a.kernel for a in axes)), 1.0 / p)
+
+
+def _lp_pool(rank: int) -> Any:
+    owner = f"lp_pool{rank}d"
+
+    @one_plan
+    def function(
+        x: Any, norm_type: Any, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
+    ) -> Tensor:
+        t = arguments.of_rank(x, (rank + 1, rank + 2), owner)
+        p = arguments.number(norm_type, owner, "norm_type")
+        if p == 0:
+            bad_value(f"For '{owner}', the 'norm_type' must not be 0.")
+        step = kernel_size if stride is None else stride
+        axes = windows.axes_of(t, owner, kernel_size, step, "pad", 0, 1, ceil_mode, rank)
+        return lp_norms(t, p, axes)
+
+    function.__name__ = function.__qualname__ = owner
+    function.__doc__ = (
+        "(the sum of x^norm_type over each window)^(1 / norm_type), of windows over the last "
+        f"{windows.DIMENSIONS[rank]} of (N, C, ...) or (C, ...). stride None: the kernel's size. ceil_mode: "
+        "also windows that stick out, in which the mean of what is there stands for each of the others.\n\n"
+        "    norm_type: the power, not 0."
+    )
+    return function
+
+
+lp_pool1d: Callable[..., Tensor] = _lp_pool(1)
+lp_pool2d: Callable[..., Tensor] = _lp_pool(2)
 
 
 def _numbers(output_size: Any, rank: int) -> list[Any]:

@@ -15,7 +15,7 @@ from gradcell.ops.control import composition
 from gradcell.ops.elements import activations, complex_numbers, composed, gammas
 from gradcell.ops.matrices import factorisations, fourier, linear_algebra
 from gradcell.ops.matrices.norms import renorm, vector_norm
-from gradcell.ops.networks import boxes, losses, normalization, pooling
+from gradcell.ops.networks import boxes, interpolation, losses, normalization, pooling
 from gradcell.ops.primitive import Primitive
 from gradcell.ops.primitives import custom, scalars, sequences, sparse_places, steps, windowed
 from gradcell.ops.primitives.rows import REQUIRED, Row, primitive, row
@@ -108,6 +108,51 @@ def _strided_slice_gradient(
 ) -> Tensor:
     """The gradient of StridedSlice by its input: dy among zeros of shape shapex."""
     return pulled(lambda x: ops.StridedSlice(**masks)(x, begin, end, strides), shapex, dy)
+
+
+def _log_softmax_gradient(logits: Any, grad: Any, *, axis: int) -> Tensor:
+    """The gradient of log_softmax by its input; logits: its result."""
+    return grad - ops.exp(logits) * ops.ReduceSum(True)(grad, axis)  # type: ignore[no-any-return]
+
+
+def _softmax_gradient(dout: Any, out: Any, dim: int = -1) -> Tensor:
+    """The gradient of softmax by its input; out: its result."""
+    return out * (dout - ops.ReduceSum(True)(dout * out, dim))  # type: ignore[no-any-return]
+
+
+def _resized_gradient(grads: Any, image: Any, **options: Any) -> Tensor:
+    """The gradient of a resized image by the image, or by one of a size (height, width)."""
+    dims = image.shape if isinstance(image, Tensor) else (*grads.shape[:2], *image)
+    return pulled(lambda x: windowed.resized(x, grads.shape[2:], **options), dims, grads)
+
+
+def _upsampled_gradient(
+    dy: Any, input_size: Any, output_size: Any = None, scales: Any = None,
+    align_corners: bool = False, *, mode: str,
+) -> Tensor:  # fmt: skip
+    """The gradient of interpolate by its input, of shape input_size."""
+    corners = None if mode == "nearest" else align_corners
+    return pulled(
+        lambda x: interpolation.interpolate(x, output_size, scales, mode, corners), input_size, dy
+    )
+
+
+def _triangular_solution(matrix: Any, rhs: Any, *, lower: bool, adjoint: bool) -> Tensor:
+    """The solution of triangular systems; see scipy.linalg.solve_triangular. lower: whether the matrix is a
+    lower triangle. adjoint: whether the system is of its adjoint."""
+    part = ops.tril(matrix) if lower else ops.triu(matrix)
+    turned = adjoint == lower
+    return factorisations.triangular_solution(part if lower else ops.adjoint(part), rhs, turned)
+
+
+def _uniform_int(shape: Any, minval: Any, maxval: Any, *, seed: int, seed2: int) -> Tensor:
+    """Integers drawn between minval and maxval, int32. seed2: the seed where seed is 0."""
+    return draws.uniform(shape, minval, maxval, seed or seed2 or None, _core.int32)
+
+
+def _same(input: Any) -> Tensor:
+    """The argument: shapes of any size are taken anyway."""
+    return arguments.tensor(input, "ConvertToDynamic")
 
 
 def _roi_align_gradient(dy: Any, rois: Any, xdiff_shape: Any, **attributes: Any) -> Tensor:
@@ -205,6 +250,23 @@ ROWS: dict[str, Row] = {
     "STFT": row(_stft, n_fft=REQUIRED, hop_length=REQUIRED, win_length=REQUIRED, normalized=REQUIRED,
         onesided=REQUIRED, return_complex=REQUIRED),
     "ScalarCast": row(scalars.scalar_cast),
+    "UniformInt": row(_uniform_int, seed=0, seed2=0),
+    "MatrixTriangularSolve": row(_triangular_solution, lower=True, adjoint=False),
+    "ConvertToDynamic": row(_same, ignored="is_dynamic_rank", is_dynamic_rank=False),
+    "LogSoftmaxGrad": row(_log_softmax_gradient, axis=-1),
+    "SoftmaxBackward": row(_softmax_gradient),
+    **{
+        f"Resize{name}Grad": row(_resized_gradient, fixed={"kind": kind}, align_corners=False,
+            half_pixel_centers=False)
+        for name, kind in (("Bilinear", "linear"), ("NearestNeighbor", "nearest"))
+    },
+    **{
+        f"Upsample{mode.title()}{rank}DGrad": row(_upsampled_gradient, fixed={"mode": mode})
+        for mode, rank in (("nearest", 1), ("nearest", 2), ("nearest", 3), ("linear", 1),
+            ("bilinear", 2), ("bicubic", 2))
+    },
+    "UpsampleTrilinear3DGrad": row(_upsampled_gradient, fixed={"mode": "trilinear"},
+        align_corners=False),
     "ControlDepend": row(composition.depend, ignored="depend_mode", depend_mode=0),
     "Inverse": row(factorisations.inverse, "x"),
     "MatrixInverse": row(factorisations.inverse, "x", ignored="adjoint", adjoint=False),
@@ -240,8 +302,8 @@ ROWS: dict[str, Row] = {
     "ScatterMax": row(ops.scatter_max, ignored="use_locking", use_locking=False),
     "ScatterMin": row(ops.scatter_min, ignored="use_locking", use_locking=False),
     "TensorScatterSub": row(scatters.tensor_scatter_sub),
-    "IndexAdd": row(scatters.index_add_to, ignored="use_lock check_index_bound", axis=REQUIRED,
-        use_lock=True, check_index_bound=True),
+    "IndexAdd": row(scatters.inplace_index_add, "x indices y",
+        ignored="use_lock check_index_bound", axis=REQUIRED, use_lock=True, check_index_bound=True),
     "InplaceAdd": row(scatters.inplace_add, indices=REQUIRED),
     "InplaceSub": row(scatters.inplace_sub, indices=REQUIRED),
     "InplaceUpdate": row(scatters.inplace_update, indices=REQUIRED),
@@ -350,8 +412,11 @@ def make(name: str) -> type[Primitive]:
 
 #: What MindSpore has in private modules, not among its ops.
 _PRIVATE = """
-    ControlDepend FusedSparseAdam FusedSparseLazyAdam IgammaGradA ROIAlignGrad SoftplusGrad
-    SparseCountSparseOutput SparseReshape StridedSliceGrad TraceV2 TupleToTensor
+    ControlDepend ConvertToDynamic FusedSparseAdam FusedSparseLazyAdam IgammaGradA LogSoftmaxGrad
+    ROIAlignGrad ResizeBilinearGrad ResizeNearestNeighborGrad SoftmaxBackward SoftplusGrad
+    SparseCountSparseOutput SparseReshape StridedSliceGrad TraceV2 TupleToTensor UpsampleBicubic2DGrad
+    UpsampleBilinear2DGrad UpsampleLinear1DGrad UpsampleNearest1DGrad UpsampleNearest2DGrad
+    UpsampleNearest3DGrad UpsampleTrilinear3DGrad
 """.split()
 NAMES = [*ROWS, *ASCEND.split()]
 __all__ = [name for name in NAMES if name not in _PRIVATE]

@@ -340,3 +340,56 @@ def devices_that_are_not_there():
     from mindspore import hal
 
     return hal.device_count("Ascend")
+
+
+def gradients_of_softmax_and_of_images():
+    import mindspore.ops.auto_generate as generated
+
+    x, image = Tensor(X), Tensor(np.arange(12, dtype=np.float32).reshape(1, 1, 3, 4) * 0.25)
+    dy = Tensor(np.arange(30, dtype=np.float32).reshape(1, 1, 5, 6) / 7)
+    dx = [generated.LogSoftmaxGrad(i)(ops.log_softmax(x, i), Tensor(Y)) for i in (-1, 0)]
+    return (
+        [ops.round(d * 1000) for d in dx],
+        generated.ResizeBilinearGrad()(dy, image),
+        generated.ResizeBilinearGrad(True)(dy, image),
+        generated.ResizeBilinearGrad(False, True)(dy, image),
+        generated.ResizeNearestNeighborGrad()(dy, (3, 4)),
+        generated.ResizeNearestNeighborGrad(True)(dy, (3, 4)),
+    )
+
+
+def gradient_of_softmax():
+    from mindspore.ops.auto_generate import SoftmaxBackward
+
+    return SoftmaxBackward()(Tensor(Y), ops.softmax(Tensor(X), 1), 1)
+
+
+def dynamic_shapes():
+    from mindspore.ops.operations._inner_ops import ConvertToDynamic
+
+    return ConvertToDynamic(is_dynamic_rank=True)(Tensor(X))
+
+
+def gradients_of_upsampled_images():
+    import mindspore.ops.auto_generate as generated
+
+    def dy(*shape):
+        return Tensor(np.arange(np.prod(shape), dtype=np.float32).reshape(1, 1, *shape) / 7)
+
+    return (
+        generated.UpsampleNearest1DGrad()(dy(6), (1, 1, 4), (6,), None),
+        generated.UpsampleNearest2DGrad()(dy(5, 6), (1, 1, 3, 4), (5, 6), None),
+        generated.UpsampleNearest3DGrad()(dy(4, 5, 6), (1, 1, 2, 3, 4), (4, 5, 6), None),
+        generated.UpsampleTrilinear3DGrad()(dy(4, 5, 6), (1, 1, 2, 3, 4), (4, 5, 6), None),
+        generated.UpsampleTrilinear3DGrad(True)(dy(4, 5, 6), (1, 1, 2, 3, 4), (4, 5, 6), None),
+    )
+
+
+def gradients_of_linearly_upsampled_images():
+    import mindspore.ops.auto_generate as generated
+
+    dy = Tensor(np.arange(8, dtype=np.float32).reshape(1, 2, 4))
+    return (
+        generated.UpsampleLinear1DGrad()(dy, (1, 2, 2), (4,), None, True),
+        generated.UpsampleBilinear2DGrad()(dy[None], (1, 1, 2, 2), (2, 4), None, True),
+    )
