@@ -237,7 +237,7 @@ def sampler_of(
         if num_shards is not None or shuffle is not None:
             bad_value(f"{owner}: 'sampler' cannot go with 'shuffle' or 'num_shards'")
         if not isinstance(sampler, Sampler):
-            if not isinstance(sampler, Iterable):
+            if not isinstance(sampler, Iterable) and not hasattr(sampler, "__getitem__"):
                 bad_type(
                     f"{owner}: 'sampler' must be a Sampler or indices, got {type(sampler).__name__}"
                 )

@@ -251,6 +251,8 @@ def _found_elsewhere(module: ModuleType, name: str) -> object:
             return importlib.import_module(path)
         with contextlib.suppress(AttributeError):
             return absent_names.named(path[len(_NAME) + 1 :])
+    if _is_own(f"{module.__name__}.{name}"):
+        return importlib.import_module(f"{module.__name__}.{name}")
     if name in getattr(sys.modules.get(parent), "__all__", ()):
         return getattr(sys.modules[parent], name)  # MindSpore divides its packages otherwise
     if module.__name__ == "gradcell.ops":

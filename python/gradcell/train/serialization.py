@@ -138,6 +138,9 @@ def save_checkpoint(
     """
     if enc_key is not None:
         unsupported("save_checkpoint: encryption is not implemented")
+    arguments.boolean(integrated_save, "save_checkpoint", "integrated_save")
+    if append_dict is not None and not isinstance(append_dict, dict):
+        bad_type(f"save_checkpoint: append_dict must be a dict, got {type(append_dict).__name__}")
     path = _path(ckpt_file_name, format, "save_checkpoint", IsADirectoryError)
     if not os.path.isdir(os.path.dirname(os.path.abspath(path))):
         raise FileNotFoundError(f"save_checkpoint: there is no folder for {path!r}{where()}")
@@ -391,6 +394,10 @@ def load_param_into_net(
             "load_checkpoint(path) reads one from a file"
         )
     arguments.boolean(strict_load, "load_param_into_net", "strict_load")
+    for name, value in parameter_dict.items():
+        if not isinstance(value, (Tensor, str)):  # strings are of append_dict
+            kind = type(value).__name__
+            bad_type(f"load_param_into_net: {name!r} must be a Parameter, got {kind}")
     own = {p.name: p for p in net.get_parameters()}
     saved = {name: name for name in own if name in parameter_dict}
     if not strict_load:

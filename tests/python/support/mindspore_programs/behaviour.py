@@ -292,3 +292,53 @@ def cotangents_of_grad():
 
 def cotangent_that_is_missing():
     return ms.grad(_Scaled(), sens_param=True)(Tensor(X[0]), Tensor(X[1]))
+
+
+def checkpoints_of_other_arguments():
+    import os
+    import tempfile
+
+    def error_of(function, *args, **kwargs):
+        try:
+            function(*args, **kwargs)
+        except Exception as error:
+            return type(error).__name__
+
+    net, path = nn.Dense(2, 1), os.path.join(tempfile.mkdtemp(), "net.ckpt")
+    wrong = [
+        {"save_obj": 5}, {"ckpt_file_name": 3}, {"append_dict": 5}, {"integrated_save": 5}, {"format": "x"},
+        {"choice_func": 5}, {"save_obj": [{"name": "a"}]},
+    ]  # fmt: skip
+    found = [
+        error_of(ms.save_checkpoint, **{"save_obj": net, "ckpt_file_name": path, **w})
+        for w in wrong
+    ]
+    ms.save_checkpoint(net, path)
+    found += [error_of(ms.load_checkpoint, 3), error_of(ms.load_checkpoint, path, 5)]
+    of_net = [(5, {}), (net, 5), (net, {"a": 5}), (net, {5: Parameter(_x(), name="p")})]
+    return found, [error_of(ms.load_param_into_net, *args) for args in of_net]
+
+
+def rows_by_a_sampler_of_the_programs_own():
+    from mindspore import dataset
+
+    class Backwards:
+        def __getitem__(self, i):
+            return (2, 0, 1)[i]
+
+        def __len__(self):
+            return 3
+
+    class Tens:
+        def __getitem__(self, i):
+            return np.array(i * 10.0, np.float32)
+
+        def __len__(self):
+            return 3
+
+    rows = dataset.GeneratorDataset(Tens(), ["x"], sampler=Backwards())
+    return [float(x) for (x,) in rows.create_tuple_iterator(num_epochs=1, output_numpy=True)]
+
+
+def module_that_was_not_imported():
+    return ms.common._grad_function._Function.__name__
