@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from gradcell import context
 from gradcell._core import Tensor
 from gradcell.base import bad_type, bad_value, notice, where
 from gradcell.base.cells import CellBase
@@ -24,6 +25,8 @@ def _fits(x: Any, declared: Tensor) -> bool:
     if not isinstance(x, Tensor) or x.dtype != declared.dtype:
         return False
     sizes = declared_shape(declared)
+    if context.get_context("mode") == context.PYNATIVE_MODE and not any(n > 0 for n in sizes):
+        return True
     return sizes == [-2] or (
         x.ndim == len(sizes) and all(n in (-1, 0, m) for n, m in zip(sizes, x.shape, strict=True))
     )
@@ -45,7 +48,7 @@ class GraphMode(CellBase):
     def set_inputs(self, *inputs: Any, **kwargs: Any) -> None:
         """Declares the arguments: tensors whose dtypes and sizes those of a call must have; a size of
         None, as Tensor(shape=[None, 3], dtype=...) has it, or of 0 fits any, and Tensor(shape=None,
-        dtype=...) any shape.
+        dtype=...) any shape. In PYNATIVE_MODE a shape of such sizes alone fits any shape too.
 
         Raises ValueError if construct has no argument of a keyword's name.
         """

@@ -112,3 +112,13 @@ def init_of_unknown_size():
 
 def shape_in_words():
     return Tensor(shape="a", dtype=ms.float32)
+
+
+def declared_sizes_met_by_another_rank():
+    class Net(nn.Cell):
+        def construct(self, x):
+            return x * 2
+
+    net = Net()
+    net.set_inputs(Tensor(shape=[None], dtype=ms.float32))
+    return net(Tensor(np.ones((2, 3), np.float32)))
