@@ -1,9 +1,9 @@
-"""Training steps of twelve fields' programs in MindSpore and in gradcell, in turns, in GRAPH_MODE.
+"""Training steps of many fields' programs in MindSpore and in gradcell, in turns, in GRAPH_MODE.
 
     python bench/applications.py MINDSPORES_PYTHON [ROUNDS]
 
 The programs are those whose losses the tests compare with MindSpore's
-(tests/python/support/mindspore_programs/applications.py).
+(tests/python/support/mindspore_programs/applications.py and fields.py).
 Prints a table: milliseconds a step (the median of the rounds' medians), and their ratio.
 """
 
@@ -25,13 +25,14 @@ STEPS, WARM = 30, 5
 def timed() -> dict[str, float]:
     """Milliseconds a step of each program, in this process."""
     sys.path.insert(0, str(ROOT / "tests" / "python" / "support" / "mindspore_programs"))
+    import fields
     import mindspore as ms
 
     import applications
 
     ms.set_context(mode=ms.GRAPH_MODE)
     found = {}
-    for name, maker in applications.MAKERS.items():
+    for name, maker in {**applications.MAKERS, **fields.MAKERS}.items():
         step, batch = maker()
         times = []
         for _ in range(WARM + STEPS):

@@ -364,18 +364,19 @@ def called() -> list[str]:
 
 
 def losses() -> dict[str, tuple[list[float], list[float]]]:
-    """The losses of MindSpore's and of gradcell's steps of the programs of twelve fields, by their titles."""
+    """The losses of MindSpore's and of gradcell's steps of the programs of many fields, by their titles."""
     place = SUPPORT / "mindspore_programs"
     command = [sys.executable, "-m", "gradcell", "run", str(place / "__main__.py")]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     here = json.loads(done.stdout.splitlines()[-1])
     programs = importlib.import_module("test_mindspore_programs")
     found = {}
-    titles = re.findall(r'^    "(.+)": _(\w+),$', (place / "applications.py").read_text(), re.M)
-    for title, function in titles:
-        name = f"applications: {function}"
-        mode = programs.MODES_DIFFER.get(name, "graph")
-        found[title] = programs.STORED[name][mode][1:], here[name][mode][1:]
+    for file in ("applications", "fields"):
+        text = (place / f"{file}.py").read_text()
+        for title, function in re.findall(r'^    "(.+)": _(\w+),$', text, re.M):
+            name = f"{file}: {function}"
+            mode = programs.MODES_DIFFER.get(name, "graph")
+            found[title] = programs.STORED[name][mode][1:], here[name][mode][1:]
     return found
 
 
@@ -391,7 +392,7 @@ def figures(total: list[int]) -> list[str]:
         f"{refused:,} run only here, since MindSpore itself stops at them on a CPU. [Names](../names.md) has "
         "each, and the small programs whose results differ, with the reason.",
         "",
-        "Programs of twelve fields train five steps with both packages, from the same weights and data. The "
+        "Programs of many fields train five steps with both packages, from the same weights and data. The "
         "losses are those of the fifth step; the difference is the largest of the five, relative. The times "
         "are those of one step in `GRAPH_MODE`, in milliseconds, on one machine "
         "(`bench/applications.py`).",
