@@ -112,9 +112,11 @@ if _typing.TYPE_CHECKING:
         ModelCheckpoint as ModelCheckpoint, ReduceLROnPlateau as ReduceLROnPlateau,
         RunContext as RunContext, SummaryCollector as SummaryCollector,
         SummaryRecord as SummaryRecord, TimeMonitor as TimeMonitor,
+        ckpt_to_safetensors as ckpt_to_safetensors,
         connect_network_with_dataset as connect_network_with_dataset, export as export,
         load_checkpoint as load_checkpoint, load_param_into_net as load_param_into_net,
-        save_checkpoint as save_checkpoint, train_step as train_step,
+        safetensors_to_ckpt as safetensors_to_ckpt, save_checkpoint as save_checkpoint,
+        train_step as train_step,
     )  # fmt: skip
 
 #: Names that are imported when they are first asked for, by the modules they come from ("": they are
@@ -156,8 +158,8 @@ _PLACES = {
         LossScaleManager MAE MSE Metric Model ModelCheckpoint Perplexity Precision ROC Recall
         ReduceLROnPlateau RunContext SummaryCollector SummaryRecord TimeMonitor
         Top1CategoricalAccuracy Top5CategoricalAccuracy TopKCategoricalAccuracy auc
-        connect_network_with_dataset export get_metric_fn load_checkpoint load_param_into_net
-        names rearrange_inputs save_checkpoint train_step""",
+        ckpt_to_safetensors connect_network_with_dataset export get_metric_fn load_checkpoint
+        load_param_into_net names rearrange_inputs safetensors_to_ckpt save_checkpoint train_step""",
 }
 _LATER = {name: place for place, names in _PLACES.items() for name in names.split()}
 

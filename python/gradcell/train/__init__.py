@@ -16,7 +16,13 @@ from gradcell.train.dataset_helper import DatasetHelper, connect_network_with_da
 from gradcell.train.loss_scale_manager import *  # noqa: F403
 from gradcell.train.model import Model
 from gradcell.train.onnx import export
-from gradcell.train.serialization import load_checkpoint, load_param_into_net, save_checkpoint
+from gradcell.train.serialization import (
+    ckpt_to_safetensors,
+    load_checkpoint,
+    load_param_into_net,
+    safetensors_to_ckpt,
+    save_checkpoint,
+)  # fmt: skip
 from gradcell.train.step import train_step
 from gradcell.train.summary import SummaryRecord
 
@@ -25,7 +31,9 @@ __all__ = [
     "BackupAndRestore", "Callback", "CheckpointConfig", "DatasetHelper", "EarlyStopping", "History",
     "LambdaCallback", "LearningRateScheduler", "LossMonitor", "Model", "ModelCheckpoint",
     "OnRequestExit", "ProgressBar", "ReduceLROnPlateau", "RunContext", "SummaryCollector",
-    "SummaryRecord", "TimeMonitor", "build_train_network", "connect_network_with_dataset", "export",
-    "load_checkpoint", "load_param_into_net", "save_checkpoint", "train_step",
+    "SummaryRecord", "TimeMonitor", "build_train_network",
+    "ckpt_to_safetensors", "connect_network_with_dataset", "export",
+    "load_checkpoint", "load_param_into_net", "safetensors_to_ckpt", "save_checkpoint",
+    "train_step",
 ]  # fmt: skip
 __dir__ = sorted(__all__).copy

@@ -342,3 +342,31 @@ def rows_by_a_sampler_of_the_programs_own():
 
 def module_that_was_not_imported():
     return ms.common._grad_function._Function.__name__
+
+
+def checkpoints_in_another_format():
+    import os
+    import tempfile
+
+    def said(function, *args):
+        try:
+            return function(*args)
+        except Exception as error:
+            return type(error).__name__
+
+    net = nn.Dense(3, 2, "ones", "zeros")
+    first, second, third = (tempfile.mkdtemp() for _ in range(3))
+    path, file = os.path.join(first, "net.ckpt"), os.path.join(second, "net.safetensors")
+    ms.save_checkpoint(net, path)
+    found = [ms.ckpt_to_safetensors(path), ms.ckpt_to_safetensors(path, second, {"weight": "w"})]
+    found += [sorted(os.listdir(first)), sorted(os.listdir(second))]
+    read = ms.load_checkpoint(file, format="safetensors")
+    found.append(sorted((name, tuple(p.shape)) for name, p in read.items()))
+    ms.safetensors_to_ckpt(file, third, {"w": "weight"})
+    found.append(sorted(ms.load_checkpoint(os.path.join(third, "net.ckpt"))))
+    wrong = (
+        (ms.ckpt_to_safetensors, file),
+        (ms.safetensors_to_ckpt, path),
+        (ms.ckpt_to_safetensors, first),
+    )
+    return found, [said(*call) for call in wrong], said(ms.ckpt_to_safetensors, path + "x")
