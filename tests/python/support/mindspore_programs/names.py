@@ -327,7 +327,12 @@ def devices_that_are_there():
     from mindspore import hal
     from mindspore.device_context import ascend, cpu
 
-    return hal.is_available("CPU"), hal.device_count("CPU"), cpu.is_available(), ascend.is_available()
+    return (
+        hal.is_available("CPU"),
+        hal.device_count("CPU"),
+        cpu.is_available(),
+        ascend.is_available(),
+    )
 
 
 def devices_of_another_kind():
