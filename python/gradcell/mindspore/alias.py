@@ -28,7 +28,10 @@ VERSION = "2.10.0"
 _MODULES = """
     : common.tensor
     boost: boost.base boost.boost
+    mindspore: experimental
     mindspore.checkparam: _checkparam
+    mindspore.lr_scheduler: experimental.optim.lr_scheduler
+    mindspore.optim: experimental.optim experimental.optim.optimizer
     common.kinds: _c_expression _c_expression.typing common._typing common._stub_tensor
     common.sparse_tensor: common.sparse_tensor
     common.api: common._register_for_tensor common.jit_config common.mutable common.jit_trace

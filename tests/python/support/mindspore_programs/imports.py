@@ -31,6 +31,13 @@ device_context.ascend: is_available op_debug op_precision op_tuning
 device_context.ascend.op_precision: precision_mode
 device_context.cpu: op_tuning
 device_context.gpu: is_available op_tuning
+experimental: optim
+experimental.optim: ASGD Adadelta Adagrad Adam AdamW Adamax NAdam Optimizer RAdam RMSprop SGD
+experimental.optim: Rprop lr_scheduler
+experimental.optim.lr_scheduler: ConstantLR CosineAnnealingLR CosineAnnealingWarmRestarts CyclicLR LambdaLR
+experimental.optim.lr_scheduler: ExponentialLR LRScheduler LinearLR MultiStepLR MultiplicativeLR StepLR
+experimental.optim.lr_scheduler: PolynomialLR ReduceLROnPlateau SequentialLR
+experimental.optim.optimizer: Optimizer
 hal: device_count is_available
 device_context.cpu.op_tuning: threads_num
 mindrecord: Cifar10ToMR
