@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <memory>
 
 #include "base/error.h"
@@ -30,7 +29,7 @@ class Scratch {
 
  private:
   struct Free {
-    void operator()(std::byte* p) const { std::free(p); }
+    void operator()(std::byte* p) const { system::release(p); }
   };
   std::unique_ptr<std::byte, Free> data_;
   size_t size_ = 0;

@@ -3,9 +3,6 @@
 // closed.
 #include "base/thread_pool.h"
 
-#include <pthread.h>
-#include <signal.h>
-
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -17,9 +14,7 @@
 #include <thread>
 #include <utility>
 
-#ifdef __linux__
-#include <sched.h>
-#endif
+#include "base/system/system.h"
 
 namespace gradcell {
 namespace {
@@ -49,25 +44,12 @@ bool spin_until(Ready ready) {
   return ready();
 }
 
-int available_cpus() {
-#ifdef __linux__
-  for (int cpus = 1024; cpus <= (1 << 16); cpus *= 2) {  // EINVAL: the kernel's set is larger
-    cpu_set_t* set = CPU_ALLOC(cpus);
-    if (!set) break;
-    const size_t size = CPU_ALLOC_SIZE(cpus);
-    const int count = sched_getaffinity(0, size, set) == 0 ? CPU_COUNT_S(size, set) : 0;
-    CPU_FREE(set);
-    if (count > 0) return count;
-  }
-#endif
-  return std::max(1, narrow<int>(std::thread::hardware_concurrency()));
-}
-
 int default_threads() {
   static const int n = [] {
     const char* text = std::getenv("GRADCELL_NUM_THREADS");
     const long asked = text ? std::strtol(text, nullptr, 10) : 0;
-    return narrow<int>(std::min<long>(asked > 0 ? asked : available_cpus(), kMaxThreads));
+    return narrow<int>(
+        std::min<long>(asked > 0 ? asked : system::usable_processors(), kMaxThreads));
   }();
   return n;
 }
@@ -200,9 +182,7 @@ class Pool {
       workers_ = n;
       return;
     }
-    sigset_t all, before;  // signals are for the program's own threads
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
+    const system::WithoutSignals scope;  // they are for the program's own threads
     try {
       for (; workers_ < n; ++workers_) {
         alive_.fetch_add(1, std::memory_order_relaxed);
@@ -211,7 +191,6 @@ class Pool {
     } catch (const std::system_error&) {  // no more threads to be had: go on with those we have
       alive_.fetch_sub(1, std::memory_order_relaxed);
     }
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
   }
 
   // The job. Written by the caller while state_ is not open and nobody is in.
@@ -237,7 +216,7 @@ Pool& pool() {
   static std::once_flag once;
   std::call_once(once, [] {
     // The child has none of the workers, and may have copied a pool in the middle of a job.
-    pthread_atfork(nullptr, nullptr, [] { g_pool.store(nullptr, std::memory_order_release); });
+    system::in_forked_children([] { g_pool.store(nullptr, std::memory_order_release); });
   });
   auto* fresh = new Pool;
   Pool* expected = nullptr;

@@ -1,7 +1,4 @@
 // MPI's addresses and handles, from python/gradcell/communication/engine.py.
-#include <sched.h>
-#include <unistd.h>
-
 #include "bind/bind.h"
 #include "cpu/run/communicator.h"
 

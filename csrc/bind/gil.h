@@ -6,8 +6,8 @@
 #pragma once
 
 #include <Python.h>
-#include <cxxabi.h>
-#include <unistd.h>
+
+#include "base/system/system.h"
 
 namespace gradcell::bind {
 
@@ -25,8 +25,8 @@ template <class F>
 auto calling_python(F f) {
   try {
     return f();
-  } catch (abi::__forced_unwind&) {
-    for (;;) ::pause();
+  } catch (system::ThreadEnd&) {
+    system::wait_forever();
   }
 }
 

@@ -1,12 +1,11 @@
 #include "runtime/executable.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <fstream>
 
+#include "base/system/system.h"
 #include "cpu/calls/calls.h"
 #include "cpu/run/engine.h"
 #include "cuda/run/engine.h"
@@ -127,7 +126,7 @@ void save_cuda(const Graph& g, std::span<const NodeId> live, std::span<const Nod
   static const char* const folder = std::getenv("GRADCELL_SAVE_CUDA");
   if (!folder) return;
   static std::atomic<int> count{0};
-  std::ofstream file(str(folder, "/", ::getpid(), "-", count++, ".cu"));
+  std::ofstream file(str(folder, "/", system::process_id(), "-", count++, ".cu"));
   try {
     file << cuda::make_cuda_plan(g, live, roots, cuts, g.settings().target).source();
   } catch (const Error& e) {

@@ -70,13 +70,13 @@ class Cache {
         return;
       }
     }
-    std::free(p);
+    system::release(p);
   }
 
   void release_all() {
     std::lock_guard lock(mutex_);
     for (auto& [size, blocks] : free_)
-      for (void* p : blocks) std::free(p);
+      for (void* p : blocks) system::release(p);
     free_.clear();
     cached_ = 0;
   }

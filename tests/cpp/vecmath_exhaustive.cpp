@@ -16,11 +16,11 @@
 #include <string>
 #include <vector>
 
+#include "base/system/system.h"
 #include "vecmath_reference.h"
 #include "vecmath_table.h"
 
 #if defined(__x86_64__) && defined(__linux__)
-#include <dlfcn.h>
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wuninitialized"  // GCC's own _mm512_undefined_pd
 #include <immintrin.h>
@@ -43,9 +43,10 @@ Vector8 vector_reference(const char* name) {
     if (std::strcmp(name, quick) == 0) return nullptr;
   }
   static void* library =
-      __builtin_cpu_supports("avx512f") ? dlopen("libmvec.so.1", RTLD_NOW) : nullptr;
+      __builtin_cpu_supports("avx512f") ? system::open_library("libmvec.so.1") : nullptr;
   if (!library) return nullptr;
-  return reinterpret_cast<Vector8>(dlsym(library, ("_ZGVeN8v_" + std::string(name)).c_str()));
+  return reinterpret_cast<Vector8>(
+      system::find_symbol(library, ("_ZGVeN8v_" + std::string(name)).c_str()));
 }
 __attribute__((target("avx512f"))) void apply_vector(Vector8 f, const float* x, double* y) {
   for (size_t i = 0; i < kChunk; i += 8) {

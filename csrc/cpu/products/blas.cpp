@@ -1,7 +1,5 @@
 #include "cpu/products/blas.h"
 
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -10,6 +8,7 @@
 #include <type_traits>
 
 #include "base/error.h"
+#include "base/system/system.h"
 #include "base/thread_pool.h"
 
 namespace gradcell::cpu {
@@ -52,7 +51,7 @@ std::string& path() {
 
 void* symbol(void* handle, const char* name) {
   for (std::string prefix : {"scipy_", ""})
-    if (void* s = dlsym(handle, (prefix + name).c_str())) return s;
+    if (void* s = system::find_symbol(handle, (prefix + name).c_str())) return s;
   return nullptr;
 }
 
@@ -62,11 +61,9 @@ Library open_library() {
   require(!file.empty(), ErrorKind::Runtime,
           "no BLAS library: install scipy-openblas32, or name a libopenblas in GRADCELL_BLAS");
   // The handle stays open for the life of the process.
-  void* handle = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (!handle) {
-    const char* why = dlerror();
-    fail(ErrorKind::Runtime, "cannot open the BLAS library: ", why ? why : file.c_str());
-  }
+  void* handle = system::open_library(file);
+  require(handle, ErrorKind::Runtime, "cannot open the BLAS library ", file, ": ",
+          system::why_not_opened());
   Library lib;
   lib.handle = handle;
   auto find = [&]<class F>(const char* name, F& function) {

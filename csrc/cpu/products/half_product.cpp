@@ -2,15 +2,14 @@
 
 #include "base/error.h"
 #include "base/scratch.h"
+#include "base/system/system.h"
 #include "base/thread_pool.h"
 #include "cpu/kernels/isa_level.h"
 #include "cpu/kernels/tile_kernels.h"
 
-#if defined(__x86_64__) && defined(__linux__)
+#ifdef __x86_64__
 #include <cpuid.h>
 #include <immintrin.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -32,8 +31,7 @@ bool detect() {
   if (!__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx)) return false;
   constexpr unsigned kBf16 = 1u << 22, kTiles = 1u << 24;
   if (!(edx & kBf16) || !(edx & kTiles)) return false;
-  constexpr long kRequestPermission = 0x1023, kTileData = 18;
-  return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+  return system::may_use_matrix_units();
 }
 
 /// A matrix [rows, columns]; stored transposed or not.

@@ -1,11 +1,10 @@
 #include "cpu/program/program.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 
+#include "base/system/system.h"
 #include "cpu/kernels/pair_kernels.h"
 #include "cpu/kernels/tile_kernels.h"
 #include "cpu/program/lines.h"
@@ -21,8 +20,8 @@ namespace {
 /// Scratch a tile may use: most of the second-level cache; the rest is for what streams through it.
 size_t tile_bytes() {
   static const size_t bytes = [] {
-    long l2 = sysconf(_SC_LEVEL2_CACHE_SIZE);
-    return static_cast<size_t>(l2 > 0 ? l2 : 1 << 20) * 7 / 10;
+    const size_t l2 = system::second_level_cache();
+    return (l2 > 0 ? l2 : size_t(1) << 20) * 7 / 10;
   }();
   return bytes;
 }

@@ -1,16 +1,13 @@
 #include "cpu/run/communicator.h"
 
-#include <sched.h>
-#include <signal.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <climits>
 #include <cmath>
 #include <cstring>
+#include <thread>
 
 #include "base/interrupt.h"
+#include "base/system/system.h"
 #include "base/waiting.h"
 #include "cpu/kernels/tile_kernels.h"
 #include "ops/collective.h"
@@ -34,7 +31,12 @@ std::atomic<bool> g_left_behind{false};
 
 /// A pause; of 0 microseconds: as long as others have work.
 void rest(unsigned microseconds = kPause) {
-  letting_others_run([=] { microseconds ? ::usleep(microseconds) : ::sched_yield(); });
+  letting_others_run([=] {
+    if (microseconds)
+      std::this_thread::sleep_for(std::chrono::microseconds(microseconds));
+    else
+      std::this_thread::yield();
+  });
 }
 
 double seconds_since(std::chrono::steady_clock::time_point t) {
@@ -186,7 +188,7 @@ int Communicator::alarms() {
 void Communicator::look_for_alarm(const std::string& here) {
   if (alarms() == 0) {
     for (auto [rank, process] : process_of_)
-      if (::kill(process, 0) != 0 && errno == ESRCH)
+      if (!system::process_lives(process))
         fail(ErrorKind::Runtime, "rank ", rank, " (process ", process,
              ") is gone: it was killed, or ran out of memory\nRank ", mpi_.rank,
              " was waiting for it in ", here);

@@ -1,7 +1,5 @@
 #include "cuda/run/cache_files.h"
 
-#include <unistd.h>
-
 #include <atomic>
 #include <cstdint>
 #include <cstdio>
@@ -10,6 +8,8 @@
 #include <sstream>
 #include <string_view>
 #include <utility>
+
+#include "base/system/system.h"
 
 namespace gradcell::cuda {
 
@@ -22,16 +22,11 @@ constexpr std::string_view kMark = "gradcell-cache-1 ";
 }  // namespace
 
 fs::path cache_directory() {
-  auto variable = [](const char* name) {
-    const char* v = std::getenv(name);
-    return std::string(v ? v : "");
-  };
-  fs::path dir = variable("GRADCELL_CACHE_DIR");
-  if (dir.empty() && !variable("XDG_CACHE_HOME").empty())
-    dir = fs::path(variable("XDG_CACHE_HOME")) / "gradcell";
-  if (dir.empty() && !variable("HOME").empty())
-    dir = fs::path(variable("HOME")) / ".cache" / "gradcell";
+  const char* named = std::getenv("GRADCELL_CACHE_DIR");
+  fs::path dir = named ? named : "";
+  if (dir.empty()) dir = system::cache_folder();
   if (dir.empty()) return dir;
+  if (!named || !*named) dir /= "gradcell";
   dir /= "cuda";
   std::error_code error;
   fs::create_directories(dir, error);
@@ -72,7 +67,7 @@ void write_cached(const std::string& file, const std::string& contents) {
   if (dir.empty()) return;
   static std::atomic<unsigned> counter{0};
   fs::path temporary = dir / file;
-  temporary += "." + std::to_string(::getpid()) + "." + std::to_string(counter++);
+  temporary += "." + std::to_string(system::process_id()) + "." + std::to_string(counter++);
   std::error_code ignored;
   {
     std::ofstream out(temporary, std::ios::binary);

@@ -1,9 +1,9 @@
 #include "cuda/run/driver.h"
 
-#include <pthread.h>
-
 #include <algorithm>
 #include <atomic>
+
+#include "base/system/system.h"
 
 namespace gradcell::cuda {
 
@@ -29,9 +29,9 @@ const Driver& Driver::get() {
 
 Driver::Driver()
     : library_({library_paths().driver, "libcuda.so.1"},
-               "no NVIDIA driver was found: libcuda.so.1 cannot be opened. Install the driver, or "
-               "use device_target='CPU'") {
-  pthread_atfork(nullptr, nullptr, [] { g_forked = true; });
+               "no NVIDIA driver was found: libcuda.so.1 cannot be opened. Install the driver, with "
+               "which gradcell uses GPUs on Linux, or use device_target='CPU'") {
+  system::in_forked_children([] { g_forked = true; });
 }
 
 bool Driver::forked() { return g_forked; }

@@ -1,23 +1,22 @@
 #include "cuda/run/library.h"
 
-#include <dlfcn.h>
-
 #include "base/error.h"
+#include "base/system/system.h"
 
 namespace gradcell::cuda {
 
 Library::Library(const std::vector<std::string>& names, const std::string& missing) {
   for (const std::string& name : names) {
     if (name.empty()) continue;
-    handle_ = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
+    handle_ = system::open_library(name);
     path_ = name;
     if (handle_) return;
   }
-  const char* why = dlerror();
-  fail(ErrorKind::Runtime, missing, why ? str(" (", why, ")") : "");
+  const std::string why = system::why_not_opened();
+  fail(ErrorKind::Runtime, missing, why.empty() ? "" : str(" (", why, ")"));
 }
 
-void* Library::find(const char* name) const { return dlsym(handle_, name); }
+void* Library::find(const char* name) const { return system::find_symbol(handle_, name); }
 
 void* Library::address(const char* name) const {
   void* p = find(name);
@@ -27,8 +26,8 @@ void* Library::address(const char* name) const {
 }
 
 void Library::open_beside(const std::string& name) const {
-  if (size_t slash = path_.rfind('/'); slash != std::string::npos)
-    dlopen((path_.substr(0, slash + 1) + name).c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (size_t slash = path_.find_last_of("/\\"); slash != std::string::npos)
+    system::open_library(path_.substr(0, slash + 1) + name);
 }
 
 LibraryPaths& library_paths() {

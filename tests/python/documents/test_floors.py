@@ -73,6 +73,23 @@ def test_a_floor_includes_what_is_below_it(folder: str) -> None:
     assert wrong == []
 
 
+#: Headers that compilers and Python bring, on every system.
+EVERYWHERE = {"Python.h", "arm_neon.h", "cpuid.h", "frameobject.h", "immintrin.h", "structmember.h"}
+
+
+def test_one_room_knows_the_system() -> None:
+    elsewhere = [path for path in SOURCES if path.parent != CSRC / "base" / "system"]
+    headers = [
+        f"{path.relative_to(CSRC)} includes {name}"
+        for path in elsewhere
+        for name in re.findall(r"#include <([\w./]+\.h)>", path.read_text())
+        if name not in EVERYWHERE and not name.startswith("pybind11/")
+    ]
+    assert headers == []
+    system = r"\b(_WIN32|_MSC_VER|__APPLE__|__linux__|__unix__|__MINGW32__)\b"
+    assert [p.relative_to(CSRC) for p in elsewhere if re.search(system, code(p))] == []
+
+
 def rooms(names: list[str]) -> list[str]:
     return [n for n in names if n.split("/")[0] in ("cpu", "cuda")]
 
