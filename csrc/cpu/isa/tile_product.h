@@ -26,7 +26,7 @@ struct Parts {
 template <int I, int J, class F>
 auto chosen(int i, int j, F) {
   return [=]<int... n>(std::integer_sequence<int, n...>) {
-    static constexpr decltype(F{}.template operator()<1, 1>()) all[] = {
+    static const decltype(F{}.template operator()<1, 1>()) all[] = {
         F{}.template operator()<n / J + 1, n % J + 1>()...};
     return all[(i - 1) * J + j - 1];
   }(std::make_integer_sequence<int, I * J>());

@@ -32,9 +32,9 @@ inline V combined(V a, V b) {
   else if constexpr (how == Combine::Product)
     return a * b;
   else if constexpr (how == Combine::Max)
-    return (a > b) | (a != a) ? a : b;
+    return ((a > b) | (a != a)) ? a : b;
   else
-    return (a < b) | (a != a) ? a : b;
+    return ((a < b) | (a != a)) ? a : b;
 }
 
 /// What changes nothing that it is combined with.

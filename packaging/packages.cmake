@@ -1,0 +1,20 @@
+# GoogleTest and Google Benchmark, which the C++ tests and benchmarks need: as they are installed, from
+# sources in the folder FETCHCONTENT_SOURCE_DIR_<NAME>, or with GRADCELL_FETCH from their repositories.
+include(FetchContent)
+macro(gradcell_package name title target repository tag asked)
+  string(TOUPPER ${name} upper)
+  if(NOT FETCHCONTENT_SOURCE_DIR_${upper})
+    find_package(${name} QUIET)
+  endif()
+  if(NOT TARGET ${target})
+    if(NOT GRADCELL_FETCH AND NOT FETCHCONTENT_SOURCE_DIR_${upper})
+      message(FATAL_ERROR "${asked} needs ${title}, which is not installed: ${ARGN}, or -DGRADCELL_FETCH=ON, "
+        "which downloads it.")
+    endif()
+    set(BENCHMARK_ENABLE_TESTING OFF)
+    set(BENCHMARK_ENABLE_WERROR OFF)
+    set(INSTALL_GTEST OFF)
+    FetchContent_Declare(${name} GIT_REPOSITORY ${repository} GIT_TAG ${tag} GIT_SHALLOW ON EXCLUDE_FROM_ALL)
+    FetchContent_MakeAvailable(${name})
+  endif()
+endmacro()
