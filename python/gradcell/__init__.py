@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util as _util
 import os as _os
+import sys as _sys
 import typing as _typing
 from importlib import import_module as _import_module
 
@@ -14,9 +15,9 @@ _tracebacks.install()
 _core.isa_level()  # fails here if GRADCELL_ISA asks for what this machine does not run
 _blas = _util.find_spec("scipy_openblas32")
 if _blas is not None and _blas.submodule_search_locations:
-    _core.set_blas_path(
-        _os.path.join(_blas.submodule_search_locations[0], "lib", "libscipy_openblas.so")
-    )
+    _suffix = {"darwin": "dylib", "win32": "dll"}.get(_sys.platform, "so")
+    _file = f"libscipy_openblas.{_suffix}"
+    _core.set_blas_path(_os.path.join(_blas.submodule_search_locations[0], "lib", _file))
 
 from gradcell import context, dtype  # noqa: E402
 from gradcell._core import Tensor  # noqa: E402

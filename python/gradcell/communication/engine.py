@@ -10,14 +10,12 @@ from __future__ import annotations
 import atexit
 import contextlib
 import ctypes
-import fcntl
 import hashlib
 import importlib
 import os
 import socket
 import stat
 import sys
-import termios
 import time
 import traceback
 import warnings
@@ -263,7 +261,10 @@ def _from_rank_0(mine: bytes, rank: int, size: int, place: tuple[str, int]) -> b
 def _share_processors(local: Any) -> None:
     """Processes that may run on the same processors take equal parts of them, unless told
     otherwise."""
-    mine = tuple(sorted(os.sched_getaffinity(0)))
+    if hasattr(os, "sched_getaffinity"):
+        mine = tuple(sorted(os.sched_getaffinity(0)))
+    else:
+        mine = tuple(range(os.cpu_count() or 1))
     sharing = sum(other == mine for other in local.allgather(mine))
     if not os.environ.get("GRADCELL_NUM_THREADS") and _core.max_threads() == len(mine):
         _core.set_max_threads(max(1, len(mine) // sharing))
@@ -379,6 +380,11 @@ def leave() -> None:
 def _wait_for_readers() -> None:
     """Flushes what was printed, and waits until it was read: when MPI ends the processes, what lies
     in a pipe to their launcher is lost. So a process does this before it says that it failed."""
+    if sys.platform == "win32":
+        return
+    import fcntl
+    import termios
+
     end = time.monotonic() + _READING
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError, AttributeError):  # closed, or of another kind

@@ -43,6 +43,12 @@ def run(options: argparse.Namespace) -> int:
             file=sys.stderr,
         )
         return 2
+    if not hasattr(os, "fork"):
+        print(
+            "gradcell msrun: its processes are forked, which Windows cannot do; use mpiexec",
+            file=sys.stderr,
+        )
+        return 2
     mpirun = find_mpirun()
     if mpirun is None:
         print(

@@ -37,7 +37,8 @@ def main() -> None:
     child = os.fork()  # before anything has threads or talks to the launcher
     if child:
         os._exit(_watch(child, rank))
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)  # nobody is left behind
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)  # nobody is left behind
     if folder != "-":
         name = os.path.join(folder, f"worker_{rank}.log")
         log = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)

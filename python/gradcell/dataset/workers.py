@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import multiprocessing
 import random
+import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
@@ -82,7 +83,8 @@ def in_order(
     """work(item) of each item, in their order, on that many threads or processes.
 
     entropy: what the generator of each row is made of, with the row's number behind it. Work on
-    processes is copied to them by fork, items and results are pickled.
+    processes is copied to them by fork, items and results are pickled; on Windows, which has no fork,
+    work is pickled too, so its functions are to be a module's own.
     """
     if workers == 1 and not processes:
         for number, item in enumerate(items):
@@ -90,7 +92,7 @@ def in_order(
         return
     pool: Executor
     if processes:
-        context = multiprocessing.get_context("fork")
+        context = multiprocessing.get_context("spawn" if sys.platform == "win32" else "fork")
         pool = ProcessPoolExecutor(workers, context, _start, (work,))
     else:
         pool = ThreadPoolExecutor(workers, "gradcell-dataset")
