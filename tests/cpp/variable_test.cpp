@@ -39,11 +39,13 @@ bool fails() { return t_failing > 0 && --t_failing == 0; }
 [[gnu::noinline]] void operator delete(void* p) noexcept { std::free(p); }
 [[gnu::noinline]] void operator delete(void* p, size_t) noexcept { std::free(p); }
 
-/// What memory for elements comes from (base/memory.h).
+#ifdef __linux__
+/// What memory for elements comes from (base/system/posix.cpp). Elsewhere it does not fail.
 extern "C" void* aligned_alloc(size_t alignment, size_t bytes) noexcept {
   void* p = nullptr;
   return fails() || ::posix_memalign(&p, alignment, bytes) != 0 ? nullptr : p;
 }
+#endif
 
 namespace gradcell {
 namespace {

@@ -7,7 +7,8 @@
 #include "cpu/kernels/isa_level.h"
 #include "cpu/kernels/tile_kernels.h"
 
-#ifdef __x86_64__
+#if defined(__x86_64__) && \
+    defined(__LP64__)  // on Windows no system gives them, and GCC cannot address tiles
 #include <cpuid.h>
 #include <immintrin.h>
 
@@ -229,12 +230,12 @@ namespace gradcell::cpu {
 
 bool has_half_products() { return false; }
 
-void bf16_product(bool, bool, int64_t, int64_t, int64_t, const uint16_t*, const uint16_t*,
-                  uint16_t*) {
+void bf16_product(bool, bool, int64_t, int64_t, int64_t, const uint16_t*, const uint16_t*, DType,
+                  void*) {
   fail(ErrorKind::Runtime, "this machine has no matrix unit");
 }
-bool f16_product(bool, bool, int64_t, int64_t, int64_t, const uint16_t*, const uint16_t*,
-                 uint16_t*) {
+bool f16_product(bool, bool, int64_t, int64_t, int64_t, const uint16_t*, const uint16_t*, DType,
+                 void*) {
   return false;
 }
 
