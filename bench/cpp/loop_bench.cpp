@@ -18,7 +18,7 @@ template <class T>
 void bench_loop(benchmark::State& state, Loop loop, unsigned operands, unsigned uniform) {
   std::vector<T> in[3], out(2 * kRows);  // bools and integers are no larger
   LoopArgs args{};
-  args.d = out.data(), args.features = 1, args.rows = args.pitch = kRows;
+  args.d = out.data(), args.features = 1, args.rows = kRows, args.pitch = kRows;
   for (unsigned k = 0; k < operands; ++k) {
     for (int32_t i = 0; i < kRows; ++i) in[k].push_back(T(0.1) + T(0.8) * T(i) / T(kRows) + T(k));
     args.p[k] = in[k].data(), args.s[k] = uniform >> k & 1 ? 0 : kRows;

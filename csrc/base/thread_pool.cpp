@@ -14,6 +14,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/system/sleep.h"
 #include "base/system/system.h"
 
 namespace gradcell {
@@ -132,34 +133,35 @@ class Pool {
   }
 
   void leave() {
-    if (state_.fetch_sub(1, std::memory_order_acq_rel) == 1) state_.notify_all();
+    if (state_.fetch_sub(1, std::memory_order_acq_rel) == 1) system::wake_all(state_);
   }
 
   void await_workers() {
     auto done = [&] { return state_.load(std::memory_order_acquire) == 0; };
     if (done() || spin_until(done)) return;
-    for (uint32_t state; (state = state_.load(std::memory_order_acquire)) != 0;) state_.wait(state);
+    for (uint32_t state; (state = state_.load(std::memory_order_acquire)) != 0;)
+      system::sleep_while(state_, state);
   }
 
   /// Sleepers are counted so that a call whose workers still spin costs no system call.
   void wake(int wanted, bool any_will_do) {
     signal_.fetch_add(1, std::memory_order_seq_cst);
     if (sleepers_.load(std::memory_order_seq_cst) == 0) return;
-    if (wanted >= workers_ || !any_will_do) return signal_.notify_all();
-    for (; wanted > 0; --wanted) signal_.notify_one();
+    if (wanted >= workers_ || !any_will_do) return system::wake_all(signal_);
+    for (; wanted > 0; --wanted) system::wake_one(signal_);
   }
 
-  void await_signal(int seen) {
+  void await_signal(uint32_t seen) {
     auto signalled = [&] { return signal_.load(std::memory_order_acquire) != seen; };
     if (spin_until(signalled)) return;
     sleepers_.fetch_add(1, std::memory_order_seq_cst);
-    while (signal_.load(std::memory_order_seq_cst) == seen) signal_.wait(seen);
+    while (signal_.load(std::memory_order_seq_cst) == seen) system::sleep_while(signal_, seen);
     sleepers_.fetch_sub(1, std::memory_order_seq_cst);
   }
 
   void worker_loop(int worker) {
     for (;;) {
-      const int seen = signal_.load(std::memory_order_acquire);
+      const uint32_t seen = signal_.load(std::memory_order_acquire);
       if (worker > wanted_workers_.load(std::memory_order_acquire)) break;
       if (join(worker)) {
         work(worker);
@@ -168,7 +170,7 @@ class Pool {
       await_signal(seen);
     }
     alive_.fetch_sub(1, std::memory_order_release);
-    alive_.notify_all();
+    system::wake_all(alive_);
   }
 
   /// Threads are detached and counted: the pool lives as long as the process.
@@ -177,8 +179,9 @@ class Pool {
     wanted_workers_.store(n, std::memory_order_release);
     if (n < workers_) {
       signal_.fetch_add(1, std::memory_order_seq_cst);
-      signal_.notify_all();
-      for (int a; (a = alive_.load(std::memory_order_acquire)) > n;) alive_.wait(a);
+      system::wake_all(signal_);
+      for (uint32_t a; (a = alive_.load(std::memory_order_acquire)) > narrow<uint32_t>(n);)
+        system::sleep_while(alive_, a);
       workers_ = n;
       return;
     }
@@ -202,11 +205,11 @@ class Pool {
   std::atomic<bool> failed_{false};
   int workers_ = 0;
 
-  alignas(64) std::atomic<uint32_t> state_{0};
-  alignas(64) std::atomic<int> signal_{0};
+  alignas(64) system::Number state_{0};
+  alignas(64) system::Number signal_{0};
   std::atomic<int> sleepers_{0};
   std::atomic<int> wanted_workers_{0};
-  std::atomic<int> alive_{0};
+  system::Number alive_{0};
 };
 
 std::atomic<Pool*> g_pool{nullptr};  // never freed: workers may outlive static destructors

@@ -110,7 +110,17 @@ const UnaryMath& find_math(const VecMathTable& table, const std::string& name) {
   std::abort();
 }
 
+/// Whether the C library's long double functions are good enough to compare with: those of Windows
+/// are not (asin and pow lose bits, sin of 1e20 is 1e20). There the bits are compared:
+/// bits_test.cpp.
+#ifdef _WIN32
+constexpr bool kHasReference = false;
+#else
+constexpr bool kHasReference = true;
+#endif
+
 TEST(VecMath, FloatsWithinOneUlp) {
+  if (!kHasReference) GTEST_SKIP() << "no reference";
   std::vector<float> x = special_values<float>();
   for (uint64_t word = 0; word < uint64_t(1) << 32; word += 4099) {
     x.push_back(std::bit_cast<float>(uint32_t(word)));
@@ -130,6 +140,7 @@ TEST(VecMath, FloatsWithinOneUlp) {
 }
 
 TEST(VecMath, DoublesWithinOneAndAHalfUlp) {
+  if (!kHasReference) GTEST_SKIP() << "no reference";
   if (sizeof(Wide) == sizeof(double)) GTEST_SKIP() << "long double is double here";
   const auto x =
       sampled_doubles(static_cast<size_t>(number_from_environment("GRADCELL_SAMPLES", 20000)), 1);
@@ -181,6 +192,7 @@ void check_binary(const char* level, const Math& math, F map, double bound, size
   report(level, math.name, worst, bound);
 }
 TEST(VecMath, TwoArguments) {
+  if (!kHasReference) GTEST_SKIP() << "no reference";
   const auto n = static_cast<size_t>(number_from_environment("GRADCELL_SAMPLES", 20000));
   for (const auto* table : vecmath_tables()) {
     for (const auto& f : table->binary) {

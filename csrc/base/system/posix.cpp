@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "base/narrow.h"
+#include "base/system/sleep.h"
 #include "base/system/system.h"
 
 #ifdef __linux__
@@ -100,6 +101,10 @@ double seconds_computed() {
 void wait_forever() {
   for (;;) ::pause();
 }
+
+void sleep_while(const Number& number, uint32_t seen) { number.wait(seen); }
+void wake_one(Number& number) { number.notify_one(); }
+void wake_all(Number& number) { number.notify_all(); }
 
 WithoutSignals::WithoutSignals() {
   static_assert(sizeof(sigset_t) <= sizeof before_ && alignof(sigset_t) <= 8);

@@ -13,9 +13,23 @@
 #include <vector>
 
 #include "base/narrow.h"
+#include "base/system/sleep.h"
 #include "base/system/system.h"
 
 namespace gradcell::system {
+
+#ifdef __GLIBCXX__
+namespace {
+
+/// MinGW's GCC keeps a thread's variables in memory that the thread gives back as it ends, and has
+/// their destructors run as it ends too: in the order in which the two were first asked for. So the
+/// destructors are asked for before anything else is.
+[[gnu::constructor(101)]] void destroy_before_memory_is_given_back() {
+  abi::__cxa_thread_atexit([](void*) {}, nullptr, nullptr);
+}
+
+}  // namespace
+#endif
 
 void* aligned(size_t alignment, size_t bytes) { return _aligned_malloc(bytes, alignment); }
 
@@ -91,6 +105,13 @@ double seconds_computed() {
 void wait_forever() {
   for (;;) Sleep(INFINITE);
 }
+
+void sleep_while(const Number& number, uint32_t seen) {
+  auto* address = const_cast<Number*>(&number);  // it is only read
+  WaitOnAddress(address, &seen, sizeof seen, INFINITE);
+}
+void wake_one(Number& number) { WakeByAddressSingle(&number); }
+void wake_all(Number& number) { WakeByAddressAll(&number); }
 
 WithoutSignals::WithoutSignals() = default;  // there are none that a thread could get
 WithoutSignals::~WithoutSignals() = default;
