@@ -86,8 +86,9 @@ TEST(Bits, OfFunctions) {
       add_function<double>(all, each, f.name,
                            [&](double* y, size_t n) { f.map64(a64.data(), b64.data(), y, n); });
     }
-    if (auto it = kExpected.find(table->level); it != kExpected.end())
-      EXPECT_EQ(all.value(), it->second.functions) << table->level << "\n" << each;
+    const auto it = kExpected.find(table->level);
+    if (it == kExpected.end()) continue;
+    EXPECT_EQ(all.value(), it->second.functions) << table->level << "\n" << each;
   }
 }
 
@@ -108,8 +109,9 @@ TEST(Bits, OfProducts) {
     Digest all;
     add_products<float>(all, tile_kernels(level));
     add_products<double>(all, tile_kernels(level));
-    if (auto it = kExpected.find(std::string(name(level))); it != kExpected.end())
-      EXPECT_EQ(all.value(), it->second.products) << name(level);
+    const auto it = kExpected.find(std::string(name(level)));
+    if (it == kExpected.end()) continue;
+    EXPECT_EQ(all.value(), it->second.products) << name(level);
   }
 }
 
