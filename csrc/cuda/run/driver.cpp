@@ -28,9 +28,10 @@ const Driver& Driver::get() {
 }
 
 Driver::Driver()
-    : library_({library_paths().driver, "libcuda.so.1"},
-               "no NVIDIA driver was found: libcuda.so.1 cannot be opened. Install the driver, with "
-               "which gradcell uses GPUs on Linux, or use device_target='CPU'") {
+    : library_(
+          {library_paths().driver, "libcuda.so.1"},
+          "no NVIDIA driver was found: libcuda.so.1 cannot be opened. Install the driver, with "
+          "which gradcell uses GPUs on Linux, or use device_target='CPU'") {
   system::in_forked_children([] { g_forked = true; });
 }
 
