@@ -11,9 +11,9 @@
 // Environment: FAKE_CUDA_VERSION (13000), FAKE_CUDA_DEVICES (1), FAKE_CUDA_MEMORY in bytes of each
 // device (1 GiB), FAKE_CUDA_CAPABILITY (90), FAKE_CUDA_REFUSE_CAPTURE, FAKE_CUDA_REFUSE_UPDATES,
 // FAKE_CUDA_REFUSE_CONTEXT_EVENTS, FAKE_CUDA_MULTIPROCESSORS (132),
-// FAKE_NVRTC_ARCHS
-// ("75 80 90 100"), FAKE_CUDA_COUNTS: a file that what happened is written to in the end,
-// FAKE_CUDA_SIZES: one that gets the bytes of each allocation.
+// FAKE_NVRTC_ARCHS ("75 80 90 100"), FAKE_CUDA_IDLE (fake_cuda.h), FAKE_CUDA_COUNTS: a file that
+// what happened is written to in the end (a script asks fake_count()), FAKE_CUDA_SIZES: one that
+// gets the bytes of each allocation.
 #include "fake_cuda.h"
 
 #include <dlfcn.h>
@@ -95,6 +95,22 @@ struct KernelNode {
 
 }  // namespace
 
+/// What has been counted so far by the file's names; launches are those of graphs too, once done.
+extern "C" __attribute__((visibility("default"))) long fake_count(const char* name) {
+  const std::map<std::string, std::atomic<long>*> all{{"launches", &counts.launches},
+                                                      {"graphs", &counts.graphs},
+                                                      {"captures", &counts.captures},
+                                                      {"uploads", &counts.uploads},
+                                                      {"downloads", &counts.downloads},
+                                                      {"products", &counts.products},
+                                                      {"copies", &counts.copies},
+                                                      {"waits", &counts.waits},
+                                                      {"nodes", &counts.nodes},
+                                                      {"enqueued", &counts.enqueued},
+                                                      {"allocations", &counts.allocations}};
+  return all.at(name)->load();
+}
+
 API cuInit(unsigned) { return setting("FAKE_CUDA_DEVICES", 1) > 0 ? 0 : kNoDevice; }
 API cuDriverGetVersion(int* v) {
   return *v = static_cast<int>(setting("FAKE_CUDA_VERSION", 13000)), 0;
@@ -147,7 +163,7 @@ API cuMemAlloc_v2(Address* p, size_t bytes) {
   if (mine + bytes > static_cast<size_t>(setting("FAKE_CUDA_MEMORY", 1L << 30)))
     return kOutOfMemory;
   void* memory = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
-  std::memset(memory, 0xFF, bytes);
+  if (!idle) std::memset(memory, 0xFF, bytes);
   *p = reinterpret_cast<Address>(memory);
   blocks[*p] = {bytes, current->device};
   ++counts.allocations;
@@ -216,6 +232,7 @@ API cuMemcpyDtoHAsync_v2(void* to, Address from, size_t n, void* s) {
   LOCKED;
   if (int error = wrong(s)) return error;
   ++counts.downloads;
+  if (idle) std::memset(to, 0, n);
   int device = current->device;
   enqueue(s, [=] {
     if (there(from, device)) std::memcpy(to, reinterpret_cast<void*>(from), n);
@@ -286,6 +303,13 @@ API cuEventElapsedTime(float* ms, void* first, void* then) {
   if (!a.time || !b.time) return kBadHandle;
   if (*a.time < 0 || *b.time < 0) return kNotReady;
   return *ms = static_cast<float>(*b.time - *a.time), sticky;
+}
+API cuEventQuery(void* e) {
+  LOCKED;
+  const Event& event = *static_cast<Event*>(e);
+  bool done = !event.stream || event.stream->done >= event.at;
+  for (auto [s, until] : event.all) done = done && s->done >= until;
+  return done ? sticky : kNotReady;
 }
 API cuEventSynchronize(void* e) {
   LOCKED;
@@ -393,6 +417,7 @@ API cuGraphLaunch(void* exec, void* s) {
   LOCKED;
   if (int error = wrong(s)) return error;
   ++counts.graphs;
+  counts.nodes += static_cast<long>(static_cast<Nodes*>(exec)->size());
   enqueue(s, [nodes = *static_cast<Nodes*>(exec)] {
     for (auto& node : nodes) node->call();
   });
@@ -410,6 +435,12 @@ API cuModuleLoadData(void** module, const void* image) {
   size_t size = std::strtoull(text, &rest, 10);
   if (rest == text || *rest != '\n') return kBadImage;
   auto m = new Module;
+  if (idle) {
+    for (auto& [name, declared] : kernels_of(rest + 1 + size))
+      m->functions[name] = {nullptr, current->device, declared.most, declared.warps, 48 << 10, {},
+                            {}};
+    return *module = m, 0;
+  }
   m->path = "/tmp/fake_cuda_XXXXXX";
   int file = mkstemp(m->path.data());
   if (file < 0) return kInvalid;
@@ -466,7 +497,7 @@ int launch_of(void* function, unsigned gx, unsigned bx, unsigned by, unsigned sh
               void** parameters, fake::Call& call) {
   Function f = *static_cast<Function*>(function);
   if (f.device != current->device) return kBadHandle;
-  if (f.warps) return kNotSupported;  // there is one thread here
+  if (f.warps && !idle) return kNotSupported;  // there is one thread here
   if (gx == 0 || bx == 0 || (bx * by % 32 != 0 && bx * by > 32)) return kInvalid;
   if (bx * by > f.most) return kNoResources;
   if (shared > f.shared) return kInvalid;
@@ -499,6 +530,7 @@ API cuLaunchKernel(void* function, unsigned gx, unsigned, unsigned, unsigned bx,
   Call call;
   if (int error = launch_of(function, gx, bx, by, shared, parameters, call)) return error;
   Stream* stream = stream_of(s);
+  counts.enqueued += !stream->capturing;
   enqueue(s, [call = std::move(call), stream] { stream->clock += kLaunchTime, call(); }, function);
   return 0;
 }

@@ -34,7 +34,7 @@ inline long setting(const char* name, long otherwise) {
 struct Counts {
   std::atomic<long> launches{0}, graphs{0}, captures{0}, compiles{0}, uploads{0}, downloads{0},
       products{0}, biases{0}, copies{0}, ptx{0}, updates{0}, additions{0}, waits{0}, allocations{0},
-      checks{0}, convolutions{0}, by_candidate[8] = {};
+      checks{0}, convolutions{0}, nodes{0}, enqueued{0}, by_candidate[8] = {};
   ~Counts() {
     const char* file = std::getenv("FAKE_CUDA_COUNTS");
     if (!file) return;
@@ -44,11 +44,15 @@ struct Counts {
         << "\nproducts " << products << "\nbiases " << biases << "\ncopies " << copies << "\nptx "
         << ptx << "\nadditions " << additions << "\nupdates " << updates << "\nwaits " << waits
         << "\nallocations " << allocations << "\nchecks " << checks << "\nconvolutions "
-        << convolutions << "\n";
+        << convolutions << "\nnodes " << nodes << "\nenqueued " << enqueued << "\n";
     for (int k = 0; k < 8; ++k) out << "candidate" << k << " " << by_candidate[k] << "\n";
   }
 };
 inline Counts counts;
+/// FAKE_CUDA_IDLE=1: what is enqueued is counted and done at once, without doing it, and kernels
+/// are not compiled. So a driver of large programs costs little, and all values are what memory
+/// held.
+inline const bool idle = setting("FAKE_CUDA_IDLE", 0) != 0;
 
 // Contexts, memory, streams
 // -----------------------------------------------------------------------------------------------
@@ -126,8 +130,11 @@ inline void enqueue(void* s, Call call, void* function = nullptr) {
     node->original = node.get();
     return stream->captured.push_back(std::move(node));
   }
-  stream->waiting.push_back(std::move(call));
   ++stream->enqueued;
+  if (idle)
+    ++stream->done;
+  else
+    stream->waiting.push_back(std::move(call));
 }
 
 /// Late work touches memory that has to be there and on its device.

@@ -268,8 +268,13 @@ void bind_cuda(py::module_& m) {
   });
   m.def("clear_kernel_cache", &cuda::clear_kernel_cache,
         "Forgets the kernels in memory, not the files.");
-  m.def("release_cached_device_memory",
-        [](int number) { cuda::Device::get(number).release_cached(); });
+  m.def(
+      "release_cached_device_memory",
+      [](int number) {
+        WithoutGil nogil;
+        cuda::Device::get(number).release_kept();
+      },
+      "Gives what a GPU's memory holds for later back: free blocks, and what plans keep.");
 }
 
 }  // namespace gradcell::bind

@@ -6,6 +6,7 @@
 
 #include "runtime/occurrences.h"
 #include "runtime/placement.h"
+#include "runtime/watch.h"
 
 namespace gradcell::bind {
 
@@ -504,12 +505,24 @@ void bind_parameters(py::module_& m) {
 
 }  // namespace
 
+void bind_watch(py::module_& m) {
+  py::class_<Watch>(m, "Watch", "A look at an int32 that steps leave behind, without a wait.")
+      .def(py::init<>())
+      .def(py::pickle([](const Watch&) { return py::tuple(); },  // a copy begins anew
+                      [](const py::tuple&) { return std::make_unique<Watch>(); }))
+      .def(
+          "look", [](Watch& w, ParameterBase& p) { return w.look(p.variable()->value()); },
+          "The present element, as far as it is known: a GPU's is sent for at every 32nd look, and "
+          "has come by the next such one.");
+}
+
 void bind_tensor(py::module_& m) {
   bind_dtypes(m);
   bind_conversion(m);
   bind_elements(m);
   bind_tensor_class(m);
   bind_parameters(m);
+  bind_watch(m);
 }
 
 }  // namespace gradcell::bind

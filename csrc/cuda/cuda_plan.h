@@ -74,6 +74,12 @@ struct Passage {
   int64_t given = 0, had = 0;  ///< elements
 };
 
+/// Of threads that each write single elements: what they write, and what each of them reads at
+/// these elements alone.
+struct ByElement {
+  std::vector<BufferId> reads, writes;
+};
+
 /// A launch of a kernel, a loop, a collective, a routine, a convolution by cuDNN, or a product
 /// where there is none of these.
 struct Step {
@@ -90,8 +96,9 @@ struct Step {
   size_t shared_bytes = 0, shared_row_bytes = 0;
   std::vector<Argument> arguments;  ///< those of one segment after another
   uint32_t segments = 1;  ///< more: each of the kernel's parameters is an array, with one for each
-  size_t nodes = 0;       ///< of the graph, that the step computes
-  size_t bytes_read = 0;  ///< that must come from memory: each buffer once
+  std::vector<ByElement> by_element;  ///< of each segment whose kernel is such a one
+  size_t nodes = 0;                   ///< of the graph, that the step computes
+  size_t bytes_read = 0;              ///< that must come from memory: each buffer once
   size_t bytes_written = 0;
   int64_t flops = 0;         ///< additions and multiplications of its products
   int64_t instructions = 0;  ///< about so many, of elementwise nodes

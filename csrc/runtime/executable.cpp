@@ -8,6 +8,7 @@
 #include "base/system/system.h"
 #include "cpu/calls/calls.h"
 #include "cpu/run/engine.h"
+#include "cuda/in_place.h"
 #include "cuda/run/engine.h"
 #include "cuda/run/nvrtc.h"
 #include "plan/planner.h"
@@ -57,8 +58,10 @@ class OnCpu : public Executable {
     for (size_t i = 0; i < inputs.size(); ++i) in[i] = inputs[i]->data();
     std::vector<void*> out(plan.size(), nullptr);
     std::vector<Array> outputs = make_outputs(plan, types_, inputs, [&](size_t i, Array& a) {
-      if (i < over.size() && over[i] >= 0)
-        a.storage = inputs[static_cast<size_t>(over[i])];
+      const auto from =
+          i < over.size() && over[i] >= 0 ? inputs[static_cast<size_t>(over[i])] : nullptr;
+      if (from && !from->has_device())  // that has a copy, which would not change
+        a.storage = from;
       else
         a.storage = empty_array(a.dtype, a.dims).storage;
       out[i] = a.data();
@@ -88,10 +91,10 @@ class OnCpu : public Executable {
 class OnGpu : public Executable {
  public:
   OnGpu(cuda::CudaPlan plan, std::vector<Type> types, cuda::Device& device)
-      : launcher_(std::move(plan), device, on_host), types_(std::move(types)) {}
+      : in_place_(plan), launcher_(std::move(plan), device, on_host), types_(std::move(types)) {}
 
   std::vector<Array> run(Inputs inputs, std::span<const uint64_t> constants,
-                         std::span<const int>) const override {
+                         std::span<const int> over) const override {
     cuda::Device& device = launcher_.device();
     std::vector<std::shared_ptr<cuda::DeviceBlock>> held;  // until the work is on the stream
     std::vector<cuda::DevicePointer> in(inputs.size());
@@ -99,14 +102,19 @@ class OnGpu : public Executable {
       held.push_back(inputs[i]->on(device));
       in[i] = held.back()->pointer();
     }
-    cuda::Blocks out = launcher_.run(in, constants.data());
+    cuda::Blocks given(launcher_.plan().outputs.size());
+    for (size_t i = 0; i < over.size(); ++i)
+      if (over[i] >= 0) given[i] = alone(held[static_cast<size_t>(over[i])]);
+    cuda::Blocks out = launcher_.run(in, constants.data(), given);
     std::vector<Array> outputs = make_outputs(
         launcher_.plan().outputs, types_, inputs,
         [&](size_t i, Array& a) { a.storage = Storage::on_device(std::move(out[i]), a.bytes()); });
     return outputs;
   }
 
-  bool may_overwrite(int, int) const override { return false; }
+  bool may_overwrite(int input, int output) const override {
+    return in_place_.allowed(static_cast<size_t>(output), static_cast<size_t>(input));
+  }
   double work() const override { return kLong; }
 
  private:
@@ -114,7 +122,15 @@ class OnGpu : public Executable {
     cpu::run_call(c, in, out, nullptr);
   }
 
+  /// A variable's block, if nobody but its storage and this run holds it; else null.
+  static std::shared_ptr<cuda::DeviceBlock> alone(const std::shared_ptr<cuda::DeviceBlock>& block) {
+    if (block.use_count() > 2) block->device().let_go(block.get());
+    const bool is = block.use_count() == 2 && !block->foreign() && block->take_back();
+    return is ? block : nullptr;
+  }
+
   static constexpr double kLong = 1e6;  // another thread may hold the stream
+  cuda::UpdatesInPlace in_place_;
   cuda::Launcher launcher_;
   std::vector<Type> types_;
 };

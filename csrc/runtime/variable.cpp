@@ -169,7 +169,7 @@ void Variable::overwrite(FunctionRef<void(const Array&)> f) {
     if (!storage || !held.free()) return false;
     held.take();
     a.storage = *storage;
-    own = held.may_write(0, a.storage);
+    own = !a.storage->has_device() && held.may_write(0, a.storage);
     return true;
   });
   a.dtype = type->dtype;
@@ -224,7 +224,7 @@ void Exclusive::take() {
 
 bool Exclusive::may_write(size_t variable, const StoragePtr& read) {
   Variable& v = *variables_[variable];
-  return v.overwritten_ = !read->borrowed() && !read->has_device() && is_second(read);
+  return v.overwritten_ = !read->borrowed() && is_second(read);
 }
 
 void Exclusive::commit(std::span<Array> values, std::span<const Type* const> types) noexcept {

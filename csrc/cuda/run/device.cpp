@@ -188,11 +188,32 @@ DevicePointer Device::convolutions_workspace() {
   return convolutions_workspace_;
 }
 
-std::shared_ptr<DeviceBlock> Device::arena(size_t bytes) {
+std::shared_ptr<Device::Arena> Device::arena() {
+  std::lock_guard lock(mutex_);
   auto found = arena_.lock();
-  if (bytes > 0 && (!found || found->bytes() < bytes))
-    arena_ = found = std::make_shared<DeviceBlock>(*this, bytes);
+  if (!found) arena_ = found = std::make_shared<Arena>();
   return found;
+}
+
+void Device::add(Keeper& keeper) {
+  std::lock_guard lock(mutex_);
+  keepers_.push_back(&keeper);
+}
+
+void Device::remove(Keeper& keeper) noexcept {
+  std::lock_guard lock(mutex_);
+  std::erase(keepers_, &keeper);
+}
+
+void Device::let_go(const DeviceBlock* block) {
+  std::lock_guard lock(mutex_);
+  for (Keeper* k : keepers_) k->let_go(block);
+  if (const auto arena = block ? nullptr : arena_.lock()) arena->block.reset();
+}
+
+void Device::release_kept() {
+  let_go(nullptr);
+  release_cached();
 }
 
 DevicePointer Device::allocate(size_t bytes) {
@@ -206,6 +227,8 @@ DevicePointer Device::allocate(size_t bytes) {
     }
     if (found.pointer || driver_.cuMemAlloc(&found.pointer, size) == 0) return;
     release_cached();
+    if (driver_.cuMemAlloc(&found.pointer, size) == 0) return;
+    release_kept();
     if (driver_.cuMemAlloc(&found.pointer, size) == 0) return;
     size_t available = 0, total = 0;
     driver_.cuMemGetInfo(&available, &total);
@@ -384,6 +407,37 @@ void Device::order(StreamHandle first, StreamHandle then) {
 
 void Device::wait_for(StreamHandle other) { order(other, stream_); }
 void Device::let_wait(StreamHandle other) { order(stream_, other); }
+
+LateWord::LateWord(Device& device) : device_(device), word_(device.staging_->take_word()) {
+  device_.enter([&] { Driver::get().call(Driver::get().cuEventCreate, &done_, kNoTiming); });
+}
+
+LateWord::~LateWord() {
+  device_.enter_quietly([&] { Driver::get().cuEventDestroy(done_); });
+  device_.staging_->give_word(word_);
+}
+
+void LateWord::send_for(DevicePointer from) {
+  const Driver& driver = Driver::get();
+  device_.enter([&] {
+    driver.call(driver.cuMemcpyDtoHAsync, word_, from, sizeof *word_, device_.stream());
+    driver.call(driver.cuEventRecord, done_, device_.stream());
+  });
+}
+
+bool LateWord::has_come() const {
+  const Driver& driver = Driver::get();
+  return device_.enter([&] {
+    const int result = driver.cuEventQuery(done_);
+    if (result != kNotReady) driver.check(result, "cuEventQuery");
+    return result != kNotReady;
+  });
+}
+
+void LateWord::wait() const {
+  const Driver& driver = Driver::get();
+  device_.enter([&] { driver.call(driver.cuEventSynchronize, done_); });
+}
 
 bool DeviceBlock::take_back() {
   if (shared_ && !device_.wait_for_others()) return false;

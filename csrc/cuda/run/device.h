@@ -29,6 +29,15 @@ DeviceProperties properties_of(int number);
 
 class DeviceBlock;
 
+/// Who keeps memory of a device for later.
+class Keeper {
+ public:
+  virtual ~Keeper() = default;
+  /// Lets go of what is in the way: what it has kept together with this block; null: all. Called
+  /// with the device's mutex held.
+  virtual void let_go(const DeviceBlock* block) noexcept = 0;
+};
+
 class Device {
  public:
   /// Throws Runtime for a number that is not there.
@@ -89,6 +98,8 @@ class Device {
   /// device has to do by now. Nothing waits for that here.
   void release_shared(DevicePointer p, size_t bytes) noexcept;
   void release_cached();
+  /// The same after plans have let go of the memory that they keep between their runs.
+  void release_kept();
   /// Each buffer is an allocation of exactly its size, given back when nobody holds it, for tools
   /// that check memory: GRADCELL_CUDA_EXACT_MEMORY=1 in the environment.
   bool exact_memory() const { return exact_memory_; }
@@ -98,10 +109,17 @@ class Device {
   /// The caller may change or free `from` at once.
   void upload(DevicePointer to, const void* from, size_t bytes);
   void copy(DevicePointer to, DevicePointer from, size_t bytes);
-  /// At least so many bytes for the temporaries of one plan's run at a time: work on the stream is
-  /// in order, so that all plans can have the same. It lives as long as one of them holds it.
-  /// Called with the mutex held.
-  std::shared_ptr<DeviceBlock> arena(size_t bytes);
+  /// For the temporaries of one plan's run at a time: work on the stream is in order, so that all
+  /// plans can have the same memory. It lives as long as one of them holds it.
+  struct Arena {
+    std::shared_ptr<DeviceBlock> block;
+  };
+  std::shared_ptr<Arena> arena();
+  /// Those that are asked for what they keep when memory is short.
+  void add(Keeper& keeper);
+  void remove(Keeper& keeper) noexcept;
+  /// They all let go of it: see Keeper.
+  void let_go(const DeviceBlock* block);
   /// Where kernels flag an index that is out of range.
   DevicePointer status();
   /// Waits for all work before; throws Index if some of it met an index out of range.
@@ -133,6 +151,7 @@ class Device {
     void *mine_, *before_ = nullptr;
   };
 
+  friend class LateWord;
   explicit Device(int number);
   void require_usable() const;
   /// Marks the device, and says what may have been the cause.
@@ -175,7 +194,8 @@ class Device {
   std::unique_ptr<Cudnn> convolutions_;
   DevicePointer workspace_ = 0, convolutions_workspace_ = 0;
   std::atomic<DevicePointer> status_{0};
-  std::weak_ptr<DeviceBlock> arena_;
+  std::weak_ptr<Arena> arena_;
+  std::vector<Keeper*> keepers_;
 
   mutable std::atomic<bool> lost_{false};
   mutable std::mutex notes_mutex_;  ///< of what follows
@@ -183,6 +203,27 @@ class Device {
   /// With their numbers, the latest last.
   std::deque<std::pair<size_t, std::shared_ptr<const std::string>>> notes_;
   size_t noted_ = 0, done_ = 0;  ///< in all; of these, known to be done
+};
+
+/// Four bytes of a device on their way to the host, for which nobody waits unless asked to.
+class LateWord {
+ public:
+  explicit LateWord(Device& device);
+  ~LateWord();
+  LateWord(const LateWord&) = delete;
+  LateWord& operator=(const LateWord&) = delete;
+
+  Device& device() const { return device_; }
+  /// What is at `from` when all work before is done. One at a time.
+  void send_for(DevicePointer from);
+  bool has_come() const;
+  void wait() const;
+  int32_t value() const { return *word_; }  ///< once it has come
+
+ private:
+  Device& device_;
+  int* word_;
+  EventHandle done_ = nullptr;
 };
 
 /// Bytes of a device, for as long as anything needs them: the device's own, or another library's.

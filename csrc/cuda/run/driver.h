@@ -16,6 +16,7 @@ using StreamHandle = void*;
 using EventHandle = void*;
 
 inline constexpr unsigned kNoTiming = 2;  // CU_EVENT_DISABLE_TIMING
+inline constexpr int kNotReady = 600;     // CUDA_ERROR_NOT_READY
 
 /// CUDA_KERNEL_NODE_PARAMS_v2
 struct KernelNode {
@@ -97,6 +98,7 @@ class Driver {
   Function<int(EventHandle*, unsigned)> cuEventCreate{library_, "cuEventCreate"};
   Function<int(EventHandle, StreamHandle)> cuEventRecord{library_, "cuEventRecord"};
   Function<int(EventHandle)> cuEventSynchronize{library_, "cuEventSynchronize"};
+  Function<int(EventHandle)> cuEventQuery{library_, "cuEventQuery"};
   Function<int(float*, EventHandle, EventHandle)> cuEventElapsedTime{library_,
                                                                      "cuEventElapsedTime"};
   Function<int(EventHandle)> cuEventDestroy{library_, "cuEventDestroy_v2"};

@@ -34,6 +34,24 @@ void Staging::upload(DevicePointer to, const void* from, size_t bytes, StreamHan
   }
 }
 
+int* Staging::take_word() {
+  std::lock_guard lock(mutex_);
+  if (words_.empty()) {
+    void* memory = nullptr;
+    if (driver_.cuMemHostAlloc(&memory, kWords * sizeof(int), 0) != 0)
+      memory = pageable_.emplace_back(std::make_unique<int[]>(kWords)).get();
+    for (size_t k = 0; k < kWords; ++k) words_.push_back(static_cast<int*>(memory) + k);
+  }
+  int* const word = words_.back();
+  words_.pop_back();
+  return word;
+}
+
+void Staging::give_word(int* word) {
+  std::lock_guard lock(mutex_);
+  words_.push_back(word);
+}
+
 int Staging::download(void* to, DevicePointer from, size_t bytes, StreamHandle stream,
                       DevicePointer flag) {
   std::lock_guard lock(mutex_);

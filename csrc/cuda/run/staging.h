@@ -2,7 +2,9 @@
 // other is on its way. So an upload returns as soon as its bytes have been copied off.
 #pragma once
 
+#include <memory>
 #include <mutex>
+#include <vector>
 
 #include "cuda/run/driver.h"
 
@@ -20,8 +22,12 @@ class Staging {
   /// The bytes are there when this returns, and all work before is done. Returns the word at `flag`
   /// (0: there is none), and clears it, so that one download alone sees what was flagged.
   int download(void* to, DevicePointer from, size_t bytes, StreamHandle stream, DevicePointer flag);
+  /// A word that a copy can go to while the host does something else, until it is given back.
+  int* take_word();
+  void give_word(int* word);
 
  private:
+  static constexpr size_t kWords = 1024;  ///< that are made at a time
   static constexpr size_t kHalf = size_t(4) << 20;
   struct Half {
     unsigned char* memory = nullptr;
@@ -35,6 +41,8 @@ class Staging {
   int pageable_word_ = 0;
   int* word_ = &pageable_word_;
   int next_ = 0;
+  std::vector<int*> words_;                       ///< free ones
+  std::vector<std::unique_ptr<int[]>> pageable_;  ///< where those are without pinned memory
 };
 
 }  // namespace gradcell::cuda

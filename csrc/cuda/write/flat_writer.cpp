@@ -59,18 +59,40 @@ class FlatWriter : Writer {
     text += "  for (gc_index i = " + begin + "; i < " + count + "; i += " + step + ") at(i" +
             in_tail + tail + ");\n";
     step_.grid = grid_for(n, kBlock * kPack);
+    note_elements(outputs);
     return written(segment_ ? of_segments(text) : std::move(text), "copy", kBlock);
   }
 
  private:
   /// Buffers read at the kernel's own index come in packs.
   std::string load(NodeId id, const Index& at) override {
-    if (at.linear != "i" || !own_element(id)) return Writer::load(id, at);
+    if (at.linear != "i" || !own_element(id)) {
+      elsewhere_.insert(in_.buffer_of[id]);
+      return Writer::load(id, at);
+    }
+    own_.emplace(in_.buffer_of[id], id);
     std::string p = reads(id), x = "x" + p.substr(1);
     DType t = g_.dtype(id);
     direct_[segment_ ? std::stoul(p.substr(1)) : id] = {p, stored_type(t)};
     std::string value = decoded(t, x);
     return value == x ? x : let(type_name(compute_type(t)), value, "v");
+  }
+
+  /// What an update in place has to know. Where one of several outputs may take over what others
+  /// are computed from, no load may move behind a store.
+  void note_elements(std::span<const NodeId> outputs) {
+    ByElement e;
+    bool sources = false;
+    for (auto [buffer, id] : own_) {
+      if (elsewhere_.contains(buffer)) continue;
+      e.reads.push_back(buffer);
+      sources |= f_.node[id].role == Role::Source;
+    }
+    for (NodeId id : outputs) e.writes.push_back(in_.buffer_of[id]);
+    step_.by_element = {std::move(e)};
+    if (!sources || outputs.size() < 2) return;
+    for (Parameter& p : parameters_)
+      if (size_t at = p.type.find(" __restrict__"); at != std::string::npos) p.type.resize(at);
   }
 
   /// Whether a buffer has an element for each of the kernel's. A segment of one element cannot tell
@@ -146,6 +168,8 @@ class FlatWriter : Writer {
   /// Pointer and stored type, by node; in segments by when they were met.
   std::map<size_t, std::pair<std::string, std::string>> direct_;
   std::map<NodeId, uint64_t> shapes_;
+  std::map<BufferId, NodeId> own_;  ///< read at the element that is written
+  std::set<BufferId> elsewhere_;    ///< read at others
 };
 
 size_t bytes_of(const Argument& a, bool wide) {
@@ -201,6 +225,7 @@ std::vector<Written> write_segments(const WriterInputs& in, int32_t stage,
         w.step.nodes += step.nodes, w.step.instructions += step.instructions;
         w.step.bytes_written += step.bytes_written;
         w.step.location = step.location;
+        w.step.by_element.push_back(step.by_element[0]);
         for (auto [buffer, bytes] : parts[i].read)
           if (w.read.emplace(buffer, bytes).second) w.step.bytes_read += bytes;
       }

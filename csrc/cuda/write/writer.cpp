@@ -34,7 +34,8 @@ void Writer::parameter(std::string type, std::string name, Argument a) {
 std::string Writer::buffer(BufferId b, const char* type, bool written, const std::string& name) {
   std::string& known = known_[(written ? "write " : "read ") + std::to_string(b)];
   if (!known.empty()) return known;
-  // Nothing that a kernel writes is read through another pointer of the same launch.
+  // Nothing that a kernel writes is read through another pointer of the same launch, but for an
+  // update in place (flat_writer.cpp).
   parameter((written ? "" : "const ") + std::string(type) + "* __restrict__", name,
             {Argument::Kind::Buffer, b, 0, Compute::F32});
   return known = name;

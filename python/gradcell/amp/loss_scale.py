@@ -120,7 +120,7 @@ class DynamicLossScaler(_Scaler):
     scale_value: the first scale, at least 1, a float32 Parameter from then on. scale_factor:
     greater than 1. scale_window: a positive int. Raises ValueError and TypeError for other values.
     The scale does not fall below 1; when gradients overflow even there, the next call of adjust
-    warns, once. A compiled function that needs no value does not run this code again: call check() after it.
+    warns, once: on a GPU, for which it does not wait, a call up to 64 later. A compiled function that needs no value does not run this code again: call check() after it.
     """
 
     scale_value: Parameter
@@ -139,15 +139,15 @@ class DynamicLossScaler(_Scaler):
         self._guard = FloorGuard(owner)
 
     def check(self) -> None:
-        """Warns, once, if the last finished step overflowed at a scale of 1."""
+        """Warns, once, if a step has overflowed at a scale of 1. Waits for the last one."""
         self._guard.check()
 
     def adjust(self, grads_finite: Any) -> bool:
         """Adapts the scale. grads_finite: a bool, or a 0-d bool Tensor as all_finite gives.
 
-        Warns, once, if the gradients overflowed at a scale of 1 in the call before.
+        Warns, once, if the gradients overflowed at a scale of 1 in a call before.
         """
-        self._guard.check()
+        self._guard.look()
         finite = grads_finite if isinstance(grads_finite, Tensor) else Tensor(bool(grads_finite))
         finite = _ops.reshape(finite, [])
         overflow = _ops.logical_not(finite)

@@ -56,7 +56,8 @@ class TrainOneStepWithLossScaleCell(TrainOneStepCell):
     process_loss_scale.
 
     Raises TypeError for wrong types, ValueError for a scale that is not positive, finite and a
-    normal number of float32. Warns, once, of an overflow at the smallest dynamic scale.
+    normal number of float32. Warns, once, of an overflow at the smallest dynamic scale, on a GPU up
+    to 64 calls later.
     """
 
     def __init__(self, network: Cell, optimizer: Optimizer, scale_sense: Any) -> None:
@@ -106,9 +107,9 @@ class TrainOneStepWithLossScaleCell(TrainOneStepCell):
         return overflow
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        check = getattr(self.loss_scaling_manager, "check_floor", None)
-        if check is not None:
-            check()
+        look = getattr(self.loss_scaling_manager, "look_at_floor", None)
+        if look is not None:
+            look()
         if not context.get_context("locate_overflow") or _core.in_trace():
             return super().__call__(*args, **kwargs)
         return self._watched(args, kwargs)

@@ -55,13 +55,14 @@ def not_finite(inputs: Any) -> Tensor:
 class FloorGuard:
     """Counts overflows at the smallest scale, where no smaller one is left to try.
 
-    `count` is a node of the training step; `check` looks at the value that the last finished step
+    `count` is a node of the training step; `check` and `look` read the value that steps have
     stored, which no trace takes notice of.
     """
 
     def __init__(self, owner: str) -> None:
         self.owner = owner
         self.warned: bool = False
+        self.watch = _core.Watch()
         self.stuck: Parameter = Parameter(
             Tensor(0, _core.int32), name="overflows_at_floor", requires_grad=False
         )
@@ -69,13 +70,19 @@ class FloorGuard:
     def count(self, overflow: Tensor, scale: Tensor) -> None:
         """Records whether this step overflowed at the floor."""
         at_floor = _ops.logical_and(overflow, _ops.less_equal(scale, FLOOR))
-        at_floor = _ops.cast(_ops.reshape(at_floor, []), _core.int32)
-        self.stuck._set_array((self.stuck + at_floor) * at_floor)
+        self.stuck._set_array(self.stuck + _ops.cast(_ops.reshape(at_floor, []), _core.int32))
 
     def check(self) -> None:
-        """Warns, once, if the last step overflowed at the floor."""
-        if self.warned or not self.stuck._stored().asnumpy() > 0:
-            return
+        """Warns, once, if a step has overflowed at the floor. Waits for the last one."""
+        if not self.warned and self.stuck._stored().asnumpy() > 0:
+            self._warn()
+
+    def look(self) -> None:
+        """The same without waiting for a GPU: of its steps it knows at the latest 64 looks later."""
+        if not self.warned and self.watch.look(self.stuck) > 0:
+            self._warn()
+
+    def _warn(self) -> None:
         self.warned = True
         warnings.warn(
             f"{self.owner}: the gradients overflow even at the smallest loss scale, {FLOOR:g}, so "
@@ -83,7 +90,7 @@ class FloorGuard:
             "from the scale. gradcell.amp.locate_overflow(fn, *args) names the op."
             f"{_where()}",
             RuntimeWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
 
 
@@ -121,7 +128,8 @@ class DynamicLossScaleUpdateCell(Cell):
 
     loss_scale_value: at least 1; scale_factor: greater than 1; scale_window: a positive int. Raises
     ValueError and TypeError for other values. The scale does not fall below 1; when a step
-    overflows even there, it is skipped, and the next call of the training cell warns, once.
+    overflows even there, it is skipped, and the next call of the training cell warns, once: on a
+    GPU, for which it does not wait, a call up to 64 steps later.
     """
 
     def __init__(self, loss_scale_value: float, scale_factor: float, scale_window: int) -> None:
@@ -143,12 +151,16 @@ class DynamicLossScaleUpdateCell(Cell):
         return self.loss_scale_value
 
     def check_floor(self) -> None:
-        """Warns, once, if the last step overflowed at the smallest scale."""
+        """Warns, once, if a step has overflowed at the smallest scale. Waits for the last one."""
         self._guard.check()
+
+    def look_at_floor(self) -> None:
+        """The same without waiting for a GPU, of whose steps it knows up to 64 calls later."""
+        self._guard.look()
 
     def construct(self, loss_scale: Parameter, overflow: Any) -> Tensor:
         """Updates loss_scale, a Parameter, by whether the step overflowed. Returns overflow."""
-        self._guard.check()
+        self._guard.look()
         given = overflow if isinstance(overflow, Tensor) else Tensor(bool(overflow))
         happened = _ops.cast(given, _core.bool)
         scale, now, last = (
