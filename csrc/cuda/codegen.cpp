@@ -172,7 +172,7 @@ class CudaPlanner {
         tile_made_(tiles_.all.size(), 0),
         f_(scheme_.fusion),
         sums_(scheme_.sums),
-        in_{g_, f_, buffer_of_, constant_of_, wide, target_} {}
+        in_{g_, f_, buffer_of_, plan_.buffers, constant_of_, wide, target_} {}
 
   CudaPlan run() {
     buffer_of_ = frame(c_, f_.storage, plan_);
@@ -563,8 +563,8 @@ class CudaPlanner {
   std::vector<uint8_t> tile_made_;
   Fusion& f_;
   const std::map<NodeId, ProductSum>& sums_;
-  WriterInputs in_;
   CudaPlan plan_;
+  WriterInputs in_;
   std::vector<BufferId> buffer_of_;
   std::vector<int> constant_of_;
   Segments segments_;

@@ -10,7 +10,10 @@ UpdatesInPlace::UpdatesInPlace(const CudaPlan& plan)
   for (size_t s = 0; s < plan.steps.size(); ++s) {
     const Step& step = plan.steps[s];
     const auto at = narrow<int>(s);
-    if (step.kernel < 0) safe_ = at + 1;
+    if (step.kernel < 0) tried_ = at + 1;
+    const bool has_routines =
+        step.loop >= 0 && plan.loops[static_cast<size_t>(step.loop)].body.has_routines();
+    if (step.routine || step.passage || has_routines) safe_ = at + 1;
     for (BufferId id : plan.used_by(step)) {
       const Buffer& b = plan.buffers[id];
       if (b.place == Place::Temp) continue;

@@ -104,7 +104,8 @@ class OnGpu : public Executable {
     }
     cuda::Blocks given(launcher_.plan().outputs.size());
     for (size_t i = 0; i < over.size(); ++i)
-      if (over[i] >= 0) given[i] = alone(held[static_cast<size_t>(over[i])]);
+      if (over[i] >= 0 && (launcher_.tried() || !in_place_.follows_trial(i)))
+        given[i] = alone(held[static_cast<size_t>(over[i])]);
     cuda::Blocks out = launcher_.run(in, constants.data(), given);
     std::vector<Array> outputs = make_outputs(
         launcher_.plan().outputs, types_, inputs,

@@ -46,23 +46,32 @@ def threads_num(num: int) -> None:
 
 
 def empty_cache() -> None:
-    """Returns memory that is kept for later use to the system."""
+    """Returns memory that is kept for later use to the system: the host's, and, where a GPU is in
+    use, that GPU's, for PyTorch, CuPy and other processes. Compiled functions let go of what they
+    keep between their calls."""
     _core.release_cached_memory()
+    number = _core.device_in_use()
+    if number >= 0:
+        _core.release_cached_device_memory(number)
 
 
 def memory_stats() -> dict[str, Any]:
-    """The bytes in use, and those kept for later use."""
-    return dict(_core.memory_info())
+    """The bytes in use, and those kept for later use: of the GPU in use, else of the host."""
+    number = _core.device_in_use()
+    if number < 0:
+        return dict(_core.memory_info())
+    device = _core.cuda_driver_info()["devices"][number]
+    return {name: device[name] for name in ("in_use", "cached")}
 
 
 def memory_allocated() -> int:
-    """The bytes that tensors use."""
-    return int(_core.memory_info()["in_use"])
+    """The bytes that tensors use, on a GPU those of compiled functions too."""
+    return int(memory_stats()["in_use"])
 
 
 def memory_reserved() -> int:
-    """The bytes taken from the system: in use, and kept for later use."""
-    return memory_allocated() + int(_core.memory_info()["cached"])
+    """The bytes taken from the system, or from the GPU's driver: in use, and kept for later use."""
+    return sum(memory_stats().values())
 
 
 def memory_summary() -> str:

@@ -1,7 +1,6 @@
 #include "cuda/run/device.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstdlib>
 #include <map>
 #include <utility>
@@ -20,13 +19,6 @@ constexpr size_t kMostUnsafe = size_t{256} << 20;
 constexpr int kMajorOf = 75, kMinorOf = 76;  // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_*
 constexpr int kSharedOf = 97;           // CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN
 constexpr int kMultiprocessorsOf = 16;  // CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT
-
-/// Sizes in eighths of a power of two, so that shapes that vary a little find their blocks again.
-size_t rounded(size_t bytes) {
-  if (bytes <= 512) return 512;
-  size_t step = std::max<size_t>(512, std::bit_floor(bytes) / 8);
-  return (bytes + step - 1) / step * step;
-}
 
 }  // namespace
 
@@ -217,37 +209,55 @@ void Device::release_kept() {
 }
 
 DevicePointer Device::allocate(size_t bytes) {
-  const size_t size = exact_memory_ ? bytes : rounded(bytes);
-  Free found = free_block(size);
-  if (!found.pointer && unsafe_bytes_ > kMostUnsafe && make_safe()) found = free_block(size);
+  const size_t size = exact_memory_ ? bytes : Pool::rounded(bytes);
+  Pool::Piece found = free_piece(size);
+  if (!found.pointer && unsafe_bytes_ > kMostUnsafe && make_safe()) found = free_piece(size);
   enter([&] {
     if (found.until) {
       driver_.call(driver_.cuStreamWaitEvent, stream_, found.until, 0);
       driver_.cuEventDestroy(found.until);
     }
-    if (found.pointer || driver_.cuMemAlloc(&found.pointer, size) == 0) return;
-    release_cached();
-    if (driver_.cuMemAlloc(&found.pointer, size) == 0) return;
-    release_kept();
-    if (driver_.cuMemAlloc(&found.pointer, size) == 0) return;
-    size_t available = 0, total = 0;
-    driver_.cuMemGetInfo(&available, &total);
-    fail(ErrorKind::Memory, "out of memory on GPU ", number_, " (", name(), "): asked for ", bytes,
-         " bytes; tensors and plans hold ", in_use_.load(), " bytes, ", available, " of ", total,
-         " bytes are free");
+    if (!found.pointer) found = {from_driver(bytes, size), size, nullptr};
   });
-  in_use_ += size;
+  in_use_ += found.bytes;
   return found.pointer;
 }
 
-Device::Free Device::free_block(size_t size) {
+DevicePointer Device::from_driver(size_t bytes, size_t size) {
+  DevicePointer p = 0;
+  auto gives = [&] {
+    if (driver_.cuMemAlloc(&p, size) != 0) return false;
+    std::lock_guard lock(memory_mutex_);
+    if (!exact_memory_) pool_.add(p, size);
+    return true;
+  };
+  // Where as much is free, though in segments that do not fit, these make room.
+  if (whole_segments() >= size) free_segments(Pool::kLarge);
+  if (gives()) return p;
+  release_cached();
+  if (gives()) return p;
+  release_kept();
+  if (gives()) return p;
+  size_t available = 0, total = 0;
+  driver_.cuMemGetInfo(&available, &total);
+  fail(ErrorKind::Memory, "out of memory on GPU ", number_, " (", name(), "): asked for ", bytes,
+       " bytes; tensors and plans hold ", in_use_.load(), " bytes, ", available, " of ", total,
+       " bytes are free");
+}
+
+Pool::Piece Device::free_piece(size_t size) {
   std::lock_guard lock(memory_mutex_);
-  auto& blocks = free_[size];
-  if (blocks.empty()) return {};
-  const Free found = blocks.back();
-  blocks.pop_back();
-  cached_ -= size;
-  return found;
+  return pool_.take(size);
+}
+
+size_t Device::whole_segments() {
+  std::lock_guard lock(memory_mutex_);
+  return pool_.whole(Pool::kLarge);
+}
+
+size_t Device::cached() {
+  std::lock_guard lock(memory_mutex_);
+  return pool_.free_bytes() + unsafe_bytes_;
 }
 
 bool Device::make_safe() {
@@ -262,17 +272,14 @@ bool Device::make_safe() {
     unsafe_.insert(unsafe_.end(), unsafe.begin(), unsafe.end());
     return false;
   }
-  for (auto& [size, p] : unsafe) free_[size].push_back({p}), unsafe_bytes_ -= size;
+  for (DevicePointer p : unsafe) unsafe_bytes_ -= pool_.give(p);
   return true;
 }
 
 void Device::release(DevicePointer p, size_t bytes) {
   if (exact_memory_) return free_now(bytes, p);
-  size_t size = rounded(bytes);
   std::lock_guard lock(memory_mutex_);
-  free_[size].push_back({p});
-  in_use_ -= size;
-  cached_ += size;
+  in_use_ -= pool_.give(p);
 }
 
 void Device::release_shared(DevicePointer p, size_t bytes) noexcept {
@@ -281,16 +288,14 @@ void Device::release_shared(DevicePointer p, size_t bytes) noexcept {
     wait_for_all();
     return free_now(bytes, p);
   }
-  const size_t size = rounded(bytes);
   const EventHandle until = all_done();
   std::lock_guard lock(memory_mutex_);
-  in_use_ -= size;
-  cached_ += size;
   if (until) {
-    free_[size].push_back({p, until});
+    in_use_ -= pool_.give(p, until);
   } else {
-    unsafe_.emplace_back(size, p);
-    unsafe_bytes_ += size;
+    in_use_ -= pool_.size_of(p);
+    unsafe_.push_back(p);
+    unsafe_bytes_ += pool_.size_of(p);
   }
 }
 
@@ -335,22 +340,18 @@ bool Device::wait_for_all() noexcept {
 
 void Device::release_cached() {
   if (unsafe_bytes_ > 0) make_safe();
-  decltype(free_) blocks;
-  {
-    std::lock_guard lock(memory_mutex_);
-    blocks.swap(free_);
-    cached_ = unsafe_bytes_.load();
-  }
+  free_segments(0);
+}
+
+void Device::free_segments(size_t least) {
   synchronise();  // what was given back may still be at work
   enter([&] {
-    for (auto& [size, all] : blocks)
-      for (const Free& f : all) {
-        if (f.until) {
-          driver_.cuEventSynchronize(f.until);
-          driver_.cuEventDestroy(f.until);
-        }
-        driver_.cuMemFree(f.pointer);
-      }
+    std::lock_guard lock(memory_mutex_);
+    const auto pieces = pool_.without_free(least, [&](EventHandle until) {
+      driver_.cuEventSynchronize(until);
+      driver_.cuEventDestroy(until);
+    });
+    for (const Pool::Piece& piece : pieces) driver_.cuMemFree(piece.pointer);
   });
 }
 

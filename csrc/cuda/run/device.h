@@ -8,12 +8,12 @@
 #include <memory>
 #include <mutex>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "cuda/run/cublaslt.h"
 #include "cuda/run/cudnn.h"
 #include "cuda/run/driver.h"
+#include "cuda/run/pool.h"
 #include "cuda/run/staging.h"
 
 namespace gradcell::cuda {
@@ -90,7 +90,7 @@ class Device {
   /// Work that comes next on the stream, in words: for the error if it fails.
   void note(std::shared_ptr<const std::string> work);
 
-  /// 256-byte aligned, uninitialised; from the cache where a block of that size is free. Throws
+  /// 256-byte aligned, uninitialised; from the pool where a piece of that size is free. Throws
   /// Memory: what was asked, what is held, what is free.
   DevicePointer allocate(size_t bytes);
   void release(DevicePointer p, size_t bytes);
@@ -104,7 +104,7 @@ class Device {
   /// that check memory: GRADCELL_CUDA_EXACT_MEMORY=1 in the environment.
   bool exact_memory() const { return exact_memory_; }
   size_t in_use() const { return in_use_; }
-  size_t cached() const { return cached_; }
+  size_t cached();
 
   /// The caller may change or free `from` at once.
   void upload(DevicePointer to, const void* from, size_t bytes);
@@ -166,17 +166,18 @@ class Device {
   void* context_ = nullptr;
   void order(StreamHandle first, StreamHandle then);
   void require_not_captured(StreamHandle other) const;
-  /// A block that is free, or about to be.
-  struct Free {
-    DevicePointer pointer;
-    EventHandle until = nullptr;  ///< when it is
-  };
   /// Null where the driver cannot say when all streams are done.
   EventHandle all_done() noexcept;
   /// For all streams of the device, other libraries' too; whether that was possible.
   bool wait_for_all() noexcept;
   void free_now(size_t bytes, DevicePointer p);
-  Free free_block(size_t size);  ///< null: there is none
+  Pool::Piece free_piece(size_t size);  ///< null: there is none
+  /// A new segment. Throws Memory where there is none after all that is kept was let go of.
+  DevicePointer from_driver(size_t bytes, size_t size);
+  /// The bytes of large free segments.
+  size_t whole_segments();
+  /// Gives the driver the free segments of at least so many bytes.
+  void free_segments(size_t least);
   /// What was unsafe is free; false: no wait for all streams is possible now.
   bool make_safe();
 
@@ -186,9 +187,9 @@ class Device {
   std::recursive_mutex mutex_;
   std::mutex memory_mutex_, event_mutex_;
   const bool exact_memory_;
-  std::unordered_map<size_t, std::vector<Free>> free_;
-  std::vector<std::pair<size_t, DevicePointer>> unsafe_;  ///< which other streams may be using
-  std::atomic<size_t> in_use_{0}, cached_{0}, unsafe_bytes_{0};
+  Pool pool_;
+  std::vector<DevicePointer> unsafe_;  ///< free, but other streams may be using them
+  std::atomic<size_t> in_use_{0}, unsafe_bytes_{0};
   std::once_flag products_once_, convolutions_once_;
   std::unique_ptr<CublasLt> products_;
   std::unique_ptr<Cudnn> convolutions_;

@@ -22,11 +22,11 @@ namespace {
 /// Graphs of a plan; and the nodes that they have together, unless there are few of them: outputs
 /// of one step may be inputs of the next, so that two sets alternate, each with its graph.
 constexpr size_t kMostGraphs = 16, kMostNodes = 1 << 14, kFewGraphs = 4;
-/// Sets of outputs of which callers hold some: those of this call, of the last and of the one
-/// before.
-constexpr size_t kMostOutputSets = 3;
-/// So often in a row was a copy not kept by who got it: from now on there are none.
-constexpr int kForgotten = 16;
+/// Sets of outputs: of which callers hold some, those of the last call. If they still hold those of
+/// the one before, they keep small ones, which are copied out, or there is one more for large ones.
+constexpr size_t kMostOutputSets = 2;
+/// The same if callers hold small outputs for several calls, as those of several models are.
+constexpr size_t kManyOutputSets = 16;
 /// An output that callers keep, as losses are, is copied out up to this size.
 constexpr size_t kMaxCopied = 1 << 20;
 /// A plan whose capture was refused so often is not captured any more.
@@ -440,40 +440,43 @@ bool Launcher::leave_to_callers(const Blocks& set, const std::vector<DevicePoint
     others.push_back(std::make_shared<DeviceBlock>(device_, (*block)->bytes()));
   for (size_t k = 0; k < theirs.size(); ++k) {
     *theirs[k].first = std::move(others[k]);
-    kept_[theirs[k].second] = {true, 0, {}, {}};
+    kept_[theirs[k].second] = {true, 0, 0, {}};
   }
-  std::erase_if(recorded_,
-                [&](const Recorded& r) { return std::ranges::count(sets, r.outputs.get()) > 0; });
+  for (Recorded& r : recorded_)
+    if (std::ranges::count(sets, r.outputs.get()) > 0) r.forget();
   return is_free(set);
 }
 
-size_t Launcher::most_sets() const {
-  std::vector<const std::vector<DevicePointer>*> models;
+size_t Launcher::most_sets(const std::vector<DevicePointer>& given) const {
+  std::vector<const std::vector<DevicePointer>*> models{&given};
   for (const Recorded& r : recorded_)
     if (std::ranges::none_of(models, [&](const auto* m) { return *m == r.given; }))
       models.push_back(&r.given);
-  return kMostOutputSets + std::max<size_t>(models.size(), 1) - 1;
+  const size_t few = kMostOutputSets + models.size() - 1;
+  return many_sets_ ? std::max(few, kManyOutputSets) : few;
 }
 
 std::shared_ptr<Blocks> Launcher::free_outputs(const std::vector<DevicePointer>& inputs,
-                                               const Blocks& given) const {
+                                               const Blocks& given, size_t most) const {
   size_t sets = 0;
-  auto oldest = outputs_.end();
+  auto oldest = outputs_.end(), free = oldest;
   for (auto it = outputs_.begin(); it != outputs_.end(); ++it) {
     if (!is_for(**it, given)) continue;
-    if (is_free(**it)) {
-      outputs_.splice(outputs_.begin(), outputs_, it);
-      return outputs_.front();
-    }
     ++sets, oldest = it;
+    if (free == outputs_.end() && is_free(**it)) free = it;
   }
-  if (sets >= most_sets()) {
-    if (leave_to_callers(**oldest, inputs)) {
-      outputs_.splice(outputs_.begin(), outputs_, oldest);
-      return outputs_.front();
+  auto take = [&](auto it) {
+    outputs_.splice(outputs_.begin(), outputs_, it);
+    return outputs_.front();
+  };
+  if (free != outputs_.end() && (sets >= most || !many_sets_)) return take(free);
+  if (sets >= most) {
+    many_sets_ = false;
+    if (leave_to_callers(**oldest, inputs)) return take(oldest);
+    if (sets > most) {
+      std::erase_if(recorded_, [&](const Recorded& r) { return r.outputs == *oldest; });
+      outputs_.erase(oldest);
     }
-    std::erase_if(recorded_, [&](const Recorded& r) { return r.outputs == *oldest; });
-    outputs_.erase(oldest);
   }
   outputs_.push_front(std::make_shared<Blocks>(fresh_outputs(given)));
   return outputs_.front();
@@ -546,11 +549,16 @@ Blocks Launcher::results(const Blocks& set, const Blocks& given) const {
     result[i] = set[i];
     Kept& k = kept_[i];
     if (!k.copied || set[i]->bytes() == 0) continue;
-    k.forgotten = k.before.expired() ? k.forgotten + 1 : 0;
-    k.copied = k.forgotten <= kForgotten;
-    if (!k.copied) continue;
+    k.forgotten = k.copies[k.next].expired() ? k.forgotten + 1 : 0;
+    if (k.forgotten > k.copies.size()) {
+      k = {};
+      many_sets_ =
+          std::ranges::all_of(set, [](const auto& b) { return !b || b->bytes() <= kMaxCopied; });
+      continue;
+    }
     result[i] = std::make_shared<DeviceBlock>(device_, set[i]->bytes());
-    k.before = std::exchange(k.latest, result[i]);
+    k.copies[k.next] = result[i];
+    k.next = (k.next + 1) % k.copies.size();
   }
   return result;
 }
@@ -648,27 +656,32 @@ Blocks Launcher::run_entered(const std::vector<DevicePointer>& inputs, const uin
       if (!arena || arena->bytes() < plan_.arena_bytes)
         arena = std::make_shared<DeviceBlock>(device_, plan_.arena_bytes);
       enqueue(plan_, places(inputs, outputs, arena->pointer()), {constants, device_.stream()});
-      ran_ = true;
     }
+    ran_ = true;
     return outputs;
   }
   // Held until the run is on the stream, though all be let go of meanwhile.
   const std::shared_ptr<DeviceBlock> arena = arena_of_run();
   const DevicePointer arena_at = arena ? arena->pointer() : 0;
   std::erase_if(recorded_, [&](const Recorded& r) { return r.arena != arena_at; });
-  std::vector<DevicePointer> over;
+  std::vector<DevicePointer> over;  // by output
   for (const auto& block : given) over.push_back(block ? block->pointer() : 0);
   const std::vector<DevicePointer> at = settled(inputs, over);
 
-  auto it = std::ranges::find_if(recorded_, [&](const Recorded& r) {
-    return r.inputs == at && r.given == over && is_free(*r.outputs);
-  });
+  auto recorded = [&](const auto& on) {
+    return std::ranges::find_if(recorded_, [&](const Recorded& r) {
+      return r.inputs == at && r.given == over && on(r.outputs);
+    });
+  };
+  auto it = recorded([](const auto& set) { return is_free(*set); });
+  if (it == recorded_.end()) {
+    const auto outputs = free_outputs(inputs, given, most_sets(over));
+    it = recorded([&](const auto& set) { return set == outputs; });
+  }
   const bool again = it != recorded_.end();
   if (!again) {
-    const std::shared_ptr<Blocks> outputs = free_outputs(inputs, given);
     if (recorded_.size() >= most_graphs()) recorded_.pop_back();
-    recorded_.emplace_front(at, std::move(over), outputs, arena_at, device_);
-    it = recorded_.begin();
+    it = recorded_.emplace(recorded_.begin(), at, over, outputs_.front(), arena_at, device_);
   }
   // All memory is there before anything is written into what is given.
   Blocks outputs = results(*it->outputs, given);

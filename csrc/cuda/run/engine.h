@@ -15,6 +15,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <list>
 #include <memory>
 #include <unordered_map>
@@ -40,6 +41,8 @@ class Launcher : Keeper {
 
   const CudaPlan& plan() const { return plan_; }
   Device& device() const { return device_; }
+  /// Whether it has run, products and all.
+  bool tried() const { return ran_; }
 
   /// One pointer an input; a block for each output, empty for those that alias others. `given`: by
   /// output an input's block, into which it is written; null: a block of the launcher's.
@@ -77,18 +80,19 @@ class Launcher : Keeper {
   /// long as they keep those.
   struct Kept {
     bool copied = false;
-    int forgotten = 0;  ///< runs in a row in which the last but one was held no more
-    std::weak_ptr<DeviceBlock> latest, before;
+    size_t next = 0;       ///< the oldest of the copies
+    size_t forgotten = 0;  ///< runs in a row in which that was held no more
+    std::array<std::weak_ptr<DeviceBlock>, 16> copies;
   };
   /// Buffers of a run's outputs, but for those that it is given.
   Blocks fresh_outputs(const Blocks& given) const;
   /// A kept set of outputs that nobody else holds, or a new one.
   std::shared_ptr<Blocks> free_outputs(const std::vector<DevicePointer>& inputs,
-                                       const Blocks& given) const;
+                                       const Blocks& given, size_t most) const;
   /// Whether what callers hold of a set is small. It is theirs then, the sets get other buffers,
   /// and from now on these outputs are copied out.
   bool leave_to_callers(const Blocks& set, const std::vector<DevicePointer>& inputs) const;
-  size_t most_sets() const;
+  size_t most_sets(const std::vector<DevicePointer>& given) const;
   size_t most_graphs() const;
   /// Whether a set has buffers for the outputs that a run is not given.
   bool is_for(const Blocks& set, const Blocks& given) const;
@@ -128,7 +132,8 @@ class Launcher : Keeper {
   std::vector<void*> functions_;
   bool wide_ = false;
   size_t launches_ = 0;  ///< of a run
-  mutable bool ran_ = false, running_ = false;
+  mutable std::atomic<bool> ran_{false};
+  mutable bool running_ = false;
   std::shared_ptr<const std::string> description_;  ///< what runs, in words
   /// Of each step; empty unless each is waited for.
   std::unordered_map<const Step*, std::string> names_;
@@ -136,7 +141,10 @@ class Launcher : Keeper {
   mutable std::shared_ptr<Device::Arena> arena_;
   mutable std::list<std::shared_ptr<Blocks>> outputs_;  ///< the latest first
   mutable std::vector<Kept> kept_;                      ///< by output
-  mutable std::list<Recorded> recorded_;                ///< the latest first
+  /// Whether callers hold small outputs for several calls, but not for many: each of them finds its
+  /// own sets again.
+  mutable bool many_sets_ = false;
+  mutable std::list<Recorded> recorded_;  ///< the latest first
   mutable int refusals_ = 0;
 };
 

@@ -70,7 +70,7 @@ class FlatWriter : Writer {
       elsewhere_.insert(in_.buffer_of[id]);
       return Writer::load(id, at);
     }
-    own_.emplace(in_.buffer_of[id], id);
+    own_.insert(in_.buffer_of[id]);
     std::string p = reads(id), x = "x" + p.substr(1);
     DType t = g_.dtype(id);
     direct_[segment_ ? std::stoul(p.substr(1)) : id] = {p, stored_type(t)};
@@ -82,17 +82,20 @@ class FlatWriter : Writer {
   /// are computed from, no load may move behind a store.
   void note_elements(std::span<const NodeId> outputs) {
     ByElement e;
-    bool sources = false;
-    for (auto [buffer, id] : own_) {
-      if (elsewhere_.contains(buffer)) continue;
-      e.reads.push_back(buffer);
-      sources |= f_.node[id].role == Role::Source;
-    }
+    for (BufferId b : own_)
+      if (!elsewhere_.contains(b)) e.reads.push_back(b);
     for (NodeId id : outputs) e.writes.push_back(in_.buffer_of[id]);
+    auto may_be_one = [&](BufferId from, BufferId to) {
+      const Buffer &r = in_.buffers[from], &w = in_.buffers[to];
+      return r.place == Place::Input && w.place == Place::Output && r.bytes == w.bytes;
+    };
+    bool overlap = false;
+    for (BufferId from : e.reads)
+      for (BufferId to : e.writes) overlap |= may_be_one(from, to);
+    if (overlap && outputs.size() > 1)
+      for (Parameter& p : parameters_)
+        if (size_t at = p.type.find(" __restrict__"); at != std::string::npos) p.type.resize(at);
     step_.by_element = {std::move(e)};
-    if (!sources || outputs.size() < 2) return;
-    for (Parameter& p : parameters_)
-      if (size_t at = p.type.find(" __restrict__"); at != std::string::npos) p.type.resize(at);
   }
 
   /// Whether a buffer has an element for each of the kernel's. A segment of one element cannot tell
@@ -168,8 +171,7 @@ class FlatWriter : Writer {
   /// Pointer and stored type, by node; in segments by when they were met.
   std::map<size_t, std::pair<std::string, std::string>> direct_;
   std::map<NodeId, uint64_t> shapes_;
-  std::map<BufferId, NodeId> own_;  ///< read at the element that is written
-  std::set<BufferId> elsewhere_;    ///< read at others
+  std::set<BufferId> own_, elsewhere_;  ///< read at the element that is written; at others
 };
 
 size_t bytes_of(const Argument& a, bool wide) {

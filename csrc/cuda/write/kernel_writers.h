@@ -24,6 +24,7 @@ struct WriterInputs {
   const Graph& graph;
   const Fusion& fusion;
   const std::vector<BufferId>& buffer_of;  ///< by node, where stored, and for leaves
+  const std::vector<Buffer>& buffers;
   const std::vector<int>& constant_of;     ///< by node
   bool wide;                               ///< gc_index has 64 bits
   const Target& target;
