@@ -22,8 +22,9 @@ namespace {
 /// Graphs of a plan; and the nodes that they have together, unless there are few of them: outputs
 /// of one step may be inputs of the next, so that two sets alternate, each with its graph.
 constexpr size_t kMostGraphs = 16, kMostNodes = 1 << 14, kFewGraphs = 4;
-/// Sets of outputs: of which callers hold some, those of the last call. If they still hold those of
-/// the one before, they keep small ones, which are copied out, or there is one more for large ones.
+/// Sets of outputs for each model: of which callers hold some, those of the last call. If they
+/// still hold those of the one before, they keep small ones, which are copied out, or there is one
+/// more for large ones.
 constexpr size_t kMostOutputSets = 2;
 /// The same if callers hold small outputs for several calls, as those of several models are.
 constexpr size_t kManyOutputSets = 16;
@@ -38,8 +39,8 @@ constexpr size_t kMostCaptured = 1 << 16;
 /// An input that was so often in a place other than the latest two gets a slot. (State that comes
 /// and goes between two sets of outputs does so three times in the beginning.)
 constexpr int kMaxChanges = 4;
-/// If more inputs than this are in another place, it is another model's run, which may come again:
-/// it is not so soon that they are said to vary.
+/// If more inputs than this are in another place, or what is updated is, it is another model's run,
+/// which may come again: it is not so soon that they are said to vary.
 constexpr size_t kFewInputs = 4;
 /// An input that has stayed so long does without its slot again.
 constexpr int kSteady = 64;
@@ -452,7 +453,7 @@ size_t Launcher::most_sets(const std::vector<DevicePointer>& given) const {
   for (const Recorded& r : recorded_)
     if (std::ranges::none_of(models, [&](const auto* m) { return *m == r.given; }))
       models.push_back(&r.given);
-  const size_t few = kMostOutputSets + models.size() - 1;
+  const size_t few = kMostOutputSets * models.size();
   return many_sets_ ? std::max(few, kManyOutputSets) : few;
 }
 
@@ -469,7 +470,8 @@ std::shared_ptr<Blocks> Launcher::free_outputs(const std::vector<DevicePointer>&
     outputs_.splice(outputs_.begin(), outputs_, it);
     return outputs_.front();
   };
-  if (free != outputs_.end() && (sets >= most || !many_sets_)) return take(free);
+  // Of several models each gets sets of its own, which it finds again.
+  if (free != outputs_.end() && (sets >= most || most == kMostOutputSets)) return take(free);
   if (sets >= most) {
     many_sets_ = false;
     if (leave_to_callers(**oldest, inputs)) return take(oldest);
@@ -573,9 +575,9 @@ bool Launcher::is_captured() const {
   return !plan_.has_routines() && launches_ >= kWorthwhile && launches_ <= kMostCaptured;
 }
 
-bool Launcher::needs_slot(size_t input, DevicePointer at, bool many) const {
+bool Launcher::needs_slot(size_t input, DevicePointer at, bool other) const {
   Source& s = sources_[input];
-  const auto end = many ? s.places.end() : s.places.begin() + 2;
+  const auto end = other ? s.places.end() : s.places.begin() + 2;
   const auto found = std::find(s.places.begin(), end, at);
   const bool stays = found == s.places.begin(), returns = found != end;
   s.steady = stays ? s.steady + 1 : 0;
@@ -594,8 +596,9 @@ std::vector<DevicePointer> Launcher::settled(const std::vector<DevicePointer>& i
   auto moves = [&](size_t i) { return at[i] != 0 && std::ranges::count(given, at[i]) == 0; };
   size_t moved = 0;
   for (size_t i = 0; i < at.size(); ++i) moved += moves(i) && at[i] != sources_[i].places[0];
+  const bool other = moved > kFewInputs || (!recorded_.empty() && recorded_.front().given != given);
   for (size_t i = 0; i < at.size(); ++i) {
-    if (!moves(i) || !needs_slot(i, inputs[i], moved > kFewInputs)) continue;
+    if (!moves(i) || !needs_slot(i, inputs[i], other)) continue;
     const size_t bytes = plan_.inputs[i].bytes();
     auto& slot = sources_[i].slot;
     if (!slot) {

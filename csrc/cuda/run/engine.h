@@ -72,7 +72,7 @@ class Launcher : Keeper {
   /// Where an input has been lately, the latest first, and its slot once that was in too many
   /// places.
   struct Source {
-    std::array<DevicePointer, 8> places{};
+    std::array<DevicePointer, 16> places{};
     int changes = 0, steady = 0;  ///< steady: runs in which it has stayed
     std::unique_ptr<DeviceBlock> slot;
   };
@@ -99,7 +99,7 @@ class Launcher : Keeper {
   /// Where the run finds its inputs: those that vary are copied into their slots.
   std::vector<DevicePointer> settled(const std::vector<DevicePointer>& inputs,
                                      const std::vector<DevicePointer>& given) const;
-  bool needs_slot(size_t input, DevicePointer at, bool many) const;
+  bool needs_slot(size_t input, DevicePointer at, bool other) const;
   /// Memory for the temporaries, null where there are none.
   std::shared_ptr<DeviceBlock> arena_of_run() const;
   /// Whether a graph of its launches pays.
