@@ -11,6 +11,9 @@
 # CARRIED/plans are plans that need nothing of gradcell to run: python bench/gpu_plans.py CARRIED/plans, on any machine.
 # Without them they are written here, once gradcell can be imported.
 #
+# GPU_ARCHIVE: a file in which all that OUT has, but for what was carried along and plans, is packed again after each
+# step: where few files come back from a machine, OUT is elsewhere, and this is one of them.
+#
 # GPU_SECONDS (590): all steps together. GPU_STEPS: which ones, in order; "second" is what a second call of ten minutes
 # is for. GPU_PATIENCE (1): what the limits of steps are multiplied by, on a slow machine. GPU_SCALE (1): of the
 # benchmarks' sizes. PYTHON: the interpreter. PIP_OPTIONS are passed on.
@@ -59,6 +62,11 @@ step() {
     cd "$out" && "step_$1"
   ) >"$out/$1.txt" 2>&1
   echo "$1: status $?, $(($(date +%s) - began)) s" | tee -a "$out/steps.txt"
+  # Whole at any time: what is being packed has another name.
+  [ -z "${GPU_ARCHIVE:-}" ] || {
+    tar -czf "$GPU_ARCHIVE.part" -C "$out" --exclude=./carried --exclude=./plans . &&
+      mv "$GPU_ARCHIVE.part" "$GPU_ARCHIVE"
+  }
 }
 
 step_versions() {

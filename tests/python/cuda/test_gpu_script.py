@@ -10,6 +10,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import time
 
 import numpy as np
@@ -46,16 +47,21 @@ def ended(out: pathlib.Path) -> dict[str, int]:
 
 @pytest.mark.one_in(8)
 def test_no_step_ends_the_others(process: Process, alone: list[str]) -> None:
-    out = process.folder / "out"
+    out, archive = process.folder / "out", process.folder / "gpu.tgz"
     steps = "versions replay package profile smoke"
     (out / "carried" / "plans").mkdir(parents=True)  # without any plans
     done = subprocess.run(
         [*alone, "sh", str(SCRIPT), str(out)],
-        env=environment(process, GPU_STEPS=steps),
+        env=environment(process, GPU_STEPS=steps, GPU_ARCHIVE=str(archive)),
         capture_output=True,
         text=True,
     )
     assert done.returncode == 0, done.stderr
+    with tarfile.open(archive) as packed:
+        names = {pathlib.PurePath(name).name for name in packed.getnames()}
+        assert {"steps.txt", "smoke.txt", "package.txt"} <= names and "carried" not in names
+        last = packed.extractfile("./steps.txt")
+        assert last and last.read().decode() == (out / "steps.txt").read_text()
     found = ended(out)
     assert list(found) == steps.split()
     assert found["package"] == 0 and "Fake GPU" in (out / "smoke.txt").read_text()
