@@ -106,7 +106,7 @@ class OnGpu : public Executable {
     for (size_t i = 0; i < over.size(); ++i)
       if (over[i] >= 0 && (launcher_.tried() || !in_place_.follows_trial(i)))
         given[i] = alone(held[static_cast<size_t>(over[i])]);
-    cuda::Blocks out = launcher_.run(in, constants.data(), given);
+    cuda::Blocks out = launcher_.run(in, constants.data(), std::move(given));
     std::vector<Array> outputs = make_outputs(
         launcher_.plan().outputs, types_, inputs,
         [&](size_t i, Array& a) { a.storage = Storage::on_device(std::move(out[i]), a.bytes()); });

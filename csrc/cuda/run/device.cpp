@@ -193,6 +193,7 @@ void Device::add(Keeper& keeper) {
 }
 
 void Device::remove(Keeper& keeper) noexcept {
+  if (Driver::forked()) return;  // somebody may have held the mutex
   std::lock_guard lock(mutex_);
   std::erase(keepers_, &keeper);
 }

@@ -544,8 +544,7 @@ void Launcher::set_constants(Recorded& r, const uint64_t* constants) const {
   r.constants.assign(constants, constants + r.constants.size());
 }
 
-Blocks Launcher::results(const Blocks& set, const Blocks& given) const {
-  Blocks result = given;
+Blocks Launcher::results(const Blocks& set, Blocks result) const {
   for (size_t i = 0; i < result.size(); ++i) {
     if (!set[i]) continue;
     result[i] = set[i];
@@ -593,12 +592,21 @@ bool Launcher::needs_slot(size_t input, DevicePointer at, bool other) const {
 std::vector<DevicePointer> Launcher::settled(const std::vector<DevicePointer>& inputs,
                                              const std::vector<DevicePointer>& given) const {
   std::vector<DevicePointer> at = inputs;
-  auto moves = [&](size_t i) { return at[i] != 0 && std::ranges::count(given, at[i]) == 0; };
-  size_t moved = 0;
-  for (size_t i = 0; i < at.size(); ++i) moved += moves(i) && at[i] != sources_[i].places[0];
-  const bool other = moved > kFewInputs || (!recorded_.empty() && recorded_.front().given != given);
-  for (size_t i = 0; i < at.size(); ++i) {
-    if (!moves(i) || !needs_slot(i, inputs[i], other)) continue;
+  std::vector<size_t> moved;
+  for (size_t i = 0; i < at.size(); ++i)
+    if (at[i] != sources_[i].places[0] || sources_[i].slot) moved.push_back(i);
+  if (moved.empty()) return at;
+  std::vector<DevicePointer> updated = given;
+  std::ranges::sort(updated);
+  std::erase_if(moved, [&](size_t i) {
+    const bool stays = at[i] == 0 || std::ranges::binary_search(updated, at[i]);
+    if (stays) sources_[i].places[0] = at[i];
+    return stays;
+  });
+  const bool other =
+      moved.size() > kFewInputs || (!recorded_.empty() && recorded_.front().given != given);
+  for (size_t i : moved) {
+    if (!needs_slot(i, inputs[i], other)) continue;
     const size_t bytes = plan_.inputs[i].bytes();
     auto& slot = sources_[i].slot;
     if (!slot) {
@@ -630,23 +638,23 @@ void Launcher::let_go(const DeviceBlock* block) noexcept {
 }
 
 Blocks Launcher::run(const std::vector<DevicePointer>& inputs, const uint64_t* constants,
-                     const Blocks& given) const {
+                     Blocks given) const {
   std::lock_guard lock(device_.mutex());
   struct Running {
     bool& flag;
     explicit Running(bool& f) : flag(f) { flag = true; }
     ~Running() { flag = false; }
   } running(running_);
-  return device_.enter([&] { return run_entered(inputs, constants, given); });
+  return device_.enter([&] { return run_entered(inputs, constants, std::move(given)); });
 }
 
 Blocks Launcher::run_entered(const std::vector<DevicePointer>& inputs, const uint64_t* constants,
-                             const Blocks& given) const {
+                             Blocks given) const {
   const Driver& driver = Driver::get();
   device_.note(description_);
   if (device_.exact_memory() || !ran_) {  // the first time may be the last: nothing is kept
     const Blocks fresh = fresh_outputs(given);
-    Blocks outputs = given;
+    Blocks outputs = std::move(given);
     for (size_t i = 0; i < outputs.size(); ++i)
       if (fresh[i]) outputs[i] = fresh[i];
     if (device_.exact_memory()) {
@@ -687,7 +695,7 @@ Blocks Launcher::run_entered(const std::vector<DevicePointer>& inputs, const uin
     it = recorded_.emplace(recorded_.begin(), at, over, outputs_.front(), arena_at, device_);
   }
   // All memory is there before anything is written into what is given.
-  Blocks outputs = results(*it->outputs, given);
+  Blocks outputs = results(*it->outputs, std::move(given));
   if (again) {
     recorded_.splice(recorded_.begin(), recorded_, it);
     set_constants(*it, constants);

@@ -47,11 +47,11 @@ class Launcher : Keeper {
   /// One pointer an input; a block for each output, empty for those that alias others. `given`: by
   /// output an input's block, into which it is written; null: a block of the launcher's.
   Blocks run(const std::vector<DevicePointer>& inputs, const uint64_t* constants,
-             const Blocks& given) const;
+             Blocks given) const;
 
  private:
   Blocks run_entered(const std::vector<DevicePointer>& inputs, const uint64_t* constants,
-                     const Blocks& given) const;
+                     Blocks given) const;
   void let_go(const DeviceBlock* block) noexcept override;
   void load();
   /// Gives the launches that share memory as many rows as the device has room for.
@@ -112,8 +112,9 @@ class Launcher : Keeper {
   void capture(Recorded& r) const;
   /// Sets the constants of a graph; leaves r without one where the driver refuses.
   void set_constants(Recorded& r, const uint64_t* constants) const;
-  /// What the caller gets: the outputs, or buffers for copies of those that callers keep.
-  Blocks results(const Blocks& set, const Blocks& given) const;
+  /// What the caller gets beside what was given: the set's outputs, or buffers for copies of those
+  /// that callers keep.
+  Blocks results(const Blocks& set, Blocks given) const;
   void copy_out(const Blocks& set, const Blocks& results) const;
   void enqueue(const CudaPlan& plan, const Places& buffers, const Run& run) const;
   void enqueue(const CudaPlan& plan, const Step& s, const Places& buffers, const Run& run) const;

@@ -120,7 +120,8 @@ class DynamicLossScaler(_Scaler):
     scale_value: the first scale, at least 1, a float32 Parameter from then on. scale_factor:
     greater than 1. scale_window: a positive int. Raises ValueError and TypeError for other values.
     The scale does not fall below 1; when gradients overflow even there, the next call of adjust
-    warns, once: on a GPU, for which it does not wait, a call up to 64 later. A compiled function that needs no value does not run this code again: call check() after it.
+    warns, once: on a GPU, for which it does not wait, a call up to 64 later. A compiled function
+    that needs no value does not run this code again: call check() after it.
     """
 
     scale_value: Parameter
