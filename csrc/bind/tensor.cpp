@@ -6,7 +6,6 @@
 
 #include "runtime/occurrences.h"
 #include "runtime/placement.h"
-#include "runtime/watch.h"
 
 namespace gradcell::bind {
 

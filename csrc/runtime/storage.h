@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <mutex>
 
 #include "plan/plan.h"
 
@@ -13,6 +14,7 @@ namespace gradcell {
 namespace cuda {
 class Device;
 class DeviceBlock;
+class LateWord;
 }  // namespace cuda
 
 /// An array's bytes: on the host, on a GPU, or on both once either has been asked for. They are
@@ -94,5 +96,28 @@ Array empty_array(DType dtype, Dims dims);
 Array duplicate(const Array& a);
 /// For another holder: the same array, or a duplicate if others may write to it unseen.
 inline Array shared(const Array& a) { return a.storage->exposed() ? duplicate(a) : a; }
+
+/// A look at a number that steps leave behind, which waits for none of them.
+class Watch {
+ public:
+  /// Looks that go by from one copy of a GPU's number to the next.
+  static constexpr int kEach = 32;
+
+  Watch();
+  ~Watch();
+  Watch(const Watch&) = delete;
+  Watch& operator=(const Watch&) = delete;
+
+  /// The int32 of an array of one element: as it is, where the host has it. One that a GPU holds is
+  /// sent for at the first look and then at each kEach-th one; a look says what has come by then,
+  /// 0 before the first. What has not come when the next is to be sent for is waited for.
+  int32_t look(const Array& a);
+
+ private:
+  std::mutex mutex_;
+  std::unique_ptr<cuda::LateWord> word_;
+  int looks_ = 0;
+  int32_t latest_ = 0;
+};
 
 }  // namespace gradcell
