@@ -24,7 +24,8 @@ Pool::Piece Pool::take(size_t bytes) {
   // Small blocks divide nothing. Nor is what will be free only later divided: its event is waited
   // for once.
   auto fits = [&](const auto& piece) {
-    return piece.first <= bytes + bytes / 4 || (bytes >= kLarge && !pieces_.at(piece.second).until);
+    return piece.first.first <= bytes + bytes / 4 ||
+           (bytes >= kLarge && !pieces_.at(piece.second).until);
   };
   const auto end = bytes >= kLarge ? free_.end() : free_.lower_bound({bytes + bytes / 4 + 1, 0});
   const auto found = std::find_if(free_.lower_bound({bytes, 0}), end, fits);
@@ -71,13 +72,14 @@ void Pool::enter(Place at, EventHandle until) {
   }
   at->second.free = true;
   at->second.until = until;
-  free_.emplace(at->second.bytes, at->first);
+  at->second.order = next_--;
+  free_.emplace(std::pair(at->second.bytes, at->second.order), at->first);
   free_bytes_ += at->second.bytes;
 }
 
 void Pool::leave(Place at) {
   at->second.free = false;
-  free_.erase({at->second.bytes, at->first});
+  free_.erase({at->second.bytes, at->second.order});
   free_bytes_ -= at->second.bytes;
 }
 
@@ -89,7 +91,7 @@ bool Pool::is_whole(std::map<DevicePointer, State>::const_iterator at) const {
 size_t Pool::whole(size_t least) const {
   size_t sum = 0;
   for (auto it = free_.lower_bound({least, 0}); it != free_.end(); ++it)
-    if (is_whole(pieces_.find(it->second))) sum += it->first;
+    if (is_whole(pieces_.find(it->second))) sum += it->first.first;
   return sum;
 }
 

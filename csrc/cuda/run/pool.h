@@ -3,7 +3,6 @@
 #pragma once
 
 #include <map>
-#include <set>
 #include <utility>
 #include <vector>
 
@@ -45,13 +44,17 @@ class Pool {
     size_t bytes;
     bool begins, free = false;  ///< begins: a segment
     EventHandle until = nullptr;
+    uint64_t order = 0;
   };
   using Place = std::map<DevicePointer, State>::iterator;
   bool is_whole(std::map<DevicePointer, State>::const_iterator at) const;
   void enter(Place at, EventHandle until);
   void leave(Place at);
   std::map<DevicePointer, State> pieces_;
-  std::set<std::pair<size_t, DevicePointer>> free_;
+  /// By size; of one size the latest that was given back comes first, so that a loop finds the same
+  /// blocks again.
+  std::map<std::pair<size_t, uint64_t>, DevicePointer> free_;
+  uint64_t next_ = UINT64_MAX;
   size_t free_bytes_ = 0;
 };
 
