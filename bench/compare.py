@@ -98,7 +98,7 @@ class Run:
                 if not error <= case.tolerance:
                     result.notes[name] = f"wrong, error {error:.1e} over {case.tolerance:.0e}"
                     continue
-                self.contenders[name].prepare(case.step, case.params)
+                result.first[name] = self.contenders[name].prepare(case.step, case.params)
                 ready.append(name)
             except ContenderError as e:
                 result.notes[name] = str(e)
@@ -121,7 +121,7 @@ class Run:
             return [np.array(6.0)]
         if case.step == "tanh_log":
             return [inputs.tanh_log_derivative(inputs.points_on_line(p["elements"]), p["order"])]
-        if case.step in ("pinn", "laplacian"):
+        if case.step in ("pinn", "laplacian", "field"):
             p = {**p, "dtype": "float64"}
         if case.step == "network":
             p = {**p, "dtype": "float32"}

@@ -35,13 +35,14 @@ LABELS = {
 class Result:
     """samples: by contender, a list of figures (of a steady case: each turn's median). errors: the
     largest relative error by contender. notes: why a contender is missing. waited: the share of each
-    turn in which other processes had the CPU."""
+    turn in which other processes had the CPU. first: seconds of a steady case's first call, by contender."""
 
     case: Case
     samples: dict[str, list[float]] = field(default_factory=dict)
     errors: dict[str, float] = field(default_factory=dict)
     notes: dict[str, str] = field(default_factory=dict)
     waited: list[float] = field(default_factory=list)
+    first: dict[str, float] = field(default_factory=dict)
 
     def figure(self, contender: str, best: bool = False) -> float | None:
         samples = self.samples.get(contender)

@@ -33,6 +33,9 @@ class Step:
 
 
 def build(framework: str, kind: str, params: Mapping[str, Any], variant: str) -> Step | None:
+    if kind == "field":
+        field: Step = importlib.import_module("field.libraries").build(framework, params, variant)
+        return field
     module = importlib.import_module(f"steps.{framework}_steps")
     made: Step | None = module.build(kind, dict(params), variant)
     return made
