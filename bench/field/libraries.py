@@ -36,17 +36,22 @@ def build(framework: str, params: dict[str, Any], variant: str) -> Step:
     return step
 
 
-def gradcell(variant: str, program: str, gradient: bool, dtype: str) -> Step:
+def gradcell_library() -> Library:
     import gradcell as gc
     from gradcell import ops
 
-    lib = Library(
+    return Library(
         ops, gc.Tensor, solve=ops.matrix_solve, segment_sum=ops.unsorted_segment_sum,
         solve_triangular=lambda a, b: gc.scipy.linalg.solve_triangular(a, b, lower=True),
         grad=gc.grad, jacfwd=gc.jacfwd, vjp=gc.vjp, vmap=gc.vmap, laplacian=gc.laplacian,
         custom_vjp=gc.custom_vjp,
     )  # fmt: skip
-    f, arrays = drawn(program, lib, dtype)
+
+
+def gradcell(variant: str, program: str, gradient: bool, dtype: str) -> Step:
+    import gradcell as gc
+
+    f, arrays = drawn(program, gradcell_library(), dtype)
     step = gc.jit(gc.value_and_grad(f, PROGRAMS[program].wrt) if gradient else f)
     inputs = [gc.Tensor(a) for a in arrays]
     return Step(lambda: step(*inputs), lambda r: [leaf.asnumpy() for leaf in gc.tree.leaves(r)])
