@@ -184,6 +184,7 @@ def write_json(
                 "minimum": {c: r.figure(c, best=True) for c in r.samples},
                 "samples": r.samples,
                 "errors": r.errors,
+                "first": r.first,
                 "notes": r.notes,
                 "waiting": waiting([r]),
                 "ratios": [r.ratio(t) for t in r.case.targets],
@@ -201,7 +202,14 @@ def read_json(path: Path, cases: Sequence[Case]) -> list[Result]:
         return []
     earlier = {row["name"]: row for row in json.loads(path.read_text())["cases"]}
     return [
-        Result(case, row["samples"], row["errors"], row["notes"], [row["waiting"]])
+        Result(
+            case,
+            row["samples"],
+            row["errors"],
+            row["notes"],
+            [row["waiting"]],
+            row.get("first", {}),
+        )
         for case in cases
         if (row := earlier.get(case.name)) is not None
     ]

@@ -21,21 +21,22 @@ Made = tuple[Callable[..., Any], list[Any]]
 @dataclass(frozen=True)
 class Program:
     """name: for tables; wrt: the arguments to differentiate by; loop: its steps, which PyTorch runs, and
-    torch.compile unrolls, one by one."""
+    torch.compile unrolls, one by one; tolerance: the largest error in float32, of the largest number."""
 
     name: str
     make: Callable[..., Made]
     wrt: tuple[int, ...]
     loop: int
+    tolerance: float
 
 
 #: By the name of the function that makes it.
 PROGRAMS: dict[str, Program] = {}
 
 
-def program(name: str, wrt: tuple[int, ...] = (), loop: int = 0) -> Any:
+def program(name: str, wrt: tuple[int, ...] = (), loop: int = 0, tolerance: float = 1e-3) -> Any:
     def added(make: Callable[..., Made]) -> Callable[..., Made]:
-        PROGRAMS[make.__name__] = Program(name, make, wrt, loop)
+        PROGRAMS[make.__name__] = Program(name, make, wrt, loop, tolerance)
         return make
 
     return added

@@ -1,7 +1,7 @@
 """Programs of the field beside JAX and PyTorch: simulations, filters, force fields, operators, flows.
 
     python bench/field                           all: a table and a picture in bench/results, 15 minutes
-    python bench/field --programs springs lstm   some, by the names of their functions: only shown
+    python bench/field --programs springs lstm   some, by their functions' names; --add: into the results
     python bench/field --float64                 only compares values and gradients, in float64
     python bench/field --compile                 with torch.compile, where there is no loop to unroll
     python bench/field --docs                    the table of docs/performance.md too
@@ -35,21 +35,21 @@ COMPILED = "torch/compile"
 TABLE = BENCH / "results" / "field.md"
 DOCUMENT = BENCH.parent / "docs" / "performance.md"
 #: Seconds of a turn. Figures are those of a library's fastest turn, so other programs do little to them.
-TURN = 0.02
+TURN = 0.004
 HEADING = "## Programs of the field"
 
 
-def cases(names: Sequence[str], compiled: bool) -> list[Case]:
+def cases(compiled: bool) -> list[Case]:
     """Each program, and its gradient if it has one."""
     made = []
-    for key in names:
-        program = PROGRAMS[key]
+    for key, program in PROGRAMS.items():
         peers = (*PEERS, COMPILED) if compiled and not program.loop else PEERS
         for gradient in (False, True) if program.wrt else (False,):
             params = {"program": key, "gradient": gradient, "dtype": "float32"}
             name = program.name + ", gradient" * gradient
+            contenders, targets = (GRADCELL, *peers), (Target(1.0),)
             made.append(
-                Case(name, "steady", "field", params, (GRADCELL, *peers), (Target(1.0),), 1e-3)
+                Case(name, "steady", "field", params, contenders, targets, program.tolerance)
             )
     return made
 
@@ -114,8 +114,12 @@ def plot(path: Path, results: Sequence[Result]) -> None:
     ax.axvspan(1, 100, color="tab:red", alpha=0.07, lw=0)
     ax.axvline(1, color="black", lw=0.8)
     ax.set_xscale("log")
-    every = [ratio(r) for r in results]
-    ax.set_xlim(min(every) / 1.3, max(2.0, 1.3 * max(every)))
+    ratios = [ratio(r) for r in results]
+    ends = min(ratios) / 1.3, max(2.0, 1.3 * max(ratios))
+    ax.set_xlim(*ends)
+    ax.set_xticks(
+        [t for t in (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10) if ends[0] < t < ends[1]]
+    )
     ax.xaxis.set_major_formatter("{x:g}")
     ax.set_yticks(range(len(kinds)))
     ax.set_yticklabels([PROGRAMS[key].name for key in places], fontsize=8)
@@ -133,7 +137,7 @@ def write(results: Sequence[Result], names: Sequence[str], run: Run, docs: bool)
     machine = report.machine()
     text = f"""# Programs of the field beside JAX and PyTorch
 
-`python bench/field`: float32, {run.threads} threads of {machine["architecture"]} with
+`python bench/field`: float32, {run.threads} thread{"s" * (run.threads > 1)} of {machine["architecture"]} with
 {", ".join(machine["vectors"])}, {run.rounds} turns of {run.turn:g} s each; {versions}.
 Other processes used the CPU for {report.waiting(results):.0%} of the time.
 
@@ -142,6 +146,8 @@ results in float64.
 
 """
     TABLE.write_text(text + table(results, names, True))
+    kept = {"threads": run.threads, "rounds": run.rounds, "turn": run.turn}
+    report.write_json(TABLE.with_suffix(".json"), results, run.versions, kept)
     plot(TABLE.with_suffix(".png"), results)
     if docs:
         before, heading, after = DOCUMENT.read_text().partition(HEADING)
@@ -157,28 +163,34 @@ def main() -> int:
     parser.add_argument("--programs", nargs="+", choices=PROGRAMS, metavar="NAME", default=[])
     parser.add_argument("--seconds", type=float, default=1, help="of turns for each library")
     parser.add_argument("--threads", type=int, default=2, help="CPUs for each library")
+    parser.add_argument("--add", action="store_true", help="put them into an earlier run's results")
     parser.add_argument("--float64", action="store_true", help="only compare, in float64")
     parser.add_argument("--compile", action="store_true", help="with torch.compile")
     parser.add_argument("--docs", action="store_true", help="write docs/performance.md's table")
     options = parser.parse_args()
     threads = min(options.threads, len(os.sched_getaffinity(0)))
     names = (GRADCELL, *PEERS, COMPILED) if options.compile else (GRADCELL, *PEERS)
-    chosen = cases(options.programs or list(PROGRAMS), options.compile)
-    results = []
+    every = cases(options.compile)
+    wanted = options.programs or list(PROGRAMS)
+    chosen = [case for case in every if case.params["program"] in wanted]
+    earlier = report.read_json(TABLE.with_suffix(".json"), every) if options.add else []
+    done = {r.case.name: r for r in earlier}
     with tempfile.TemporaryDirectory(prefix="gradcell-bench-") as folder:
         run = Run(names, threads, max(1, round(options.seconds / TURN)), TURN, Path(folder))
         try:
             if options.float64:
                 return int(not check(run, chosen))
             for i, case in enumerate(chosen):
-                results.append(run.measure(case))
-                found = ratio(results[-1]) or 0.0
-                say(f"[{i + 1}/{len(chosen)}] {case.name}: {found:.2g}")
+                result = done[case.name] = run.measure(case)
+                say(f"[{i + 1}/{len(chosen)}] {case.name}: {ratio(result) or 0.0:.2g}")
+        except KeyboardInterrupt:
+            say("interrupted: reporting what there is")
         finally:
             run.stop()
+    results = [done[case.name] for case in every if case.name in done]
     print(table(results, names, True))
     print(*report.notes(results), sep="\n")
-    if not options.programs:
+    if options.add or not options.programs:
         write(results, names, run, options.docs)
     return int(any(not e <= r.case.tolerance for r in results for e in r.errors.values()))
 
