@@ -19,6 +19,7 @@ import re
 import sys
 import tempfile
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 BENCH = Path(__file__).resolve().parents[1]
@@ -138,7 +139,7 @@ def write(results: Sequence[Result], names: Sequence[str], run: Run, docs: bool)
     text = f"""# Programs of the field beside JAX and PyTorch
 
 `python bench/field`: float32, {run.threads} thread{"s" * (run.threads > 1)} of {machine["architecture"]} with
-{", ".join(machine["vectors"])}, {run.rounds} turns of {run.turn:g} s each; {versions}.
+{", ".join(machine["vectors"])}, {run.rounds} turns of {run.turn:g} s each in the last run; {versions}.
 Other processes used the CPU for {report.waiting(results):.0%} of the time.
 
 Medians of the fastest turn. The ratio is to the best peer; the error is gradcell's in float32, from PyTorch's
@@ -147,7 +148,8 @@ results in float64.
 """
     TABLE.write_text(text + table(results, names, True))
     kept = {"threads": run.threads, "rounds": run.rounds, "turn": run.turn}
-    report.write_json(TABLE.with_suffix(".json"), results, run.versions, kept)
+    fastest = [replace(r, samples={n: [min(s)] for n, s in r.samples.items()}) for r in results]
+    report.write_json(TABLE.with_suffix(".json"), fastest, run.versions, kept)
     plot(TABLE.with_suffix(".png"), results)
     if docs:
         before, heading, after = DOCUMENT.read_text().partition(HEADING)
