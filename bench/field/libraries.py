@@ -58,9 +58,13 @@ def gradcell(variant: str, program: str, gradient: bool, dtype: str) -> Step:
 
 
 def jax(variant: str, program: str, gradient: bool, dtype: str) -> Step:
-    import folx
     import jax
     import jax.numpy as jnp
+
+    def laplacian(f: Function) -> Function:
+        import folx
+
+        return lambda x: folx.forward_laplacian(f, 0)(x).laplacian
 
     lib = Library(
         jnp, jnp.asarray, solve=jnp.linalg.solve, segment_sum=jax.ops.segment_sum,
@@ -71,7 +75,7 @@ def jax(variant: str, program: str, gradient: bool, dtype: str) -> Step:
         rfft=jnp.fft.rfft, irfft=jnp.fft.irfft, scan=jax.lax.scan,
         stop_gradient=jax.lax.stop_gradient,
         grad=jax.grad, jacfwd=jax.jacfwd, vjp=jax.vjp, vmap=jax.vmap, custom_vjp=jax.custom_vjp,
-        laplacian=lambda f: lambda x: folx.forward_laplacian(f, 0)(x).laplacian,
+        laplacian=laplacian,
     )  # fmt: skip
     with jax.enable_x64(dtype == "float64"):
         f, arrays = drawn(program, lib, dtype)
