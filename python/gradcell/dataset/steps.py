@@ -127,7 +127,7 @@ class FlatMapDataset(Dataset, step="flat_map"):
 
     def __init__(self, child: Dataset, function: Callable[..., Dataset]) -> None:
         super().__init__(child)
-        self.function = arguments.function(function, "flat_map", "function")
+        self.function: Callable[..., Dataset] = arguments.function(function, "flat_map", "function")
 
     def _datasets(self, epoch: int) -> Iterator[Dataset]:
         for row in self.children[0]._rows(epoch):

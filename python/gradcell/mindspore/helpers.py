@@ -81,7 +81,7 @@ def device_count(device_target: str | None = None) -> int:
 
 
 #: is_available and device_count of a module of one kind of device.
-ascend_is_available, ascend_count = (
-    functools.partial(f, "Ascend") for f in (is_available, device_count)
-)
-gpu_is_available, gpu_count = (functools.partial(f, "GPU") for f in (is_available, device_count))
+ascend_is_available: Callable[[], bool] = functools.partial(is_available, "Ascend")
+ascend_count: Callable[[], int] = functools.partial(device_count, "Ascend")
+gpu_is_available: Callable[[], bool] = functools.partial(is_available, "GPU")
+gpu_count: Callable[[], int] = functools.partial(device_count, "GPU")

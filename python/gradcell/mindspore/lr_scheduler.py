@@ -41,6 +41,10 @@ class LRScheduler:
     """
 
     _new: ClassVar[Any] = None
+    optimizer: Optimizer
+    base_lrs: list[Any]
+    last_epoch: Parameter
+    _last_lr: list[Parameter]
 
     def __init__(self, optimizer: Optimizer, last_epoch: Any = -1) -> None:
         owner = type(self).__name__
@@ -200,6 +204,9 @@ def CyclicLR(s: Any, epoch: Tensor) -> Any:
 class SequentialLR(LRScheduler):
     """Several schedules, one after the other; milestones: the steps at which the next one begins."""
 
+    schedulers: Sequence[Any]
+    milestones: list[int]
+
     def __init__(
         self, optimizer: Optimizer, schedulers: Sequence[Any], milestones: list[int], last_epoch: int = -1
     ) -> None:  # fmt: skip
@@ -267,7 +274,7 @@ def _plateau(s: Any, now: Tensor) -> Any:
 
 
 _plateau.__name__ = "ReduceLROnPlateau"
-ReduceLROnPlateau = made(
+ReduceLROnPlateau: type = made(
     _plateau, _Plateau, "optimizer",
     "mode='min', factor=0.1, patience=10, threshold=1e-4, threshold_mode='rel', cooldown=0, min_lr=0.0,"
     " eps=1e-8",

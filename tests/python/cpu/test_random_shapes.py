@@ -98,7 +98,9 @@ class Program:
         full = [int(rng.choice(SIZES)) for _ in range(rng.integers(1, 5))]
         while np.prod(full) > MOST:
             full[int(np.argmax(full))] = int(rng.choice([2, 3, 8]))
-        shapes = [[n if rng.random() < 0.55 else 1 for n in full] for _ in range(rng.integers(1, 4))]
+        shapes = [
+            [n if rng.random() < 0.55 else 1 for n in full] for _ in range(rng.integers(1, 4))
+        ]
         self.arrays: list[np.ndarray] = [rng.normal(size=s) for s in shapes]
         self.ways: list[np.ndarray] = [rng.normal(size=s) for s in shapes]
         known, self.steps = list(self.arrays), list[Step]()

@@ -18,6 +18,13 @@ def _norm(x: Tensor) -> Tensor:
     return _ops.sqrt(_ops.reduce_sum(_ops.square(real_numbers(x))))
 
 
+def _of_the_wrapped(name: str, doc: str) -> Any:
+    def put(self: LARS, value: Any) -> None:
+        setattr(self.opt, name, value)
+
+    return property(lambda self: getattr(self.opt, name), put, doc=doc)
+
+
 class LARS(Optimizer):
     """Layer-wise rates around another optimiser (You et al. 2017, eq. 6).
 
@@ -70,26 +77,13 @@ class LARS(Optimizer):
         # The rule does the decaying, on the parameters that the filter leaves in.
         optimizer._wrapped, optimizer.need_scale, optimizer.exec_weight_decay = True, False, False
 
-    def __setattr__(self, name: str, value: Any) -> None:
-        if name in ("learning_rate", "weight_decay"):
-            setattr(self.opt, name, value)
-        else:
-            super().__setattr__(name, value)
-
-    @property
-    def learning_rate(self) -> Any:
-        """The wrapped optimiser's learning rate."""
-        return self.opt.learning_rate
-
-    @property
-    def weight_decay(self) -> Any:
-        """The wrapped optimiser's weight decay, which the rule adds."""
-        return self.opt.weight_decay
-
-    @property
-    def decay_flags(self) -> Any:  # type: ignore[override]
-        """The wrapped optimiser's flags: which parameters decay."""
-        return self.opt.decay_flags
+    learning_rate: Any = _of_the_wrapped("learning_rate", "The wrapped optimiser's learning rate.")
+    weight_decay: Any = _of_the_wrapped(
+        "weight_decay", "The wrapped optimiser's weight decay, which the rule adds."
+    )
+    decay_flags: Any = _of_the_wrapped(
+        "decay_flags", "The wrapped optimiser's flags: which parameters decay."
+    )
 
     def get_lr(self) -> Any:
         """The wrapped optimiser's learning rate."""

@@ -25,9 +25,7 @@ def adadelta():
 
 
 def adagrad():
-    return _trained(
-        lambda p: optim.Adagrad(p, lr=0.1, lr_decay=0.2, initial_accumulator_value=0.3)
-    )
+    return _trained(lambda p: optim.Adagrad(p, lr=0.1, lr_decay=0.2, initial_accumulator_value=0.3))
 
 
 def adam():
@@ -195,7 +193,9 @@ def rates_in_falling_cycles():
 
 
 def rates_in_cycles_of_powers():
-    return _rates(lambda o: optim.lr_scheduler.CyclicLR(o, 0.1, 0.5, 2, mode="exp_range", gamma=0.9))
+    return _rates(
+        lambda o: optim.lr_scheduler.CyclicLR(o, 0.1, 0.5, 2, mode="exp_range", gamma=0.9)
+    )
 
 
 def rates_along_a_cosine():
