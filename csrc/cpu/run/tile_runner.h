@@ -265,12 +265,13 @@ class TileRunner {
   void load_blocks(const RowLoad& l, const TileValue& v, int64_t block) {
     const size_t item = item_size(l.dtype), size = compute_size(v.type);
     const size_t pitch = static_cast<size_t>(block) * item;
+    const bool far = pitch >= kFar;
     const size_t to_pitch = static_cast<size_t>(rows_) * size;
     for_runs(v.features, block, [&](size_t place, size_t row, size_t n) {
       auto* from = static_cast<const std::byte*>(s_.buffers[l.buffer]) + place * item;
       std::byte* to = at_[l.value] + row * size;
       for (int32_t f = 0; f < v.features; ++f, from += pitch, to += to_pitch) {
-        if (f + kAhead < v.features) fetch<false>(from + kAhead * pitch, n * item);
+        if (far && f + kAhead < v.features) fetch<false>(from + kAhead * pitch, n * item);
         if (is_compute_type(l.dtype))
           copy_rows(from, to, n * item);
         else
@@ -287,12 +288,13 @@ class TileRunner {
   void store_blocks(const RowStore& s, int64_t block) {
     const size_t item = item_size(s.dtype), size = compute_size(s.type);
     const size_t pitch = static_cast<size_t>(block) * item;
+    const bool far = pitch >= kFar;
     const ptrdiff_t apart = this->pitch(s.from) * static_cast<ptrdiff_t>(size);
     for_runs(s.features, block, [&](size_t place, size_t row, size_t n) {
       const std::byte* from = pointer(s.from) + row * size;
       auto* to = static_cast<std::byte*>(s_.buffers[s.buffer]) + place * item;
       for (int32_t f = 0; f < s.features; ++f, from += apart, to += pitch) {
-        if (f + kAhead < s.features) fetch<true>(to + kAhead * pitch, n * item);
+        if (far && f + kAhead < s.features) fetch<true>(to + kAhead * pitch, n * item);
         if (is_compute_type(s.dtype))
           copy_rows(from, to, n * item);
         else
@@ -301,7 +303,9 @@ class TileRunner {
     });
   }
 
-  /// Rows of neighbouring features lie too far apart for the machine to foresee the next.
+  /// Rows of neighbouring features so many bytes apart are too far for the machine to foresee the
+  /// next.
+  static constexpr size_t kFar = 256;
   static constexpr int32_t kAhead = 8;
   template <bool write>
   static void fetch(const std::byte* at, size_t bytes) {

@@ -11,13 +11,17 @@
 
 namespace gradcell::cpu {
 
-/// Few bytes, most often a multiple of 64: a call of memcpy would cost as much again.
+/// Few bytes, most often a multiple of 4: a call of memcpy would cost as much again.
 inline void copy_rows(const std::byte* from, std::byte* to, size_t bytes) {
   constexpr size_t kLong = 1024;  // by the library's widest moves
   if (bytes >= kLong) return std::memcpy(to, from, bytes), void();
   size_t at = 0;
-  for (; at + 64 <= bytes; at += 64) std::memcpy(to + at, from + at, 64);
-  if (at < bytes) std::memcpy(to + at, from + at, bytes - at);
+  auto copy = [&](size_t n) { std::memcpy(to + at, from + at, n), at += n; };
+  while (at + 64 <= bytes) copy(64);
+  while (at + 16 <= bytes) copy(16);
+  if (at + 8 <= bytes) copy(8);
+  if (at + 4 <= bytes) copy(4);
+  if (at < bytes) copy(bytes - at);
 }
 
 /// n elements, `step` apart.
