@@ -206,8 +206,19 @@ def _is_private(module: ModuleType | None, name: str) -> bool:
 
 def _is_tried(frame: FrameType) -> bool:
     """Return whether the program expects an error where it is: within a `try`."""
-    entries = getattr(dis.Bytecode(frame.f_code), "exception_entries", None) or ()
-    return any(e.start <= frame.f_lasti < e.end for e in entries)
+    code = dis.Bytecode(frame.f_code)
+    if sys.version_info >= (3, 11):
+        entries = getattr(code, "exception_entries", ())
+        return any(e.start <= frame.f_lasti < e.end for e in entries)
+    blocks = []
+    for i in code:
+        if i.offset > frame.f_lasti:
+            break
+        if i.opname.startswith("SETUP_"):
+            blocks.append(i.opname)
+        elif i.opname == "POP_BLOCK" and blocks:
+            blocks.pop()
+    return "SETUP_FINALLY" in blocks
 
 
 #: The files that stand between a program's import and this one.
