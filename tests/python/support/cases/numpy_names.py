@@ -546,6 +546,8 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "matrix_power": np.linalg.matrix_power,
     "matrix_exp": linalg.expm,
     "det": np.linalg.det,
+    # (Of complex matrices, that of earlier versions is complex by some norms.)
+    "cond": lambda x, p=None: np.real(np.linalg.cond(x, p)),
     "slogdet": np.linalg.slogdet,
     "logdet": lambda x: np.log(np.linalg.det(x)),
     "pinv": np.linalg.pinv,
