@@ -116,7 +116,8 @@ void add_rows_elsewhere(const Graph& g, NodeId id, const Piece& p, int64_t most,
 
 /// The row counts with which row r of every piece needs only row r of its input, or none. A view of
 /// what is stored can also be read row by row or element by element where it lies. What else would
-/// run by positions alone is read so by more rows than its input has elements, which thus is stored.
+/// run by positions alone is read so by more rows than its input has elements, which thus is
+/// stored.
 RowSet move_rows(const Graph& g, const Labels& l, NodeId id) {
   const Dims& dims = g.dims(id);
   const Movement m = spec(g, id).movement(g, id);
@@ -373,18 +374,22 @@ class Components {
   explicit Components(size_t n) : sets_(n), rows_(n) {}
   NodeId find(NodeId x) { return narrow<NodeId>(sets_.find(x)); }
   RowSet& rows(NodeId x) { return rows_[find(x)]; }
-  /// Joins two components if some row count suits both.
-  void join(NodeId a, NodeId b) {
+  /// Joins two components if some row count suits both. count: elements of what flows between them.
+  void join(NodeId a, NodeId b, int64_t count) {
     a = find(a), b = find(b);
     if (a == b) return;
     RowSet both = intersect(rows_[a], rows_[b]);
-    if (both.empty() || (both.back().block == 1 && (in_blocks(a) || in_blocks(b)))) return;
+    if (both.empty()) return;
+    const RowSplit& most = both.back();
+    const bool large = count / most.rows > kFewFeatures;
+    if (most.block == 1 && large && (in_blocks(a) || in_blocks(b))) return;
     sets_.join(a, b);
     rows_[b] = std::move(both);
   }
 
  private:
-  /// Positions of images are what it runs by: whole images would not stay in the cache.
+  static constexpr int64_t kFewFeatures = 256;
+  /// Positions of images are what it runs by: whole large images would not stay in the cache.
   bool in_blocks(NodeId x) const { return rows_[x].back().block > 1; }
 
   UnionFind sets_;
@@ -599,7 +604,7 @@ Labels label(const Graph& g, std::span<const NodeId> roots, bool whole) {
         const NodeLabel& from = l.node[p];
         if (from.in_region && !from.reducing && access(g, l, id, k) == Access::Rows &&
             (by_views[p] || by_views[id]) == views)
-          components.join(p, id);
+          components.join(p, id, std::max(g.count(p), g.count(id)));
       }
     }
   std::vector<uint32_t> in_component(n, 0);

@@ -51,8 +51,30 @@ bool is_column(const Instruction& i, int k, bool alone) {
   return false;
 }
 
+namespace {
+
+/// Whether there are rows for the lanes of vectors, and much of what is done moves single features:
+/// of rows as they lie these are elements one by one, and vectors in a tile.
+bool moves_features(const Region& r) {
+  constexpr size_t kMostBytes = 16 << 10;  // of a row: a tile of few stays in the cache
+  if (r.rows < kLanes || r.row_bytes > kMostBytes) return false;
+  int64_t moved = 0, all = 0;
+  for (const Instruction& i : r.program) {
+    const bool reduces = i.kind == TileOp::FeatureReduce;
+    const int64_t n = reduces ? int64_t{i.features} * i.inner : i.features;
+    all += n;
+    const int32_t map = reduces ? i.map2 : i.map;
+    const bool maps = reduces || i.kind == TileOp::Scatter || i.kind == TileOp::Copy;
+    if (maps && map >= 0 && spacing(r.maps[static_cast<size_t>(map)]) != 1) moved += n;
+  }
+  return 4 * moved >= all;
+}
+
+}  // namespace
+
 bool runs_by_lines(const Plan& plan, const Region& r) {
   if (r.block > 1 || !r.weights.empty() || width(r) < (r.rows == 1 ? 2 : kWide)) return false;
+  if (moves_features(r)) return false;
   auto by_features = [&](BufferId b) {
     return plan.buffers[b].feature_major || plan.buffers[b].tiled;
   };

@@ -25,8 +25,8 @@ struct WriterInputs {
   const Fusion& fusion;
   const std::vector<BufferId>& buffer_of;  ///< by node, where stored, and for leaves
   const std::vector<Buffer>& buffers;
-  const std::vector<int>& constant_of;     ///< by node
-  bool wide;                               ///< gc_index has 64 bits
+  const std::vector<int>& constant_of;  ///< by node
+  bool wide;                            ///< gc_index has 64 bits
   const Target& target;
   size_t longest = SIZE_MAX;  ///< what is written before it throws TooLong
 };

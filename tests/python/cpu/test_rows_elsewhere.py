@@ -102,6 +102,24 @@ def test_what_is_spread_over_rows_and_features_is_not_copied():
     np.testing.assert_allclose(f(*given).asnumpy(), np.einsum("ij,k,kj,j->ik", t, x, c, p))
 
 
+@pytest.mark.parametrize("n", [5, 32, 80])
+def test_forces_between_pairs_are_one_region(n: int) -> None:
+    """Rows are one point of each pair, sums over the other points are sums of features."""
+    a, b = RNG.normal(size=(n, 3)), RNG.random(n)
+
+    def f(lib: Any, x: Any, m: Any) -> Any:
+        apart = x[None] - x[:, None]
+        far = (apart * apart).sum(-1) + 0.01
+        return ((m / (far * lib.sqrt(far)))[:, :, None] * apart).sum(1)
+
+    x, m = Tensor(a), Tensor(b)
+    text = gc.plan_text(lambda x, m: f(ops, x, m), x, m)
+    assert text.count("region") == 1 and "call" not in text and "arena 0 bytes" in text
+    np.testing.assert_allclose(f(ops, x, m).asnumpy(), f(np, a, b), rtol=1e-10, atol=1e-10)
+    doubled = gc.jit(gc.vmap(lambda x: f(ops, x, m)))(ops.stack([x, 2 * x])).asnumpy()
+    np.testing.assert_allclose(doubled, [f(np, a, b), f(np, 2 * a, b)], rtol=1e-10, atol=1e-10)
+
+
 @pytest.mark.parametrize("rows", [3, 16, 17, 33, 130])
 @pytest.mark.parametrize("period", [1, 2, 8, 16, 64])
 def test_rows_that_come_again_in_a_last_tile_of_fewer_rows(rows: int, period: int) -> None:
