@@ -9,6 +9,7 @@ folders of FOLDERS. It is a choice for the desk: .ci/run leaves nothing out.
 from __future__ import annotations
 
 import ast
+import contextlib
 import functools
 import inspect
 import re
@@ -123,10 +124,9 @@ def called(function: Any) -> frozenset[str]:
         if one in seen:
             continue
         seen.add(one)
-        try:
-            text = inspect.getsource(one)
-        except OSError:  # it was made of a text that no file has
-            text = " ".join(one.__code__.co_names)
+        text = " ".join(one.__code__.co_names)  # all there is of one that was made of a text
+        with contextlib.suppress(OSError):
+            text += "\n" + inspect.getsource(one)
         found |= words(text)
         own = (getattr(module, name, None) for name in set(re.findall(r"\w+", text)))
         todo += [f for f in own if inspect.isfunction(f) and f.__module__ == module.__name__]
