@@ -92,9 +92,8 @@ bool is_stored(const Graph& g, const Labels& l, NodeId id, const Piece& p) {
   return is_leaf(g, id) || !from.in_region || from.reducing || is_uniform(p);
 }
 
-/// Whether the elements of a view's row lie side by side, as its features, or are one element.
+/// Whether the elements of a view's row lie side by side, as its features.
 bool is_row_together(const View& v, size_t lead) {
-  if (is_row_one_element(v, lead)) return true;
   int64_t stride = 1;
   for (size_t k = v.dims.size(); k-- > lead; stride *= v.dims[k])
     if (v.dims[k] > 1 && v.strides[k] != stride) return false;
@@ -102,14 +101,18 @@ bool is_row_together(const View& v, size_t lead) {
 }
 
 /// With which row counts above `most`, of more features than one, each row of a view of what is
-/// stored lies somewhere in it: a broadcast along any axis, a part of an axis.
+/// stored lies somewhere in it: a broadcast along any axis, a part of an axis. (What scales images'
+/// channels goes by positions, as sums over them do.)
 void add_rows_elsewhere(const Graph& g, NodeId id, const Piece& p, int64_t most, RowSet& set) {
   const Dims& dims = g.dims(id);
   const int64_t count = g.count(id), all = g.count(g.input(id, 0));
+  const bool images = dims.size() > 3 && positions(dims);
   for (const RowSplit& s : prefixes(dims, count, dims.size())) {
     if (s.rows <= most || s.rows == count) continue;
     const RowAxes axes = row_axes(dims, s.rows, 1);
-    if (is_row_together(p.from, axes.lead) && rows_of(p, dims, axes, s.rows, 1, all) == RowsOf::Any)
+    const bool together =
+        is_row_one_element(p.from, axes.lead) ? !images : is_row_together(p.from, axes.lead);
+    if (together && rows_of(p, dims, axes, s.rows, 1, all) == RowsOf::Any)
       set.insert(std::lower_bound(set.begin(), set.end(), s), s);
   }
 }
