@@ -281,8 +281,10 @@ def argmax(input: Any, dim: Axis = None, keepdim: bool = False) -> Tensor:
 
 @method(one_plan)
 def argmin(input: Any, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """The index of the (first) smallest element along axis, int32; None: in the flattened tensor."""
-    return _ops.cast(_flat_argument(False, input, axis, keepdims), _core.int32)
+    """The index of the (first) smallest element along axis; None: in the flattened tensor. int32, and int64
+    of a tensor of so many elements that int32 does not count them."""
+    found = _flat_argument(False, input, axis, keepdims)
+    return found if getattr(input, "size", 0) >= 2**31 else _ops.cast(found, _core.int32)
 
 
 # Moments and norms --------------------------------------------------------------------------------
