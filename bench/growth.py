@@ -316,7 +316,7 @@ def read_afterwards(n: int) -> Function:
         for _ in range(n):
             x = ops.sin(x)
             sums.append(x.sum())
-        return x.sum() * sum(float(s) for s in reversed(sums))
+        return x.sum() * sum(float(ops.stop_gradient(s)) for s in reversed(sums))
 
     return fn
 
@@ -447,7 +447,11 @@ def differentiated(step: Function) -> Make:
 # Training -------------------------------------------------------------------------------------------
 
 _APART = ("LARS", "Optimizer", "AdamOffload", "AdaFactor", "Lamb", "Momentum")
-OPTIMISERS = [name for name in nn.optim.__all__ if name not in _APART]  # type: ignore[attr-defined]
+OPTIMISERS = [
+    name
+    for name in nn.optim.__all__  # type: ignore[attr-defined]
+    if name not in _APART and issubclass(getattr(nn, name), nn.Optimizer)
+]
 
 Optimiser = Callable[[Any], Any]
 
