@@ -61,9 +61,11 @@ def run_pyright(tmp_path: Path, *options: str) -> dict[str, Any]:
         pytest.skip("no pyright")
     settings = {"extraPaths": [str(package())], "typeCheckingMode": "standard"}
     (tmp_path / "pyrightconfig.json").write_text(json.dumps(settings))
+    # With --verifytypes it reads the packages of the first Python on the path, whatever --pythonpath says.
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
     done = subprocess.run(
         [found, "--pythonpath", sys.executable, "--outputjson", *options],
-        capture_output=True, text=True, cwd=tmp_path,
+        capture_output=True, text=True, cwd=tmp_path, env={**os.environ, "PATH": path},
     )  # fmt: skip
     return dict(json.loads(done.stdout))
 
