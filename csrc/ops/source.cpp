@@ -36,8 +36,18 @@ class Ranges : public Source {
     check_shape(name(), d.asked.dims);
     require(!is_complex(d.asked.dtype), ErrorKind::Type, name(), ": not defined for ",
             gradcell::name(d.asked.dtype));
-    if (!d.asked.dims.empty()) check_axis(name(), d.attributes[0], d.asked.dims.size());
+    if (!d.asked.dims.empty()) {
+      check_axis(name(), d.attributes[0], d.asked.dims.size());
+      check_counts(d.asked.dtype, d.asked.dims[static_cast<size_t>(d.attributes[0])]);
+    }
     return d.asked;
+  }
+  /// That an integer dtype holds all numbers below n.
+  void check_counts(DType dtype, int64_t n) const {
+    if (is_floating(dtype) || dtype == DType::Bool || dtype == DType::Int64) return;
+    const auto bits = narrow<int>(8 * item_size(dtype)) - !is_unsigned(dtype);
+    require(std::ldexp(1.0, bits) >= static_cast<double>(n), ErrorKind::Value, name(), ": ",
+            gradcell::name(dtype), " does not count ", n, " elements");
   }
   /// A vector, which is spread over the other axes.
   NodeId simplify(Graph& g, Draft& d, const Type& type) const override {

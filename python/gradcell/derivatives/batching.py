@@ -48,7 +48,7 @@ def of_any_example(x: Tensor) -> Tensor:
     for examples, batches in reversed(_state.batches):
         (over,) = _core.batch([x], examples, batches)
         if over is not None:
-            x = _ops.greater(_ops.reduce_sum(_ops.cast(over, _core.int32), [0], False), 0)
+            x = _ops.greater(_ops.reduce_max(_ops.cast(over, _core.int32), [0], False), 0)
     return x
 
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import InitVar
 from typing import Any, ClassVar
 
-from gradcell import _core
 from gradcell._core import Tensor, ops as _ops
 from gradcell.base import arguments, bad_value, fields, publish
+from gradcell.base.places import place_type
 from gradcell.nn.cell import Layer
 from gradcell.ops.networks import pooling, windows
 
@@ -273,7 +273,7 @@ class _AdaptiveMaxPool(_Adaptive):
         value, index = pooling.adaptive_max_pool(self._input(input), self._numbers)
         if not self.return_indices:
             return value
-        return value, _ops.cast(index, _core.int32) if self.rank == 3 else index
+        return value, _ops.cast(index, place_type(input.size)) if self.rank == 3 else index
 
 
 @fields.declared

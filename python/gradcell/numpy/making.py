@@ -13,6 +13,7 @@ from gradcell import _core, ops
 from gradcell._core import Tensor, ops as _ops
 from gradcell.base import arguments, bad_value
 from gradcell.base.convert import to_dtype
+from gradcell.base.places import places
 from gradcell.numpy.conversion import (
     _number,
     array,
@@ -214,7 +215,7 @@ def tri_indices(rows: Any, columns: Any, k: int, upper: bool) -> tuple[Tensor, T
         [rows, rows if columns is None else columns], "triu_indices" if upper else "tril_indices"
     )
     found = (np.triu_indices if upper else np.tril_indices)(rows, k, columns)
-    return Tensor(found[0].astype(np.int32)), Tensor(found[1].astype(np.int32))
+    return places(found[0]), places(found[1])
 
 
 def diag_indices(n: int, ndim: int = 2) -> tuple[Tensor, ...]:

@@ -11,6 +11,7 @@ import numpy as np
 from gradcell import ops
 from gradcell._core import Tensor, ops as _ops
 from gradcell.base import arguments, bad_value, publish
+from gradcell.base.places import places
 from gradcell.numpy.conversion import _plain, along, floating, joined, tensor, tensors, vector
 
 
@@ -194,7 +195,7 @@ def unique(
     _, *found = np.unique(t.asnumpy(), True, True, True, axis, equal_nan=equal_nan)
     values = _ops.gather(t, Tensor(found[0]), 0 if axis is None else axis)
     wanted = zip((return_index, return_inverse, return_counts), found, strict=True)
-    parts = [Tensor(f.reshape(-1).astype(np.int32)) for want, f in wanted if want]
+    parts = [places(f.reshape(-1)) for want, f in wanted if want]
     return (values, *parts) if parts else values
 
 

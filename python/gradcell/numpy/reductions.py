@@ -242,8 +242,8 @@ def nanstd(
 
 
 def count_nonzero(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
-    """The number of elements that are not zero, int32."""
-    return typed(ops.count_nonzero(tensor(x), axis, keepdims), _core.int32)  # type: ignore[no-any-return]
+    """The number of elements that are not zero, int32, or int64 of more elements than that counts."""
+    return ops.count_nonzero(tensor(x), axis, keepdims)
 
 
 @spelling(ops.argmax, a=tensor)

@@ -12,6 +12,7 @@ import numpy as np
 from gradcell import _core, ops
 from gradcell._core import Tensor, ops as _ops
 from gradcell.base import arguments, bad_value, unsupported
+from gradcell.base.places import place_type, places
 from gradcell.numpy.conversion import _plain, array, operand, shape_of, tensor, tensors
 
 
@@ -229,7 +230,7 @@ def ravel_multi_index(multi_index: Any, dims: Any, mode: str = "clip", order: st
         else:
             whole = _ops.gather(Tensor(np.arange(n)), whole, 0)  # IndexError for what lies outside
         place = _ops.add(_ops.mul(whole, int(stride)), place)
-    return _ops.cast(place, _core.float32)
+    return _ops.cast(place, _core.float32 if math.prod(sizes) <= 2**24 else _core.float64)
 
 
 def unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[Tensor, ...]:
@@ -237,10 +238,9 @@ def unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[Tensor, .
 
     indices: a tensor of integers. order: 'C' counts the last dimension fastest, 'F' the first.
     """
-    found = np.unravel_index(
-        _plain(tensor(indices)), tuple(shape_of(shape)), "F" if order == "F" else "C"
-    )
-    return tuple(Tensor(np.asarray(i, np.int32)) for i in found)
+    dims = tuple(shape_of(shape))
+    found = np.unravel_index(_plain(tensor(indices)), dims, "F" if order == "F" else "C")
+    return tuple(Tensor(np.asarray(i), place_type(builtins.max(dims, default=0))) for i in found)
 
 
 def setdiff1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Tensor:
@@ -261,6 +261,4 @@ def intersect1d(
     a, b = (x.ravel() for x in tensors(ar1, ar2))
     _, i, j = np.intersect1d(a.asnumpy(), b.asnumpy(), assume_unique, return_indices=True)
     found = _ops.gather(a, Tensor(i), 0)
-    return (
-        (found, Tensor(i.astype(np.int32)), Tensor(j.astype(np.int32))) if return_indices else found
-    )
+    return (found, places(i), places(j)) if return_indices else found

@@ -10,6 +10,7 @@ import pathlib
 from collections.abc import Callable
 from typing import Any
 
+import far_places
 import forked_scripts
 import numpy as np
 import pytest
@@ -67,6 +68,74 @@ def test_indices_beyond_32_bits() -> None:
     np.testing.assert_array_equal(t[Tensor(at)].asnumpy(), x[at])
     with pytest.raises(IndexError, match=str(FAR)):
         ops.gather(t, Tensor(np.array([FAR])), 0)
+
+
+#: Places and counts beyond 32 bits that need no memory: they came as int32, whose upper bits were lost.
+BEYOND: dict[str, tuple[Callable[[], Tensor | tuple[Tensor, ...]], list[Any]]] = {
+    "unravel_index": (lambda: gnp.unravel_index(Tensor([2**33 + 1]), (2**40,)), [2**33 + 1]),
+    "ravel_multi_index": (
+        lambda: gnp.ravel_multi_index((Tensor([2**20 - 1]), Tensor([63])), (2**20, 64)), [2**26 - 1]
+    ),
+    "count_nonzero": (lambda: ops.count_nonzero(Tensor.from_numpy(far_zeros()) + 1), FAR),
+    "count_nonzero of numpy": (lambda: gnp.count_nonzero(Tensor.from_numpy(far_zeros()) + 1), FAR),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=[pytest.mark.slow] * ("count" in n)) for n in BEYOND]
+)
+def test_numbers_of_places_beyond_32_bits(name: str) -> None:
+    made, want = BEYOND[name]
+    found = made()
+    assert (found[0] if isinstance(found, tuple) else found).tolist() == want
+
+
+@pytest.mark.parametrize("change", [ops.inplace_add, ops.inplace_sub, ops.inplace_update])
+def test_an_index_beyond_32_bits_is_out_of_range(change: Callable[..., Tensor]) -> None:
+    with pytest.raises(IndexError, match="4294967296"):
+        change(Tensor([[1.0], [2.0]]), Tensor([[3.0]]), [2**32])
+
+
+def test_a_label_beyond_32_bits_is_no_class() -> None:
+    labels = ops.CTCLoss()
+    x = Tensor(np.zeros((4, 1, 5)), gc.float32)
+    with pytest.raises((IndexError, ValueError), match="out of range"):
+        labels(x, Tensor([[0, 0]], gc.int64), Tensor([2**32], gc.int64), Tensor([4], gc.int32))
+
+
+@pytest.mark.parametrize(
+    "dtype, n", [("int8", 128), ("uint8", 256), ("int16", 2**15), ("int32", 2**31)]
+)
+def test_a_range_is_of_a_dtype_that_holds_it(dtype: str, n: int) -> None:
+    from gradcell import _core
+
+    def recorded(n: int) -> Any:
+        return gc.graph_text(lambda: _core.ops.iota([n], getattr(gc, dtype), 0))
+
+    assert f"{dtype}[{n}]" in recorded(n)
+    with pytest.raises(ValueError, match=f"{dtype} does not count {n + 1} elements"):
+        recorded(n + 1)
+
+
+def test_places_and_counts_of_an_axis_beyond_32_bits() -> None:
+    """A sample of what far_places.py records."""
+    trials = list(
+        far_places.trials(n for n in far_places.CASES if "count_nonzero" in n or "argmin" in n)
+    )
+    assert len(trials) > 15
+    for trial in trials:
+        assert far_places.trial(*trial) == ("recorded", []), trial
+
+
+@pytest.mark.slow
+def test_all_places_and_counts_of_an_axis_beyond_32_bits(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    counts, wrong = far_places.counted(far_places.trials(far_places.CASES))
+    with capsys.disabled():
+        print(f"\n{counts}")
+    assert wrong == []
+    assert counts["recorded"] > 1000
 
 
 @pytest.mark.parametrize("sort", [ops.sort, ops.argsort, lambda x: ops.topk(x, 2)])

@@ -13,6 +13,7 @@ from gradcell._core import Tensor, ops as _ops
 from gradcell.base import arguments, bad_index, bad_type, bad_value
 from gradcell.base.convert import limits
 from gradcell.base.door import is_tensor
+from gradcell.base.places import place_type
 from gradcell.base.spelling import named
 from gradcell.derivatives.own_derivatives import Pushforward, call
 from gradcell.ops.arrays import assignments, indexing, shaping
@@ -86,7 +87,7 @@ def index_fill(x: Any, axis: Any, index: Any, value: Any) -> Tensor:
     t = arguments.vector(whole)
     at = _ops.reshape(indexing._indices(index, "index_fill", "index"), [-1])
     n = t.shape[a]
-    hits = _ops.scatter_add(at, _ops.full([at.size], 1, _core.int32), 0, n)
+    hits = _ops.scatter_add(at, _ops.full([at.size], 1, place_type(at.size)), 0, n)
     hit = _ops.reshape(_ops.greater(hits, 0), [n] + [1] * (t.ndim - 1 - a))
     new = value if isinstance(value, Tensor) else Tensor(value, t.dtype)
     return _ops.reshape(_ops.where(hit, _ops.cast(new, t.dtype), t), list(whole.shape))
@@ -97,7 +98,7 @@ def inplace_add(x: Any, v: Any, indices: Any) -> Tensor:
     at = np.asarray(indices if isinstance(indices, (list, tuple)) else [[]])
     if at.ndim != 1 or at.dtype.kind != "i":
         at = np.array(arguments.integers(indices, "InplaceAdd", "indices"))
-    return indexing.index_add(x, Tensor(at.astype(np.int32)), v, 0)
+    return indexing.index_add(x, Tensor(at), v, 0)
 
 
 @one_plan
@@ -109,7 +110,7 @@ def inplace_sub(x: Any, v: Any, indices: Any) -> Tensor:
 @method(one_plan)
 def inplace_update(x: Any, v: Any, indices: Any) -> Tensor:
     """x with its rows at indices replaced by those of v."""
-    at = np.array(arguments.integers(indices, "InplaceUpdate", "indices"), np.int32)
+    at = np.array(arguments.integers(indices, "InplaceUpdate", "indices"))
     return indexing.tensor_scatter_update(x, Tensor(at.reshape(-1, 1)), v)
 
 

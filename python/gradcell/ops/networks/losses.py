@@ -14,6 +14,7 @@ import numpy as np
 from gradcell import _core
 from gradcell._core import Tensor, ops as _ops
 from gradcell.base import arguments, bad_type, bad_value, where
+from gradcell.base.places import place_type
 from gradcell.ops.elements.activations import _softplus, log_softmax
 from gradcell.ops.one_plan import one_plan, wide_plan
 
@@ -179,7 +180,8 @@ def _nll(
     narrow = target.dtype.name not in ("int64", "uint32", "uint64") and abs(ignore) < 2**31
     at = _ops.reshape(_ops.cast(target, _core.int32 if narrow else _core.int64), [count])
     counted = _ops.not_equal(at, ignore)
-    at = _ops.label(_ops.iota([classes], _core.int32, 0), _ops.where(counted, at, 0), 0)
+    known = _ops.iota([classes], place_type(classes), 0)
+    at = _ops.label(known, _ops.where(counted, at, 0), 0)
     if made:
         picked = _picked(rows, at)
     else:

@@ -12,6 +12,7 @@ from typing import Any
 from gradcell import _core
 from gradcell._core import Tensor, ops as _ops
 from gradcell.base import arguments, bad_value
+from gradcell.base.places import place_type
 from gradcell.ops.arrays import assignments, creation, indexing, shaping
 from gradcell.ops.control import composition
 from gradcell.ops.elements import activations, elementwise
@@ -105,16 +106,21 @@ def _reduce_any(x: Any, axis: Any = (), *, keep_dims: bool) -> Tensor:
     return reductions.any(x, axis, keep_dims)
 
 
+def _place(find: Any, x: Any, axis: int, output_type: Any) -> Tensor:
+    found = find(x, axis)
+    return shaping.cast(found, place_type(reductions.places_along(x, axis), output_type))
+
+
 @one_plan
 def _argmax(x: Any, *, axis: int, output_type: Any) -> Tensor:
     """The index of the first largest element along axis."""
-    return shaping.cast(reductions.argmax(x, axis), output_type)
+    return _place(reductions.argmax, x, axis, output_type)
 
 
 @one_plan
 def _argmin(x: Any, *, axis: int, output_type: Any) -> Tensor:
     """The index of the first smallest element along axis."""
-    return shaping.cast(reductions.argmin(x, axis), output_type)
+    return _place(reductions.argmin, x, axis, output_type)
 
 
 def _arg_max_with_value(x: Any, *, axis: int, keep_dims: bool) -> tuple[Tensor, Tensor]:

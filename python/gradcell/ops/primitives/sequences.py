@@ -35,13 +35,13 @@ def sparse_ctc_loss(
     places = arguments.tensor(labels_indices, "CTCLoss", "labels_indices").asnumpy()
     values = arguments.tensor(labels_values, "CTCLoss", "labels_values").asnumpy()
     counts = np.bincount(places[:, 0], minlength=n)
-    targets = np.zeros((n, max(int(counts.max(initial=0)), 1)), np.int32)
+    targets = np.zeros((n, max(int(counts.max(initial=0)), 1)), np.int64)
     targets[places[:, 0], places[:, 1]] = values
 
     def total(s: Tensor) -> tuple[Tensor, Tensor]:
         logs = activations.log_softmax(s, 2)
         losses, _ = ctc.ctc_loss(
-            logs, Tensor(targets), sequence_length, Tensor(counts.astype(np.int32)), classes - 1, "none",
+            logs, Tensor(targets), sequence_length, Tensor(counts), classes - 1, "none",
             ignore_longer_outputs_than_inputs,
         )  # fmt: skip
         return _core.ops.reduce_sum(losses), losses

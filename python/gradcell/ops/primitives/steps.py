@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from gradcell import _core
 from gradcell._core import Tensor, ops as _ops
 from gradcell.base import arguments, bad_value
+from gradcell.base.places import place_type
 from gradcell.ops.arrays import assignments
 from gradcell.ops.control.loops import ForiLoop
 from gradcell.ops.one_plan import one_plan
@@ -128,7 +128,9 @@ def _taken(states: Sequence[Any], values: Sequence[Any], touched: Any = None) ->
 def _row_gradient(like: Any, grad: Any, indices: Any) -> tuple[Tensor, Tensor]:
     """(the sum of the gradient's rows at their places in zeros, which rows there are)."""
     rows = like.shape[arguments.axis_in(like, 0, "a sparse step")]
-    count = _ops.scatter_add(indices, _ops.full([indices.size], 1, _core.int32), 0, rows)
+    count = _ops.scatter_add(
+        indices, _ops.full([indices.size], 1, place_type(indices.size)), 0, rows
+    )
     touched = _ops.reshape(_ops.greater(count, 0), [rows] + [1] * (like.ndim - 1))
     return _ops.scatter_add(indices, grad, 0, rows), touched
 

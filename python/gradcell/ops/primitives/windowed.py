@@ -9,6 +9,7 @@ from typing import Any
 from gradcell import _core
 from gradcell._core import Tensor, ops as _ops
 from gradcell.base import arguments, bad_value
+from gradcell.base.places import place_type
 from gradcell.ops.networks import convolution, interpolation, pooling, windows
 from gradcell.ops.one_plan import one_plan
 
@@ -50,7 +51,7 @@ def max_pool_with_argmax(
         t, windows.axes_of(t, "MaxPoolWithArgmax", kernel_size, strides, pad_mode), True
     )
     first = _ops.mul(_ops.iota(list(index.shape), _core.int64, 1), t.shape[2] * t.shape[3])
-    index = _ops.cast(_ops.add(index, first), _core.int32)
+    index = _ops.cast(_ops.add(index, first), place_type(t.size))
     return _back(out, data_format), _back(index, data_format)
 
 

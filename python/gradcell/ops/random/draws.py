@@ -18,6 +18,7 @@ from gradcell import _core
 from gradcell._core import ParameterBase, Tensor, ops as _ops
 from gradcell.base import arguments, bad_type, bad_value
 from gradcell.base.convert import to_dtype
+from gradcell.base.places import places
 from gradcell.base.seed import get_seed, on_set_seed
 from gradcell.base.types import DTypeLike
 from gradcell.ops.arrays import indexing
@@ -322,13 +323,13 @@ def choice_with_mask(input_x: Any, count: int = 256, seed: Any = None) -> tuple[
     rank]; which of them count): zeros and False where there are fewer. Reads values, so a compiled
     function that calls it is retraced."""
     mask = arguments.tensor(input_x, "RandomChoiceWithMask", "input_x").asnumpy().astype(bool)
-    places = np.argwhere(mask).astype(np.int32)
-    if len(places):
-        places = places[np.argsort(_draw([len(places)], _seed(seed), 0).asnumpy())]
-    chosen = places[:count]
-    index = np.zeros((count, mask.ndim), np.int32)
+    true = np.argwhere(mask)
+    if len(true):
+        true = true[np.argsort(_draw([len(true)], _seed(seed), 0).asnumpy())]
+    chosen = true[:count]
+    index = np.zeros((count, mask.ndim), np.int64)
     index[: len(chosen)] = chosen
-    return Tensor(index), Tensor(np.arange(count) < len(chosen))
+    return places(index), Tensor(np.arange(count) < len(chosen))
 
 
 def shuffle(x: Any, seed: Any = None) -> Tensor:

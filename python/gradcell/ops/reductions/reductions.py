@@ -15,6 +15,7 @@ from gradcell import _core
 from gradcell._core import Tensor, ops as _ops
 from gradcell.base import arguments, bad_value
 from gradcell.base.convert import to_dtype
+from gradcell.base.places import place_type
 from gradcell.base.types import Axis, DTypeLike
 from gradcell.ops.arrays import indexing
 from gradcell.ops.elements.complex_numbers import part
@@ -147,10 +148,10 @@ def float_status(x: Any) -> Tensor:
 def count_nonzero(
     x: Any, axis: Axis = (), keep_dims: bool = False, dtype: Any = _core.int32
 ) -> Tensor:
-    """The number of elements that are not zero: int32 unless dtype says otherwise."""
-    return sum(
-        _truth(arguments.tensor(x, "count_nonzero")), axis, keep_dims, dtype=dtype or _core.int32
-    )
+    """The number of elements that are not zero: int32 unless dtype says otherwise, int64 of a tensor of more
+    elements than int32 counts."""
+    t = arguments.tensor(x, "count_nonzero")
+    return sum(_truth(t), axis, keep_dims, dtype=place_type(t.size, dtype))
 
 
 # Extrema ------------------------------------------------------------------------------------------
@@ -273,6 +274,11 @@ def _flat_argument(largest: bool, input: Any, axis: Axis, keepdims: bool) -> Ten
     return _ops.reshape(index, [1] * x.ndim) if keepdims else index
 
 
+def places_along(x: Any, axis: Axis) -> int:
+    """The number of places that an index along axis, or in the flattened x for None, may be."""
+    return x.size if axis is None else x.shape[axis] if x.shape else 1
+
+
 @method(one_plan)
 def argmax(input: Any, dim: Axis = None, keepdim: bool = False) -> Tensor:
     """The index of the (first) largest element along dim, int64; None: in the flattened tensor."""
@@ -283,8 +289,9 @@ def argmax(input: Any, dim: Axis = None, keepdim: bool = False) -> Tensor:
 def argmin(input: Any, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """The index of the (first) smallest element along axis; None: in the flattened tensor. int32, and int64
     of a tensor of so many elements that int32 does not count them."""
-    found = _flat_argument(False, input, axis, keepdims)
-    return found if getattr(input, "size", 0) >= 2**31 else _ops.cast(found, _core.int32)
+    x = arguments.tensor(input, "argmin")
+    found = _flat_argument(False, x, axis, keepdims)
+    return _ops.cast(found, place_type(places_along(x, axis)))
 
 
 # Moments and norms --------------------------------------------------------------------------------

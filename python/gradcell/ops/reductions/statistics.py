@@ -254,7 +254,7 @@ def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Tensor:
     if weights is None:
         return _core.counts_of(numbers, length)
     w = arguments.tensor(weights, "bincount", "weights")
-    return indexing.index_add(_ops.full([length], 0, w.dtype), _ops.cast(x, _core.int32), w, 0)
+    return indexing.index_add(_ops.full([length], 0, w.dtype), numbers, w, 0)
 
 
 @method()
