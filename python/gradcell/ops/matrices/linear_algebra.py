@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import string
 from typing import Any
@@ -126,6 +127,21 @@ def _letters(equation: str, ranks: list[int]) -> tuple[list[str], str]:
     return full, right.replace("...", widest)
 
 
+def _check_sizes(equation: str, pairs: list[tuple[Tensor, str]]) -> None:
+    """A letter has one size, but for 1, which is spread over operands."""
+    sizes: dict[str, int] = {}
+    for x, letters in pairs:
+        own: dict[str, int] = {}
+        for c, n in zip(letters, x.shape, strict=True):
+            here, there = own.setdefault(c, n), sizes.get(c, 1)
+            if n != here or (n != there and 1 not in (n, there)):
+                bad_value(
+                    f"einsum: {equation!r} has '{c}' of sizes {there if n == here else here} and {n}, in "
+                    f"operands of shapes {', '.join(str(list(x.shape)) for x, _ in pairs)}"
+                )
+            sizes[c] = n if there == 1 else there
+
+
 def _diagonal(x: Tensor, letters: str) -> tuple[Tensor, str]:
     """Letters that repeat within one operand taken together."""
     for c in dict.fromkeys(letters):
@@ -199,7 +215,9 @@ def einsum(equation: str, *operands: Any) -> Tensor:
         bad_value(
             f"einsum: {equation!r} has letters after the arrow that repeat, or that no operand has"
         )
-    pairs = [_diagonal(x, t) for x, t in zip(xs, terms, strict=True)]
+    pairs = list(zip(xs, terms, strict=True))
+    _check_sizes(equation, pairs)
+    pairs = list(itertools.starmap(_diagonal, pairs))
     for taken in _order(pairs, result):
         first, *others = [pairs[i] for i in taken]
         pairs = [pair for i, pair in enumerate(pairs) if i not in taken]
