@@ -95,6 +95,17 @@ def of_rank(x: Any, ranks: Sequence[int], owner: str) -> Tensor:
     return found
 
 
+def of_shape(x: Any, shape: Sequence[int], owner: str, name: str, whose: str) -> Tensor:
+    """A tensor of that shape, which is `whose`. Raises TypeError, ValueError."""
+    found = tensor(x, owner, name)
+    if list(found.shape) != list(shape):
+        bad_value(
+            f"For '{owner}', the '{name}' must have {whose} shape {list(shape)}, but got shape "
+            f"{list(found.shape)}."
+        )
+    return found
+
+
 def floating(x: Tensor) -> Tensor:
     """The tensor, integers and bools cast to float32."""
     return x if x.dtype.is_floating else _core.ops.cast(x, _core.default_dtype())

@@ -506,6 +506,7 @@ def index_add(
         base, at, new = (arguments.vector(t) for t in (base, at, new))
         return _ops.reshape(index_add(base, at, new, 0), [])
     taken = [*base.shape[:a], at.size, *base.shape[a + 1 :]]
+    arguments.of_shape(new, taken, "index_add", "y", "x's, with as many slices as indices,")
     if _known(base, at, new) and at.ndim == 1 and list(new.shape) == taken:
         if _adds(base):
             return _core.with_slices_added(base, a, at, new)

@@ -372,6 +372,11 @@ def cdist(x1: Any, x2: Any, p: float = 2.0) -> Tensor:
     order = arguments.number(p, "cdist", "p")
     if order < 0:
         bad_value(f"For 'cdist', the 'p' must not be negative, but got {p}")
+    if not a.ndim or not b.ndim or a.shape[-1] != b.shape[-1]:
+        bad_value(
+            f"For 'cdist', points of as many coordinates are needed, but got shapes {list(a.shape)} and "
+            f"{list(b.shape)}"
+        )
     differences = _ops.sub(shaping.expand_dims(a, -2), shaping.expand_dims(b, -3))
     return vector_norm(differences, order, -1, False)
 

@@ -152,4 +152,9 @@ def dense(input: Any, weight: Any, bias: Any = None) -> Tensor:
     if columns.ndim > 1:
         columns = shaping.swapaxes(columns, -1, -2)
     out = matmul(input, columns)
-    return out if bias is None else _ops.add(out, bias)
+    if bias is None:
+        return out
+    outputs = list(columns.shape[1:])
+    return _ops.add(
+        out, arguments.of_shape(bias, outputs, "dense", "bias", "the weight's outputs'")
+    )

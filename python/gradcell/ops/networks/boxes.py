@@ -295,7 +295,10 @@ def crop_and_resize(
     h, w = x.shape[1:3]
     rows, columns = arguments.integers(crop_size, owner, "crop_size")
     which = arguments.integers(box_indices, owner, "box_indices")
-    corners = _columns(_boxes(boxes, owner, "boxes"))
+    cut = _boxes(boxes, owner, "boxes")
+    if len(which) != cut.shape[0]:
+        bad_value(f"{owner}: {cut.shape[0]} boxes need as many box_indices, got {len(which)}")
+    corners = _columns(cut)
     y, at = (
         _between(corners[k], corners[k + 2], n, count)
         for k, n, count in ((0, h, rows), (1, w, columns))

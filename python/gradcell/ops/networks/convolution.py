@@ -37,7 +37,9 @@ def convolve_back(
 def _with_bias(out: Tensor, bias: Any) -> Tensor:
     if bias is None:
         return out
-    return _ops.add(out, _ops.reshape(bias, [-1] + [1] * (out.ndim - 2)))
+    outputs = out.shape[1]
+    bias = arguments.of_shape(bias, [outputs], "conv", "bias", "the outputs'")
+    return _ops.add(out, _ops.reshape(bias, [outputs] + [1] * (out.ndim - 2)))
 
 
 def _check(owner: str, x: Any, weight: Any, rank: int, groups: int) -> None:

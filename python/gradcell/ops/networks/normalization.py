@@ -59,8 +59,17 @@ def layer_norm(
             f"LayerNorm: normalized_shape {dims} is not the end of the input's shape {list(x.shape)}"
         )
     y = _normalized(x, list(range(x.ndim - len(dims), x.ndim)), eps)[0]
-    y = y if weight is None else _ops.mul(y, weight)
-    return y if bias is None else _ops.add(y, bias)
+    return _scaled(y, dims, weight, bias, ("weight", "bias"))
+
+
+def _scaled(y: Tensor, dims: list[int], weight: Any, bias: Any, names: tuple[str, str]) -> Tensor:
+    """y times weight plus bias, each of the shape of y's last dimensions `dims`, or None."""
+    factor, added = (
+        t if t is None else arguments.of_shape(t, dims, "LayerNorm", name, "the normalised")
+        for t, name in zip((weight, bias), names, strict=True)
+    )
+    y = y if factor is None else _ops.mul(y, factor)
+    return y if added is None else _ops.add(y, added)
 
 
 def _along_channels(v: Any, x: Tensor, owner: str, name: str) -> Tensor:

@@ -297,7 +297,9 @@ def _layer_norm(
     t = arguments.tensor(x, "LayerNorm", "x")
     first = arguments.axis_of(begin_norm_axis, t.ndim, "LayerNorm", "begin_norm_axis")
     y, mean, variance = normalization._normalized(t, list(range(first, t.ndim)), epsilon)
-    return _ops.add(_ops.mul(y, gamma), beta), mean, variance
+    params = arguments.axis_of(begin_params_axis, t.ndim, "LayerNorm", "begin_params_axis")
+    y = normalization._scaled(y, list(t.shape[params:]), gamma, beta, ("gamma", "beta"))
+    return y, mean, variance
 
 
 @one_plan

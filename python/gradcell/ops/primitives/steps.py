@@ -13,6 +13,11 @@ from gradcell.ops.control.loops import ForiLoop
 from gradcell.ops.one_plan import one_plan
 
 
+def _of(gradient: Any, state: Any) -> Any:
+    """The gradient. Raises ValueError unless it has the shape of what it changes."""
+    return arguments.of_shape(gradient, state.shape, "a step", "gradient", "the parameter's")
+
+
 @one_plan
 def momentum_step(
     variable: Any, accumulation: Any, learning_rate: Any, gradient: Any, momentum: Any, *,
@@ -20,7 +25,8 @@ def momentum_step(
 ) -> Tensor:  # fmt: skip
     """accumulation <- momentum accumulation + gradient; variable less learning_rate times that, or
     times (gradient + momentum accumulation) for Nesterov's. Returns the variable."""
-    g = gradient if gradient_scale == 1.0 else _ops.mul(gradient, gradient_scale)
+    g = _of(gradient, variable)
+    g = g if gradient_scale == 1.0 else _ops.mul(g, gradient_scale)
     speed = assignments.assign(accumulation, _ops.add(_ops.mul(accumulation, momentum), g))
     move = _ops.add(g, _ops.mul(speed, momentum)) if use_nesterov else speed
     return assignments.assign(variable, _ops.sub(variable, _ops.mul(move, learning_rate)))
@@ -32,7 +38,7 @@ def decayed_momentum_step(
     gradient: Any, momentum: Any,
 ) -> Tensor:  # fmt: skip
     """A step of ApplyMomentum, with the gradient times loss_scale plus weight_decay times the variable."""
-    g = _ops.add(_ops.mul(gradient, loss_scale), _ops.mul(variable, weight_decay))
+    g = _ops.add(_ops.mul(_of(gradient, variable), loss_scale), _ops.mul(variable, weight_decay))
     return momentum_step(
         variable, accumulation, learning_rate, g, momentum, use_nesterov=False, use_locking=False,
         gradient_scale=1.0,
@@ -43,7 +49,7 @@ def _adam(
     m: Any, v: Any, beta1_power: Any, beta2_power: Any, lr: Any, beta1: Any, beta2: Any, g: Any
 ) -> tuple[Tensor, Tensor, Tensor]:
     """(first moment, second moment, rate) of Adam (Kingma and Ba 2015, algorithm 1, the efficient order)."""
-    first = _ops.add(_ops.mul(m, beta1), _ops.mul(g, _ops.sub(1.0, beta1)))
+    first = _ops.add(_ops.mul(m, beta1), _ops.mul(_of(g, m), _ops.sub(1.0, beta1)))
     second = _ops.add(_ops.mul(v, beta2), _ops.mul(_ops.square(g), _ops.sub(1.0, beta2)))
     rate = _ops.div(_ops.sqrt(_ops.sub(1.0, beta2_power)), _ops.sub(1.0, beta1_power))
     return first, second, _ops.mul(lr, rate)
@@ -93,7 +99,7 @@ def adam_weight_decay_step(
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
     """A step of Adam with decoupled weight decay and no bias correction (Loshchilov and Hutter 2019):
     (var, m, v) after it."""
-    g = gradient
+    g = _of(gradient, var)
     first = assignments.assign(m, _ops.add(_ops.mul(m, beta1), _ops.mul(g, _ops.sub(1.0, beta1))))
     squares = _ops.mul(_ops.square(g), _ops.sub(1.0, beta2))
     second = assignments.assign(v, _ops.add(_ops.mul(v, beta2), squares))
@@ -140,7 +146,9 @@ def ftrl_step(
     var: Any, accum: Any, linear: Any, grad: Any, lr: Any, l1: Any, l2: Any, lr_power: Any
 ) -> Tensor:
     """A step of Ftrl. Returns var after it."""
-    return _taken((var, accum, linear), _ftrl(var, accum, linear, grad, lr, l1, l2, lr_power))[0]
+    return _taken(
+        (var, accum, linear), _ftrl(var, accum, linear, _of(grad, var), lr, l1, l2, lr_power)
+    )[0]
 
 
 @one_plan
@@ -210,7 +218,7 @@ def adadelta_step(
 ) -> tuple[Tensor, ...]:
     """A step of Adadelta (Zeiler 2012, algorithm 1): (var, accum, accum_update) after it."""
     kept = _ops.sub(1.0, rho)
-    summed = _ops.add(_ops.mul(accum, rho), _ops.mul(_ops.square(grad), kept))
+    summed = _ops.add(_ops.mul(accum, rho), _ops.mul(_ops.square(_of(grad, var)), kept))
     ratio = _ops.div(_ops.add(accum_update, epsilon), _ops.add(summed, epsilon))
     update = _ops.mul(_ops.sqrt(ratio), grad)
     updates = _ops.add(_ops.mul(accum_update, rho), _ops.mul(_ops.square(update), kept))
