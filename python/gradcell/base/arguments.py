@@ -205,6 +205,13 @@ def shape(value: Any, owner: str, name: str = "shape") -> list[int]:
     return addressable(integers(value, owner, name), owner)
 
 
+def option(value: Any, owner: str, name: str) -> Any:
+    """A number as it is given, or a tensor, which may be differentiated by. Raises TypeError for others."""
+    if not isinstance(value, (int, float, np.integer, np.floating, Tensor)):
+        _wrong_type(value, owner, name, "a number")
+    return value
+
+
 def number(
     value: Any,
     owner: str,

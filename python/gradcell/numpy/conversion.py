@@ -28,9 +28,8 @@ def array(obj: Any, dtype: Any = None, copy: bool = True, ndmin: int = 0) -> Ten
     else:
         want = dtype_of(obj) if dtype is None else to_dtype(dtype)
         out = tensor_of_list(obj, want)
-    return (
-        out if out.ndim >= ndmin else _ops.reshape(out, [1] * (ndmin - out.ndim) + list(out.shape))
-    )
+    missing = arguments.integer(ndmin, "array", "ndmin") - out.ndim
+    return out if missing <= 0 else _ops.reshape(out, [1] * missing + list(out.shape))
 
 
 def dtype_of(x: Any) -> Any:

@@ -169,7 +169,7 @@ def rollaxis(x: Any, axis: Any, start: Any = 0) -> Any:
     """With the dimension axis moved before that of start."""
     t = tensor(x)
     a = arguments.axis_in(t, axis, "rollaxis")
-    return ops.movedim(t, a, start - (a < start))
+    return ops.movedim(t, a, arguments.integer(start, "rollaxis", "start") - (a < start))
 
 
 @spelling(ops.roll, a=tensor)

@@ -266,6 +266,7 @@ def tensorinv(a: Any, ind: int = 2) -> Tensor:
     ind: how many of the first dimensions are the rows.
     """
     x = floating(a)
+    ind = arguments.integer(ind, "tensorinv", "ind")
     rows = math.prod(x.shape[:ind])
     back = inv(_ops.reshape(x, [rows, -1]))
     return _ops.reshape(back, [*x.shape[ind:], *x.shape[:ind]])

@@ -214,7 +214,8 @@ def tri_indices(rows: Any, columns: Any, k: int, upper: bool) -> tuple[Tensor, T
     arguments.addressable(
         [rows, rows if columns is None else columns], "triu_indices" if upper else "tril_indices"
     )
-    found = (np.triu_indices if upper else np.tril_indices)(rows, k, columns)
+    diagonal = arguments.integer(k, "triu_indices" if upper else "tril_indices", "k")
+    found = (np.triu_indices if upper else np.tril_indices)(rows, diagonal, columns)
     return places(found[0]), places(found[1])
 
 
@@ -223,7 +224,7 @@ def diag_indices(n: int, ndim: int = 2) -> tuple[Tensor, ...]:
 
     n: the size of each dimension. ndim: the number of dimensions.
     """
-    return (arange(n),) * ndim
+    return (arange(n),) * arguments.integer(ndim, "diag_indices", "ndim")
 
 
 def ix_(*args: Any) -> tuple[Tensor, ...]:

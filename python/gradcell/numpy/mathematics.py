@@ -270,8 +270,9 @@ def unwrap(
     p: angles, in radians unless another period is given. discont: at least half the period, which it is
     if less. period: after which they are the same.
     """
-    half = period / 2
-    discont = builtins.max(half, 0.0 if discont is None else discont)
+    half = arguments.option(period, "unwrap", "period") / 2
+    jump = 0.0 if discont is None else arguments.option(discont, "unwrap", "discont")
+    discont = builtins.max(half, jump)
     x = floating(p)
     a = arguments.axis_in(x, axis, "unwrap")
     if not x.shape[a]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from gradcell import _core, ops
 from gradcell._core import Tensor, ops as _ops
-from gradcell.base import bad_value, publish
+from gradcell.base import arguments, bad_value, publish
 from gradcell.numpy import linalg
 from gradcell.numpy.conversion import _plain, floating, floats, operands, tensor, tensors
 from gradcell.numpy.making import arange
@@ -44,7 +44,7 @@ def polyval(p: Any, x: Any) -> Tensor:
 def polyder(p: Any, m: int = 1) -> Tensor:
     """The coefficients of the m-th derivative."""
     c = tensor(p)
-    for _ in builtins.range(m):
+    for _ in builtins.range(arguments.integer(m, "polyder", "m")):
         n = c.size - 1
         if n <= 0:
             return _ops.full([0], 0, c.dtype)
@@ -58,6 +58,7 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Tensor:
     p: coefficients, the highest power first. m: how often to integrate. k: a number, or m of them.
     """
     c = floating(p)
+    m = arguments.integer(m, "polyint", "m")
     constants = (
         [0.0] * m
         if k is None

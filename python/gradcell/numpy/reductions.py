@@ -172,7 +172,7 @@ def _variance(
     x: Tensor, axis: Any, ddof: Any, keepdims: bool, counts: Tensor | None, mean: Any
 ) -> Tensor:
     """The squares of the distances to the mean of those that count, over their number less ddof."""
-    axes = tuple(arguments.axes_of(axis, x.ndim, "var"))
+    axes, off = tuple(arguments.axes_of(axis, x.ndim, "var")), arguments.option(ddof, "var", "ddof")
     middle = _mean(x, counts, axes, True) if mean is None else operands(x, mean)[1]
     distance = _ops.sub(x, middle)
     if counts is None:
@@ -181,7 +181,7 @@ def _variance(
         distance = _ops.where(counts, distance, 0)
         count = ops.sum(counts, axes, keepdims)
     squares = square_sizes(distance)
-    left = _ops.maximum(_ops.sub(_ops.cast(tensor(count), squares.dtype), float(ddof)), 0.0)
+    left = _ops.maximum(_ops.sub(_ops.cast(tensor(count), squares.dtype), float(off)), 0.0)
     return _ops.div(ops.sum(squares, axes, keepdims), left)
 
 

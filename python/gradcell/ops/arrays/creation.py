@@ -157,7 +157,7 @@ def range(start: Any, end: Any, step: Any, maxlen: int = 1000000) -> Tensor:
     """Numbers from start to end, without end, in steps of step: like arange. Raises ValueError for
     more than maxlen numbers."""
     out = arange(start, end, step)
-    if out.size > maxlen:
+    if out.size > arguments.integer(maxlen, "range", "maxlen"):
         bad_value(f"range: {out.size} numbers are more than maxlen {maxlen}")
     return out
 

@@ -274,6 +274,7 @@ def slice_scatter(
     """A copy of input whose slice start:end:step along axis is src."""
     t = arguments.tensor(input, "slice_scatter")
     a = arguments.axis_in(t, axis, "slice_scatter")
+    step = arguments.integer(step, "slice_scatter", "step")
     places = np.arange(t.shape[a])[slice(start, end, step)]
     new = arguments.tensor(src, "slice_scatter", "src")
     if new.shape[a] != len(places):

@@ -517,7 +517,7 @@ def diag(input: Any) -> Tensor:
 
 def diagonal_or_matrix(input: Any, diagonal: int = 0) -> Tensor:
     """A vector as a diagonal of a matrix of zeros; of a matrix, a diagonal (as NumPy's diag)."""
-    x = arguments.tensor(input, "diag")
+    x, diagonal = arguments.tensor(input, "diag"), arguments.integer(diagonal, "diag", "diagonal")
     if x.ndim == 2:
         return _core.copy(_views.diagonal(x, diagonal, 0, 1))
     if x.ndim != 1:
@@ -535,7 +535,7 @@ def diagonal(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tenso
     x = arguments.tensor(input, "diagonal")
     a = arguments.axis_of(dim1, x.ndim, "diagonal", "dim1")
     b = arguments.axis_of(dim2, x.ndim, "diagonal", "dim2")
-    return _views.diagonal(x, offset, a, b)
+    return _views.diagonal(x, arguments.integer(offset, "diagonal", "offset"), a, b)
 
 
 @one_plan

@@ -53,6 +53,7 @@ def softplus(input: Any, beta: Any = 1, threshold: Any = 20) -> Tensor:
     scaled = x if plain else _ops.mul(x, beta)
     y = _softplus(scaled)
     y = y if plain else _ops.div(y, beta)
+    arguments.option(threshold, "softplus", "threshold")
     return y if threshold >= 20 else _ops.where(_ops.greater(scaled, threshold), x, y)
 
 
@@ -210,6 +211,7 @@ def hardshrink(input: Any, lambd: Any = 0.5) -> Tensor:
 def softshrink(input: Any, lambd: Any = 0.5) -> Tensor:
     """x moved towards 0 by lambd, and 0 where |x| <= lambd."""
     x = _float(input, "softshrink")
+    arguments.option(lambd, "softshrink", "lambd")
     low = _ops.where(_ops.greater_equal(x, -lambd), 0, _ops.add(x, lambd))
     return _ops.where(_ops.greater(x, lambd), _ops.sub(x, lambd), low)
 

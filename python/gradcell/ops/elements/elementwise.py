@@ -108,7 +108,7 @@ def round(input: Tensor, decimals: int = 0) -> Tensor:
     """Rounds to the nearest multiple of 10^-decimals, and halves to the even one."""
     if decimals == 0:
         return _ops.round(input)
-    return _rounded(input, 10.0**decimals)
+    return _rounded(input, 10.0 ** arguments.integer(decimals, "round", "decimals"))
 
 
 @one_plan

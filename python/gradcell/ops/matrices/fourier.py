@@ -219,7 +219,7 @@ def _frequencies(values: Callable[[int, float], Any], n: Any, d: Any, dtype: Any
     name = values.__name__
     count = arguments.integer(n, name, "n", 1)
     want: DType = _core.default_dtype() if dtype is None else to_dtype(dtype)
-    return Tensor(values(count, float(d)), want)
+    return Tensor(values(count, arguments.number(d, values.__name__, "d")), want)
 
 
 def fftfreq(n: Any, d: Any = 1.0, dtype: Any = None) -> Tensor:

@@ -117,7 +117,7 @@ def vector_norm(
     t = arguments.floating(arguments.tensor(x, "vector_norm", "x"))
     t = t if dtype is None else _ops.cast(t, to_dtype(dtype))
     axes = arguments.axes_of(axis, t.ndim, "vector_norm")
-    return _vector_norm(t, ord, axes, keepdims)
+    return _vector_norm(t, arguments.option(ord, "vector_norm", "ord"), axes, keepdims)
 
 
 @method()

@@ -81,7 +81,7 @@ def smooth_l1_loss(input: Any, target: Any, beta: Any = 1.0, reduction: str = "n
     beta 0: $d$ everywhere. Raises ValueError for a beta below 0, or for two shapes.
     """
     x, y = _same_shape(*_pair(input, target, "SmoothL1Loss", reduction), "SmoothL1Loss")
-    if not beta >= 0:
+    if not arguments.option(beta, "SmoothL1Loss", "beta") >= 0:
         bad_value(f"SmoothL1Loss: beta must not be negative, got {beta}")
     d = x - y
     size = _ops.abs(d)
@@ -99,7 +99,7 @@ def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: Any = 1.
     delta is positive.
     """
     x, y = _broadcast_pair(input, target, "huber_loss", reduction)
-    if not delta > 0:
+    if not arguments.option(delta, "huber_loss", "delta") > 0:
         bad_value(f"huber_loss: delta must be positive, got {delta}")
     d = x - y
     size = _ops.abs(d)

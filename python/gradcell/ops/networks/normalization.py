@@ -185,8 +185,9 @@ def lrn(
     """
     t = arguments.floating(arguments.of_rank(x, (4,), "LRN"))
     c = t.shape[1]
-    near = np.abs(np.arange(c)[:, None] - np.arange(c)) <= depth_radius
+    reach = arguments.integer(depth_radius, "LRN", "depth_radius")
+    near = np.abs(np.arange(c)[:, None] - np.arange(c)) <= reach
     squares = _ops.reshape(_ops.square(t), [t.shape[0], c, t.shape[2] * t.shape[3]])
     total = _ops.matmul(Tensor(near.astype(np.float32), t.dtype), squares)
     scale = _ops.add(_ops.mul(_ops.reshape(total, list(t.shape)), alpha), bias)
-    return _ops.mul(t, _ops.pow(scale, -beta))
+    return _ops.mul(t, _ops.pow(scale, -arguments.option(beta, "LRN", "beta")))

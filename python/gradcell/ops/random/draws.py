@@ -268,7 +268,13 @@ def dropout(input: Any, p: Any = 0.5, training: bool = True, seed: Any = None) -
 
 
 def _seed(seed: Any) -> Any:
-    return 0 if seed is None else seed if keys.is_key(seed) else int(seed)
+    return (
+        0
+        if seed is None
+        else seed
+        if keys.is_key(seed)
+        else int(arguments.option(seed, "random", "seed"))
+    )
 
 
 @one_plan
@@ -326,7 +332,7 @@ def choice_with_mask(input_x: Any, count: int = 256, seed: Any = None) -> tuple[
     true = np.argwhere(mask)
     if len(true):
         true = true[np.argsort(_draw([len(true)], _seed(seed), 0).asnumpy())]
-    chosen = true[:count]
+    chosen = true[: arguments.integer(count, "RandomChoiceWithMask", "count")]
     index = np.zeros((count, mask.ndim), np.int64)
     index[: len(chosen)] = chosen
     return places(index), Tensor(np.arange(count) < len(chosen))

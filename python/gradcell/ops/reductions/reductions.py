@@ -297,7 +297,8 @@ def argmin(input: Any, axis: Axis = None, keepdims: bool = False) -> Tensor:
 # Moments and norms --------------------------------------------------------------------------------
 
 
-def _var(x: Tensor, axis: Axis, ddof: float, keepdims: bool) -> Tensor:
+def _var(x: Tensor, axis: Axis, ddof: Any, keepdims: bool) -> Tensor:
+    ddof = float(arguments.option(ddof, "var", "ddof"))
     axes = arguments.axes_of(_axes(axis), x.ndim, "var")
     count = _reduced_count(x, axes, "var")
     squares = square_sizes(_ops.sub(x, _ops.mean(x, axes, True)))
@@ -321,16 +322,14 @@ def var(input: Any, axis: Axis = None, ddof: Any = 0, keepdims: bool = False) ->
 
     ddof True is 1, False 0. Integers are taken as float32.
     """
-    return _var(arguments.floating(arguments.tensor(input, "var")), axis, float(ddof), keepdims)
+    return _var(arguments.floating(arguments.tensor(input, "var")), axis, ddof, keepdims)
 
 
 @method(wide_plan, correction="ddof")
 def std(input: Any, axis: Axis = None, ddof: Any = 0, keepdims: bool = False) -> Tensor:
     """The standard deviation, the square root of var. Of equal elements, where it has a kink, derivatives
     are taken to be 0."""
-    return length(
-        _var(arguments.floating(arguments.tensor(input, "std")), axis, float(ddof), keepdims)
-    )
+    return length(_var(arguments.floating(arguments.tensor(input, "std")), axis, ddof, keepdims))
 
 
 def length(powers: Tensor, order: float = 2.0) -> Tensor:

@@ -250,7 +250,7 @@ def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Tensor:
     low, high = _core.bounds(numbers) if whole and x.ndim == 1 else (-1, -1)
     if low < 0:
         bad_value(f"bincount: a vector of numbers not below 0 is needed, got {x}")
-    length = max(high + 1, minlength)
+    length = max(high + 1, arguments.integer(minlength, "bincount", "minlength"))
     if weights is None:
         return _core.counts_of(numbers, length)
     w = arguments.tensor(weights, "bincount", "weights")
@@ -266,9 +266,10 @@ def histc(input: Any, bins: int = 100, min: float = 0.0, max: float = 0.0) -> Te
     if x.dtype == _core.bool:
         bad_type("histc: the counts have the input's dtype, which is bool: cast it first")
     count = arguments.integer(bins, "histc", "bins", 1)
-    if max < min:
+    low, high = (float(arguments.option(v, "histc", n)) for v, n in ((min, "min"), (max, "max")))
+    if high < low:
         bad_value(f"histc: max must be larger than min, got {min} and {max}")
-    return _counted(x, count, float(min), float(max))
+    return _counted(x, count, low, high)
 
 
 def _narrow(dtype: _core.DType) -> _core.DType:
