@@ -147,25 +147,24 @@ def markov(lib: Any, normal: Any) -> Made:
     return likelihood, [normal(16), normal(16, 16), normal(32, 16), np.arange(500) * 7 % 32]
 
 
+def _sequence_and_weights(normal: Any, gates: int) -> list[Any]:
+    """32 steps of a batch of 32 with 64 features, and the weights of a cell with as many gates."""
+    n = 64 * gates
+    return [normal(32, 32, 64), 0.1 * normal(64, n), 0.1 * normal(64, n), 0.1 * normal(n)]
+
+
 @program("GRU, 32 steps, batch 32", (1, 2, 3), loop=32)
 def gru(lib: Any, normal: Any) -> Made:
     def loss(xs: Any, w: Any, u: Any, b: Any) -> Any:
         def step(h: Any, x: Any) -> Any:
             i, r = x @ w + b, h @ u
-            reset, keep = (
-                lib.sigmoid(i[:, :64] + r[:, :64]),
-                lib.sigmoid(i[:, 64:128] + r[:, 64:128]),
-            )
+            reset = lib.sigmoid(i[:, :64] + r[:, :64])
+            keep = lib.sigmoid(i[:, 64:128] + r[:, 64:128])
             return keep * h + (1 - keep) * lib.tanh(i[:, 128:] + reset * r[:, 128:]), None
 
         return (lib.scan(step, 0 * xs[0], xs)[0] ** 2).mean()
 
-    return loss, [
-        normal(32, 32, 64),
-        0.1 * normal(64, 192),
-        0.1 * normal(64, 192),
-        0.1 * normal(192),
-    ]
+    return loss, _sequence_and_weights(normal, 3)
 
 
 @program("LSTM, 32 steps, batch 32", (1, 2, 3), loop=32)
@@ -180,12 +179,7 @@ def lstm(lib: Any, normal: Any) -> Made:
 
         return (lib.scan(step, (0 * xs[0], 0 * xs[0]), xs)[0][0] ** 2).mean()
 
-    return loss, [
-        normal(32, 32, 64),
-        0.1 * normal(64, 256),
-        0.1 * normal(64, 256),
-        0.1 * normal(256),
-    ]
+    return loss, _sequence_and_weights(normal, 4)
 
 
 @program("fixed point by a custom rule, 2 loops of 40", (0, 1, 2), loop=80)
