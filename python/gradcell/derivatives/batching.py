@@ -10,7 +10,7 @@ import contextlib
 import functools
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, ParamSpec, TypeVar, overload
+from typing import Any, overload
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from gradcell.base.door import with_tensors
 from gradcell.base.remade import Made, transform
 from gradcell.base.signposts import explains_arguments
 from gradcell.compilation.compiled import cache_for, function_name
-from gradcell.derivatives.differentiating import in_places
+from gradcell.derivatives.differentiating import P, R, in_places
 
 __all__ = ["vmap"]
 
@@ -180,10 +180,6 @@ def _result(over: Tensor | None, one: Tensor, size: int, axis: Any) -> Tensor:
     if over is None:
         over = _ops.broadcast_to(one, [size, *one.shape])
     return moved_axis(over, 0, place)
-
-
-P = ParamSpec("P")
-R = TypeVar("R")
 
 
 @overload

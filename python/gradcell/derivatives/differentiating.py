@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal, ParamSpec, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -34,6 +34,12 @@ from gradcell.derivatives.checks import (
     unmarked,
 )
 from gradcell.tensors.parameter import Parameter
+
+# What the signatures of transforms are made of.
+P = ParamSpec("P")
+R = TypeVar("R")
+No: TypeAlias = Literal[False]
+Several: TypeAlias = tuple[int, ...]
 
 #: NumPy's kinds of numbers, and Python's.
 _NUMBERS = (np.number, np.bool_, bool, int, float)

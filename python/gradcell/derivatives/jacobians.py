@@ -7,7 +7,7 @@ vector, recorded for an example of them and made over all (gradcell/derivatives/
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, ParamSpec, TypeAlias, TypeVar, overload
+from typing import Any, overload
 
 from gradcell import _core
 from gradcell._core import Tensor, ops as _ops
@@ -15,15 +15,10 @@ from gradcell.base import arguments, tree
 from gradcell.base.remade import Made, transform
 from gradcell.base.signposts import explains_arguments
 from gradcell.derivatives.batching import in_vmap, moved_axis, over_examples
-from gradcell.derivatives.differentiating import By, Call, Given, transformed
+from gradcell.derivatives.differentiating import By, Call, Given, No, P, R, Several, transformed
 
 __all__ = ["hessian", "hvp", "jacfwd", "jacrev", "linearize"]
 
-
-P = ParamSpec("P")
-R = TypeVar("R")
-No: TypeAlias = Literal[False]
-Several: TypeAlias = tuple[int, ...]
 
 #: Up to how many rows (or columns) each is recorded by itself: they share most with the function, and
 #: those that nobody picks are never computed. Under vmap the examples make products large enough, and

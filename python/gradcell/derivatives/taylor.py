@@ -8,13 +8,13 @@ can be differentiated again, by parameters too, and share what the function itse
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, ParamSpec, TypeVar, overload
+from typing import Any, overload
 
 from gradcell import _core, dtype as dtypes
 from gradcell._core import Tensor, ops as _ops
 from gradcell.base import arguments, bad_index, bad_type, bad_value, door, tree
 from gradcell.base.remade import transform
-from gradcell.derivatives.differentiating import By, Call, Given, transformed
+from gradcell.derivatives.differentiating import By, Call, Given, No, P, R, transformed
 
 __all__ = ["biharmonic", "derivative", "divergence", "jet", "laplacian", "partials"]
 
@@ -22,8 +22,6 @@ __all__ = ["biharmonic", "derivative", "divergence", "jet", "laplacian", "partia
 #: How many elements of a tensor whose rows are combined a Laplacian is taken over without asking.
 MOST_DIRECTIONS = 1024
 
-P = ParamSpec("P")
-R = TypeVar("R")
 Rule = Callable[[list[Tensor], list[Tensor]], list[Any]]
 
 
@@ -240,7 +238,7 @@ def _laplacian(
 
 @overload
 def laplacian(
-    fn: Callable[P, R], grad_position: Any = 0, has_aux: Literal[False] = False, weights: Any = None
+    fn: Callable[P, R], grad_position: Any = 0, has_aux: No = False, weights: Any = None
 ) -> Callable[P, R]: ...
 @overload
 def laplacian(
@@ -275,7 +273,7 @@ def laplacian(
 
 @overload
 def biharmonic(
-    fn: Callable[P, R], grad_position: Any = 0, has_aux: Literal[False] = False, weights: Any = None
+    fn: Callable[P, R], grad_position: Any = 0, has_aux: No = False, weights: Any = None
 ) -> Callable[P, R]: ...
 @overload
 def biharmonic(
@@ -327,7 +325,7 @@ def partials(
     fn: Callable[P, R],
     indices: Sequence[Any],
     grad_position: Any = 0,
-    has_aux: Literal[False] = False,
+    has_aux: No = False,
     batched: bool | None = None,
     weights: Any = None,
 ) -> Callable[P, tuple[R, ...]]: ...
@@ -396,15 +394,12 @@ def _index(index: Any) -> tuple[int, ...]:
 def divergence(
     fn: Callable[P, Tensor],
     grad_position: int = 0,
-    has_aux: Literal[False] = False,
+    has_aux: No = False,
     batched: bool | None = None,
 ) -> Callable[P, Tensor]: ...
 @overload
 def divergence(
-    fn: Callable[P, Any],
-    grad_position: int = 0,
-    has_aux: bool = False,
-    batched: bool | None = None,
+    fn: Callable[P, Any], grad_position: int = 0, has_aux: bool = False, batched: bool | None = None
 ) -> Callable[P, Any]: ...
 @transform()
 def divergence(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, NoReturn, ParamSpec, TypeVar, overload
+from typing import Any, Literal, NoReturn, overload
 
 from gradcell import _core
 from gradcell._core import Tensor
@@ -18,7 +18,7 @@ from gradcell.base.remade import Made, Remade, transform
 from gradcell.base.signposts import explains_arguments
 from gradcell.compilation.compiled import cache_for, function_name
 from gradcell.derivatives.checks import aux_of, check_outputs, check_weights, refuse_in_no_grad
-from gradcell.derivatives.differentiating import By, Call, Given, in_places
+from gradcell.derivatives.differentiating import By, Call, Given, No, P, R, Several, in_places
 from gradcell.derivatives.hooks import hooked
 from gradcell.tensors.parameter import Parameter, parameter_of
 
@@ -199,41 +199,21 @@ class _GradFunction(Remade):
         return (grads, tuple(call.out[1:])) if self.by.has_aux else grads
 
 
-P = ParamSpec("P")
-R = TypeVar("R")
-
-
 @overload
 def grad(
-    fn: Callable[P, Any],
-    grad_position: int = 0,
-    weights: None = None,
-    has_aux: Literal[False] = False,
-    return_ids: Literal[False] = False,
+    fn: Callable[P, Any], grad_position: int = 0, weights: None = None, has_aux: No = False
 ) -> Callable[P, Tensor]: ...
 @overload
 def grad(
-    fn: Callable[P, Any],
-    grad_position: tuple[int, ...],
-    weights: None = None,
-    has_aux: Literal[False] = False,
-    return_ids: Literal[False] = False,
+    fn: Callable[P, Any], grad_position: Several, weights: None = None, has_aux: No = False
 ) -> Callable[P, tuple[Tensor, ...]]: ...
 @overload
 def grad(
-    fn: Callable[P, Any],
-    grad_position: None,
-    weights: Parameter,
-    has_aux: Literal[False] = False,
-    return_ids: Literal[False] = False,
+    fn: Callable[P, Any], grad_position: None, weights: Parameter, has_aux: No = False
 ) -> Callable[P, Tensor]: ...
 @overload
 def grad(
-    fn: Callable[P, Any],
-    grad_position: None,
-    weights: Sequence[Parameter],
-    has_aux: Literal[False] = False,
-    return_ids: Literal[False] = False,
+    fn: Callable[P, Any], grad_position: None, weights: Sequence[Parameter], has_aux: No = False
 ) -> Callable[P, tuple[Tensor, ...]]: ...
 @overload
 def grad(
@@ -290,35 +270,19 @@ def grad(
 
 @overload
 def value_and_grad(
-    fn: Callable[P, R],
-    grad_position: int = 0,
-    weights: None = None,
-    has_aux: Literal[False] = False,
-    return_ids: Literal[False] = False,
+    fn: Callable[P, R], grad_position: int = 0, weights: None = None, has_aux: No = False
 ) -> Callable[P, tuple[R, Tensor]]: ...
 @overload
 def value_and_grad(
-    fn: Callable[P, R],
-    grad_position: tuple[int, ...],
-    weights: None = None,
-    has_aux: Literal[False] = False,
-    return_ids: Literal[False] = False,
+    fn: Callable[P, R], grad_position: Several, weights: None = None, has_aux: No = False
 ) -> Callable[P, tuple[R, tuple[Tensor, ...]]]: ...
 @overload
 def value_and_grad(
-    fn: Callable[P, R],
-    grad_position: None,
-    weights: Parameter,
-    has_aux: Literal[False] = False,
-    return_ids: Literal[False] = False,
+    fn: Callable[P, R], grad_position: None, weights: Parameter, has_aux: No = False
 ) -> Callable[P, tuple[R, Tensor]]: ...
 @overload
 def value_and_grad(
-    fn: Callable[P, R],
-    grad_position: None,
-    weights: Sequence[Parameter],
-    has_aux: Literal[False] = False,
-    return_ids: Literal[False] = False,
+    fn: Callable[P, R], grad_position: None, weights: Sequence[Parameter], has_aux: No = False
 ) -> Callable[P, tuple[R, tuple[Tensor, ...]]]: ...
 @overload
 def value_and_grad(
@@ -475,7 +439,7 @@ def jvp(
     fn: Callable[..., R],
     inputs: Any,
     v: Any,
-    has_aux: Literal[False] = False,
+    has_aux: No = False,
     weights: Any = None,
     **kwargs: Any,
 ) -> tuple[R, R]: ...
@@ -522,27 +486,15 @@ def jvp(
 
 @overload
 def vjp(
-    fn: Callable[..., R],
-    *inputs: Tensor,
-    weights: None = None,
-    has_aux: Literal[False] = False,
-    **kwargs: Any,
+    fn: Callable[..., R], *inputs: Tensor, weights: None = None, has_aux: No = False, **kwargs: Any
 ) -> tuple[R, Callable[..., tuple[Tensor, ...]]]: ...
 @overload
 def vjp(
-    fn: Callable[..., R],
-    *inputs: Any,
-    weights: Any = None,
-    has_aux: Literal[False] = False,
-    **kwargs: Any,
+    fn: Callable[..., R], *inputs: Any, weights: Any = None, has_aux: No = False, **kwargs: Any
 ) -> tuple[R, Callable[..., tuple[Any, ...]]]: ...
 @overload
 def vjp(
-    fn: Callable[..., Any],
-    *inputs: Any,
-    weights: Any = None,
-    has_aux: Literal[True],
-    **kwargs: Any,
+    fn: Callable[..., Any], *inputs: Any, weights: Any = None, has_aux: Literal[True], **kwargs: Any
 ) -> tuple[Any, Callable[..., Any], Any]: ...
 @transform(part=1)
 @explains_arguments
