@@ -41,15 +41,17 @@ def _prefix_of(cells: Mapping[str, Cell]) -> str:
     return prefix
 
 
+def _checked(owner: str, cell: Any) -> None:
+    if not isinstance(cell, Cell):
+        bad_type(f"For '{owner}', each cell must be subclass of Cell, but got {kind_of(cell)}.")
+
+
 class _Numbered(Cell):
     """Base class of SequentialCell and CellList, with children named 0, 1, 2, ..."""
 
     def _put(self, position: int, cell: Any) -> None:
         """A cell at a position, with its prefix; those behind it move up."""
-        if not isinstance(cell, Cell):
-            bad_type(
-                f"For '{type(self).__name__}', each cell must be subclass of Cell, but got {kind_of(cell)}."
-            )
+        _checked(type(self).__name__, cell)
         behind = list(self._cells.values())[position:]
         self._renumber([cell, *behind], position)
 
@@ -108,10 +110,7 @@ class _Numbered(Cell):
     def __setitem__(self, index: int, cell: Cell) -> None:
         children = list(self._cells.values())
         position = self._position(index)
-        if not isinstance(cell, Cell):
-            bad_type(
-                f"For '{type(self).__name__}', each cell must be subclass of Cell, but got {kind_of(cell)}."
-            )
+        _checked(type(self).__name__, cell)
         children[position] = cell
         self._renumber(children)
 
@@ -160,10 +159,7 @@ class SequentialCell(_Numbered, Layer):
         elif len(args) == 1 and isinstance(args[0], dict):
             for name, cell in args[0].items():
                 self._check_name("SequentialCell", "name", name, True)
-                if not isinstance(cell, Cell):
-                    bad_type(
-                        f"For 'SequentialCell', each cell must be subclass of Cell, but got {kind_of(cell)}."
-                    )
+                _checked("SequentialCell", cell)
                 self._add_cell(name, cell)
             return
         elif len(args) == 1 and not isinstance(args[0], Cell):
@@ -309,10 +305,7 @@ class CellDict(Cell):
     def __setitem__(self, key: str, cell: Cell) -> None:
         if not isinstance(key, str):
             bad_type(f"For 'CellDict', each key must be str, but got {type(key).__name__}.")
-        if not isinstance(cell, Cell):
-            bad_type(
-                f"For 'CellDict', each cell must be subclass of Cell, but got {kind_of(cell)}."
-            )
+        _checked("CellDict", cell)
         if not key or "." in key or (key not in self._cells and hasattr(self, key)):
             bad_key(f"For 'CellDict', the key {key!r} cannot be used.")
         prefix = _prefix_of(self._cells)

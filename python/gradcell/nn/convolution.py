@@ -40,11 +40,7 @@ class _Convolution(Layer):
         for name in ("kernel_size", "stride", "dilation"):
             setattr(self, name, self._sizes(name, getattr(self, name)))
         self._padding = self._margins(self.padding)
-        if self.pad_mode != "pad" and any(map(any, self._padding)):
-            bad_value(
-                f"For '{owner}', the 'padding' must be zero when 'pad_mode' is not 'pad', but got 'padding': "
-                f"{self.padding} and 'pad_mode': {self.pad_mode}."
-            )
+        windows.no_padding(owner, map(any, self._padding), self.padding, self.pad_mode)
         if self.rank == 1:
             self.padding = tuple(n for pair in self._padding for n in pair)
         self.data_format: str = data_format or _FORMATS[self.rank]

@@ -43,11 +43,7 @@ class _Windowed(Layer):
         mode = pad_mode.upper() if isinstance(pad_mode, str) else pad_mode
         self.pad_mode: Any = arguments.one_of(mode, ["VALID", "SAME", "PAD"], owner, "pad_mode")
         self.ceil_mode: bool = arguments.boolean(ceil_mode, owner, "ceil_mode")
-        if mode != "PAD" and any(self._padding):
-            bad_value(
-                f"For '{owner}', the 'padding' must be zero when 'pad_mode' is not 'pad', but got 'padding': "
-                f"{padding} and 'pad_mode': {pad_mode}."
-            )
+        windows.no_padding(owner, self._padding, padding, pad_mode)
         if any(2 * p > k for p, k in zip(self._padding, self._kernel, strict=True)):
             bad_value(
                 f"For '{owner}', the 'padding' must be at most half of 'kernel_size', but got 'padding': "

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -130,6 +130,15 @@ def sizes(value: Any, rank: int, owner: str, name: str, least: int = 1) -> tuple
             f"For '{owner}', the '{name}' must be an int or a tuple of {rank}, but got {value}."
         )
     return tuple(arguments.integer(item, owner, f"{name} item", least) for item in value)
+
+
+def no_padding(owner: str, amounts: Iterable[int], padding: Any, pad_mode: Any) -> None:
+    """Raises ValueError for a padding, of these amounts, beside a mode other than 'pad'."""
+    if str(pad_mode).lower() != "pad" and any(amounts):
+        bad_value(
+            f"For '{owner}', the 'padding' must be zero when 'pad_mode' is not 'pad', but got 'padding': "
+            f"{padding} and 'pad_mode': {pad_mode}."
+        )
 
 
 def margins(padding: Any, rank: int, owner: str) -> list[tuple[int, int]]:
