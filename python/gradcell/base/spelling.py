@@ -59,6 +59,14 @@ def _same(a: Any, b: Any) -> bool:
     return a is b or (type(a) is type(b) and bool(a == b))
 
 
+def _of_both(target: Callable[..., Any], together: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(target)
+    def callee(first: Any, second: Any, *others: Any, **named: Any) -> Any:
+        return target(*together(first, second), *others, **named)
+
+    return callee
+
+
 def spelling(
     target: Callable[..., Any],
     /,
@@ -66,14 +74,17 @@ def spelling(
     ignored: str = "",
     fixed: dict[str, Any] | None = None,
     then: Callable[..., Any] | None = None,
+    together: Callable[..., Any] | None = None,
     **said: str | Callable[[Any], Any],
 ) -> Callable[[F], F]:
     """A decorator: the function that is defined is the target, under its own names.
 
     ignored: parameters that have no effect. fixed: arguments of the target that are always these. then: a
     function of the result, and of what is given for the parameter that is called as its second one.
-    said: of a parameter the target's name, or what turns its argument into the target's.
+    together: a function of the target's first two arguments that gives what it gets in their place. said: of
+    a parameter the target's name, or what turns its argument into the target's.
     """
+    callee = target if together is None else _of_both(target, together)
 
     def define(function: F) -> F:
         own, theirs, always = Parameters(function), Parameters(target), fixed or {}
@@ -102,7 +113,7 @@ def spelling(
             second = [given.get(last, (own.defaults.get(last),))] if last in besides else []
             end = () if then is None else (then, *second)
             values = (*by_place, *sources.values())
-            return target, values, len(by_place), tuple(sources), turns, end
+            return callee, values, len(by_place), tuple(sources), turns, end
 
         call: Any = functools.update_wrapper(_core.Spelling(planned), function)
         call._target, call._planned = target, planned
@@ -127,47 +138,51 @@ def refuse_misfit(
     arguments.explain_misfit(label, function, (None,) * count, dict.fromkeys(names), skip)
 
 
+def own_names(label: str, spellings: dict[str, str], names: tuple[str, ...]) -> tuple[str, ...]:
+    """Keywords by the function's own names. Raises TypeError for an argument under two names."""
+    own = tuple(spellings.get(n, n) for n in names)
+    if len({*own}) < len(own):
+        bad_type(f"{label}: an argument is given under two names: {', '.join(names)}")
+    return own
+
+
 def aliased(
-    name: str,
     label: str,
     found: Callable[[], tuple[Any, Any]],
     spellings: dict[str, str],
     then: Callable[[Any, Any], Any] | None = None,
+    skip: int = 1,
 ) -> Any:
     """A method whose keywords may have further names, {another: the function's}. found: gives what is
     called and the function that has its parameters, when it is first called. then: a function of the
-    result and of the tensor itself."""
+    result and of the tensor itself. skip: of the parameters are not shown."""
 
     def planned(count: int, names: tuple[str, ...]) -> tuple[Any, ...]:
         target, function = found()
-        own = tuple(spellings.get(n, n) for n in names)
-        if len({*own}) < len(own):
-            bad_type(f"{name}: an argument is given under two names: {', '.join(names)}")
-        refuse_misfit(label, function, count, own, 1)
+        own = own_names(label, spellings, names)
+        refuse_misfit(label, function, count, own, skip)
         values = tuple(range(count + len(own)))
         return target, values, count, own, (), () if then is None else (then, 0)
 
-    return _core.Spelling(planned)
+    made: Any = _core.Spelling(planned)
+    made._planned = planned
+    return made
 
 
 def respelled(function: F, label: str, spellings: dict[str, str]) -> F:
     """The function, whose keywords may have further names, {another: the function's}."""
-
-    def planned(count: int, names: tuple[str, ...]) -> tuple[Any, ...]:
-        own = tuple(spellings.get(n, n) for n in names)
-        if len({*own}) < len(own):
-            bad_type(f"{label}: an argument is given under two names: {', '.join(names)}")
-        refuse_misfit(label, function, count, own)
-        return function, tuple(range(count + len(own))), count, own, (), ()
-
-    call: Any = functools.update_wrapper(_core.Spelling(planned), function)
+    made = aliased(label, lambda: (function, function), spellings, skip=0)
+    planned = made._planned
+    call: Any = functools.update_wrapper(made, function)
     call._target, call._planned = function, planned
     return cast(F, call)
 
 
 def label_of(function: Callable[..., Any]) -> str:
-    """The public name: of gradcell.mint.functions.std mint.std."""
+    """The public name: of gradcell.mint.functions.std mint.std, of one in gradcell.ops.arrays ops.cat."""
     module = function.__module__.removeprefix("gradcell.")
+    if module.startswith("ops."):
+        return f"ops.{function.__name__}"
     module = re.sub(
         r"\.(functions|elementwise|shaping|mathematics|making|conversion|order|polynomials|reductions|writing)$",
         "",

@@ -72,12 +72,10 @@ def clip(x: Any, xmin: Any = None, xmax: Any = None, dtype: Any = None) -> Tenso
     return typed(ops.clamp(t, *operands(t, xmin, xmax)[1:]), dtype)  # type: ignore[no-any-return]
 
 
+@spelling(ops.isclose, together=tensors)
 def isclose(
     a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False
-) -> Tensor:
-    """Return whether |a - b| <= atol + rtol |b|, elementwise; NaN are close with equal_nan."""
-    x, y = tensors(a, b)
-    return ops.isclose(x, y, rtol, atol, equal_nan)
+) -> Tensor: ...
 
 
 def where(condition: Any, x: Any = None, y: Any = None) -> Tensor:
@@ -232,11 +230,8 @@ def meshgrid(*xi: Any, sparse: bool = False, indexing: Any = "xy") -> tuple[Tens
     return making._grids([tensor(x) for x in xi], sparse, indexing)
 
 
-def stack(arrays: Any, axis: Any = 0) -> Tensor:
-    """Tensors of one shape, joined along a new axis."""
-    return ops.stack(tensors(*arrays), axis)
-
-
+@spelling(ops.stack, arrays=all_tensors)
+def stack(arrays: Any, axis: Any = 0) -> Tensor: ...
 @spelling(ops.vstack, tup=all_tensors)
 def vstack(tup: Any) -> Tensor: ...
 @spelling(ops.hstack, tup=all_tensors)
@@ -420,20 +415,12 @@ def randn(*shape: Any, dtype: Any = None) -> Tensor:
     return typed(ops.randn(*shape), dtype)  # type: ignore[no-any-return]
 
 
-def dot(a: Any, b: Any) -> Tensor:
-    """The sums of products over the last dimension of a and the last but one of b (of a vector, its
-    only one); of numbers, the product."""
-    return ops.dot(*tensors(a, b))
-
-
-def inner(a: Any, b: Any) -> Tensor:
-    """The sums of products over the last dimension of both; of numbers, the product."""
-    return ops.inner(*tensors(a, b))
-
-
-def kron(a: Any, b: Any) -> Tensor:
-    """The Kronecker product: b as a whole, times each element of a."""
-    return ops.kron(*tensors(a, b))
+@spelling(ops.dot, together=tensors)
+def dot(a: Any, b: Any) -> Tensor: ...
+@spelling(ops.inner, together=tensors)
+def inner(a: Any, b: Any) -> Tensor: ...
+@spelling(ops.kron, together=tensors)
+def kron(a: Any, b: Any) -> Tensor: ...
 
 
 def outer(a: Any, b: Any) -> Tensor:
@@ -441,13 +428,8 @@ def outer(a: Any, b: Any) -> Tensor:
     return ops.outer(*(x.ravel() for x in tensors(a, b)))
 
 
-def tensordot(a: Any, b: Any, axes: Any = 2) -> Tensor:
-    """The sum of products over the last `axes` dimensions of a and the first of b, or over pairs of
-    dimensions, (those of a, those of b)."""
-    x, y = tensors(a, b)
-    return ops.tensor_dot(x, y, axes)
-
-
+@spelling(ops.tensor_dot, together=tensors)
+def tensordot(a: Any, b: Any, axes: Any = 2) -> Tensor: ...
 @spelling(ops.multi_dot, arrays=all_tensors)
 def multi_dot(arrays: Any) -> Tensor: ...
 @spelling(ops.matrix_power, a=tensor)
@@ -494,10 +476,8 @@ def searchsorted(a: Any, v: Any, side: Any = "left", sorter: Any = None) -> Tens
     return ops.searchsorted(*operands(a, v), side=side, sorter=sorter, out_int32=True)
 
 
-def isin(element: Any, test_elements: Any, invert: bool = False) -> Tensor:
-    """Return whether each element is among test_elements (is not, if invert); NaN is among none."""
-    x, tests = tensors(element, test_elements)
-    return ops.isin(x, tests, invert)
+@spelling(ops.isin, together=tensors)
+def isin(element: Any, test_elements: Any, invert: bool = False) -> Tensor: ...
 
 
 def in1d(ar1: Any, ar2: Any, invert: bool = False) -> Tensor:
@@ -548,10 +528,8 @@ def vdot(a: Any, b: Any) -> Tensor:
     return ops.vecdot(*(x.ravel() for x in tensors(a, b)))
 
 
-def vecdot(x1: Any, x2: Any, axis: int = -1) -> Tensor:
-    """The sums of products along axis, those of x1 conjugated."""
-    a, b = tensors(x1, x2)
-    return ops.vecdot(a, b, axis=axis)
+@spelling(ops.vecdot, together=tensors)
+def vecdot(x1: Any, x2: Any, axis: int = -1) -> Tensor: ...
 
 
 def matvec(x1: Any, x2: Any) -> Tensor:
@@ -592,9 +570,9 @@ row_stack = vstack
 trapezoid = trapz
 
 
+@spelling(ops.swapaxes, x=tensor, fixed={"axis0": -1, "axis1": -2})
 def matrix_transpose(x: Any) -> Tensor:
     """Matrices, the last two dimensions, with rows and columns exchanged."""
-    return ops.swapaxes(tensor(x), -1, -2)
 
 
 @spelling(ops.unbind, x=tensor)

@@ -17,7 +17,7 @@ import numpy as np
 from gradcell import _core, ops
 from gradcell._core import Tensor
 from gradcell.base import bad_type, bad_value
-from gradcell.base.spelling import Parameters, label_of, refuse_misfit
+from gradcell.base.spelling import Parameters, label_of, own_names, refuse_misfit
 from gradcell.numpy.conversion import typed
 
 #: {a function: NumPy's names of its parameters=its own}. `x` is what NumPy calls `a` everywhere.
@@ -71,11 +71,7 @@ def widened(function: Any) -> Any:
             said = tuple(names)
             function_and_rest = ((call,), *range(count + len(said)))
             return _beyond, function_and_rest, count + 1, said, (), ()
-        mine = tuple(others.get(n, n) for n in names)
-        if len({*mine}) < len(mine):
-            bad_type(
-                f"{label_of(function)}: an argument is given under two names: {', '.join(names)}"
-            )
+        mine = own_names(label_of(function), others, names)
         if inner is not None:
             return inner(count, mine)  # type: ignore[no-any-return]
         refuse_misfit(label_of(function), function, count, mine)

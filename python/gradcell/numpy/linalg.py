@@ -15,7 +15,8 @@ from gradcell.base.spelling import spelling
 from gradcell.numpy.conversion import floating, floats, tensor
 
 from gradcell.numpy.functions import (  # isort: skip
-    matrix_power as matrix_power, multi_dot as multi_dot, outer as outer, tensordot as tensordot,
+    matrix_power as matrix_power, matrix_transpose as matrix_transpose, multi_dot as multi_dot,
+    outer as outer, tensordot as tensordot,
 )  # fmt: skip
 from gradcell.numpy.mathematics import matmul as matmul, norm as norm
 from gradcell.ops.elements.complex_numbers import real_valued
@@ -91,11 +92,6 @@ def matrix_norm(x: Any, *, keepdims: bool = False, ord: Any = "fro") -> Tensor:
 def trace(x: Any, *, offset: int = 0, dtype: Any = None) -> Tensor:
     """The sums of the diagonals of matrices."""
     return ops.sum(diagonal(x, offset=offset), -1, dtype=dtype)
-
-
-def matrix_transpose(x: Any) -> Tensor:
-    """Matrices with rows and columns exchanged."""
-    return ops.swapaxes(tensor(x), -1, -2)
 
 
 def solve(a: Any, b: Any) -> Tensor:
@@ -273,5 +269,6 @@ def tensorinv(a: Any, ind: int = 2) -> Tensor:
 
 
 publish(
-    globals(), "LinAlgError", "matmul", "matrix_power", "multi_dot", "norm", "outer", "tensordot"
-)
+    globals(), "LinAlgError", "matmul", "matrix_power", "matrix_transpose", "multi_dot", "norm",
+    "outer", "tensordot",
+)  # fmt: skip

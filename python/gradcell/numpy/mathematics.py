@@ -13,6 +13,7 @@ from gradcell import _core, ops
 from gradcell._core import Tensor, ops as _ops
 from gradcell.base import arguments, bad_type, bad_value
 from gradcell.base.convert import to_dtype
+from gradcell.base.spelling import spelling
 from gradcell.numpy.conversion import (
     _plain,
     array,
@@ -98,9 +99,8 @@ def result_type(*arrays_and_dtypes: Any) -> _core.DType:
     return out
 
 
-def matmul(x1: Any, x2: Any, dtype: Any = None) -> Tensor:
-    """The matrix product; leading dimensions broadcast."""
-    return typed(ops.matmul(*tensors(x1, x2)), dtype)  # type: ignore[no-any-return]
+@spelling(ops.matmul, together=tensors, then=typed)
+def matmul(x1: Any, x2: Any, dtype: Any = None) -> Tensor: ...
 
 
 @real_valued

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import builtins
-import itertools
 import math
 from typing import Any
 
@@ -13,6 +12,7 @@ from gradcell import _core, ops
 from gradcell._core import Tensor, ops as _ops
 from gradcell.base import arguments, bad_value, unsupported
 from gradcell.base.places import place_type, places
+from gradcell.base.spelling import spelling
 from gradcell.numpy.conversion import _plain, array, operand, shape_of, tensor, tensors
 
 
@@ -22,21 +22,15 @@ def concatenate(arrays: Any, axis: Any = 0) -> Tensor:
     return ops.concat([x.ravel() for x in xs], 0) if axis is None else ops.concat(xs, axis)
 
 
-def _sections(x: Any, sections: Any, axis: int, equal: bool) -> tuple[Tensor, ...]:
-    t = tensor(x)
-    n = t.shape[arguments.axis_in(t, axis, "split")]
+def _cuts(sections: Any) -> Any:
+    """A number of parts, or a list of where to cut."""
     if isinstance(sections, (list, tuple)) or np.ndim(sections):
-        sections = arguments.integers(sections, "split", "indices_or_sections")
-        cuts = [builtins.min(builtins.max(c + n if c < 0 else c, 0), n) for c in sections]
-        ends = [0, *cuts, n]
-        sizes = [builtins.max(b - a, 0) for a, b in itertools.pairwise(ends)]
-        starts = ends[:-1]
-        return tuple(ops.narrow(t, axis, a, m) for a, m in zip(starts, sizes, strict=True))
-    count = arguments.integer(sections, "split", "indices_or_sections")
-    if count <= 0 or (equal and n % count):
-        bad_value(f"split: {n} elements do not make {count} equal parts")
-    sizes = [n // count + (i < n % count) for i in builtins.range(count)]
-    return tuple(ops.split(t, sizes, axis))
+        return arguments.integers(sections, "split", "indices_or_sections")
+    return arguments.integer(sections, "split", "indices_or_sections")
+
+
+@spelling(ops.tensor_split, x=tensor, indices_or_sections=_cuts)
+def array_split(x: Any, indices_or_sections: Any, axis: int = 0) -> tuple[Tensor, ...]: ...
 
 
 def split(x: Any, indices_or_sections: Any, axis: int = 0) -> tuple[Tensor, ...]:
@@ -44,12 +38,11 @@ def split(x: Any, indices_or_sections: Any, axis: int = 0) -> tuple[Tensor, ...]
 
     Raises ValueError if equal parts are not possible.
     """
-    return _sections(x, indices_or_sections, axis, True)
-
-
-def array_split(x: Any, indices_or_sections: Any, axis: int = 0) -> tuple[Tensor, ...]:
-    """Splits an array along an axis into parts that need not be equal: the first ones are longer by one."""
-    return _sections(x, indices_or_sections, axis, False)
+    t, cuts = tensor(x), _cuts(indices_or_sections)
+    n = t.shape[arguments.axis_in(t, axis, "split")]
+    if isinstance(cuts, int) and (cuts <= 0 or n % cuts):
+        bad_value(f"split: {n} elements do not make {cuts} equal parts")
+    return ops.tensor_split(t, cuts, axis)
 
 
 def _of_ends(value: Any, x: Tensor, name: str) -> np.ndarray:

@@ -135,7 +135,6 @@ def _attached(name: str, method: Method, ops: Any) -> Any:
         return function or getattr(ops, op)
 
     made = aliased(
-        name,
         f"Tensor.{name}",
         lambda: (callee(), callee()),
         spellings,
@@ -173,5 +172,5 @@ def attach(ops: Any) -> None:
             continue
         function = core if isinstance(core, FunctionType) else getattr(ops, name)
         asked = function if function is core else _ROWS[len(Parameters(function).names)]
-        made = aliased(name, f"Tensor.{name}", functools.partial(_both, core, asked), {})
+        made = aliased(f"Tensor.{name}", functools.partial(_both, core, asked), {})
         setattr(Tensor, name, functools.update_wrapper(made, function, updated=()))

@@ -176,6 +176,4 @@ def sqrtm(A: Any) -> Tensor:
     return differentiable("sqrtm", [root], [a], adjoint)[0]
 
 
-def block_diag(*arrs: Any) -> Tensor:
-    """Matrices one after the other along the diagonal, zeros around them; vectors as rows."""
-    return ops.block_diag(*arrs)
+block_diag = ops.block_diag

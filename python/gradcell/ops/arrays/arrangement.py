@@ -11,6 +11,7 @@ from gradcell import _core
 from gradcell._core import Tensor, ops as _ops
 from gradcell.base import arguments, bad_value, where
 from gradcell.base.convert import to_dtype
+from gradcell.base.spelling import spelling
 from gradcell.ops.arrays import indexing, shaping
 from gradcell.ops.elements import complex_numbers
 from gradcell.ops.method import method
@@ -80,9 +81,8 @@ def column_stack(tensors: Any) -> Tensor:
     return shaping.concat([x if x.ndim > 1 else _ops.reshape(x, [x.size, 1]) for x in xs], 1)
 
 
-def row_stack(tensors: Any) -> Tensor:
-    """Joins tensors along the first dimension; vectors become rows."""
-    return shaping.vstack(tensors)
+@spelling(shaping.vstack)
+def row_stack(tensors: Any) -> Tensor: ...
 
 
 @one_plan
@@ -161,9 +161,8 @@ def dsplit(input: Any, indices_or_sections: Any) -> tuple[Tensor, ...]:
 
 
 @method()
-def moveaxis(x: Any, source: Any, destination: Any) -> Tensor:
-    """The tensor with the dimensions of source moved to the positions of destination."""
-    return shaping.movedim(x, source, destination)
+@spelling(shaping.movedim)
+def moveaxis(x: Any, source: Any, destination: Any) -> Tensor: ...
 
 
 def ravel(input: Any) -> Tensor:

@@ -194,9 +194,8 @@ def _gathered_along(x: Tensor, dim: Any, at: Tensor) -> Tensor:
     return _from_rows(taken, shape, a)
 
 
-def gather_d(x: Any, dim: Any, index: Any) -> Tensor:
-    """As gather_elements."""
-    return gather_elements(x, dim, index)
+@spelling(gather_elements)
+def gather_d(x: Any, dim: Any, index: Any) -> Tensor: ...
 
 
 def _coordinates(indices: Tensor, shape: tuple[int, ...], op: str) -> tuple[Tensor, int]:
@@ -617,9 +616,8 @@ def _or_nan(beyond: Tensor, bound: Any) -> Tensor:
     return beyond
 
 
-def clip(input: Any, min: Any = None, max: Any = None) -> Tensor:
-    """As clamp."""
-    return clamp(input, min, max)
+@spelling(clamp)
+def clip(input: Any, min: Any = None, max: Any = None) -> Tensor: ...
 
 
 @one_plan

@@ -14,6 +14,7 @@ from gradcell._core import Tensor, ops as _ops
 from gradcell.base import arguments, bad_type, bad_value
 from gradcell.base.convert import to_dtype
 from gradcell.base.door import with_tensors
+from gradcell.base.spelling import spelling
 from gradcell.ops.method import method
 from gradcell.ops.one_plan import one_plan
 
@@ -112,9 +113,8 @@ def expand_dims(input_x: Any, axis: Any) -> Tensor:
 
 
 @method(axis="dim")
-def unsqueeze(input: Any, dim: Any) -> Tensor:
-    """The tensor with a new dimension of size 1 at dim."""
-    return expand_dims(input, dim)
+@spelling(expand_dims)
+def unsqueeze(input: Any, dim: Any) -> Tensor: ...
 
 
 def transpose(input: Any, dims: Any = None, *, input_perm: Any = None) -> Tensor:
@@ -127,9 +127,9 @@ def transpose(input: Any, dims: Any = None, *, input_perm: Any = None) -> Tensor
     return _views.transpose(input, arguments.integers(order, "Transpose", "dims"))
 
 
+@spelling(transpose)
 def permute(input: Any, axis: Any) -> Tensor:
     """The tensor with its dimensions in the order of axis."""
-    return transpose(input, axis)
 
 
 @method()
@@ -145,9 +145,8 @@ def swapaxes(input: Any, axis0: Any, axis1: Any) -> Tensor:
 
 
 @method()
-def swapdims(input: Any, dim0: Any, dim1: Any) -> Tensor:
-    """The tensor with two of its dimensions exchanged."""
-    return swapaxes(input, dim0, dim1)
+@spelling(swapaxes)
+def swapdims(input: Any, dim0: Any, dim1: Any) -> Tensor: ...
 
 
 @method()
@@ -265,9 +264,9 @@ def repeat_interleave(
     return _ops.gather(x, Tensor(np.repeat(np.arange(x.shape[a]), counts)), a)
 
 
+@spelling(repeat_interleave)
 def repeat_elements(x: Any, rep: int, axis: int = 0) -> Tensor:
     """Repeats each element rep times in a row along axis."""
-    return repeat_interleave(x, rep, axis)
 
 
 def _window(x: Tensor, axis: int, start: int, size: int, step: int = 1, by: Any = _ops) -> Tensor:
@@ -357,9 +356,8 @@ def concat(tensors: Any, axis: Any = 0) -> Tensor:
     )
 
 
-def cat(tensors: Any, axis: Any = 0) -> Tensor:
-    """As concat."""
-    return concat(tensors, axis)
+@spelling(concat)
+def cat(tensors: Any, axis: Any = 0) -> Tensor: ...
 
 
 @one_plan
@@ -438,9 +436,8 @@ def unstack(input_x: Any, axis: Any = 0) -> tuple[Tensor, ...]:
 
 
 @method(axis="dim")
-def unbind(input: Any, dim: Any = 0) -> tuple[Tensor, ...]:
-    """The slices of a tensor along dim, which the slices no longer have."""
-    return unstack(input, dim)
+@spelling(unstack)
+def unbind(input: Any, dim: Any = 0) -> tuple[Tensor, ...]: ...
 
 
 def meshgrid(*inputs: Any, indexing: str = "xy") -> tuple[Tensor, ...]:

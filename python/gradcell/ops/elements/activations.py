@@ -12,6 +12,7 @@ from typing import Any
 from gradcell._core import Tensor, ops as _ops
 from gradcell.base import arguments, bad_value
 from gradcell.base.convert import to_dtype
+from gradcell.base.spelling import spelling
 from gradcell.ops.method import method
 from gradcell.ops.one_plan import in_float32, one_plan, wide_plan
 
@@ -70,9 +71,8 @@ def silu(input: Any) -> Tensor:
     return _ops.mul(x, _ops.sigmoid(x))
 
 
-def swish(x: Any) -> Tensor:
-    """As silu."""
-    return silu(x)
+@spelling(silu)
+def swish(x: Any) -> Tensor: ...
 
 
 @method(wide_plan)
