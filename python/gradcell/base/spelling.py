@@ -62,7 +62,10 @@ def _same(a: Any, b: Any) -> bool:
 def _of_both(target: Callable[..., Any], together: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(target)
     def callee(first: Any, second: Any, *others: Any, **named: Any) -> Any:
-        return target(*together(first, second), *others, **named)
+        first, second = together(first, second)
+        if not others and not named:
+            return target(first, second)  # (sooner than with nothing to unpack)
+        return target(first, second, *others, **named)
 
     return callee
 

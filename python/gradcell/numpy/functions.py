@@ -72,10 +72,12 @@ def clip(x: Any, xmin: Any = None, xmax: Any = None, dtype: Any = None) -> Tenso
     return typed(ops.clamp(t, *operands(t, xmin, xmax)[1:]), dtype)  # type: ignore[no-any-return]
 
 
-@spelling(ops.isclose, together=tensors)
 def isclose(
     a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False
-) -> Tensor: ...
+) -> Tensor:
+    """Return whether |a - b| <= atol + rtol |b|, elementwise; NaN are close with equal_nan."""
+    x, y = tensors(a, b)
+    return ops.isclose(x, y, rtol, atol, equal_nan)
 
 
 def where(condition: Any, x: Any = None, y: Any = None) -> Tensor:
@@ -428,8 +430,13 @@ def outer(a: Any, b: Any) -> Tensor:
     return ops.outer(*(x.ravel() for x in tensors(a, b)))
 
 
-@spelling(ops.tensor_dot, together=tensors)
-def tensordot(a: Any, b: Any, axes: Any = 2) -> Tensor: ...
+def tensordot(a: Any, b: Any, axes: Any = 2) -> Tensor:
+    """The sum of products over the last `axes` dimensions of a and the first of b, or over pairs of
+    dimensions, (those of a, those of b)."""
+    x, y = tensors(a, b)
+    return ops.tensor_dot(x, y, axes)
+
+
 @spelling(ops.multi_dot, arrays=all_tensors)
 def multi_dot(arrays: Any) -> Tensor: ...
 @spelling(ops.matrix_power, a=tensor)
@@ -528,8 +535,10 @@ def vdot(a: Any, b: Any) -> Tensor:
     return ops.vecdot(*(x.ravel() for x in tensors(a, b)))
 
 
-@spelling(ops.vecdot, together=tensors)
-def vecdot(x1: Any, x2: Any, axis: int = -1) -> Tensor: ...
+def vecdot(x1: Any, x2: Any, axis: int = -1) -> Tensor:
+    """The sums of products along axis, those of x1 conjugated."""
+    a, b = tensors(x1, x2)
+    return ops.vecdot(a, b, axis=axis)
 
 
 def matvec(x1: Any, x2: Any) -> Tensor:
