@@ -63,9 +63,9 @@ def layer_norm(
 
 
 def _scaled(y: Tensor, dims: list[int], weight: Any, bias: Any, names: tuple[str, str]) -> Tensor:
-    """y times weight plus bias, each of the shape of y's last dimensions `dims`, or None."""
+    """y times weight plus bias, each of the shape of y's last dimensions `dims`, a number, or None."""
     factor, added = (
-        t if t is None else arguments.of_shape(t, dims, "LayerNorm", name, "the normalised")
+        arguments.of_shape(t, dims, "LayerNorm", name, "the normalised") if np.ndim(t) else t
         for t, name in zip((weight, bias), names, strict=True)
     )
     y = y if factor is None else _ops.mul(y, factor)
