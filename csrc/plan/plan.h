@@ -79,9 +79,14 @@ struct Operand {
 struct TileValue {
   int32_t features;
   Compute type;
-  size_t offset = 0;        ///< bytes per row into the scratch: multiply by the tile's rows
-  int32_t direct_in = -1;   ///< index into loads: full tiles are read in place
-  int32_t direct_out = -1;  ///< index into stores: full tiles are written in place
+  size_t offset = 0;           ///< bytes per row into the scratch: multiply by the tile's rows
+  int32_t direct_in = -1;      ///< index into loads: full tiles are read in place
+  int32_t direct_out = -1;     ///< index into stores: full tiles are written in place
+  int32_t head = 0, tail = 0;  ///< zeros before the first feature and behind the last one
+
+  /// Where its scratch begins and ends, in bytes per row.
+  size_t begin() const { return offset - static_cast<size_t>(head) * compute_size(type); }
+  size_t end() const { return offset + static_cast<size_t>(features + tail) * compute_size(type); }
 };
 
 /// A row-invariant tensor or constant, converted to the compute type once a run.

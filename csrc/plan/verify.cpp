@@ -94,7 +94,7 @@ class RegionChecker {
   void define(uint32_t v) {
     defined_[v] = 1;
     if (last_use_[v] < 0) return;
-    size_t begin = r_.values[v].offset, end = begin + size(v);
+    size_t begin = r_.values[v].begin(), end = r_.values[v].end();
     want(end <= r_.row_bytes, "v", v, " ends outside the scratch");
     auto next = live_.lower_bound(begin);
     want(next == live_.end() || end <= next->first, "v", v, " overlaps another live value");
@@ -103,22 +103,19 @@ class RegionChecker {
     live_.emplace(begin, end);
   }
 
-  size_t size(uint32_t v) const {
-    return static_cast<size_t>(r_.values[v].features) * compute_size(r_.values[v].type);
-  }
-
   /// `n` features are read through the operand.
   void operand(const Operand& o, int64_t n) const {
-    int64_t have;
+    int64_t have, from = 0;
     if (o.uniform) {
       want(o.value < r_.uniforms.size(), "an operand is no uniform");
       have = r_.uniforms[o.value].count;
     } else {
       want(defined_[o.value], "v", o.value, " is used before it is defined");
-      have = r_.values[o.value].features;
+      from = -r_.values[o.value].head;
+      have = r_.values[o.value].features + r_.values[o.value].tail;
     }
     int64_t last = o.base + (n - 1) * o.stride;
-    want(std::min<int64_t>(o.base, last) >= 0 && std::max<int64_t>(o.base, last) < have,
+    want(std::min<int64_t>(o.base, last) >= from && std::max<int64_t>(o.base, last) < have,
          "an operand reads features ", o.base, " to ", last, " of ", have);
   }
 
@@ -127,8 +124,8 @@ class RegionChecker {
     want(r_.maps[index].size() == n, "a map of another length");
     return r_.maps[index];
   }
-  void in_range(const std::vector<int32_t>& m, int64_t limit) const {
-    for (int32_t f : m) want(f >= 0 && f < limit, "a map leaves its value");
+  void in_range(const std::vector<int32_t>& m, const TileValue& v) const {
+    for (int32_t f : m) want(f >= -v.head && f < v.features + v.tail, "a map leaves its value");
   }
 
   void operands(const Instruction& i) const {
@@ -138,18 +135,22 @@ class RegionChecker {
       case TileOp::Copy:
         if (i.map < 0) return operand(a, i.features);
         operand(a, 1);
-        return in_range(map(i.map, n), r_.values[a.value].features);
+        return in_range(map(i.map, n), r_.values[a.value]);
       case TileOp::Scatter:
         operand(a, i.inner);
-        return in_range(map(i.map, static_cast<size_t>(i.inner)), i.features);
+        return in_range(map(i.map, static_cast<size_t>(i.inner)), {i.features, i.type});
+      case TileOp::Surround:
+        want(a.value == i.dst, "zeros around another value");
+        return operand(a, i.features);
       case TileOp::FeatureReduce: {
         operand(a, 1);
         auto base = map(i.map, n), step = map(i.map2, static_cast<size_t>(i.inner));
-        int64_t room = r_.values[a.value].features - a.base;
+        const TileValue& v = r_.values[a.value];
+        const TileValue room{v.features + v.tail - a.base, v.type};
         in_range(base, room), in_range(step, room);
         want(*std::max_element(base.begin(), base.end()) +
                      int64_t(*std::max_element(step.begin(), step.end())) <
-                 room,
+                 room.features,
              "a reduction leaves its value");
         return;
       }
@@ -206,7 +207,7 @@ class RegionChecker {
 
   void release(uint32_t v) {
     if (last_use_[v] != static_cast<int64_t>(at_) || ended_[v]) return;
-    live_.erase(r_.values[v].offset);
+    live_.erase(r_.values[v].begin());
     ended_[v] = 1;
   }
 

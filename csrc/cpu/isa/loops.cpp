@@ -414,13 +414,30 @@ T reduced(T a, T b) {
     return static_cast<T>(combined<how>(a, b));
 }
 
+template <class T>
+using RegisterOf [[gnu::vector_size(math::kVectorBytes)]] = T;
+
+template <class T>
+RegisterOf<T> loaded(const T* from) {
+  RegisterOf<T> v;
+  std::memcpy(&v, from, sizeof v);
+  return v;
+}
+
+/// As reduced.
+template <Combine how, class V>
+V taken(V a, V b) {
+  return how == Combine::Max || how == Combine::Min ? combined<how>(b, a) : combined<how>(a, b);
+}
+
 template <Combine how, class T>
 void reduce_blocks(T* z, const T* a, ptrdiff_t pitch, const int32_t* step, int32_t n,
                    int32_t rows) {
-  std::memcpy(z, a + step[0] * pitch, static_cast<size_t>(rows) * sizeof(T));
-  for (int32_t k = 1; k < n; ++k) {
-    const T* x = a + step[k] * pitch;
-    IVDEP for (int32_t i = 0; i < rows; ++i) z[i] = reduced<how>(z[i], x[i]);
+  constexpr int32_t kStep = math::kVectorBytes / sizeof(T);
+  for (int32_t at = 0; at < rows; at += kStep) {
+    auto all = loaded(a + step[0] * pitch + at);
+    for (int32_t k = 1; k < n; ++k) all = taken<how>(all, loaded(a + step[k] * pitch + at));
+    std::memcpy(z + at, &all, sizeof all);
   }
 }
 
@@ -444,12 +461,7 @@ void sum_pairwise(T* z, const T* a, ptrdiff_t pitch, const int32_t* step, int32_
     };
     T block[kStrip];
     for (int32_t k0 = 0; k0 < n; k0 += kBlock) {
-      const T* first = a + step[k0] * pitch + at;
-      std::memcpy(block, first, sizeof(T) * static_cast<size_t>(width));
-      for (int32_t k = k0 + 1; k < std::min(n, k0 + kBlock); ++k) {
-        const T* x = a + step[k] * pitch + at;
-        IVDEP for (int32_t i = 0; i < width; ++i) block[i] += x[i];
-      }
+      reduce_blocks<Combine::Sum>(block, a + at, pitch, step + k0, std::min(kBlock, n - k0), width);
       push(block);
     }
     bool first = true;
@@ -481,16 +493,10 @@ void feature_reduce(Combine how, Compute type, void* d, const void* a, ptrdiff_t
 /// order. Lanes are taken by registers.
 template <Combine how, class T>
 void reduce_rows(T* z, const T* x, int32_t rows) {
-  typedef T V __attribute__((vector_size(math::kVectorBytes)));
+  using V = RegisterOf<T>;
   constexpr int32_t kBlock = 4 * kLanes, kStep = sizeof(V) / sizeof(T);
-  auto at = [](const T* from) {
-    V v;
-    std::memcpy(&v, from, sizeof v);
-    return v;
-  };
-  auto take = [](V a, V b) {  // (of equal ones the first)
-    return how == Combine::Max || how == Combine::Min ? combined<how>(b, a) : combined<how>(a, b);
-  };
+  auto at = [](const T* from) { return loaded(from); };
+  auto take = [](V a, V b) { return taken<how>(a, b); };
   auto add = [&](int32_t lane, V v) {
     v = take(at(z + lane), v);
     std::memcpy(z + lane, &v, sizeof v);

@@ -53,6 +53,7 @@ bool takes_number(const Instruction& i, int k, int numbers) {
     case TileOp::Convert:
     case TileOp::Narrow:
     case TileOp::Scatter:
+    case TileOp::Surround:
     case TileOp::FeatureReduce:
     case TileOp::Product:
     case TileOp::RowReduce:

@@ -22,13 +22,20 @@ int32_t width(const Region& r) {
   return widest;
 }
 
-/// The distance between neighbours that are all as far apart, 1 of one alone; 0: they are not.
-int32_t spacing(const std::vector<int32_t>& map) {
-  if (map.size() < 2) return 1;
-  const int32_t step = map[1] - map[0];
-  for (size_t i = 2; i < map.size(); ++i)
-    if (map[i] - map[i - 1] != step) return 0;
-  return step;
+std::vector<MapRun> runs_of(const std::vector<int32_t>& map) {
+  std::vector<MapRun> runs;
+  for (size_t i = 0; i < map.size(); ++i) {
+    if (!runs.empty()) {
+      MapRun& last = runs.back();
+      if (last.n == 1) last.step = map[i] - last.first;
+      if (map[i] == last.first + last.n * last.step) {
+        ++last.n;
+        continue;
+      }
+    }
+    runs.push_back({narrow<int32_t>(i), map[i], 1, 1});
+  }
+  return runs;
 }
 
 /// (Rows that are no whole vectors would begin anywhere, and every access touch two cache lines.)
@@ -65,7 +72,7 @@ bool moves_features(const Region& r) {
     all += n;
     const int32_t map = reduces ? i.map2 : i.map;
     const bool maps = reduces || i.kind == TileOp::Scatter || i.kind == TileOp::Copy;
-    if (maps && map >= 0 && spacing(r.maps[static_cast<size_t>(map)]) != 1) moved += n;
+    if (maps && map >= 0 && spacing(runs_of(r.maps[static_cast<size_t>(map)])) != 1) moved += n;
   }
   return 4 * moved >= all;
 }
@@ -117,7 +124,8 @@ void find_taken(const Region& r, TileProgram& p) {
   for (size_t at = 1; at < r.program.size(); ++at) {
     const Instruction &sum = r.program[at], &made = r.program[at - 1];
     const bool lines = sum.kind == TileOp::FeatureReduce &&
-                       p.spacings[static_cast<size_t>(sum.map2)] == 1 && sum.inner >= kShortLine;
+                       spacing(p.runs[static_cast<size_t>(sum.map2)]) == 1 &&
+                       sum.inner >= kShortLine;
     if ((!lines && sum.kind != TileOp::RowReduce) || sum.combine != Combine::Sum) continue;
     const Operand& o = sum.operand[0];
     if (accumulates(made) || o.uniform || made.dst != o.value ||
@@ -139,6 +147,66 @@ void find_taken(const Region& r, TileProgram& p) {
   }
 }
 
+/// What a copy's map does to a value, if its parts are alike, each whole vectors of neighbours or
+/// of one number.
+Spread nest(const std::vector<MapRun>& runs, uint32_t value) {
+  const MapRun& first = runs[0];
+  Spread s{value, first.first, 0, first.step, 0};
+  if (runs.size() < 2 || first.n % kLanes != 0 || (s.step != 0 && s.step != 1)) return s;
+  s.outer = runs[1].first - first.first;
+  for (size_t k = 0; k < runs.size(); ++k)
+    if (runs[k].n != first.n || runs[k].step != s.step ||
+        runs[k].first != s.base + narrow<int32_t>(k) * s.outer)
+      return s;
+  s.n = first.n;
+  return s;
+}
+
+/// Whether an instruction is a loop that can read its k-th operand as s says.
+bool reads_spread(const Instruction& i, int k, const Spread& s, const TileProgram& p) {
+  if (!is_loop(i) || i.kind == TileOp::Narrow) return false;
+  bool varies = s.step == 1;
+  for (int n = 0; n < i.operand_count; ++n) {
+    const Operand& o = i.operand[n];
+    const Spread* other = spread_of(p, o);
+    if (n == k ? o.base != 0 || o.stride != 1
+               : !o.uniform && ((o.stride != 0 && o.stride != 1) || (other && other->n != s.n)))
+      return false;
+    const bool first = i.kind == TileOp::Choose ? n == 0 : true;  // its loops have one that varies
+    if (n != k && first && !o.uniform && o.stride == 1 && !(other && other->step == 0))
+      varies = true;
+  }
+  return varies && (s.step == 1 || i.kind == TileOp::Elementwise || i.kind == TileOp::Choose);
+}
+
+/// Finds copies of the only row whose results loops alone read, while what they copy is there.
+void find_spread(const Region& r, TileProgram& p) {
+  p.spread.resize(r.values.size());
+  if (r.rows > 1) return;
+  auto overlap = [&](uint32_t a, uint32_t b) {
+    const TileValue &x = r.values[a], &y = r.values[b];
+    return x.begin() < y.end() && y.begin() < x.end();
+  };
+  for (size_t at = 0; at < r.program.size(); ++at) {
+    const Instruction& copy = r.program[at];
+    if (copy.kind != TileOp::Copy || copy.map < 0) continue;
+    const uint32_t from = copy.operand[0].value;
+    const Spread s = nest(p.runs[static_cast<size_t>(copy.map)], from);
+    bool fits = s.n > 0 && std::ranges::none_of(r.stores, [&](const RowStore& store) {
+                  return !store.from.uniform && store.from.value == copy.dst;
+                });
+    bool there = true;
+    for (size_t k = at + 1; k < r.program.size() && fits; ++k) {
+      const Instruction& i = r.program[k];
+      if (!accumulates(i)) there &= !overlap(i.dst, from);
+      for (int n = 0; n < i.operand_count; ++n)
+        if (!i.operand[n].uniform && i.operand[n].value == copy.dst)
+          fits &= there && !p.taken[k].dropped && reads_spread(i, n, s, p);
+    }
+    if (fits) p.spread[copy.dst] = s, p.taken[at].dropped = true;
+  }
+}
+
 /// Whether instructions make wide rows.
 bool makes_rows(const Region& r, const TileProgram& p) {
   for (size_t at = 0; at < r.program.size(); ++at) {
@@ -151,8 +219,9 @@ bool makes_rows(const Region& r, const TileProgram& p) {
 }  // namespace
 
 void prepare_lines(const Region& r, TileProgram& p) {
-  for (const auto& map : r.maps) p.spacings.push_back(spacing(map));
+  for (const auto& map : r.maps) p.runs.push_back(runs_of(map));
   find_taken(r, p);
+  find_spread(r, p);
   const int32_t widest = width(r);
   // Whole vectors of whole rows, so that full tiles can be read and written in place.
   const int32_t unit = kLanes / std::gcd(kLanes, widest);

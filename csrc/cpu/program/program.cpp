@@ -238,14 +238,15 @@ void find_direct(const Plan& plan, const Region& r, TileProgram& p) {
 
 // Kernels -----------------------------------------------------------------------------------------
 
-Loop loop_of(const Instruction& i, bool lines, bool alone) {
+Loop loop_of(const Instruction& i, const TileProgram& p, bool alone) {
   if (!is_loop(i)) return nullptr;
   unsigned uniform = 0;  // in lines, numbers alone: what differs from feature to feature is a line
   for (int n = 0; n < i.operand_count; ++n) {
     const Operand& o = i.operand[n];
-    const bool number =
-        lines ? is_column(i, n, alone) || (o.uniform && (o.stride == 0 || i.features == 1))
-              : o.uniform;
+    const Spread* s = p.lines ? spread_of(p, o) : nullptr;
+    const bool number = s         ? s->step == 0
+                        : p.lines ? is_column(i, n, alone) || is_number(o, i.features)
+                                  : o.uniform;
     uniform |= unsigned{number} << n;
   }
   const Loop loop = find_loop(i, uniform);
@@ -265,7 +266,7 @@ TileProgram prepare(const Plan& plan, const Region& r) {
   place(r, p);
   const int64_t tiles = (r.rows + p.tile_rows - 1) / p.tile_rows;
   p.chunks = narrow<int32_t>(std::clamp<int64_t>(tiles, 1, most_chunks(p)));
-  for (const Instruction& i : r.program) p.loops.push_back(loop_of(i, p.lines, r.rows == 1));
+  for (const Instruction& i : r.program) p.loops.push_back(loop_of(i, p, r.rows == 1));
   place_pairs(r, p);
   if (!p.lines) p.passes = find_passes(r, p.loops, p.tile_rows);
   find_direct(plan, r, p);
@@ -298,6 +299,7 @@ Loop find_loop(const Instruction& i, unsigned uniform) {
     case TileOp::Copy:
       return i.map < 0 ? k.expand(i.type, uniform != 0) : nullptr;
     case TileOp::Scatter:
+    case TileOp::Surround:
     case TileOp::FeatureReduce:
     case TileOp::Product:
     case TileOp::RowReduce:

@@ -21,7 +21,18 @@ struct AccumulatorPlace {
 struct Taken {
   Mapped map = Mapped::Itself;
   int32_t number = -1;
-  bool dropped = false;  ///< the instruction is left to the one behind it
+  bool dropped = false;  ///< the instruction is left to those behind it
+};
+
+/// A part of a map whose features are equally far apart: map[at + k] = first + k * step, k < n.
+struct MapRun {
+  int32_t at, first, step, n;
+};
+
+/// A value that a copy would have: feature f is another one's base + f / n * outer + f % n * step.
+struct Spread {
+  uint32_t value;
+  int32_t base, outer, step, n = 0;  ///< n: 0 if no loop reads it where it is
 };
 
 /// What a region's tile program needs besides the region. Offsets are in bytes.
@@ -45,11 +56,12 @@ struct TileProgram {
   std::vector<size_t> places;  ///< of lines: where each value is in a thread's scratch
   /// Of lines: of each instruction, one that its sum takes in, mapping each element as it is read.
   std::vector<Taken> taken;
-  std::vector<int32_t> spacings;  ///< of lines: of each map, see line_runner.cpp
-  size_t value_bytes = 0;         ///< of lines: all values of a tile
-  size_t slot_bytes = 0;          ///< of lines: one operand of a tile, made dense
-  std::vector<size_t> uniforms;   ///< where each lies, converted
-  std::vector<size_t> weights;    ///< where each lies, packed
+  std::vector<std::vector<MapRun>> runs;  ///< of lines: of each map
+  std::vector<Spread> spread;             ///< of lines: of each value
+  size_t value_bytes = 0;                 ///< of lines: all values of a tile
+  size_t slot_bytes = 0;                  ///< of lines: one operand of a tile, made dense
+  std::vector<size_t> uniforms;           ///< where each lies, converted
+  std::vector<size_t> weights;            ///< where each lies, packed
   std::vector<AccumulatorPlace> accumulators;
   size_t uniform_bytes = 0, packed_bytes = 0;  ///< of a run
   size_t pair_bytes = 0;                       ///< of a thread: operands as pairs, see by_pairs

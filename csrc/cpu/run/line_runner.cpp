@@ -76,6 +76,18 @@ void by_item(Compute type, F f) {
     f(uint64_t());
 }
 
+/// n elements, `step` apart, side by side.
+template <class S>
+void take(const S* from, ptrdiff_t step, S* to, int32_t n) {
+  if (step == 1)
+    copy_rows(reinterpret_cast<const std::byte*>(from), reinterpret_cast<std::byte*>(to),
+              static_cast<size_t>(n) * sizeof(S));
+  else if (step == 0)
+    std::fill_n(to, n, *from);
+  else
+    for (ptrdiff_t f = 0; f < n; ++f) to[f] = from[f * step];
+}
+
 }  // namespace
 
 LineRunner::LineRunner(const RegionRun& run, const RunState& s, BoundRow& row, Dims& line)
@@ -109,6 +121,7 @@ void LineRunner::spread_lines() {
 }
 
 void LineRunner::chunk(int32_t c) {
+  if (r_.rows == 1 && r_.accumulators.empty()) return tile(0);
   for (size_t a = 0; a < r_.accumulators.size(); ++a) {
     const Accumulator& acc = r_.accumulators[a];
     by_accumulator(acc.combine, acc.type, [&](auto wide, auto) {
@@ -133,23 +146,23 @@ void LineRunner::chunk(int32_t c) {
 void LineRunner::tile(int64_t t) {
   first_ = t * p_.tile_rows;
   valid_ = narrow<int32_t>(std::min<int64_t>(p_.tile_rows, r_.rows - first_));
-  const bool alone = r_.rows == 1 && !seconds_;
-  if (alone) {
+  if (r_.rows == 1) {
     bound_ ? move_row() : bind_row();
-    return run_row(row_);
+    return run_row();
   }
   find_places();
   for (const RowLoad& l : r_.loads) load(l);
-  for (size_t i = 0; i < r_.program.size(); ++i) {
-    if (!seconds_) {
-      execute(i);
-      continue;
-    }
-    const auto begin = std::chrono::steady_clock::now();
-    execute(i);
-    seconds_[i] += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  }
+  for (size_t i = 0; i < r_.program.size(); ++i) measured(i, [&] { execute(i); });
   for (const RowStore& s : r_.stores) store(s);
+}
+
+/// Instruction `at`, or a step of it, which f does.
+template <class F>
+void LineRunner::measured(size_t at, F f) {
+  if (!seconds_) return f();
+  const auto begin = std::chrono::steady_clock::now();
+  f();
+  seconds_[at] += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
 std::byte* LineRunner::rows_of(BufferId buffer, int32_t features, DType dtype) const {
@@ -168,7 +181,9 @@ void LineRunner::find_places() {
   for (size_t v = 0; v < r_.values.size(); ++v) at_[v] = values_ + p_.places[v];
   if (valid_ < p_.tile_rows) return;
   auto direct = [&](uint32_t value, DType dtype) {
-    return is_compute_type(dtype) && r_.values[value].features * p_.tile_rows % kLanes == 0;
+    const TileValue& v = r_.values[value];
+    return is_compute_type(dtype) && v.features * p_.tile_rows % kLanes == 0 &&
+           v.head + v.tail == 0;
   };
   auto written = [&](BufferId buffer) {
     return std::ranges::any_of(
@@ -224,7 +239,11 @@ bool LineRunner::bind(size_t at) {
   const Instruction& i = r_.program[at];
   if (!p_.loops[at]) return false;
   LoopArgs a{};
-  a.features = 1, a.rows = whole_vectors(i.features), a.pitch = a.rows;
+  a.features = 1, a.rows = whole_vectors(i.features);
+  for (int k = 0; k < i.operand_count; ++k)
+    if (const Spread* s = spread_of(p_, i.operand[k]))
+      a.features = i.features / s->n, a.rows = s->n;
+  a.pitch = a.rows;
   const size_t first = row_.steps.size();
   auto in_buffer = [&](uint32_t value) {
     return std::ranges::any_of(row_.values, [&](const auto& v) { return v.value == value; });
@@ -256,7 +275,12 @@ bool LineRunner::bind(size_t at) {
       continue;
     }
     const Compute type = type_of(i, k);
-    const auto offset = static_cast<ptrdiff_t>(o.base) * static_cast<ptrdiff_t>(compute_size(type));
+    const auto size = static_cast<ptrdiff_t>(compute_size(type));
+    if (const Spread* s = spread_of(p_, o)) {
+      a.p[k] = point(here, k, s->value, s->base * size), a.s[k] = s->outer;
+      continue;
+    }
+    const auto offset = static_cast<ptrdiff_t>(o.base) * size;
     if (!spread(k)) {
       a.p[k] = point(here, k, o.value, offset);
       if (is_column(i, k, true)) a.s[k] = 0;
@@ -284,10 +308,11 @@ void LineRunner::move_row() {
   }
 }
 
-void LineRunner::run_row(const BoundRow& row) {
-  for (const RowLoad* l : row.loads) load(*l);
-  for (const BoundRow::Step& s : row.steps) s.loop ? s.loop(s.args) : execute(s.at);
-  for (const RowStore* s : row.stores) store(*s);
+void LineRunner::run_row() {
+  for (const RowLoad* l : row_.loads) load(*l);
+  for (const BoundRow::Step& s : row_.steps)
+    measured(s.at, [&] { s.loop ? s.loop(s.args) : execute(s.at); });
+  for (const RowStore* s : row_.stores) store(*s);
 }
 
 void LineRunner::load(const RowLoad& l) {
@@ -382,15 +407,22 @@ void LineRunner::execute(size_t at) {
       const int32_t pitch = r_.values[i.operand[0].value].features;
       return by_item(i.type, [&](auto item) {
         using S = decltype(item);
-        const auto& map = r_.maps[i.map];
         const S* from = reinterpret_cast<const S*>(at_[i.operand[0].value]);
         S* to = reinterpret_cast<S*>(at_[i.dst]);
         for (int32_t r = 0; r < valid_; ++r, from += pitch, to += i.features)
-          for (int32_t f = 0; f < i.features; ++f) to[f] = from[map[f]];
+          for (const MapRun& run : p_.runs[static_cast<size_t>(i.map)])
+            take(from + run.first, run.step, to + run.at, run.n);
       });
     }
     case TileOp::Scatter:
       return scatter(i);
+    case TileOp::Surround:
+      return by_item(i.type, [&](auto item) {
+        const TileValue& v = r_.values[i.dst];
+        auto* const x = reinterpret_cast<decltype(item)*>(at_[i.dst]);
+        std::fill(x - v.head, x, item);
+        std::fill_n(x + v.features, v.tail, item);
+      });
     case TileOp::FeatureReduce:
       return reduce_features(at);
     case TileOp::RowReduce:
@@ -463,21 +495,23 @@ void LineRunner::loop_by_rows(size_t at) {
 }
 
 void LineRunner::scatter(const Instruction& i) {
-  const Compute type = r_.values[i.dst].type;
-  const auto& map = r_.maps[i.map];
-  const bool run = p_.spacings[static_cast<size_t>(i.map)] == 1;
-  const std::byte* x = dense(i.operand[0], type, i.inner, slot(0));
-  by_item(type, [&](auto item) {
+  const Operand& o = i.operand[0];
+  const int32_t pitch = o.uniform ? 0 : r_.values[o.value].features;
+  by_item(r_.values[i.dst].type, [&](auto item) {
     using S = decltype(item);
     S* to = reinterpret_cast<S*>(at_[i.dst]);
-    const S* from = reinterpret_cast<const S*>(x);
+    const S* from = reinterpret_cast<const S*>(o.uniform ? number(o) : at_[o.value]);
+    if (!o.uniform) from += o.base;
     if (i.zero) std::fill_n(to, static_cast<ptrdiff_t>(valid_) * i.features, S(0));
-    for (int32_t r = 0; r < valid_; ++r, to += i.features, from += i.inner) {
-      if (run)
-        std::memcpy(to + map[0], from, static_cast<size_t>(i.inner) * sizeof(S));
-      else
-        for (int32_t f = 0; f < i.inner; ++f) to[map[f]] = from[f];
-    }
+    for (int32_t r = 0; r < valid_; ++r, to += i.features, from += pitch)
+      for (const MapRun& run : p_.runs[static_cast<size_t>(i.map)]) {
+        const S* x = from + static_cast<ptrdiff_t>(run.at) * o.stride;
+        S* z = to + run.first;
+        if (run.step == 1)
+          take(x, o.stride, z, run.n);
+        else
+          for (ptrdiff_t f = 0; f < run.n; ++f) z[f * run.step] = x[f * o.stride];
+      }
   });
 }
 
@@ -513,7 +547,7 @@ void LineRunner::reduce_features(size_t at) {
   const std::byte* const other = replacement(at);
   const auto &base = r_.maps[i.map], &step = r_.maps[i.map2];
   const int32_t pitch = r_.values[o.value].features;
-  const int32_t apart = p_.spacings[static_cast<size_t>(i.map2)];
+  const int32_t apart = spacing(p_.runs[static_cast<size_t>(i.map2)]);
   const WholeKernels& k = whole_kernels();
   const DType dtype = dtype_of(i.type);
   const auto inner = static_cast<size_t>(i.inner);
@@ -525,7 +559,7 @@ void LineRunner::reduce_features(size_t at) {
     A* const sums = reinterpret_cast<A*>(slot(0));
     const auto features = static_cast<size_t>(i.features);
     const bool columns =
-        i.features > 1 && apart != 0 && p_.spacings[static_cast<size_t>(i.map)] == 1;
+        i.features > 1 && apart != 0 && spacing(p_.runs[static_cast<size_t>(i.map)]) == 1;
     for (int32_t r = 0; r < valid_; ++r, line += pitch, to += i.features) {
       std::fill_n(sums, features, identity<A>(i.combine));
       const T* x = line + step[0];

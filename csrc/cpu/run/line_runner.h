@@ -59,7 +59,9 @@ class LineRunner {
   void bind_row();
   bool bind(size_t at);
   void move_row();
-  void run_row(const BoundRow& row);
+  void run_row();
+  template <class F>
+  void measured(size_t at, F f);
   void spread_lines();
   void load(const RowLoad& l);
   void load_view(const RowLoad& l, int32_t features);

@@ -352,6 +352,15 @@ class TileRunner {
                          r_.maps[i.map].data(), i.features, rows_);
       case TileOp::Scatter:
         return scatter(i, args);
+      case TileOp::Surround: {
+        const TileValue& v = r_.values[i.dst];
+        const size_t feature = static_cast<size_t>(rows_) * compute_size(v.type);
+        const size_t head = static_cast<size_t>(v.head) * feature;
+        std::memset(at_[i.dst] - head, 0, head);
+        std::memset(at_[i.dst] + static_cast<size_t>(v.features) * feature, 0,
+                    static_cast<size_t>(v.tail) * feature);
+        return;
+      }
       case TileOp::FeatureReduce:
         return k_.feature_reduce(i.combine, i.type, at_[i.dst], pointer(i.operand[0]),
                                  pitch(i.operand[0]), r_.maps[i.map].data(), i.features,

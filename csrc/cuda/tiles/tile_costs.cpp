@@ -112,6 +112,7 @@ class Weigher {
       case TileOp::Copy:
       case TileOp::Scatter:
         return elements(i.features, 1) * words;
+      case TileOp::Surround:
       case TileOp::Chain:
       case TileOp::Formula:
       case TileOp::Choose:

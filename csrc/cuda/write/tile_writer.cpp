@@ -312,6 +312,7 @@ class TileWriter : Writer {
         return reduce_rows(i);
       case TileOp::WeightGrad:
         return add_outer(i);
+      case TileOp::Surround:  // of loops' bodies on a CPU
       case TileOp::Chain:
       case TileOp::Formula:
       case TileOp::Choose:

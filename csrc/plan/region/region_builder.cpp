@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <numeric>
+#include <optional>
 #include <tuple>
 #include <unordered_map>
 #include <unordered_set>
@@ -10,6 +12,7 @@
 #include "base/interrupt.h"
 #include "ops/ops.h"
 #include "plan/joining.h"
+#include "plan/moves.h"
 #include "plan/region/schedule.h"
 #include "plan/region/scratch.h"
 
@@ -57,7 +60,7 @@ class Builder {
   Region build(bool joined) {
     for (size_t i = 0; i < nodes_.size(); ++i) {
       if (i % 1024 == 1023) check_interrupt();
-      emit(nodes_[i]);
+      if (!is_seen_through(nodes_[i])) emit(nodes_[i]);
     }
     for (NodeId id : nodes_)
       if (in_.labels.node[id].materialised && !in_.labels.node[id].reducing) store(id);
@@ -260,20 +263,44 @@ class Builder {
     return gradcell::row_axes(dims, rows(), region_.block);
   }
 
+  /// Whether a node is a view of a row that this region computes, which is read where it is needed.
+  bool is_seen_through(NodeId id) const {
+    return in_.labels.whole && form(g_, id) == Form::Move && in_.labels.node[id].in_region &&
+           in_.buffer_of[id] == UINT32_MAX && is_view(spec(g_, id).movement(g_, id));
+  }
+
+  /// What a piece reads of a node's inputs.
+  struct Source {
+    NodeId id;  ///< whose input it is
+    Piece piece;
+    bool uniform;
+  };
+  /// Through views that nothing has been read through yet.
+  Source source(NodeId id, const Piece& p) const {
+    Source s{id, p, access(g_, in_.labels, id, p.input) == Access::Uniform};
+    while (!s.uniform) {
+      const NodeId x = in_.labels.storage[g_.input(s.id, s.piece.input)];
+      if (!is_seen_through(x) || view_.contains(x)) break;
+      const auto inner = composed(s.piece, spec(g_, x).movement(g_, x), g_.dims(x));
+      if (!inner || access(g_, in_.labels, x, (*inner)[0].input) == Access::Uniform) break;
+      s.id = x, s.piece = (*inner)[0];
+    }
+    return s;
+  }
+
   /// An input's elements where a piece reads them.
-  Operand taken(NodeId id, const Piece& p, RowAxes axes) {
-    const bool uniform = access(g_, in_.labels, id, p.input) == Access::Uniform;
-    NodeId x = g_.input(id, p.input);
+  Operand taken(const Source& s, RowAxes axes) {
+    Map map = places(s.piece.from, axes, s.uniform ? 1 : region_.block);
+    if (!s.uniform) return mapped(s.id, operand(s.id, s.piece.input), std::move(map));
+    NodeId x = g_.input(s.id, s.piece.input);
     const NodeId source = in_.labels.storage[x];
-    Map map = places(p.from, axes, uniform ? 1 : region_.block);
-    if (!uniform) return mapped(id, operand(id, p.input), std::move(map));
     for (; x != source; x = g_.input(x, 0)) {  // through views to what is stored
       if (form(g_, x) != Form::Move) continue;
       const View v = spec(g_, x).movement(g_, x).pieces[0].from;
       const Map view = places(v, {0, v.dims.size()}, 1);
       for (int32_t& f : map) f = view[f];
     }
-    return mapped(id, whole_uniform(source), std::move(map));
+    return mapped(s.id, whole_uniform(source), std::move(map));
   }
 
   void move(NodeId id) {
@@ -289,19 +316,71 @@ class Builder {
       return;
     }
     if (is_view(m)) {
-      view_[id] = taken(id, m.pieces[0], axes);
+      view_[id] = taken(source(id, m.pieces[0]), axes);
       return;
     }
+    std::vector<Piece> pieces = m.pieces;
+    if (m.zeros && pieces.size() == 1)
+      if (const auto padded = surrounded(id, pieces[0], axes)) {
+        view_[id] = *padded;
+        return;
+      }
     const uint32_t dst = new_value(features(id), compute_type(g_.dtype(id)));
-    for (const Piece& p : m.pieces) {
-      const Operand from = taken(id, p, axes);
-      Instruction& i = append(TileOp::Scatter, id, std::array{from}, dst, features(id));
-      Map map = places(placed(p, g_.dims(id)), axes, region_.block);
+    const bool whole = in_.labels.whole && !m.zeros;
+    if (whole) largest_first(pieces);
+    for (size_t n = 0; n < pieces.size(); ++n) {
+      Map map = places(placed(pieces[n], g_.dims(id)), axes, region_.block);
+      const Source s = source(id, pieces[n]);
+      std::optional<Operand> from;
+      if (n == 0 && whole) from = shifted(s, axes, map);
+      if (!from) from = taken(s, axes);
+      Instruction& i = append(TileOp::Scatter, id, std::array{*from}, dst, features(id));
       i.inner = narrow<int32_t>(map.size());
       i.zero = m.zeros;
       i.map = add_map(std::move(map));
     }
     view_[id] = {false, dst, 0, 1};
+  }
+
+  /// A value that the region computes, with zeros around it: it is made among them, once for all
+  /// that are padded in other ways. (Of the only row: features of others lie apart.)
+  std::optional<Operand> surrounded(NodeId id, const Piece& p, RowAxes axes) {
+    const Map to = places(placed(p, g_.dims(id)), axes, region_.block);
+    int32_t first, step;
+    const Source s = source(id, p);
+    if (!in_.labels.whole || s.uniform || !affine(to, first, step) || step != 1) return {};
+    const Operand from = taken(s, axes);
+    const auto count = narrow<int32_t>(to.size());
+    TileValue& v = region_.values[from.value];
+    if (from.uniform || from.base != 0 || from.stride != 1 || v.features != count || count == 1 ||
+        loaded_.contains(from.value))
+      return {};
+    if (v.head + v.tail == 0) append(TileOp::Surround, id, std::array{from}, from.value, count);
+    v.head = std::max(v.head, first);
+    v.tail = std::max(v.tail, features(id) - first - count);
+    return Operand{false, from.value, -first, 1};
+  }
+
+  static void largest_first(std::vector<Piece>& pieces) {
+    const auto count = [](const Piece& p) { return element_count(p.from.dims); };
+    std::swap(pieces[0], *std::ranges::max_element(pieces, {}, count));
+  }
+
+  /// The elements of a piece that are all shifted alike, with all between them, which other pieces
+  /// write afterwards: so most of a grid that is rolled is moved as one run. to: their places.
+  std::optional<Operand> shifted(const Source& s, RowAxes axes, Map& to) {
+    if (s.uniform) return {};
+    const Map map = places(s.piece.from, axes, region_.block);
+    const int32_t shift = map[0] - to[0];
+    for (size_t f = 0; f < to.size(); ++f)
+      if (map[f] - to[f] != shift) return {};
+    Operand from = operand(s.id, s.piece.input);
+    if (from.uniform || from.stride != 1) return {};
+    from.base += map[0];
+    const int32_t first = to[0], count = to.back() - first + 1;
+    to.resize(static_cast<size_t>(count));
+    std::iota(to.begin(), to.end(), first);
+    return from;
   }
 
   /// Reduces the features named by `axes` of x; returns the operand of the remaining ones.

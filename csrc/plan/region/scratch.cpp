@@ -12,9 +12,7 @@ namespace gradcell {
 
 namespace {
 
-size_t bytes_a_row(const TileValue& v) {
-  return static_cast<size_t>(v.features) * compute_size(v.type);
-}
+size_t bytes_a_row(const TileValue& v) { return v.end() - v.begin(); }
 
 /// From which instruction of the program to which each value lives; -1: loaded, the program's
 /// length: stored. A value that is never used ends before it begins.
@@ -145,6 +143,7 @@ bool may_replace(const Region& region, const Instruction& i, int k) {
   const Operand& o = i.operand[k];
   const TileValue &from = region.values[o.value], &to = region.values[i.dst];
   if (o.uniform || from.features != to.features || from.type != to.type) return false;
+  if (from.head + from.tail + to.head + to.tail > 0) return false;
   return std::all_of(i.operand, i.operand + i.operand_count, [&](const Operand& other) {
     return other.uniform || other.value != o.value || dense(other);
   });
@@ -166,14 +165,15 @@ void place_values(Region& region) {
   for (size_t v = 0; v < values.size(); ++v)
     if (lives.last[v] >= lives.first[v] && heir[v] != kNoValue) inherits[heir[v]] = 1;
   Space space;
+  auto place = [](TileValue& v, size_t begin) { v.offset += begin - v.begin(); };
   for (size_t t = 0; t < steps; ++t) {
     for (int32_t v : begin[t])
-      if (!inherits[v]) values[v].offset = space.take(bytes_a_row(values[v]));
+      if (!inherits[v]) place(values[v], space.take(bytes_a_row(values[v])));
     for (int32_t v : end[t]) {
       if (heir[v] != kNoValue)
         values[heir[v]].offset = values[v].offset;
       else
-        space.give_back(values[v].offset, bytes_a_row(values[v]));
+        space.give_back(values[v].begin(), bytes_a_row(values[v]));
     }
   }
   region.row_bytes = space.top();

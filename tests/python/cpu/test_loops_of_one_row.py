@@ -147,3 +147,68 @@ def test_places_of_every_step(steps, reverse):
         a, b = np.roll(b, 1) + xs[t], a * 0.5
     agree(found[0], (a, b))
     agree(found[1], [np.stack(of) for of in zip(*kept, strict=True)])
+
+
+#: Moves of a matrix and a vector, and a new matrix of them, as NumPy and gradcell.numpy write it.
+MOVES = {
+    "rolls along both axes": lambda np, x, r: (
+        np.roll(x, 1, 0) + np.roll(x, -1, 1) - np.roll(x, (2, 1), (0, 1)) * x
+    ),
+    "parts of a roll": lambda np, x, r: np.roll(x, 3, 1)[:, ::-1] - np.roll(x, 2, 0)[::-1],
+    "zeros around in many ways": lambda np, x, r: (
+        np.pad(np.tanh(x)[1:], ((0, 1), (0, 0)))
+        - np.pad(np.tanh(x)[1:], ((1, 0), (0, 0)))
+        + np.pad(np.sin(x)[:, 1:], ((0, 0), (1, 0)))
+    ),
+    "zeros around one value": lambda np, x, r: (
+        np.pad((r * r)[:-2], (1, 1)) + np.pad((r * r)[:-2], (0, 2)) * x
+    ),
+    "a part of what has zeros around it": lambda np, x, r: (
+        np.pad(r * 2, (3, 2))[1:-4] + np.pad(r * 2, (3, 2))[-1 - len(r) : -1] + x
+    ),
+    "columns and rows": lambda np, x, r: np.tanh(x + r[:, None]) - r * np.maximum(r[:, None], x),
+    "chains of rows": lambda np, x, r: (r + 0 * x) * x - (r + 0 * x) + np.tanh(r)[:, None] * x,
+    "sums of what is turned round": lambda np, x, r: (
+        x * 0.1 + np.tanh((np.maximum(r[:, None], x)[::-1] ** 2).mean())
+    ),
+    "choices by rows": lambda np, x, r: np.where(r[:, None] > x, np.sin(r), r[:, None] * x),
+    "both ends": lambda np, x, r: np.concatenate([x[1:], x[:1] * r]) - np.stack([r] * len(r)),
+}
+
+
+@pytest.mark.parametrize("n", [3, 16, 17, 32])
+@pytest.mark.parametrize("moves", MOVES.values(), ids=MOVES)
+def test_moves_of_a_row(moves, n):
+    rng = np.random.default_rng(n)
+    x, r = rng.normal(size=(n, n)), rng.normal(size=n)
+    across_x, across_r = rng.normal(size=(n, n)), rng.normal(size=n)
+
+    def step(np, x, r):
+        moved = moves(np, x, r)
+        return 0.5 * np.sin(moved) + 0.1 * x, 0.5 * r + np.cos(moved).mean(0)
+
+    def ours(x, r):
+        return ops.scan(lambda c, _: (step(gc.numpy, *c), c[0][1]), (x, r), None, length=3)
+
+    def theirs(x, r):
+        rows = []
+        for _ in range(3):
+            rows.append(x[1])
+            x, r = step(np, x, r)
+        return x, r, np.stack(rows)
+
+    given = Tensor(x), Tensor(r)
+    (last, row), rows = gc.jit(ours)(*given)
+    agree((last, row, rows), theirs(x, r))
+
+    h = 1e-5
+    ends = [theirs(x + s * across_x, r + s * across_r) for s in (h, -h)]
+    slopes = [(a - b) / (2 * h) for a, b in zip(*ends, strict=True)]
+    found = gc.jvp(ours, given, (Tensor(across_x), Tensor(across_r)))[1]
+    for got, want in zip((*found[0], found[1]), slopes, strict=True):
+        np.testing.assert_allclose(got.asnumpy(), want, atol=1e-6 * max(1, np.abs(want).max()))
+    total = gc.grad(lambda x, r: sum((y * y).sum() for y in gc.tree.leaves(ours(x, r))), (0, 1))
+    wanted = sum((2 * y * s).sum() for y, s in zip(theirs(x, r), slopes, strict=True))
+    by_x, by_r = total(*given)
+    along = (by_x.asnumpy() * across_x).sum() + (by_r.asnumpy() * across_r).sum()
+    np.testing.assert_allclose(along, wanted, rtol=1e-5)
