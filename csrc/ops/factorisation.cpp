@@ -86,6 +86,8 @@ class Solve : public OfMatrices {
     const auto [rows, columns] = matrix(g, d, 1);
     require(rows == n, ErrorKind::Value, name(), ": right-hand sides of shape ",
             listed(g.dims(d.inputs[1])), " do not fit matrices of ", n, " rows");
+    require(g.dtype(d.inputs[0]) == g.dtype(d.inputs[1]), ErrorKind::Type, name(),
+            ": both inputs need one dtype");
     return results(g, d, {rows, columns});
   }
   /// With the same factors for all examples, these are more columns.
@@ -103,6 +105,7 @@ class Solve : public OfMatrices {
   }
 
  private:
+  bool takes_singles() const override { return op == Op::TriangularSolve; }
   bool lu_;
 };
 

@@ -33,6 +33,13 @@ LoopPlaces::LoopPlaces(const LoopFrame& loop, const PlanFrame& body, bool togeth
     if (elsewhere && body.outputs[output].alias_input < 0) continue;
     bytes += 2 * aligned(body.outputs[output].desc.bytes());
   }
+  for (size_t k = 0; k < loop.kept.size(); ++k) {
+    const PlanOutput& from = body.outputs[loop.kept[k].output];
+    const Place& to = outputs[source_output(body, loop.kept[k].output)];
+    copies |= !follows[k] && (from.alias_input >= 0 || to.kept != narrow<int>(loop.kept[k].result));
+  }
+  for (const LoopFrame::Carried& c : loop.carried)
+    copies |= body.outputs[c.output].alias_input >= 0;
 }
 
 }  // namespace gradcell

@@ -20,6 +20,7 @@ struct LoopPlaces {
   std::vector<size_t> offsets;   ///< of what is carried: into the loop's own memory
   std::vector<uint8_t> follows;  ///< by what is kept: it is copied from another result, in the end
   size_t bytes = 0;              ///< of that memory
+  bool copies = false;           ///< after steps, of what lies elsewhere
 
   /// Arrays in that memory begin at multiples of 256 bytes.
   static constexpr size_t aligned(size_t bytes) { return (bytes + 255) / 256 * 256; }
@@ -56,6 +57,7 @@ class LoopSteps {
   /// copy(bytes, from, to) for what a step keeps or carries and what lies elsewhere.
   template <class Copy>
   void copies(int64_t step, Copy copy) const {
+    if (!places_.copies) return;
     for (size_t k = 0; k < loop_.kept.size(); ++k) {
       const LoopFrame::Kept& kept = loop_.kept[k];
       if (places_.follows[k]) continue;

@@ -255,7 +255,7 @@ void triangular_solve(const Call& c, const void* const* in, void* out) {
   const auto a = attributes_of<SolveAttributes>(c);
   const Matrices b(c.in[1], a.pairs);
   const int n = b.rows, k = b.columns;
-  by_number(a.pairs, [&]<class T> {
+  const auto solve = [&]<class T> {
     each_problem(b.count, static_cast<double>(n) * n * k, [&](int64_t i) {
       const T* const factor = read<T>(in[0]) + i * int64_t{n} * n;
       check_regular(factor, n, "solve_triangular");
@@ -263,7 +263,9 @@ void triangular_solve(const Call& c, const void* const* in, void* out) {
       std::copy_n(read<T>(in[1]) + i * b.size(), b.size(), to);
       cpu::triangular_solve(a.adjoint, n, k, factor, to);
     });
-  });
+  };
+  if (c.in[0].dtype == DType::Float32) return solve.template operator()<float>();
+  by_number(a.pairs, solve);
 }
 
 /// Of L L^H, where L need not be triangular: then its product is factored first.

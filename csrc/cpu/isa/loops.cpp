@@ -369,11 +369,13 @@ Loop expand(Compute type, bool uniform) {
 
 void gather(Compute type, void* d, const void* a, ptrdiff_t pitch, const int32_t* map, int32_t n,
             int32_t rows) {
-  size_t block = static_cast<size_t>(rows) * compute_size(type);
-  const ptrdiff_t step = pitch * static_cast<ptrdiff_t>(compute_size(type));
-  for (int32_t f = 0; f < n; ++f)
-    std::memcpy(static_cast<char*>(d) + f * block,
-                static_cast<const char*>(a) + (map ? map[f] : f) * step, block);
+  const ptrdiff_t size = static_cast<ptrdiff_t>(compute_size(type)), block = rows * size;
+  char* to = static_cast<char*>(d);
+  for (int32_t f = 0; f < n; ++f, to += block) {
+    const char* from = static_cast<const char*>(a) + (map ? map[f] : f) * pitch * size;
+    for (ptrdiff_t at = 0; at < block; at += kLanes * 4)  // few: a call would take as long
+      std::memcpy(to + at, from + at, kLanes * 4);
+  }
 }
 
 void scatter(Compute type, void* d, const LoopArgs& from, bool uniform, const int32_t* map,

@@ -596,6 +596,7 @@ bool svd(int m, int n, bool vectors, bool full, const T* a, double* values, T* u
 INSTANCES(double)
 INSTANCES(std::complex<double>)
 #undef INSTANCES
+template void triangular_solve(bool, int, int, const float*, float*);
 template void qr<double>(int64_t, int, int, int, const float*, float*, float*);
 template bool eigh(int64_t, int, const float*, float*, float*);
 

@@ -22,8 +22,8 @@ int32_t width(const Region& r) {
   return widest;
 }
 
-std::vector<MapRun> runs_of(const std::vector<int32_t>& map) {
-  std::vector<MapRun> runs;
+MapRuns runs_of(const std::vector<int32_t>& map) {
+  MapRuns runs;
   for (size_t i = 0; i < map.size(); ++i) {
     if (!runs.empty()) {
       MapRun& last = runs.back();
@@ -35,6 +35,10 @@ std::vector<MapRun> runs_of(const std::vector<int32_t>& map) {
     }
     runs.push_back({narrow<int32_t>(i), map[i], 1, 1});
   }
+  runs.is_long = runs.size() * size_t{kShortLine} <= map.size();
+  runs.repeats = runs.size() > 1 && std::ranges::all_of(runs, [&](const MapRun& r) {
+                   return r.first == runs[0].first && r.step == runs[0].step && r.n == runs[0].n;
+                 });
   return runs;
 }
 
@@ -149,7 +153,7 @@ void find_taken(const Region& r, TileProgram& p) {
 
 /// What a copy's map does to a value, if its parts are alike, each whole vectors of neighbours or
 /// of one number.
-Spread nest(const std::vector<MapRun>& runs, uint32_t value) {
+Spread nest(const MapRuns& runs, uint32_t value) {
   const MapRun& first = runs[0];
   Spread s{value, first.first, 0, first.step, 0};
   if (runs.size() < 2 || first.n % kLanes != 0 || (s.step != 0 && s.step != 1)) return s;
@@ -173,8 +177,8 @@ bool reads_spread(const Instruction& i, int k, const Spread& s, const TileProgra
                : !o.uniform && ((o.stride != 0 && o.stride != 1) || (other && other->n != s.n)))
       return false;
     const bool first = i.kind == TileOp::Choose ? n == 0 : true;  // its loops have one that varies
-    if (n != k && first && !o.uniform && o.stride == 1 && !(other && other->step == 0))
-      varies = true;
+    const bool line = o.uniform ? is_line(o, i.features) : o.stride == 1;
+    if (n != k && first && line && !(other && other->step == 0)) varies = true;
   }
   return varies && (s.step == 1 || i.kind == TileOp::Elementwise || i.kind == TileOp::Choose);
 }

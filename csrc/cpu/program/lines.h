@@ -24,7 +24,7 @@ inline bool is_line(const Operand& o, int32_t features) {
 bool is_column(const Instruction& i, int k, bool alone);
 
 /// The distance between a map's features that are all as far apart; 0: they are not.
-inline int32_t spacing(const std::vector<MapRun>& map) { return map.size() == 1 ? map[0].step : 0; }
+inline int32_t spacing(const MapRuns& map) { return map.size() == 1 ? map[0].step : 0; }
 
 /// Of an operand that loops read where it is; null: it lies as the instruction reads it.
 inline const Spread* spread_of(const TileProgram& p, const Operand& o) {

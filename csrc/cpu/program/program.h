@@ -28,6 +28,10 @@ struct Taken {
 struct MapRun {
   int32_t at, first, step, n;
 };
+struct MapRuns : std::vector<MapRun> {
+  bool repeats = false;  ///< all are the same
+  bool is_long = false;  ///< they are, on the average
+};
 
 /// A value that a copy would have: feature f is another one's base + f / n * outer + f % n * step.
 struct Spread {
@@ -56,7 +60,7 @@ struct TileProgram {
   std::vector<size_t> places;  ///< of lines: where each value is in a thread's scratch
   /// Of lines: of each instruction, one that its sum takes in, mapping each element as it is read.
   std::vector<Taken> taken;
-  std::vector<std::vector<MapRun>> runs;  ///< of lines: of each map
+  std::vector<MapRuns> runs;  ///< of lines: of each map
   std::vector<Spread> spread;             ///< of lines: of each value
   size_t value_bytes = 0;                 ///< of lines: all values of a tile
   size_t slot_bytes = 0;                  ///< of lines: one operand of a tile, made dense

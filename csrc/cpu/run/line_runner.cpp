@@ -88,6 +88,23 @@ void take(const S* from, ptrdiff_t step, S* to, int32_t n) {
     for (ptrdiff_t f = 0; f < n; ++f) to[f] = from[f * step];
 }
 
+/// The elements that a map names, side by side.
+template <class S>
+void take(const S* from, const MapRuns& runs, const std::vector<int32_t>& map, S* to) {
+  if (runs.repeats) {
+    size_t done = static_cast<size_t>(runs[0].n);
+    take(from + runs[0].first, runs[0].step, to, runs[0].n);
+    for (size_t n; done < map.size(); done += n) {
+      n = std::min(done, map.size() - done);
+      std::memcpy(to + done, to, n * sizeof(S));
+    }
+  } else if (runs.is_long) {
+    for (const MapRun& run : runs) take(from + run.first, run.step, to + run.at, run.n);
+  } else {
+    for (size_t f = 0; f < map.size(); ++f) to[f] = from[map[f]];
+  }
+}
+
 }  // namespace
 
 LineRunner::LineRunner(const RegionRun& run, const RunState& s, BoundRow& row, Dims& line)
@@ -407,11 +424,11 @@ void LineRunner::execute(size_t at) {
       const int32_t pitch = r_.values[i.operand[0].value].features;
       return by_item(i.type, [&](auto item) {
         using S = decltype(item);
+        const MapRuns& runs = p_.runs[static_cast<size_t>(i.map)];
         const S* from = reinterpret_cast<const S*>(at_[i.operand[0].value]);
         S* to = reinterpret_cast<S*>(at_[i.dst]);
         for (int32_t r = 0; r < valid_; ++r, from += pitch, to += i.features)
-          for (const MapRun& run : p_.runs[static_cast<size_t>(i.map)])
-            take(from + run.first, run.step, to + run.at, run.n);
+          take(from, runs, r_.maps[i.map], to);
       });
     }
     case TileOp::Scatter:
@@ -572,13 +589,18 @@ void LineRunner::reduce_features(size_t at) {
         for (size_t f = 0; f < features; ++f)
           k.fold(i.combine, dtype, x + base[f], inner, &sums[f]);
       } else {
-        for (size_t f = 0, run = 1; f < features; f += run) {  // features side by side
-          for (run = 1; f + run < features && base[f + run] == base[f] + int64_t(run);) ++run;
-          if (apart != 0 && run >= size_t{kShortLine})
-            k.fold_rows(i.combine, dtype, x + base[f], apart, inner, &sums[f], run);
-          else
-            combine_each(i.combine, line, base.data() + f, step, sums + f, run);
+        size_t done = 0;
+        auto combine_until = [&](size_t f) {
+          if (f > done) combine_each(i.combine, line, base.data() + done, step, sums + done, f - done);
+        };
+        for (const MapRun& run : p_.runs[static_cast<size_t>(i.map)]) {  // features side by side
+          if (apart == 0 || run.step != 1 || run.n < kShortLine) continue;
+          const auto at = static_cast<size_t>(run.at);
+          combine_until(at);
+          done = at + static_cast<size_t>(run.n);
+          k.fold_rows(i.combine, dtype, x + run.first, apart, inner, &sums[at], done - at);
         }
+        combine_until(features);
       }
       for (size_t f = 0; f < features; ++f) to[f] = static_cast<T>(sums[f]);
     }

@@ -1,7 +1,7 @@
 """Inverses, determinants and factorisations of matrices.
 
 The factorisations are ops of the graph, which LAPACK computes in float64 or complex128 and rounds once;
-eigenvectors of float32 matrices in float32. Around each is a call with a derivative of its own, which is made
+eigenvectors of float32 matrices, and what their triangles solve, in float32. Around each is a call with a derivative of its own, which is made
 of products, inverses and solutions again: exact for every order, and of one factorisation.
 
 Conventions of the rules: A^H is the conjugate transpose, a bar the cotangent of a real loss.
@@ -476,7 +476,7 @@ def _triangular_solution(b: Tensor, low: Tensor, turned: bool) -> Tensor:
         left, right = (x, db) if turned else (db, x)
         return [db, shaping.tril(_ops.neg(_ops.matmul(left, _transposed(right))))]
 
-    numbers = _Numbers(b.dtype)
+    numbers = _Numbers(b.dtype, singles=True)
     factors, rows = _spread(numbers.of(low), numbers.of(b), numbers.pairs)
     found = numbers.back(_ops.triangular_solve(factors, rows, numbers.pairs, turned))
     return _differentiable("solve_triangular", [found], [b, low], adjoint)[0]
