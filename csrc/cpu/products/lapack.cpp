@@ -305,15 +305,28 @@ void small_solve_transposed(int n, const T* f, const int32_t* pivots, T* b) {
   for (int k = n; k-- > 0;) std::swap(b[k], b[pivots[k] - 1]);
 }
 
-/// The factors become the inverse.
-template <class T>
-void small_inverse(int n, T* factors, const int32_t* pivots) {
-  T inverse[kFewRows * kFewRows] = {};
-  for (int k = 0; k < n; ++k) {
-    inverse[k * n + k] = T(1);
-    small_solve(n, factors, pivots, inverse + k * n);
+/// The factors become the inverse: as small_solve, of all columns at once, by rows. N: how many rows,
+/// where that is known; else 0.
+template <class T, int N = 0>
+void small_inverse(int rows, T* f, const int32_t* pivots) {
+  const int n = N > 0 ? N : rows;
+  constexpr int kMost = N > 0 ? N : kFewRows;
+  T x[kMost * kMost] = {};
+  for (int k = 0; k < n; ++k) x[k * n + k] = T(1);
+  for (int k = 0; k < n; ++k)
+    if (const int other = pivots[k] - 1; other != k)
+      std::swap_ranges(x + k * n, x + (k + 1) * n, x + other * n);
+  const auto subtract = [&](int i, int k) {
+    for (int c = 0; c < n; ++c) x[i * n + c] -= f[k * n + i] * x[k * n + c];
+  };
+  for (int k = 0; k < n; ++k)
+    for (int i = k + 1; i < n; ++i) subtract(i, k);
+  for (int k = n; k-- > 0;) {
+    for (int c = 0; c < n; ++c) x[k * n + c] /= f[k * n + k];
+    for (int i = 0; i < k; ++i) subtract(i, k);
   }
-  std::copy_n(inverse, n * n, factors);
+  for (int i = 0; i < n; ++i)
+    for (int c = 0; c < n; ++c) f[c * n + i] = x[i * n + c];
 }
 
 }  // namespace
@@ -352,8 +365,11 @@ void lu_solve(bool transposed, int64_t count, int n, int k, const T* factors, co
 template <class T>
 void lu_inverse(int64_t count, int n, T* factors, const int32_t* pivots) {
   if (n <= kFewRows)
-    return each(count, n,
-                [&](int64_t i) { small_inverse(n, factors + i * n * n, pivots + i * n); });
+    return each(count, n, [&](int64_t i) {
+      (n == 3   ? small_inverse<T, 3>
+       : n == 4 ? small_inverse<T, 4>
+                : small_inverse<T>)(n, factors + i * n * n, pivots + i * n);
+    });
   const Routine getri = Routine::of<T>("getri");
   each(count, n, [&](int64_t i) {
     int info = 0;
