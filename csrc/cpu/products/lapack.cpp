@@ -70,11 +70,11 @@ constexpr int kColumns = 64, kPanel = 32;
 
 /// f(first, columns) for blocks of the columns from `begin` to `end`, the last ones first.
 template <class F>
-void each_block(bool worth, int begin, int end, F f) {
-  const int blocks = (end - begin + kColumns - 1) / kColumns;
+void each_block(bool worth, int begin, int end, F f, int most = kColumns) {
+  const int blocks = (end - begin + most - 1) / most;
   parallel_if(worth && blocks > 1, std::max(blocks, 0), [&](int task, int) {
-    const int first = begin + (blocks - 1 - task) * kColumns;
-    f(first, std::min(kColumns, end - first));
+    const int first = begin + (blocks - 1 - task) * most;
+    f(first, std::min(most, end - first));
   });
 }
 
@@ -435,9 +435,11 @@ void triangular_solve(bool adjoint, int n, int k, const T* l, T* b) {
   // BLAS has x^T and L^T for what lies here: x^T L^T = b^T, or x^T (L^T)^H = b^T.
   const Routine trsm = Routine::of<T>("trsm");
   const T one = 1;
-  each_block(double(n) * n * k > 1e6, 0, k, [&](int first, int columns) {
+  constexpr int kMany = 4 * kColumns;  // each call packs the triangle
+  auto solve = [&](int first, int columns) {
     trsm("R", "U", adjoint ? "C" : "N", "N", &columns, &n, &one, l, &n, b + first, &k);
-  });
+  };
+  each_block(double(n) * n * k > 1e6, 0, k, solve, kMany);
 }
 
 template <class T>
