@@ -42,4 +42,10 @@ LoopPlaces::LoopPlaces(const LoopFrame& loop, const PlanFrame& body, bool togeth
     copies |= body.outputs[c.output].alias_input >= 0;
 }
 
+bool LoopPlaces::is_own(const PlanFrame& body, size_t output) const {
+  if (body.outputs[output].alias_input >= 0) return false;
+  const Place& at = outputs[source_output(body, output)];
+  return at.kept < 0 && at.before < 0 && at.carried >= 0;
+}
+
 }  // namespace gradcell

@@ -305,8 +305,8 @@ void small_solve_transposed(int n, const T* f, const int32_t* pivots, T* b) {
   for (int k = n; k-- > 0;) std::swap(b[k], b[pivots[k] - 1]);
 }
 
-/// The factors become the inverse: as small_solve, of all columns at once, by rows. N: how many rows,
-/// where that is known; else 0.
+/// The factors become the inverse: as small_solve, of all columns at once, by rows. N: how many
+/// rows, where that is known; else 0.
 template <class T, int N = 0>
 void small_inverse(int rows, T* f, const int32_t* pivots) {
   const int n = N > 0 ? N : rows;

@@ -60,12 +60,12 @@ struct TileProgram {
   std::vector<size_t> places;  ///< of lines: where each value is in a thread's scratch
   /// Of lines: of each instruction, one that its sum takes in, mapping each element as it is read.
   std::vector<Taken> taken;
-  std::vector<MapRuns> runs;  ///< of lines: of each map
-  std::vector<Spread> spread;             ///< of lines: of each value
-  size_t value_bytes = 0;                 ///< of lines: all values of a tile
-  size_t slot_bytes = 0;                  ///< of lines: one operand of a tile, made dense
-  std::vector<size_t> uniforms;           ///< where each lies, converted
-  std::vector<size_t> weights;            ///< where each lies, packed
+  std::vector<MapRuns> runs;     ///< of lines: of each map
+  std::vector<Spread> spread;    ///< of lines: of each value
+  size_t value_bytes = 0;        ///< of lines: all values of a tile
+  size_t slot_bytes = 0;         ///< of lines: one operand of a tile, made dense
+  std::vector<size_t> uniforms;  ///< where each lies, converted
+  std::vector<size_t> weights;   ///< where each lies, packed
   std::vector<AccumulatorPlace> accumulators;
   size_t uniform_bytes = 0, packed_bytes = 0;  ///< of a run
   size_t pair_bytes = 0;                       ///< of a thread: operands as pairs, see by_pairs

@@ -207,10 +207,10 @@ class StepMoves {
     }
     last = buffers;
   }
-  void apply(int64_t step, std::vector<void*>& buffers) const {
-    const std::vector<void*>& last = last_[step & 1];
+  void apply(int64_t step, std::vector<void*>& buffers) {
+    std::vector<void*>& last = last_[step & 1];
     for (size_t b = 0; b < buffers.size(); ++b)
-      buffers[b] = static_cast<std::byte*>(last[b]) + moves_[b];
+      buffers[b] = last[b] = static_cast<std::byte*>(last[b]) + moves_[b];
   }
 
  private:
@@ -337,7 +337,9 @@ Runner::Runner(Plan plan)
     }
 }
 
-Runner::Runner(Plan plan, const std::vector<StepInput>& inputs) : Runner(std::move(plan)) {
+Runner::Runner(Plan plan, const std::vector<StepInput>& inputs, std::vector<uint8_t> room)
+    : Runner(std::move(plan)) {
+  room_ = std::move(room);
   apart_ = rows_apart(program_, inputs);
   if (!apart_) return;
   TileProgram& p = program_.stages[0][0];
@@ -406,11 +408,14 @@ void Runner::run_apart(Context& context, int64_t steps, BindStep bind, EndStep e
     const int64_t to = std::min(tiles * (chunk + 1) / p.chunks * p.tile_rows, region.rows);
     auto go = [&](auto& runner) {
       for (int64_t step = 0; step < steps; ++step) {
-        if (step <= kIrregular || step + 1 == steps)
+        if (step <= kIrregular || step + 1 == steps) {
           bind_step(plan(), nullptr, step, bind, w.step);
-        else
+          w.moves.note(step, w.step.buffers);
+        } else {
           w.moves.apply(step, w.step.buffers);
-        w.moves.note(step, w.step.buffers);
+        }
+        if constexpr (std::is_same_v<decltype(runner), LineRunner&>)
+          if (step == 1) runner.give_room(room_.data());
         runner.chunk(chunk);
         end(step, from, to, region.rows);
       }

@@ -27,8 +27,9 @@ enum class StepInput : uint8_t { Carried, Sliced, Same };
 class Runner {
  public:
   explicit Runner(Plan plan);
-  /// Of a plan that is run step after step, with constants among its inputs.
-  Runner(Plan plan, const std::vector<StepInput>& inputs);
+  /// Of a plan that is run step after step, with constants among its inputs. room: by buffer,
+  /// whether there is memory for a vector behind it, but in the first step.
+  Runner(Plan plan, const std::vector<StepInput>& inputs, std::vector<uint8_t> room);
   ~Runner();
   Runner(const Runner&) = delete;
   Runner& operator=(const Runner&) = delete;
@@ -59,6 +60,7 @@ class Runner {
   Agenda agenda_;  ///< of the plan's collectives
   double work_ = 0;
   bool apart_ = false;  ///< rows go through all steps without meeting others
+  std::vector<uint8_t> room_;
   std::unordered_map<const LoopPlan*, std::unique_ptr<LoopRunner>> loops_;
   struct Pool;
   std::unique_ptr<Pool> pool_;

@@ -197,24 +197,25 @@ bool LineRunner::is_overwritten(BufferId buffer) const {
 void LineRunner::find_places() {
   for (size_t v = 0; v < r_.values.size(); ++v) at_[v] = values_ + p_.places[v];
   if (valid_ < p_.tile_rows) return;
-  auto direct = [&](uint32_t value, DType dtype) {
+  auto has_room = [&](BufferId buffer) { return r_.rows == 1 && room_ && room_[buffer]; };
+  auto direct = [&](uint32_t value, DType dtype, BufferId buffer) {
     const TileValue& v = r_.values[value];
-    return is_compute_type(dtype) && v.features * p_.tile_rows % kLanes == 0 &&
-           v.head + v.tail == 0;
+    return is_compute_type(dtype) && v.head + v.tail == 0 &&
+           (v.features * p_.tile_rows % kLanes == 0 || has_room(buffer));
   };
   auto written = [&](BufferId buffer) {
     return std::ranges::any_of(
         r_.stores, [&](const RowStore& s) { return s_.buffers[s.buffer] == s_.buffers[buffer]; });
   };
   for (const RowLoad& l : r_.loads)
-    if (!l.viewed() && direct(l.value, l.dtype) && !written(l.buffer) &&
-        (r_.rows > 1 || reads_inside(l)))
+    if (!l.viewed() && direct(l.value, l.dtype, l.buffer) && !written(l.buffer) &&
+        (r_.rows > 1 || has_room(l.buffer) || reads_inside(l)))
       at_[l.value] = rows_of(l.buffer, r_.values[l.value].features, l.dtype);
   for (const RowStore& s : r_.stores) {
     const TileValue& v = r_.values[s.from.value];
     auto same = [&](const auto& other) { return other.value == s.from.value; };
     const bool loaded = std::ranges::any_of(r_.loads, same);
-    if (!s.from.uniform && direct(s.from.value, s.dtype) && s.from.base == 0 &&
+    if (!s.from.uniform && direct(s.from.value, s.dtype, s.buffer) && s.from.base == 0 &&
         s.features == v.features && !loaded && !is_overwritten(s.buffer) &&
         at_[s.from.value] == values_ + p_.places[s.from.value])
       at_[s.from.value] = rows_of(s.buffer, s.features, s.dtype);
@@ -251,9 +252,24 @@ void LineRunner::bind_row() {
   bound_ = true;
 }
 
+/// Zeros before and behind a value, which is in scratch.
+void LineRunner::bind_zeros(size_t at) {
+  static constexpr double kZero = 0;
+  const TileValue& v = r_.values[r_.program[at].dst];
+  const auto size = static_cast<ptrdiff_t>(compute_size(v.type));
+  const auto zeros = [&](int32_t first, int32_t n) {
+    LoopArgs a{};
+    a.d = at_[r_.program[at].dst] + first * size, a.p[0] = &kZero, a.features = 1, a.rows = n;
+    if (n > 0) row_.steps.push_back({kernels().expand(v.type, true), a, at});
+  };
+  zeros(-v.head, v.head);
+  zeros(v.features, v.tail);
+}
+
 /// Binds an instruction that is a loop whose operands lie side by side, or are one number.
 bool LineRunner::bind(size_t at) {
   const Instruction& i = r_.program[at];
+  if (i.kind == TileOp::Surround) return bind_zeros(at), true;
   if (!p_.loops[at]) return false;
   LoopArgs a{};
   a.features = 1, a.rows = whole_vectors(i.features);
@@ -433,20 +449,14 @@ void LineRunner::execute(size_t at) {
     }
     case TileOp::Scatter:
       return scatter(i);
-    case TileOp::Surround:
-      return by_item(i.type, [&](auto item) {
-        const TileValue& v = r_.values[i.dst];
-        auto* const x = reinterpret_cast<decltype(item)*>(at_[i.dst]);
-        std::fill(x - v.head, x, item);
-        std::fill_n(x + v.features, v.tail, item);
-      });
     case TileOp::FeatureReduce:
       return reduce_features(at);
     case TileOp::RowReduce:
       return add_rows(at);
+    case TileOp::Surround:  // of the only row, which has been bound
     case TileOp::Product:
     case TileOp::WeightGrad:
-      fail(ErrorKind::Runtime, "a product in a tile of lines");
+      fail(ErrorKind::Runtime, "no instruction for a tile of lines");
   }
 }
 
@@ -591,7 +601,8 @@ void LineRunner::reduce_features(size_t at) {
       } else {
         size_t done = 0;
         auto combine_until = [&](size_t f) {
-          if (f > done) combine_each(i.combine, line, base.data() + done, step, sums + done, f - done);
+          if (f > done)
+            combine_each(i.combine, line, base.data() + done, step, sums + done, f - done);
         };
         for (const MapRun& run : p_.runs[static_cast<size_t>(i.map)]) {  // features side by side
           if (apart == 0 || run.step != 1 || run.n < kShortLine) continue;

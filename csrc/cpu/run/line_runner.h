@@ -48,6 +48,8 @@ class LineRunner {
  public:
   LineRunner(const RegionRun& run, const RunState& s, BoundRow& row, Dims& line);
   void chunk(int32_t c);
+  /// By buffer, whether there is memory for a vector behind it, from now on.
+  void give_room(const uint8_t* room) { room_ = room, bound_ = false; }
   /// Adds the time of each instruction up there, from now on; null: nobody measures.
   void measure(double* seconds) { seconds_ = seconds; }
 
@@ -57,6 +59,7 @@ class LineRunner {
   void find_places();
   bool reads_inside(const RowLoad& l) const;
   void bind_row();
+  void bind_zeros(size_t at);
   bool bind(size_t at);
   void move_row();
   void run_row();
@@ -95,6 +98,7 @@ class LineRunner {
   BoundRow& row_;
   Dims& line_;          ///< room for a place in a view
   bool bound_ = false;  ///< row_, since the first tile
+  const uint8_t* room_ = nullptr;
   double* seconds_ = nullptr;
   int64_t first_ = 0;
   int32_t valid_ = 0;

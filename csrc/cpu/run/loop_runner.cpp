@@ -21,6 +21,18 @@ std::vector<StepInput> step_inputs(const LoopPlan& plan) {
   return inputs;
 }
 
+/// Which of a body's buffers have room behind them after the first step.
+std::vector<uint8_t> with_room(const LoopPlan& plan, const LoopPlaces& places) {
+  std::vector<uint8_t> room;
+  for (const Buffer& b : plan.body.buffers) {
+    const bool carried = b.place == Place::Input && plan.inputs[b.index].kind == Kind::Carried;
+    room.push_back(carried
+                       ? places.is_own(plan.body, plan.carried[plan.inputs[b.index].index].output)
+                       : b.place == Place::Output && places.is_own(plan.body, b.index));
+  }
+  return room;
+}
+
 /// The arrays of one run.
 struct Arrays {
   const void* const* inputs;
@@ -56,8 +68,8 @@ struct LoopRunner::Pool {
 
 LoopRunner::LoopRunner(const LoopPlan& plan)
     : plan_(plan),
-      body_(plan.body, step_inputs(plan)),
       places_(plan, plan.body, false),
+      body_(plan.body, step_inputs(plan), with_room(plan, places_)),
       pool_(std::make_unique<Pool>()) {}
 
 LoopRunner::~LoopRunner() = default;

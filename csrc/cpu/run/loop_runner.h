@@ -21,8 +21,8 @@ class LoopRunner {
 
  private:
   const LoopPlan& plan_;
-  Runner body_;
   LoopPlaces places_;
+  Runner body_;
   struct Pool;
   std::unique_ptr<Pool> pool_;
 };
