@@ -198,6 +198,15 @@ TEST_F(MergeSums, SumsOverTheSameAxesAreOne) {
             "return %3\n");
 }
 
+TEST_F(MergeSums, OfWhatIsNegatedIsNegated) {
+  NodeId s = reduce(g, Combine::Sum, unary(g, Op::Neg, x), Dims{0});
+  EXPECT_EQ(text(merge_sums(plan_graph(g, {s}))),
+            "%0 = Leaf() : float32[50, 4]\n"
+            "%1 = ReduceSum(%0, axes=[0]) : float32[4]\n"
+            "%2 = Neg(%1) : float32[4]\n"
+            "return %2\n");
+}
+
 TEST_F(MergeSums, SignsGoToWhatIsShared) {
   NodeId s = binary(g, Op::Sub, product(x, a), product(x, b));
   EXPECT_EQ(text(merge_sums(plan_graph(g, {s}))),

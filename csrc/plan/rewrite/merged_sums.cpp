@@ -93,6 +93,12 @@ class SumMerger {
   NodeId copied(NodeId id) {
     std::vector<NodeId> in;
     for (NodeId i : g_.inputs(id)) in.push_back(to_[i]);
+    // What is subtracted where it is spread: its cotangent is read once for both sides.
+    if (gradcell::is_sum(g_, id) && is_floating(g_.dtype(id)) && out_[in[0]].op == Op::Neg) {
+      Stamp stamp(out_);
+      stamp.like(g_[id]);
+      return negated(summed(out_.input(in[0], 0), id));
+    }
     return rebuild(out_, g_, id, in);
   }
 

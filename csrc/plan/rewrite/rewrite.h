@@ -33,7 +33,8 @@ PlanGraph contract_sums(PlanGraph from);
 
 /// Sums of products. In a sum of single-use terms, products that share a factor become one product
 /// (x'a + x'b = x'(a + b)), sums over the same axes one sum, and the products that are left one
-/// product with several pairs of inputs, a1 b1 + a2 b2 + ...: one accumulation, no temporaries.
+/// product with several pairs of inputs, a1 b1 + a2 b2 + ...: one accumulation, no temporaries. The
+/// sum of what is negated is the negation of a sum.
 /// Gradients of weights that are used several times, as in nested derivatives, are such sums.
 PlanGraph merge_sums(const PlanGraph& from);
 
