@@ -1,8 +1,9 @@
 """Inverses, determinants and factorisations of matrices.
 
 The factorisations are ops of the graph, which LAPACK computes in float64 or complex128 and rounds once;
-eigenvectors of float32 matrices, and what their triangles solve, in float32. Around each is a call with a derivative of its own, which is made
-of products, inverses and solutions again: exact for every order, and of one factorisation.
+eigenvectors of float32 matrices, and what their triangles solve, in float32. Around each is a call with a
+derivative of its own, which is made of products, inverses and solutions again: exact for every order, and of
+one factorisation.
 
 Conventions of the rules: A^H is the conjugate transpose, a bar the cotangent of a real loss.
 """

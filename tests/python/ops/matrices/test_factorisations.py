@@ -299,6 +299,23 @@ def test_triangular_solutions(
     np.testing.assert_allclose(found.asnumpy(), wanted, atol=1e-12)
 
 
+@pytest.mark.parametrize("n, columns", [(5, 3), (70, 1), (70, 600)])
+@pytest.mark.parametrize("trans", ["N", "T"])
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+def test_triangular_solutions_of_narrow_floats(
+    n: int, columns: int, trans: str, dtype: str
+) -> None:
+    """They are those of float32, rounded to the dtype."""
+    a = Tensor(np.tril(matrices(n, n)) / n + 2 * np.eye(n), getattr(ms, dtype))
+    b = Tensor(matrices(n, columns), getattr(ms, dtype))
+    found = ms.scipy.linalg.solve_triangular(a, b, trans, True)
+    assert found.dtype == a.dtype
+    exact = a.astype(ms.float64).asnumpy()
+    wanted = np.linalg.solve(exact if trans == "N" else exact.T, b.astype(ms.float64).asnumpy())
+    near = {"float32": 1e-6, "float16": 1e-3, "bfloat16": 1e-2}[dtype]
+    np.testing.assert_allclose(found.astype(ms.float64).asnumpy(), wanted, near, near)
+
+
 @pytest.mark.parametrize("turned", [False, True])
 @pytest.mark.parametrize("n", [3, 20])
 def test_derivatives_of_triangular_solutions(n: int, turned: bool) -> None:
