@@ -12,6 +12,7 @@ from gradcell.physics.networks import network
 from gradcell.physics.outlines import Corner, Mesh, Polygon, shape, singular
 from gradcell.physics.pictures import plot
 from gradcell.physics.points import ball, box, by_size, faces, sphere
+from gradcell.physics.recipe import Solution, SolutionPass, solve
 from gradcell.physics.shapes import Ball, Box, Shape
 from gradcell.physics.weights import weights_by_ntk, weights_by_variance
 

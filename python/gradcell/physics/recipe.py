@@ -1,0 +1,443 @@
+"""One call for a differential equation: it chooses by what it measures, and says why."""
+
+from __future__ import annotations
+
+import time as clock
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from gradcell import nn, ops
+from gradcell._core import Tensor
+from gradcell.base import bad_value
+from gradcell.physics.deep import train
+from gradcell.physics.pieces import APART, Asked, Fitter, Guess, Piece
+from gradcell.physics.points import Array
+from gradcell.physics.shapes import Shape
+from gradcell.physics.waves import Coordinates, Site, steep_sites
+
+__all__ = ["Solution", "SolutionPass", "solve"]
+
+#: How many waves the first pass has, and the misfit that its pieces of time may have.
+_FEW, _ROUGH = 150, 1e-2
+#: The factors of both with the next pass.
+_MORE, _LESS = 1.5, 1 / 30
+#: Frequencies that the search begins with, in radians from the middle of an axis to its end.
+_FIRST = (5.0, 0.7, 1.5, 2.5, 10.0, 20.0, 40.0)
+#: The most sites of an axis.
+_SITES = 3
+#: A misfit above which a fit says nothing about the solution.
+_LOST = 0.5
+#: In many dimensions, half as many waves again that leave more than this share of the misfit do not pay.
+_SLOW = 0.4
+
+
+@dataclass(frozen=True)
+class SolutionPass:
+    """What one pass of `solve` over the problem found.
+
+    seconds: since the beginning. unknowns: of the largest network. pieces: how many networks share the time.
+    misfit: as in `Solution`. change: how far the solution moved since the last pass, relative to it; nan in
+    the first one. error: the estimated error.
+    """
+
+    seconds: float
+    unknowns: int
+    pieces: int
+    misfit: float
+    change: float
+    error: float
+
+
+class _Part(Protocol):
+    """A network and where it is the solution."""
+
+    @property
+    def coordinates(self) -> Coordinates: ...
+
+    @property
+    def misfit(self) -> float: ...
+
+    @property
+    def size(self) -> int: ...
+
+    def values(self, x: Array) -> Array: ...
+
+    def cell(self) -> nn.Cell: ...
+
+
+class Solution:
+    """A solution that `solve` found: a function of points [n, d] that gives u, [n, m], made of networks.
+
+    networks: the cells: one, or one for each piece of time. ends: where each piece of time ends. misfit: the
+    root of the mean square of the residuals at points that nothing was fitted to, each divided by what an
+    error of u of its own size would cause there. error: the estimated relative error: the misfit, or how far
+    the solution moved with the last pass times the factor by which the misfit fell, if that is more; nan
+    after one pass. history: a SolutionPass for each pass. why: sentences that say what was chosen and for
+    what reason. reached: whether the estimated error is at most the tolerance.
+    """
+
+    def __init__(self, parts: Sequence[_Part], axis: int | None) -> None:
+        self._parts, self._axis = list(parts), axis or 0
+        boxes = [p.coordinates for p in parts]
+        self.ends: list[float] = [] if axis is None else [float(b.high[axis]) for b in boxes]
+        times = [1.0] if axis is None else [float(b.high[axis] - b.low[axis]) for b in boxes]
+        squares = [p.misfit**2 for p in parts]
+        self.misfit: float = float(np.sqrt(np.average(squares, weights=times)))
+        self.networks: list[nn.Cell] = [p.cell() for p in parts]
+        self.error: float = float("nan")
+        self.history: list[SolutionPass] = []
+        self.why: list[str] = []
+        self.reached: bool = False
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """Return u at points [n, d] as a tensor [n, m] that can be differentiated."""
+        found: Tensor = self.networks[0](x)
+        for end, network in zip(self.ends, self.networks[1:], strict=False):
+            later = x[:, self._axis : self._axis + 1] > end
+            found = ops.where(later, network(x), found)
+        return found
+
+    def values(self, x: Any) -> Array:
+        """Return u at points, an array [n, d], as an array [n, m], of each network at its own points only.
+
+        x: the points.
+        """
+        points = np.asarray(x, np.float64)
+        which = np.searchsorted(self.ends[:-1], points[:, self._axis])
+        parts = {int(k): self._parts[k].values(points[which == k]) for k in np.unique(which)}
+        found = np.empty((len(points), *next(iter(parts.values())).shape[1:]))
+        for k, values in parts.items():
+            found[which == k] = values
+        return found
+
+    def __repr__(self) -> str:
+        return f"Solution(networks={len(self.networks)}, misfit={self.misfit:.1e}, error={self.error:.1e})"
+
+
+def solve(
+    equation: Callable[[Any], Callable[[Tensor], Tensor]],
+    shape: Shape,
+    conditions: Sequence[tuple[Callable[[Any], Any], Any]] = (),
+    *,
+    outputs: int = 1,
+    time: int | None = None,
+    periodic: Sequence[int] = (),
+    tolerance: float = 1e-6,
+    max_seconds: float = 60.0,
+    seed: int = 0,
+    callback: Callable[[Solution], Any] | None = None,
+    progress: bool = False,
+) -> Solution:
+    """Solve a differential equation, choosing how by what is measured on the way, and say why.
+
+    u is a sum of waves of random frequencies; least squares by orthogonal factors determine their amplitudes,
+    in Newton steps where the equation is not linear (J. Chen, X. Chi, W. E, Z. Yang, J. Mach. Learn. 1,
+    2022). The frequencies, the places where coordinates are stretched because u is steep there, and the
+    lengths of pieces of time are those with the smallest misfit: residuals at points that nothing was fitted
+    to. Each pass has more waves and begins with the last one's solution. Where more waves hardly lower
+    the misfit, as in many dimensions, dense layers are trained by Gauss-Newton steps instead.
+
+    equation: a function of u that gives a residual function of points, [n, d] to [n, k]; u is a function of
+    points, [n, d] to [n, outputs], as `gc.partials` takes it. shape: where it holds. conditions: pairs of
+    such a function, as `lambda u: physics.dirichlet(u, 0.0)`, and of where on the boundary it holds: a
+    function of points [n, d] that gives [n] of bool, or None for all of it. Residuals that take normals
+    behind the points, as those of `neumann`, get them. outputs: how many numbers u has at a point. time: the
+    axis of a Box along which u evolves from conditions at its low end, in pieces one after the other.
+    periodic: axes of a Box after whose length u repeats itself. tolerance: the estimated relative error at
+    which it ends. max_seconds: when it ends at the latest, with the best pass so far. seed: of points and
+    frequencies. callback: a function of the Solution after each pass, which ends the run by returning True.
+    progress: prints a line a pass.
+
+    All is in float64. Raises TypeError and ValueError for other arguments, what GaussNewton raises for
+    residuals of other shapes, and ValueError if no pass ends in time.
+    """
+    if not (tolerance >= 0 and max_seconds > 0):
+        bad_value(
+            "solve: tolerance must not be negative and max_seconds positive, got "
+            f"{tolerance} and {max_seconds}"
+        )
+    asked = Asked(equation, shape, conditions, outputs, time, periodic)
+    return _Run(asked, tolerance, max_seconds, seed, callback, progress).solution()
+
+
+class _Run:
+    """The passes of one call."""
+
+    def __init__(
+        self, asked: Asked, tolerance: float, max_seconds: float, seed: int,
+        callback: Callable[[Solution], Any] | None, progress: bool,
+    ) -> None:  # fmt: skip
+        self.asked, self.tolerance, self.seconds = asked, tolerance, max_seconds
+        self.seed, self.callback, self.progress = seed, callback, progress
+        self.begun = clock.perf_counter()
+        self.fitter = Fitter(asked, seed)
+        self.random = np.random.default_rng(seed)
+        size = asked.size
+        self.axes = [[k] for k in range(size)] if size <= APART else [list(range(size))]
+        self.space = [[k for k in range(size) if k != asked.time]]
+        self.reach = np.full(size, _FIRST[0])
+        self.scanned = False  # whether the frequencies are those of a fit that says something
+        self.fit_seconds = 0.0
+        self.best: Solution | None = None
+        self.history: list[SolutionPass] = []
+        self.why: list[str] = []
+
+    def spent(self) -> float:
+        return clock.perf_counter() - self.begun
+
+    def over(self) -> bool:
+        return self.spent() > self.seconds
+
+    # Fits -----------------------------------------------------------------------------------------
+
+    def fit(
+        self, of: Coordinates, count: int, before: Piece | None, guess: Guess,
+        reach: Array | None = None, scale: Array | None = None,
+    ) -> Piece:  # fmt: skip
+        begun = self.spent()
+        found = self.fitter.fit(
+            of, self.reach if reach is None else reach, count, before, guess, scale
+        )
+        self.fit_seconds = self.spent() - begun
+        return found
+
+    def searched(
+        self, of: Coordinates, count: int, before: Piece | None, guess: Guess, groups: list[list[int]],
+        enough: float, best: Piece | None = None,
+    ) -> Piece:  # fmt: skip
+        """A piece with the frequencies whose misfit is the smallest, or small enough, looked for in one group
+        of axes after the other from those that there are."""
+        best = best or self.fit(of, count, before, guess)
+
+        def better(reach: Array) -> bool:
+            nonlocal best
+            assert best is not None
+            found = self.fit(of, count, before, guess, reach, best.scale)
+            if not found.gap < 0.8 * best.gap:
+                return False
+            best, self.reach = found, reach
+            return True
+
+        if not self.scanned:
+            for first in _FIRST[1:]:
+                if best.misfit > enough:
+                    better(np.full(self.asked.size, first))
+        for group in groups:
+            for factor in (1.4, 1 / 1.4):
+                found, reach = False, self.reach.copy()
+                reach[group] *= factor
+                while best.misfit > enough and not self.over() and better(reach):
+                    found, reach = True, reach.copy()
+                    reach[group] *= factor
+                if found:
+                    break
+        self.scanned = self.scanned or best.misfit < _LOST
+        return best
+
+    def adapted(
+        self, piece: Piece, enough: float, count: int, before: Piece | None, guess: Guess
+    ) -> Piece:
+        """A piece in the same box with a smaller misfit, by sites where it is steep and other frequencies."""
+        for _ in range(4):
+            if not enough < piece.misfit < _LOST or self.over():
+                return piece
+            of, sites = piece.coordinates, self.sites(piece)
+            if not _finer(sites, of.sites):
+                break
+            stretched = Coordinates(of.low, of.high, sites)
+            trial = self.fit(stretched, count, before, guess)
+            if [*map(len, sites)] != [*map(len, of.sites)]:
+                trial = self.searched(stretched, count, before, guess, self.space, enough, trial)
+            if trial.misfit >= piece.misfit:
+                break
+            piece = trial
+        if enough < piece.misfit < _LOST and self.space[0]:
+            piece = self.searched(
+                piece.coordinates, count, before, guess, self.space, enough, piece
+            )
+        return piece
+
+    def sites(self, piece: Piece) -> tuple[tuple[Site, ...], ...]:
+        """Where a piece is steep, for each axis."""
+        of, size, lines, n = piece.coordinates, self.asked.size, 12, 250
+        found: list[tuple[Site, ...]] = [()] * size
+        for k in filter(self.asked.stretched, range(size)):
+            z = np.repeat(self.random.uniform(-1, 1, (lines, 1, size)), n, 1)
+            z[:, :, k] = np.linspace(-1, 1, n)
+            x = of.back(z.reshape(-1, size))
+            u = piece.values(x).reshape(lines, n, -1)
+            length = float(of.high[k] - of.low[k])
+            found[k] = steep_sites([*x[:, k].reshape(lines, n)], [*u], length, _SITES)
+        return tuple(found)
+
+    # Passes ---------------------------------------------------------------------------------------
+
+    def solution(self) -> Solution:
+        """The best of all passes."""
+        if self.asked.time is None:
+            self.steady()
+        else:
+            self.timed(self.asked.time)
+        assert self.best is not None
+        first = "The residuals are linear in u: one least-squares problem fits a network."
+        if not self.fitter.linear:
+            first = "The residuals are not linear in u: Newton steps fit a network."
+        self.best.why = [first, *self.why]
+        self.best.history = self.history
+        self.best.reached = self.best.error <= self.tolerance
+        return self.best
+
+    def steady(self) -> None:
+        """More and more waves, as long as they pay; else layers."""
+        asked, count, last, groups = self.asked, _FEW, np.inf, self.axes * 2
+        of = Coordinates(asked.shape.low, asked.shape.high, ((),) * asked.size)
+        while True:
+            past = self.past()
+            piece = self.searched(of, count, None, past, groups, self.tolerance / 10)
+            if asked.boxed:
+                piece = self.adapted(piece, self.tolerance / 10, count, None, past)
+            of = piece.coordinates
+            if self.ended([piece]):
+                break
+            if asked.size > APART and count > 2 * _FEW and piece.misfit > _SLOW * last:
+                self.why.append(
+                    f"{count} waves leave a misfit of {piece.misfit:.1e}, two thirds of them {last:.1e}: "
+                    f"more do not pay in {asked.size} dimensions, so dense layers are trained by Gauss-Newton "
+                    "steps."
+                )
+                layers = train(asked, self.fitter, piece, self.seed, self.begun + self.seconds)
+                any(self.ended([found]) for found in layers)
+                return
+            last, groups = piece.misfit, self.axes
+            if 40 * self.fit_seconds > self.seconds - self.spent():
+                self.why.append(f"More than {count} waves would have taken too long.")
+                break
+            if self.scanned:
+                self.reach = self.reach * _MORE ** (1 / asked.size)
+            count = int(_MORE * count)
+        self.tell([piece])
+
+    def timed(self, axis: int) -> None:
+        """Passes over pieces of time, each with more waves and a smaller misfit."""
+        count, tolerance = _FEW, _ROUGH
+        h = float(self.asked.shape.high[axis] - self.asked.shape.low[axis])
+        pieces: list[Piece] = []
+        while True:
+            found, h = self.march(axis, count, tolerance, h)
+            if not found:
+                self.why.append(f"A pass with {count} waves did not end in time.")
+                break
+            pieces = found
+            if self.ended(pieces):
+                break
+            count, tolerance = int(_MORE * count), _LESS * tolerance
+        self.tell(pieces)
+
+    def march(self, axis: int, count: int, tolerance: float, h: float) -> tuple[list[Piece], float]:
+        """One pass: its pieces, none if it did not end in time, and the length of the shortest one. A piece
+        whose misfit is above the tolerance is halved as long as that helps, gets more waves where it does
+        not, and is taken where nothing does."""
+        low, high = (float(x[axis]) for x in (self.asked.shape.low, self.asked.shape.high))
+        pieces: list[Piece] = []
+        sites: Any = ((),) * self.asked.size
+        t, shortest, most, past = low, high - low, 2 * count, self.past()
+        tried: list[tuple[float, float]] = []  # lengths and misfits of pieces that begin here
+        while high - t > 1e-9 * (high - low):
+            if self.over():
+                if self.best is None:
+                    bad_value(f"solve: no pass ended within {self.seconds:g} s, allow max_seconds")
+                return [], shortest
+            h = high - t if high - t < 1.3 * h else h
+            begin, end = self.asked.shape.low.copy(), self.asked.shape.high.copy()
+            begin[axis], end[axis] = t, t + h
+            of, before = Coordinates(begin, end, sites), pieces[-1] if pieces else None
+            guess = past or (before.later(axis) if before else None)
+            if before is None:
+                groups = self.axes * (1 if past else 2)
+                piece = self.searched(of, count, None, guess, groups, tolerance / 10)
+            else:
+                piece = self.fit(of, count, before, guess)
+            piece = self.adapted(piece, tolerance, count, before, guess)
+            if piece.misfit < _LOST:
+                sites = piece.coordinates.sites
+            if piece.misfit > tolerance and h > 1e-6 * (high - low):
+                tried.append((h, piece.misfit))
+                helps = len(tried) < 3 or piece.misfit < 0.5 * tried[-3][1]
+                if helps or piece.misfit > _LOST:
+                    h /= 2
+                    continue
+                if count < most:
+                    count, tried = int(_MORE * count), []
+                    continue
+            pieces.append(piece)
+            t, shortest = t + h, min(shortest, h)
+            if piece.misfit > tolerance and tried:
+                h = tried[0][0]
+            elif piece.misfit < tolerance / 10:
+                h *= 1.5
+            tried, sites = [], self.sites(piece)
+        return pieces, shortest
+
+    def past(self) -> Guess:
+        """The last solution, where it says something."""
+        return self.best.values if self.best and self.best.misfit < _LOST else None
+
+    def ended(self, parts: Sequence[_Part]) -> bool:
+        """Takes note of a pass; whether it was the last one."""
+        found, change = Solution(parts, self.asked.time), float("nan")
+        if self.best is not None:
+            some = parts[:: max(1, len(parts) // 50)]
+            x = np.concatenate([self.asked.inside(400, p.coordinates, 7) for p in some])
+            new, old = found.values(x), self.best.values(x)
+            size = np.maximum(np.linalg.norm(new, axis=0), np.finfo(np.float64).tiny)
+            change = float(np.max(np.linalg.norm(new - old, axis=0) / size))
+            gain = found.misfit / max(self.best.misfit, found.misfit)
+            found.error = max(found.misfit, change * gain)
+        size, count = max(p.size for p in parts), len(parts)
+        self.history.append(
+            SolutionPass(self.spent(), size, count, found.misfit, change, found.error)
+        )
+        if self.progress:
+            print(
+                f"solve: {self.spent():.1f} s, {size} unknowns in {count} pieces, misfit "
+                f"{found.misfit:.1e}, estimated error {found.error:.1e}"
+            )
+        if self.best is None or found.misfit < self.best.misfit:
+            self.best = found
+        stopped = self.callback is not None and self.callback(found) is True
+        return stopped or self.best.error <= self.tolerance or self.over()
+
+    def tell(self, pieces: Sequence[Piece]) -> None:
+        """Says what the last pass chose."""
+        reach = ", ".join(f"{r:.2g}" for r in self.reach)
+        self.why.append(
+            f"The misfit was the smallest with frequencies up to {reach} radians from the middle to the "
+            "ends of the axes."
+        )
+        for k in range(self.asked.size):
+            sites = [s for p in pieces for s in p.coordinates.sites[k]]
+            if sites:
+                place, width = min(sites, key=lambda s: s[1])
+                self.why.append(
+                    f"Axis {k} is stretched where u is steep, most at {place:.2g}, where it changes within "
+                    f"{width:.1e}."
+                )
+        if len(pieces) > 1:
+            axis = self.asked.time
+            lengths = [p.coordinates.high[axis] - p.coordinates.low[axis] for p in pieces]
+            self.why.append(
+                f"Time is in {len(pieces)} pieces, the shortest {min(lengths):.2g} long: longer ones had "
+                "misfits above what the pass allowed."
+            )
+
+
+def _finer(some: Any, than: Any) -> bool:
+    """Whether there are sites where the others have none, or one half as wide again."""
+    return any(
+        not any(w < 1.5 * width and abs(p - place) < 1.5 * w for p, w in others)
+        for sites, others in zip(some, than, strict=True)
+        for place, width in sites
+    )

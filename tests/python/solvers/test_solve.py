@@ -1,0 +1,196 @@
+"""`physics.solve` against exact solutions: what it finds, what it says, what it refuses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gradcell as gc
+from gradcell import Tensor, ops, physics
+from gradcell.physics import Ball, Box, dirichlet, neumann, solve
+from gradcell.physics.waves import Coordinates, least_squares, steep_sites
+
+PI = float(np.pi)
+
+
+def laplace(u: Any) -> Any:
+    return gc.laplacian(u)
+
+
+def relative(found: Any, want: Any) -> float:
+    return float(np.linalg.norm(found - want) / np.linalg.norm(want))
+
+
+def test_a_linear_equation_on_a_disk() -> None:
+    def exact(x: Any, m: Any = ops) -> Any:
+        return m.exp(x[:, :1]) * m.sin(x[:, 1:])
+
+    edge = [(lambda u: dirichlet(u, exact), None)]
+    found = solve(laplace, Ball([0.2, 0], 1), edge, tolerance=1e-8)
+    x = Ball([0.2, 0], 1).interior(500, 3, "uniform")
+    error = relative(found.values(x), exact(x, np))
+    assert found.reached and error < 1e-8 and error < 10 * found.error
+    assert len(found.networks) == 1 and found.history[-1].unknowns >= 150
+    assert found.why[0].startswith("The residuals are linear in u")
+    np.testing.assert_allclose(found(Tensor(x)).asnumpy(), found.values(x), atol=1e-10)
+
+
+def test_conditions_with_normals_and_two_unknowns() -> None:
+    """u' = v, v' = -u on an interval by values at one end and a slope at the other."""
+
+    def equation(u: Any) -> Any:
+        slope = gc.partials(u, [(0,)])
+
+        def residual(x: Tensor) -> Tensor:
+            (d,), f = slope(x), u(x)
+            return ops.concat((d[:, :1] - f[:, 1:], d[:, 1:] + f[:, :1]), 1)
+
+        return residual
+
+    def left(u: Any) -> Any:
+        return lambda x: u(x)[:, :1]
+
+    def right(u: Any) -> Any:
+        return neumann(lambda x: u(x)[:, :1], np.cos(2.0))
+
+    ends = [(left, lambda p: p[:, 0] == 0), (right, lambda p: p[:, 0] == 2)]
+    found = solve(equation, Box([0], [2]), ends, outputs=2, tolerance=1e-9)
+    x = np.linspace(0, 2, 50)[:, None]
+    np.testing.assert_allclose(found.values(x), np.hstack([np.sin(x), np.cos(x)]), atol=1e-9)
+
+
+def test_a_periodic_axis_repeats_with_all_derivatives() -> None:
+    def heat(u: Any) -> Any:
+        parts = gc.partials(u, [(0,), (1, 1)])
+
+        def residual(x: Tensor) -> Tensor:
+            u_t, u_xx = parts(x)
+            return u_t - u_xx / 10
+
+        return residual
+
+    def start(x: Tensor) -> Tensor:
+        return ops.sin(2 * x[:, 1:] + 1)
+
+    begin = [(lambda u: dirichlet(u, start), lambda p: p[:, 0] == 0)]
+    found = solve(heat, Box([0, 0], [1, 2 * PI]), begin, time=0, periodic=[1], tolerance=1e-7)
+    x = np.random.default_rng(0).uniform([0, 0], [1, 2 * PI], (300, 2))
+    want = np.exp(-0.4 * x[:, :1]) * np.sin(2 * x[:, 1:] + 1)
+    assert relative(found.values(x), want) < 1e-6
+    slope = gc.partials(found, [(1,)])
+    ends = [Tensor(np.array([[0.3, z], [0.9, z]])) for z in (0.0, 2 * PI)]
+    a, b = (slope(x)[0].asnumpy() for x in ends)
+    np.testing.assert_allclose(a, b, atol=1e-9)
+
+
+def front(x: Any, m: Any = ops) -> Any:
+    """A front that moves: Burgers' equation with a viscosity of 0.01."""
+    return 0.5 - 0.5 * m.tanh((x[:, 1:] - 0.5 * x[:, :1]) / 0.04)
+
+
+def burgers(u: Any) -> Any:
+    parts = gc.partials(u, [(0,), (1,), (1, 1)])
+
+    def residual(x: Tensor) -> Tensor:
+        u_t, u_x, u_xx = parts(x)
+        return u_t + u(x) * u_x - 0.01 * u_xx
+
+    return residual
+
+
+def test_a_moving_front_is_followed_through_time() -> None:
+    given = [(lambda u: dirichlet(u, front), lambda p: (p[:, 0] == 0) | (np.abs(p[:, 1]) == 1))]
+    passes: list[physics.Solution] = []
+    found = solve(
+        burgers, Box([0, -1], [1, 1]), given, time=0, tolerance=1e-3, callback=passes.append
+    )
+    x = np.random.default_rng(0).uniform([0, -1], [1, 1], (500, 2))
+    errors = [relative(p.values(x), front(x, np)) for p in passes]
+    assert found.reached and errors[-1] < 2e-3 and errors[-1] < errors[0]
+    assert len(found.networks) == len(found.ends) > 1 and found.ends[-1] == 1
+    text = " ".join(found.why)
+    assert "Newton" in text and "Axis 1 is stretched" in text and "Time is in" in text
+    np.testing.assert_allclose(found(Tensor(x)).asnumpy(), found.values(x), atol=1e-10)
+    residual = burgers(found)(Tensor(x)).asnumpy()
+    assert np.sqrt(np.mean(residual**2)) < 0.05
+
+
+def test_in_many_dimensions_layers_are_trained() -> None:
+    def exact(x: Any, m: Any = ops) -> Any:
+        return m.sin(x.sum(1, keepdims=True))
+
+    def equation(u: Any) -> Any:
+        second = gc.laplacian(u)
+        return lambda x: second(x) + 10 * exact(x)
+
+    edge = [(lambda u: dirichlet(u, exact), None)]
+    shape = Box([0] * 10, [1] * 10)
+    found = solve(equation, shape, edge, tolerance=5e-2)
+    x = np.random.default_rng(0).random((500, 10))
+    assert relative(found.values(x), exact(x, np)) < 5e-2
+    assert "dense layers are trained" in found.why[1]
+    stopped = solve(equation, shape, edge, tolerance=0, callback=lambda s: True)
+    assert len(stopped.history) == 1 and np.isnan(stopped.error) and not stopped.reached
+
+
+def test_the_same_seed_gives_the_same_solution() -> None:
+    edge = [(lambda u: dirichlet(u, lambda x: x[:, :1]), None)]
+    x = np.random.default_rng(0).random((20, 2))
+    a, b = (solve(laplace, Box([0, 0], [1, 1]), edge).values(x) for _ in range(2))
+    np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize(
+    "change, error, words",
+    [
+        ({"shape": [0, 1]}, TypeError, "must be a Shape"),
+        ({"conditions": [dirichlet]}, TypeError, "pairs"),
+        ({"outputs": 0}, ValueError, "outputs"),
+        ({"time": 0, "periodic": [0]}, ValueError, "different axes"),
+        ({"time": 2}, ValueError, "from 0 to 1"),
+        ({"shape": Ball([0, 0], 1), "time": 0}, ValueError, "axes of a Box"),
+        ({"tolerance": -1.0}, ValueError, "tolerance"),
+        ({"max_seconds": 0.0}, ValueError, "max_seconds"),
+        ({"time": 0, "max_seconds": 1e-9}, ValueError, "no pass ended"),
+    ],
+)
+def test_what_it_refuses(change: Any, error: Any, words: str) -> None:
+    given: Any = {"shape": Box([0, 0], [1, 1]), "conditions": [(lambda u: dirichlet(u, 0.0), None)]}
+    with pytest.raises((TypeError, ValueError), match=words) as raised:
+        solve(laplace, **{**given, **change})
+    assert isinstance(raised.value, error)
+
+
+# What it is made of ---------------------------------------------------------------------------------------
+
+
+def test_stretched_coordinates_have_an_inverse() -> None:
+    low, high = np.array([0.0, -2.0]), np.array([1.0, 3.0])
+    of = Coordinates(low, high, (((0.2, 1e-3),), ((0.0, 0.1), (2.5, 1e-2))))
+    x = np.random.default_rng(0).uniform(low, high, (200, 2))
+    z = of.of(x)
+    assert np.all(np.abs(z) <= 1)
+    np.testing.assert_allclose(of.back(z), x, atol=1e-4)
+    near = of.of(np.array([[0.2, 0.0], [0.201, 0.1]]))
+    assert np.all(np.diff(near, axis=0) > 0.05)
+    ends = np.stack([low, high])
+    np.testing.assert_allclose(of.of(ends), [[-1, -1], [1, 1]], atol=1e-14)
+
+
+def test_sites_are_where_values_change_fast() -> None:
+    x = np.tile(np.linspace(-1, 1, 400), (2, 1))
+    assert steep_sites(x, np.sin(x)[:, :, None], 2.0, 3) == ()
+    steep = np.tanh((x - 0.3) / 0.02)[:, :, None]
+    ((place, width),) = steep_sites(x, steep, 2.0, 3)
+    assert abs(place - 0.3) < 0.01 and 0.01 < width < 0.05
+
+
+def test_least_squares_keep_the_digits_that_normal_equations_lose() -> None:
+    matrix = np.vander(np.linspace(0, 1, 60), 12)
+    want = np.ones(12)
+    found = least_squares(matrix, matrix @ want)
+    assert np.abs(found - want).max() < 1e-6
+    normal = np.linalg.solve(matrix.T @ matrix, matrix.T @ (matrix @ want))
+    assert np.abs(normal - want).max() > 1e-5
