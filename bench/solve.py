@@ -1,7 +1,9 @@
-"""Seconds until a differential equation is solved to a relative error: gradcell's second-order solvers.
+"""Seconds until a differential equation is solved to a relative error: gradcell's second-order solvers, and
+the recipe `physics.solve` (solve_recipe.py).
 
     python bench/solve.py                                # all problems, seeds 0 to 4, until their targets
     python bench/solve.py --problems burgers --seeds 1 --methods gauss-newton ssbroyden lbfgs --full
+    python bench/solve.py --methods solve                # the recipe on its problems, to 1e-8 or 300 seconds
     python bench/solve.py --report                       # tables and pictures from bench/results/solve.json
     GRADCELL_NUM_THREADS=1 python bench/solve.py         # on one thread: the processor's time counts
 
@@ -25,10 +27,12 @@ import numpy as np
 import gradcell as gc
 import solve_peers
 from gradcell import nn, ops
-from solve_problems import PROBLEMS, Problem
+from solve_problems import PROBLEMS, Problem, relative
+from solve_recipe import RECIPES
 
 RESULTS = Path(__file__).parent / "results"
-LEVELS = (1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
+LEVELS = (1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8)
+NAMES = [*PROBLEMS, *(name for name in RECIPES if name not in PROBLEMS)]
 Watch = Callable[[], bool]  # notes the error; whether the run is over
 
 
@@ -144,12 +148,41 @@ METHODS: dict[str, Callable[[Problem, np.random.Generator, Course], None]] = {
 }
 
 
+def recipe(name: str, seed: int, seconds: float | None) -> dict[str, Any] | None:
+    """A run's entry of `physics.solve`, which goes on to 1e-8; None where it has not this problem."""
+    if name not in RECIPES:
+        return None
+    asked = RECIPES[name]()
+    found: list[gc.physics.Solution] = []
+
+    def error() -> float:
+        return relative(found[-1].values(asked.test)[:, : asked.want.shape[1]], asked.want)
+
+    stand = Problem([], [], lambda _: [], error, [], seconds or 300, target=LEVELS[-1])
+    course = Course(stand, full=False, every=0)
+
+    def passed(solution: gc.physics.Solution) -> bool:
+        found.append(solution)
+        return course.watch()
+
+    last = gc.physics.solve(
+        **asked.arguments, tolerance=0, max_seconds=stand.seconds, seed=seed, callback=passed
+    )
+    size = sum(p.size for net in last.networks for p in net.trainable_params())
+    entry = course.record(name, "solve", seed, size, asked.target)
+    return {**entry, "estimated": last.error, "why": last.why}
+
+
 def run(
     name: str, method: str, seed: int, full: bool, seconds: float | None
 ) -> dict[str, Any] | None:
     """A run's entry, or None where a peer has not this problem."""
     if method in solve_peers.PEERS:
         return solve_peers.measured(method, name, seed, seconds)
+    if method == "solve":
+        return recipe(name, seed, seconds)
+    if name not in PROBLEMS:
+        return None
     problem = PROBLEMS[name](seed)
     if seconds is not None:
         problem.seconds = seconds
@@ -167,7 +200,7 @@ def table(runs: list[dict[str, Any]]) -> str:
         + " | worst to its target | best error, median |",
         "|---|---|---|---|---|" + "---|" * (len(LEVELS) + 2),
     ]  # fmt: skip
-    order = list(PROBLEMS)
+    order = NAMES
     keys = sorted(
         {(r["problem"], r["method"]) for r in runs}, key=lambda k: (order.index(k[0]), k[1])
     )
@@ -236,11 +269,11 @@ def pictures(runs: list[dict[str, Any]], path: Path) -> None:
     """Error over seconds: a panel a problem, a line a seed, a colour a method."""
     from matplotlib.figure import Figure
 
-    names = [n for n in PROBLEMS if any(r["problem"] == n for r in runs)]
+    names = [n for n in NAMES if any(r["problem"] == n for r in runs)]
     figure = Figure(figsize=(12, 3 * -(-len(names) // 3)), layout="constrained")
     axes = np.atleast_1d(figure.subplots(-(-len(names) // 3), 3)).reshape(-1)
     for axis, name in zip(axes, names, strict=False):
-        for k, method in enumerate([*METHODS, *solve_peers.PEERS]):
+        for k, method in enumerate([*METHODS, *solve_peers.PEERS, "solve"]):
             for i, r in enumerate(
                 r for r in runs if r["problem"] == name and r["method"] == method
             ):
@@ -286,9 +319,12 @@ def report(runs: list[dict[str, Any]]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--problems", nargs="+", default=list(PROBLEMS), choices=list(PROBLEMS))
+    parser.add_argument("--problems", nargs="+", default=NAMES, choices=NAMES)
     parser.add_argument(
-        "--methods", nargs="+", default=["gauss-newton"], choices=[*METHODS, *solve_peers.PEERS]
+        "--methods",
+        nargs="+",
+        default=["gauss-newton"],
+        choices=[*METHODS, "solve", *solve_peers.PEERS],
     )
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2, 3, 4])
     parser.add_argument("--seconds", type=float, help="at most so many a run")

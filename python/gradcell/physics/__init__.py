@@ -1,6 +1,7 @@
 """Functions that most programs for differential equations need: shapes with points inside and on their
 boundaries, inputs of networks, conditions as residuals or by construction, weights of residuals, data from
-files, pictures, the course of a run, an estimate of the error. They can be combined with anything."""
+files, pictures, the course of a run, an estimate of the error; and one call that does it all. They can be
+combined with anything."""
 
 from gradcell.physics.band import band
 from gradcell.physics.conditions import dirichlet, interface, neumann, periodicity, robin
@@ -17,9 +18,9 @@ from gradcell.physics.shapes import Ball, Box, Shape
 from gradcell.physics.weights import weights_by_ntk, weights_by_variance
 
 __all__ = [
-    "Ball", "Box", "Corner", "Course", "ErrorEstimate", "Mesh", "Polygon", "Shape", "ball", "band", "box",
-    "by_size", "columns", "constrained", "dirichlet", "error_estimate", "faces", "fourier", "interface",
-    "network", "neumann", "periodic", "periodicity", "plot", "robin", "shape", "singular", "sphere",
-    "vanishing", "weights_by_ntk", "weights_by_variance",
+    "Ball", "Box", "Corner", "Course", "ErrorEstimate", "Mesh", "Polygon", "Shape", "Solution",
+    "SolutionPass", "ball", "band", "box", "by_size", "columns", "constrained", "dirichlet", "error_estimate",
+    "faces", "fourier", "interface", "network", "neumann", "periodic", "periodicity", "plot", "robin",
+    "shape", "singular", "solve", "sphere", "vanishing", "weights_by_ntk", "weights_by_variance",
 ]  # fmt: skip
 __dir__ = sorted(__all__).copy

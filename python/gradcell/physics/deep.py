@@ -25,7 +25,8 @@ class Deep:
     """A trained network as the part of a solution. values: what it gives as it is now."""
 
     def __init__(self, of: Coordinates, net: nn.Cell, misfit: float) -> None:
-        self.coordinates, self.misfit = of, misfit
+        self.coordinates: Coordinates = of
+        self.misfit: float = misfit
         self.size: int = sum(p.size for p in net.trainable_params())
         self._cell = net
         self._compiled = jit(net)
@@ -45,8 +46,9 @@ class Layers(nn.Cell):
     def __init__(self, asked: Asked, seed: int) -> None:
         super().__init__()
         low, high = asked.shape.low, asked.shape.high
-        self.middle, self.scale = Tensor((low + high) / 2), Tensor(2 / (high - low))
-        self.net = network([asked.size, _WIDTH, _WIDTH, asked.outputs], seed)
+        self.middle: Tensor = Tensor((low + high) / 2)
+        self.scale: Tensor = Tensor(2 / (high - low))
+        self.net: nn.Cell = network([asked.size, _WIDTH, _WIDTH, asked.outputs], seed)
 
     def construct(self, x: Tensor) -> Tensor:
         return self.net((x - self.middle) * self.scale)  # type: ignore[no-any-return]

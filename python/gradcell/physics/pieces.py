@@ -47,12 +47,12 @@ class Piece:
 
     @property
     def count(self) -> int:
-        """How many waves it has."""
+        """The number of waves."""
         return int(self.frequencies.shape[1])
 
     @property
     def size(self) -> int:
-        """How many unknowns it has."""
+        """The number of unknowns."""
         return int(self.amplitudes.size)
 
     def values(self, x: Array) -> Array:
@@ -83,7 +83,7 @@ class Piece:
 
 
 class Asked:
-    """What is to be solved: the arguments of `solve`, checked."""
+    """The problem: the arguments of `solve`, checked."""
 
     def __init__(
         self, equation: Any, shape: Any, conditions: Any, outputs: int, time: int | None,
@@ -91,7 +91,9 @@ class Asked:
     ) -> None:  # fmt: skip
         if not isinstance(shape, Shape):
             bad_type(f"solve: shape must be a Shape such as Box, got {type(shape).__name__}")
-        self.equation, self.shape, self.size = equation, shape, shape.dimensions
+        self.equation: Callable[..., Any] = equation
+        self.shape: Shape = shape
+        self.size: int = shape.dimensions
         pairs = all(
             isinstance(c, (tuple, list)) and len(c) == 2 and callable(c[0]) for c in conditions
         )
@@ -108,13 +110,15 @@ class Asked:
                 f"solve: outputs must be at least 1, time and periodic different axes from 0 to "
                 f"{self.size - 1}, got {outputs}, {time} and {list(periodic)}"
             )
-        self.boxed = isinstance(shape, Box)
+        self.boxed: bool = isinstance(shape, Box)
         if axes and not self.boxed:
             bad_value("solve: time and periodic are axes of a Box, but the shape is another one")
-        self.outputs, self.time, self.periodic = outputs, time, tuple(periodic)
+        self.outputs: int = outputs
+        self.time: int | None = time
+        self.periodic: tuple[int, ...] = tuple(periodic)
 
     def stretched(self, k: int) -> bool:
-        """Whether an axis may have sites."""
+        """Return whether an axis may have sites."""
         few = self.size <= APART
         return few and self.boxed and k != self.time and k not in self.periodic
 
@@ -191,11 +195,14 @@ class Fitter:
     """Fits pieces: Newton steps, each a least-squares problem for the amplitudes."""
 
     def __init__(self, asked: Asked, seed: int) -> None:
-        self.asked, self.seed = asked, seed
+        self.asked: Asked = asked
+        self.seed: int = seed
         self.linear: bool | None = None  # not known before the first fit
         self._plans: dict[tuple[int, int], _Plans] = {}
         cell, point = Waves(asked.size, 1, asked.outputs, 0), Tensor(np.ones((1, asked.size)))
-        self.normals = [_takes_normals(make(cell), point) for make, _ in asked.conditions]
+        self.normals: list[bool] = [
+            _takes_normals(make(cell), point) for make, _ in asked.conditions
+        ]
         functions = compared(asked, cell, self.normals)
         given = [(point,), *[(point, point, Tensor(np.zeros((1, 1))))] * len(asked.conditions)]
         #: How many residuals each function has at a point.
@@ -204,7 +211,7 @@ class Fitter:
             for fn, p in zip(functions, given, strict=True)
         ]
 
-    def plans(self, count: int, sites: int) -> _Plans:
+    def _plans_for(self, count: int, sites: int) -> _Plans:
         """The compiled functions for so many waves and sites."""
         key = count, sites
         if key not in self._plans:
@@ -218,7 +225,7 @@ class Fitter:
         """A piece in these coordinates with frequencies up to reach [d]. before: the piece of the time
         before. guess: where Newton's steps begin; zero without it. scale: what residuals are multiplied by
         for the misfit, so that pieces can be compared; by default from the piece itself."""
-        asked, plans = self.asked, self.plans(count, of.most)
+        asked, plans = self.asked, self._plans_for(count, of.most)
         random = np.random.default_rng([self.seed, count])
         frequencies = random.uniform(-1, 1, (asked.size, count)) * reach[:, None]
         for k in asked.periodic:
@@ -287,7 +294,7 @@ class Fitter:
             for (x, normals, _), t in zip(drawn, targets, strict=True)
         ]
         if before is not None and drawn:
-            then = self.plans(before.count, before.coordinates.most)
+            then = self._plans_for(before.count, before.coordinates.most)
             before.fill(then.cell)
             for target, values, (_, _, later) in zip(
                 targets, then.conditions(at), drawn, strict=True
@@ -298,7 +305,7 @@ class Fitter:
     def causes(self, piece: Piece) -> list[float]:
         """For each function the size of the residual that an error of u of size 1 causes, by the waves of a
         piece: a root of mean squares."""
-        plans = self.plans(piece.count, piece.coordinates.most)
+        plans = self._plans_for(piece.count, piece.coordinates.most)
         piece.fill(plans.cell)
         unknowns = piece.size
         points = self.drawn(
@@ -308,7 +315,7 @@ class Fitter:
         return [float(np.linalg.norm(p.asnumpy()) / np.sqrt(piece.count / 2)) for p in parts]
 
     def _is_linear(self, plans: _Plans, given: Any, random: np.random.Generator) -> bool:
-        """Whether the residuals' second derivative by u vanishes."""
+        """Return whether the residuals' second derivative by u vanishes."""
         amplitudes = plans.cell.amplitudes
         amplitudes.set_data(Tensor(random.normal(size=amplitudes.shape)))
         along = Tensor(random.normal(size=amplitudes.size))
@@ -332,7 +339,7 @@ class Fitter:
 
 
 def _takes_normals(residual: Any, x: Tensor) -> bool:
-    """Whether a condition's residual takes normals behind the points."""
+    """Return whether a condition's residual takes normals behind the points."""
     try:
         residual(x)
     except TypeError as error:

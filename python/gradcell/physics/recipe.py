@@ -25,18 +25,21 @@ _FEW, _ROUGH = 150, 1e-2
 #: The factors of both with the next pass.
 _MORE, _LESS = 1.5, 1 / 30
 #: Frequencies that the search begins with, in radians from the middle of an axis to its end.
-_FIRST = (5.0, 0.7, 1.5, 2.5, 10.0, 20.0, 40.0)
+_FIRST = (5.0, 2.5, 10.0, 20.0, 40.0, 1.5, 0.7)
+#: What frequencies are multiplied by to find better ones.
+_FACTORS = (2.0, 1.3, 0.7)
 #: The most sites of an axis.
 _SITES = 3
-#: A misfit above which a fit says nothing about the solution.
-_LOST = 0.5
+#: A misfit above which a fit says nothing about the solution, and one below which it says which frequencies
+#: it has.
+_LOST, _CLEAR = 0.5, 0.05
 #: In many dimensions, half as many waves again that leave more than this share of the misfit do not pay.
 _SLOW = 0.4
 
 
 @dataclass(frozen=True)
 class SolutionPass:
-    """What one pass of `solve` over the problem found.
+    """One pass of `solve` over the problem, and the result.
 
     seconds: since the beginning. unknowns: of the largest network. pieces: how many networks share the time.
     misfit: as in `Solution`. change: how far the solution moved since the last pass, relative to it; nan in
@@ -71,6 +74,8 @@ class _Part(Protocol):
 class Solution:
     """A solution that `solve` found: a function of points [n, d] that gives u, [n, m], made of networks.
 
+    parts: the networks with where they are the solution. axis: that of the time, or None.
+
     networks: the cells: one, or one for each piece of time. ends: where each piece of time ends. misfit: the
     root of the mean square of the residuals at points that nothing was fitted to, each divided by what an
     error of u of its own size would cause there. error: the estimated relative error: the misfit, or how far
@@ -79,8 +84,9 @@ class Solution:
     what reason. reached: whether the estimated error is at most the tolerance.
     """
 
-    def __init__(self, parts: Sequence[_Part], axis: int | None) -> None:
-        self._parts, self._axis = list(parts), axis or 0
+    def __init__(self, parts: Sequence[Any], axis: int | None) -> None:
+        self._parts: list[_Part] = list(parts)
+        self._axis: int = axis or 0
         boxes = [p.coordinates for p in parts]
         self.ends: list[float] = [] if axis is None else [float(b.high[axis]) for b in boxes]
         times = [1.0] if axis is None else [float(b.high[axis] - b.low[axis]) for b in boxes]
@@ -212,9 +218,14 @@ class _Run:
         of axes after the other from those that there are."""
         best = best or self.fit(of, count, before, guess)
 
+        seen = {tuple(self.reach)}
+
         def better(reach: Array) -> bool:
             nonlocal best
             assert best is not None
+            if tuple(reach) in seen:
+                return False
+            seen.add(tuple(reach))
             found = self.fit(of, count, before, guess, reach, best.scale)
             if not found.gap < 0.8 * best.gap:
                 return False
@@ -226,7 +237,7 @@ class _Run:
                 if best.misfit > enough:
                     better(np.full(self.asked.size, first))
         for group in groups:
-            for factor in (1.4, 1 / 1.4):
+            for factor in _FACTORS:
                 found, reach = False, self.reach.copy()
                 reach[group] *= factor
                 while best.misfit > enough and not self.over() and better(reach):
@@ -234,7 +245,7 @@ class _Run:
                     reach[group] *= factor
                 if found:
                     break
-        self.scanned = self.scanned or best.misfit < _LOST
+        self.scanned = self.scanned or best.misfit < _CLEAR
         return best
 
     def adapted(
@@ -261,7 +272,7 @@ class _Run:
         return piece
 
     def sites(self, piece: Piece) -> tuple[tuple[Site, ...], ...]:
-        """Where a piece is steep, for each axis."""
+        """The sites at which a piece is steep, for each axis."""
         of, size, lines, n = piece.coordinates, self.asked.size, 12, 250
         found: list[tuple[Site, ...]] = [()] * size
         for k in filter(self.asked.stretched, range(size)):
@@ -305,8 +316,8 @@ class _Run:
             if asked.size > APART and count > 2 * _FEW and piece.misfit > _SLOW * last:
                 self.why.append(
                     f"{count} waves leave a misfit of {piece.misfit:.1e}, two thirds of them {last:.1e}: "
-                    f"more do not pay in {asked.size} dimensions, so dense layers are trained by Gauss-Newton "
-                    "steps."
+                    f"more do not pay in {asked.size} dimensions, so dense layers are trained by "
+                    "Gauss-Newton steps."
                 )
                 layers = train(asked, self.fitter, piece, self.seed, self.begun + self.seconds)
                 any(self.ended([found]) for found in layers)
@@ -326,30 +337,31 @@ class _Run:
         h = float(self.asked.shape.high[axis] - self.asked.shape.low[axis])
         pieces: list[Piece] = []
         while True:
-            found, h = self.march(axis, count, tolerance, h)
+            found = self.march(axis, count, tolerance, h)
             if not found:
                 self.why.append(f"A pass with {count} waves did not end in time.")
                 break
             pieces = found
             if self.ended(pieces):
                 break
+            h = float(pieces[0].coordinates.high[axis] - self.asked.shape.low[axis])
             count, tolerance = int(_MORE * count), _LESS * tolerance
         self.tell(pieces)
 
-    def march(self, axis: int, count: int, tolerance: float, h: float) -> tuple[list[Piece], float]:
+    def march(self, axis: int, count: int, tolerance: float, h: float) -> list[Piece]:
         """One pass: its pieces, none if it did not end in time, and the length of the shortest one. A piece
         whose misfit is above the tolerance is halved as long as that helps, gets more waves where it does
         not, and is taken where nothing does."""
         low, high = (float(x[axis]) for x in (self.asked.shape.low, self.asked.shape.high))
         pieces: list[Piece] = []
         sites: Any = ((),) * self.asked.size
-        t, shortest, most, past = low, high - low, 2 * count, self.past()
+        t, most, past = low, 2 * count, self.past()
         tried: list[tuple[float, float]] = []  # lengths and misfits of pieces that begin here
         while high - t > 1e-9 * (high - low):
             if self.over():
                 if self.best is None:
                     bad_value(f"solve: no pass ended within {self.seconds:g} s, allow max_seconds")
-                return [], shortest
+                return []
             h = high - t if high - t < 1.3 * h else h
             begin, end = self.asked.shape.low.copy(), self.asked.shape.high.copy()
             begin[axis], end[axis] = t, t + h
@@ -373,13 +385,13 @@ class _Run:
                     count, tried = int(_MORE * count), []
                     continue
             pieces.append(piece)
-            t, shortest = t + h, min(shortest, h)
+            t += h
             if piece.misfit > tolerance and tried:
                 h = tried[0][0]
-            elif piece.misfit < tolerance / 10:
-                h *= 1.5
+            elif piece.misfit < tolerance / 2:
+                h *= 1.4 if piece.misfit > tolerance / 100 else 2.5
             tried, sites = [], self.sites(piece)
-        return pieces, shortest
+        return pieces
 
     def past(self) -> Guess:
         """The last solution, where it says something."""
@@ -435,7 +447,7 @@ class _Run:
 
 
 def _finer(some: Any, than: Any) -> bool:
-    """Whether there are sites where the others have none, or one half as wide again."""
+    """Return whether there are sites where the others have none, or one half as wide again."""
     return any(
         not any(w < 1.5 * width and abs(p - place) < 1.5 * w for p, w in others)
         for sites, others in zip(some, than, strict=True)

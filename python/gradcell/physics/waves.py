@@ -90,14 +90,17 @@ class Waves(nn.Cell):
         def fixed(name: str, *shape: int) -> Parameter:
             return Parameter(Tensor(np.ones(shape)), name=name, requires_grad=False)
 
-        self.slope, self.shift = fixed("slope", 1, size), fixed("shift", 1, size)
-        self.sites = sites
+        self.slope: Parameter = fixed("slope", 1, size)
+        self.shift: Parameter = fixed("shift", 1, size)
+        self.sites: int = sites
         for k in range(sites):
             for name in ("place", "width", "share"):
                 setattr(self, f"{name}{k}", fixed(f"{name}{k}", 1, size))
-        self.frequencies = fixed("frequencies", size, count)
-        self.phases = fixed("phases", 1, count)
-        self.amplitudes = Parameter(Tensor(np.zeros((count, outputs))), name="amplitudes")
+        self.frequencies: Parameter = fixed("frequencies", size, count)
+        self.phases: Parameter = fixed("phases", 1, count)
+        self.amplitudes: Parameter = Parameter(
+            Tensor(np.zeros((count, outputs))), name="amplitudes"
+        )
 
     def construct(self, x: Tensor) -> Tensor:
         z = x * self.slope + self.shift
