@@ -199,17 +199,19 @@ class Fitter:
         self.seed: int = seed
         self.linear: bool | None = None  # not known before the first fit
         self._plans: dict[tuple[int, int], _Plans] = {}
-        cell, point = Waves(asked.size, 1, asked.outputs, 0), Tensor(np.ones((1, asked.size)))
-        self.normals: list[bool] = [
-            _takes_normals(make(cell), point) for make, _ in asked.conditions
-        ]
-        functions = compared(asked, cell, self.normals)
-        given = [(point,), *[(point, point, Tensor(np.zeros((1, 1))))] * len(asked.conditions)]
+        cell, n = Waves(asked.size, 1, asked.outputs, 0), 3
+        cell.amplitudes.set_data(Tensor(np.ones((1, asked.outputs))))
+        of = Coordinates(asked.shape.low, asked.shape.high, ((),) * asked.size)
+        x, zero = Tensor(asked.inside(n, of, seed)), Tensor(np.zeros((n, 1)))
+        self.normals: list[bool] = [_takes_normals(make(cell), x) for make, _ in asked.conditions]
+        blocks = Blocks("solve", compared(asked, cell, self.normals), [cell.amplitudes], None)
+        given = [(x,), *[(x, x, zero)] * len(asked.conditions)]
+        if not all(blocks.rows_apart(given)):
+            bad_value(
+                "solve: a residual must depend on its own point alone, as those of equations do"
+            )
         #: How many residuals each function has at a point.
-        self.widths: list[int] = [
-            int(Blocks("solve", fn, [cell.amplitudes], None).vector([p]).size)
-            for fn, p in zip(functions, given, strict=True)
-        ]
+        self.widths: list[int] = [v.size // n for v in blocks.vectors(given)]
 
     def _plans_for(self, count: int, sites: int) -> _Plans:
         """The compiled functions for so many waves and sites."""

@@ -151,7 +151,8 @@ def solve(
     such a function, as `lambda u: physics.dirichlet(u, 0.0)`, and of where on the boundary it holds: a
     function of points [n, d] that gives [n] of bool, or None for all of it. Residuals that take normals
     behind the points, as those of `neumann`, get them. outputs: how many numbers u has at a point. time: the
-    axis of a Box along which u evolves from conditions at its low end, in pieces one after the other.
+    axis of a Box along which u evolves from conditions at its low end, in up to three coordinates in pieces
+    one after the other.
     periodic: axes of a Box after whose length u repeats itself. tolerance: the estimated relative error at
     which it ends. max_seconds: when it ends at the latest, with the best pass so far. seed: of points and
     frequencies. callback: a function of the Solution after each pass, which ends the run by returning True.
@@ -216,8 +217,8 @@ class _Run:
     ) -> Piece:  # fmt: skip
         """A piece with the frequencies whose misfit is the smallest, or small enough, looked for in one group
         of axes after the other from those that there are."""
+        firsts = () if self.scanned or best else _FIRST[1:]
         best = best or self.fit(of, count, before, guess)
-
         seen = {tuple(self.reach)}
 
         def better(reach: Array) -> bool:
@@ -232,10 +233,9 @@ class _Run:
             best, self.reach = found, reach
             return True
 
-        if not self.scanned:
-            for first in _FIRST[1:]:
-                if best.misfit > enough:
-                    better(np.full(self.asked.size, first))
+        for first in firsts:
+            if best.misfit > enough:
+                better(np.full(self.asked.size, first))
         for group in groups:
             for factor in _FACTORS:
                 found, reach = False, self.reach.copy()
@@ -288,7 +288,7 @@ class _Run:
 
     def solution(self) -> Solution:
         """The best of all passes."""
-        if self.asked.time is None:
+        if self.asked.time is None or self.asked.size > APART:
             self.steady()
         else:
             self.timed(self.asked.time)
@@ -406,7 +406,8 @@ class _Run:
             new, old = found.values(x), self.best.values(x)
             size = np.maximum(np.linalg.norm(new, axis=0), np.finfo(np.float64).tiny)
             change = float(np.max(np.linalg.norm(new - old, axis=0) / size))
-            gain = found.misfit / max(self.best.misfit, found.misfit)
+            better = found.misfit < self.best.misfit
+            gain = found.misfit / self.best.misfit if better else 1.0
             found.error = max(found.misfit, change * gain)
         size, count = max(p.size for p in parts), len(parts)
         self.history.append(
@@ -417,7 +418,7 @@ class _Run:
                 f"solve: {self.spent():.1f} s, {size} unknowns in {count} pieces, misfit "
                 f"{found.misfit:.1e}, estimated error {found.error:.1e}"
             )
-        if self.best is None or found.misfit < self.best.misfit:
+        if self.best is None or found.misfit <= self.best.misfit:
             self.best = found
         stopped = self.callback is not None and self.callback(found) is True
         return stopped or self.best.error <= self.tolerance or self.over()

@@ -21,6 +21,9 @@ __all__ = ["Coordinates", "Waves", "least_squares", "steep_sites"]
 #: replace finite, and costs no digit that float64 has.
 _RIDGE = 5.0
 
+#: The share of all places above which as steep slopes as a site's are no site.
+_EVERYWHERE = 0.25
+
 #: A place (and width) where a coordinate is stretched.
 Site = tuple[float, float]
 
@@ -157,13 +160,15 @@ def steep_sites(
 ) -> tuple[Site, ...]:
     """Sites along one axis for values u [n, m] at places x [n] of some lines: where the width over which u
     changes, its range over its slope, is far smaller than the axis is long. A site of width w covers what
-    changes over w plus the distance from it.
+    changes over w plus the distance from it. There are none where u is as steep in a quarter of all places:
+    that is a wave, which no stretching helps.
 
     length: the axis' length. most: how many sites.
     """
     spread = np.ptp(np.concatenate([v.reshape(-1, v.shape[-1]) for v in u]), axis=0)
     spread = np.where(spread > 0, spread, 1)
     places = np.concatenate([(a[1:] + a[:-1]) / 2 for a in x])
+    shares = np.concatenate([np.diff(a) for a in x])
     slopes = [
         np.abs(np.diff(v, axis=0) / np.diff(a)[:, None] / spread).max(1)
         for a, v in zip(x, u, strict=True)
@@ -173,7 +178,8 @@ def steep_sites(
     found: list[Site] = []
     while len(found) < most:
         k = int(np.argmin(widths / covered))
-        if widths[k] > covered[k] / 2:
+        as_steep = np.average(widths < 4 * widths[k], weights=shares)
+        if widths[k] > covered[k] / 2 or as_steep > _EVERYWHERE:
             break
         found.append((float(places[k]), float(widths[k])))
         covered = np.minimum(covered, np.hypot(widths[k], places - places[k]))

@@ -135,11 +135,52 @@ def test_in_many_dimensions_layers_are_trained() -> None:
     assert len(stopped.history) == 1 and np.isnan(stopped.error) and not stopped.reached
 
 
+def test_units_change_nothing() -> None:
+    """A disk of a micrometre with values of a million has the relative errors of a disk of 1."""
+    found = []
+    for length, level in ((1.0, 1.0), (1e-6, 1e6)):
+
+        def exact(x: Any, m: Any = ops, length: float = length, level: float = level) -> Any:
+            return level * m.exp(x[:, :1] / length) * m.sin(x[:, 1:] / length)
+
+        disk = Ball([0, 0], length)
+        solution = solve(laplace, disk, [(lambda u, f=exact: dirichlet(u, f), None)])
+        x = disk.interior(300, 1, "uniform")
+        found.append((solution.history[-1].unknowns, relative(solution.values(x), exact(x, np))))
+    assert found[0][0] == found[1][0] and max(error for _, error in found) < 1e-6
+
+
+def test_in_many_dimensions_time_is_a_coordinate() -> None:
+    """Heat in three dimensions, of one wave that decays."""
+
+    def exact(x: Any, m: Any = ops) -> Any:
+        return m.exp(-0.3 * x[:, :1]) * m.sin(x[:, 1:].sum(1, keepdims=True))
+
+    def equation(u: Any) -> Any:
+        parts = gc.partials(u, [(0,), (1, 1), (2, 2), (3, 3)])
+
+        def residual(x: Tensor) -> Tensor:
+            u_t, *second = parts(x)
+            return u_t - sum(second[1:], second[0]) / 10
+
+        return residual
+
+    given = [(lambda u: dirichlet(u, exact), lambda p: p[:, 0] < 1)]
+    found = solve(equation, Box([0] * 4, [1] * 4), given, time=0, tolerance=1e-3)
+    x = np.random.default_rng(0).random((300, 4))
+    assert relative(found.values(x), exact(x, np)) < 1e-3 and len(found.networks) == 1
+
+
 def test_the_same_seed_gives_the_same_solution() -> None:
     edge = [(lambda u: dirichlet(u, lambda x: x[:, :1]), None)]
     x = np.random.default_rng(0).random((20, 2))
     a, b = (solve(laplace, Box([0, 0], [1, 1]), edge).values(x) for _ in range(2))
     np.testing.assert_array_equal(a, b)
+
+
+def test_a_solution_may_be_zero() -> None:
+    found = solve(laplace, Box([0], [1]), [(lambda u: dirichlet(u, 0.0), None)])
+    assert found.reached and np.abs(found.values([[0.3], [0.9]])).max() == 0
 
 
 @pytest.mark.parametrize(
@@ -163,6 +204,17 @@ def test_what_it_refuses(change: Any, error: Any, words: str) -> None:
     assert isinstance(raised.value, error)
 
 
+def test_it_refuses_residuals_that_combine_points() -> None:
+    def mean(u: Any) -> Any:
+        return lambda x: u(x) - u(x).mean()
+
+    with (
+        pytest.warns(RuntimeWarning, match="combine"),
+        pytest.raises(ValueError, match="own point"),
+    ):
+        solve(mean, Box([0], [1]))
+
+
 # What it is made of ---------------------------------------------------------------------------------------
 
 
@@ -181,7 +233,8 @@ def test_stretched_coordinates_have_an_inverse() -> None:
 
 def test_sites_are_where_values_change_fast() -> None:
     x = np.tile(np.linspace(-1, 1, 400), (2, 1))
-    assert steep_sites(x, np.sin(x)[:, :, None], 2.0, 3) == ()
+    for waves in (1, 40):
+        assert steep_sites(x, np.sin(waves * x)[:, :, None], 2.0, 3) == ()
     steep = np.tanh((x - 0.3) / 0.02)[:, :, None]
     ((place, width),) = steep_sites(x, steep, 2.0, 3)
     assert abs(place - 0.3) < 0.01 and 0.01 < width < 0.05
