@@ -156,13 +156,32 @@ def fixed(value: Any, *, of_base: str | None = None, init: Literal[False] = Fals
 def declared(cls: type[T]) -> type[T]:
     """A decorator: gives a class the constructor that its fields describe."""
     made: Any = cls
-    every = {**getattr(cls, "_declared_fields", {}), **_own_fields(cls)}
+    every: dict[str, Field] = {}
+    for base in reversed(cls.__mro__[1:]):
+        every |= vars(base).get("_declared_fields", {})
+    every |= _own_fields(cls)
     made._declared_fields = every
     made.__init__ = _constructor(cls, {f.alias or name: (name, f) for name, f in every.items()})
     shown = [name for name, f in every.items() if f.shown]
     if shown and "extend_repr" not in vars(cls):
         made.extend_repr = _printer(shown)
     return cls
+
+
+@dataclass_transform(
+    eq_default=False,
+    field_specifiers=(
+        anything, checked, boolean, integer, number, one_of, tensor, floating_dtype, of_base, fixed,
+    ),
+)  # fmt: skip
+class Declares:
+    """A base of classes that are declared without the decorator, if they or several bases have fields."""
+
+    def __init_subclass__(cls, **more: Any) -> None:
+        super().__init_subclass__(**more)
+        joined = sum(hasattr(base, "_declared_fields") for base in cls.__bases__) > 1
+        if joined or any(isinstance(value, Field) for value in vars(cls).values()):
+            declared(cls)
 
 
 def _own_fields(cls: type) -> dict[str, Field]:

@@ -53,7 +53,7 @@ class Schema:
 
     def add_column(self, name: str, de_type: Any, shape: list[int] | None = None) -> None:
         """Adds a column; a shape has at most one unknown length, -1."""
-        dtype = np.dtype(str) if de_type == "string" else numpy_dtype("Schema", de_type)
+        dtype = np.dtype(str) if de_type == "string" else numpy_dtype(de_type, "Schema", "de_type")
         if any(column["name"] == name for column in self.columns):
             bad_value(f"Schema.add_column: there is a column {name!r} already")
         dims = None if shape is None else [arguments.integer(n, "Schema", "shape") for n in shape]

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcell.base import arguments, bad_type, bad_value, publish, unsupported
+from gradcell.base import arguments, bad_type, bad_value, fields, publish, unsupported
 from gradcell.dataset.datasets import Dataset
 from gradcell.dataset.rows import as_array
 from gradcell.dataset.transforms import TensorOperation, numpy_dtype
@@ -125,25 +125,27 @@ class Vocab:
         return [words.get(int(i), "") for i in ids]
 
 
+def _numbers_of(vocab: Any, owner: str, name: str) -> dict[str, int]:
+    if not isinstance(vocab, Vocab):
+        bad_type(f"{owner}: '{name}': expected a Vocab, got {type(vocab).__name__}")
+    return vocab.vocab()
+
+
 class Lookup(TensorOperation):
     """Words to their numbers in a vocabulary; unknown_token's for those that it lacks."""
 
-    def __init__(
-        self, vocab: Vocab, unknown_token: str | None = None, data_type: Any = np.int32
-    ) -> None:
-        if not isinstance(vocab, Vocab):
-            bad_type(f"Lookup: expected a Vocab, got {type(vocab).__name__}")
-        self.numbers: dict[str, int] = vocab.vocab()
-        self.dtype: np.dtype[Any] = numpy_dtype("Lookup", data_type)
-        self.unknown: int | None = (
-            None if unknown_token is None else self.numbers.get(unknown_token)
-        )
-        if unknown_token is not None and self.unknown is None:
-            bad_value(f"Lookup: {unknown_token!r} is not in the vocabulary")
+    numbers: Any = fields.checked(_numbers_of, alias="vocab")
+    unknown: Any = fields.anything(alias="unknown_token", default=None)
+    dtype: Any = fields.checked(numpy_dtype, alias="data_type", default=np.int32)
+
+    def _build(self) -> None:
+        if self.unknown is not None and self.unknown not in self.numbers:
+            self._fail(f"{self.unknown!r} is not in the vocabulary")
 
     def _one(self, value: Any) -> np.ndarray:
         words = to_str(value)
-        found = [self.numbers.get(word, self.unknown) for word in words.reshape(-1).tolist()]
+        unknown = self.numbers.get(self.unknown)
+        found = [self.numbers.get(word, unknown) for word in words.reshape(-1).tolist()]
         if None in found:
             word = words.reshape(-1)[found.index(None)]
             self._fail(f"{str(word)!r} is not in the vocabulary, and there is no unknown_token")
@@ -153,8 +155,7 @@ class Lookup(TensorOperation):
 class ToNumber(TensorOperation):
     """Converts texts of numbers to a dtype."""
 
-    def __init__(self, data_type: Any) -> None:
-        self.dtype: np.dtype[Any] = numpy_dtype("ToNumber", data_type)
+    dtype: Any = fields.checked(numpy_dtype, alias="data_type")
 
     def _one(self, value: Any) -> np.ndarray:
         words = to_str(value)
@@ -164,11 +165,10 @@ class ToNumber(TensorOperation):
             bad_value(f"ToNumber: {error}")
 
 
-class TruncateSequencePair:
+class TruncateSequencePair(fields.Declares):
     """Two sequences, the longer one cut first, until both together have at most max_length."""
 
-    def __init__(self, max_length: int) -> None:
-        self.length: int = arguments.integer(max_length, "TruncateSequencePair", "max_length", 0)
+    length: int = fields.integer(0, alias="max_length")
 
     def __call__(self, first: Any, second: Any) -> tuple[np.ndarray, np.ndarray]:
         a, b = as_array(first), as_array(second)
@@ -181,8 +181,7 @@ class TruncateSequencePair:
 class Truncate(TensorOperation):
     """Shortens each sequence to its first max_seq_len elements."""
 
-    def __init__(self, max_seq_len: int) -> None:
-        self.length: int = arguments.integer(max_seq_len, "Truncate", "max_seq_len", 0)
+    length: int = fields.integer(0, alias="max_seq_len")
 
     def _one(self, value: Any) -> np.ndarray:
         return as_array(value)[..., : self.length]
@@ -209,10 +208,7 @@ class PythonTokenizer(_Tokenizer):
     tokenizer: a function from a string to a list of strings.
     """
 
-    def __init__(self, tokenizer: Callable[[str], list[str]]) -> None:
-        if not callable(tokenizer):
-            bad_type("PythonTokenizer: expected a function")
-        self.tokenizer = tokenizer
+    tokenizer: Callable[[str], list[str]] = fields.checked(arguments.function)
 
     def _tokens(self, text: str) -> list[str]:
         return list(self.tokenizer(text))
@@ -232,6 +228,13 @@ class UnicodeCharTokenizer(_Tokenizer):
         return list(text)
 
 
+def _pattern(text: str, owner: str, name: str) -> re.Pattern[str]:
+    try:
+        return re.compile(text)
+    except (re.error, TypeError) as error:
+        bad_value(f"{owner}: '{name}' is no pattern: {error}")
+
+
 class RegexTokenizer(_Tokenizer):
     """Split a string at the matches of delim_pattern, and keep those that match keep_delim_pattern.
 
@@ -239,12 +242,8 @@ class RegexTokenizer(_Tokenizer):
     expression of the delimiters that are tokens too.
     """
 
-    def __init__(self, delim_pattern: str, keep_delim_pattern: str = "") -> None:
-        try:
-            self.pattern: re.Pattern[str] = re.compile(delim_pattern)
-            self.keep: re.Pattern[str] = re.compile(keep_delim_pattern)
-        except re.error as error:
-            bad_value(f"RegexTokenizer: no pattern: {error}")
+    pattern: Any = fields.checked(_pattern, alias="delim_pattern")
+    keep: Any = fields.checked(_pattern, alias="keep_delim_pattern", default="")
 
     def _tokens(self, text: str) -> list[str]:
         found, at = [], 0
@@ -262,9 +261,8 @@ class BasicTokenizer(_Tokenizer):
 
     _ideographs = ((0x4E00, 0x9FFF), (0x3400, 0x4DBF), (0x20000, 0x2FA1F), (0xF900, 0xFAFF))
 
-    def __init__(self, lower_case: bool = False, keep_whitespace: bool = False) -> None:
-        self.lower: bool = arguments.boolean(lower_case, "BasicTokenizer", "lower_case")
-        self.keep: bool = arguments.boolean(keep_whitespace, "BasicTokenizer", "keep_whitespace")
+    lower: bool = fields.boolean(alias="lower_case", default=False)
+    keep: bool = fields.boolean(alias="keep_whitespace", default=False)
 
     def _alone(self, char: str) -> bool:
         code = ord(char)
@@ -286,18 +284,10 @@ class WordpieceTokenizer(TensorOperation):
     suffix_indicator; words that cannot be cut, or are longer than max_bytes_per_token, are
     unknown_token (Wu et al., arXiv:1609.08144, section 4.1)."""
 
-    def __init__(
-        self,
-        vocab: Vocab,
-        suffix_indicator: str = "##",
-        max_bytes_per_token: int = 100,
-        unknown_token: str = "[UNK]",
-    ) -> None:
-        self.words: dict[str, int] = vocab.vocab()
-        self.suffix: str = suffix_indicator
-        self.unknown: str = unknown_token
-        owner = type(self).__name__
-        self.limit: int = arguments.integer(max_bytes_per_token, owner, "max_bytes_per_token", 0)
+    words: Any = fields.checked(_numbers_of, alias="vocab")
+    suffix: str = fields.anything(alias="suffix_indicator", default="##")
+    limit: int = fields.integer(0, alias="max_bytes_per_token", default=100)
+    unknown: str = fields.anything(alias="unknown_token", default="[UNK]")
 
     def _pieces(self, word: str) -> list[str]:
         unknown = [self.unknown or word]
@@ -319,7 +309,7 @@ class WordpieceTokenizer(TensorOperation):
         return np.array([piece for word in words for piece in self._pieces(word)] or [""])
 
 
-class BertTokenizer(TensorOperation):
+class BertTokenizer(WordpieceTokenizer):
     """BasicTokenizer, then WordpieceTokenizer; words of the vocabulary in brackets stay whole.
 
     lower_case: whether capitals and accents are removed. normalization_form has no effect.
@@ -329,27 +319,16 @@ class BertTokenizer(TensorOperation):
     unknown. unknown_token: what stands for a word that the vocabulary lacks.
     """
 
-    def __init__(
-        self,
-        vocab: Vocab,
-        suffix_indicator: str = "##",
-        max_bytes_per_token: int = 100,
-        unknown_token: str = "[UNK]",
-        lower_case: bool = False,
-        keep_whitespace: bool = False,
-        normalization_form: Any = None,
-        preserve_unused_token: bool = True,
-        with_offsets: bool = False,
-    ) -> None:
-        if with_offsets:
+    lower: bool = fields.boolean(alias="lower_case", default=False)
+    keep: bool = fields.boolean(alias="keep_whitespace", default=False)
+    normalization_form: Any = fields.anything(default=None)
+    whole: bool = fields.boolean(alias="preserve_unused_token", default=True)
+    with_offsets: bool = fields.anything(default=False)
+
+    def _build(self) -> None:
+        if self.with_offsets:
             unsupported("BertTokenizer: 'with_offsets' is not implemented")
-        self.basic: BasicTokenizer = BasicTokenizer(lower_case, keep_whitespace)
-        self.pieces: WordpieceTokenizer = WordpieceTokenizer(
-            vocab, suffix_indicator, max_bytes_per_token, unknown_token
-        )
-        self.whole: bool = arguments.boolean(
-            preserve_unused_token, "BertTokenizer", "preserve_unused_token"
-        )
+        self._basic: BasicTokenizer = BasicTokenizer(self.lower, self.keep)
 
     def _one(self, value: Any) -> np.ndarray:
         text = str(to_str(value).reshape(()))
@@ -361,8 +340,8 @@ class BertTokenizer(TensorOperation):
             if self.whole and re.fullmatch(r"\[\w+\]", part):
                 found.append(part)
             elif part:
-                found.extend(self.basic._tokens(part))
-        return self.pieces._one(np.array(found or [""]))
+                found.extend(self._basic._tokens(part))
+        return super()._one(np.array(found or [""]))
 
 
 publish(globals())

@@ -9,22 +9,35 @@ from typing import Any
 import numpy as np
 
 from gradcell._core import DType, Tensor
-from gradcell.base import arguments, bad_type, bad_value, explain, unsupported
+from gradcell.base import bad_type, bad_value, explain, fields, unsupported
 from gradcell.dataset.rows import as_array, called
 from gradcell.dataset.workers import generator
 
 
-def numpy_dtype(owner: str, value: Any) -> np.dtype[Any]:
+def numpy_dtype(value: Any, owner: str, name: str) -> np.dtype[Any]:
     """A dtype of gradcell's or NumPy's as NumPy's. Raises TypeError for anything else."""
     try:
         if isinstance(value, DType):
             return np.dtype("bool" if value.name == "bool" else value.name)
         return np.dtype(value)  # type: ignore[no-any-return]
     except TypeError:
-        bad_type(f"{owner}: {value!r} is not a dtype")
+        bad_type(f"{owner}: '{name}': {value!r} is not a dtype")
 
 
-class TensorOperation:
+def made(kind: type[enum.Enum]) -> fields.Check:
+    """The check of a field that is a member of an enumeration, or the value of one."""
+
+    def check(value: Any, owner: str, name: str) -> Any:
+        try:
+            return kind(value)
+        except ValueError:
+            members = ", ".join(f"{kind.__name__}.{m.name}" for m in kind)
+            bad_value(f"For '{owner}', the '{name}' must be one of {members}, but got {value!r}.")
+
+    return check
+
+
+class TensorOperation(fields.Declares):
     """The base of transforms: define _one, which is called with each of the values."""
 
     def __call__(self, *values: Any) -> Any:
@@ -42,12 +55,11 @@ class TensorOperation:
 PyTensorOperation = TensorOperation
 
 
-def _functions(owner: str, transforms: Any) -> list[Callable[..., Any]]:
-    if not isinstance(transforms, (list, tuple)) or not transforms:
-        bad_type(f"{owner}: expected a list of functions")
-    for function in transforms:
-        if not callable(function):
-            bad_type(f"{owner}: {function!r} is not a function")
+def functions_of(transforms: Any, owner: str, name: str) -> list[Callable[..., Any]]:
+    """Functions in a list. Raises TypeError for anything else."""
+    given = transforms if isinstance(transforms, (list, tuple)) else []
+    if not given or not all(map(callable, given)):
+        bad_type(f"{owner}: '{name}' must be a list of functions, got {transforms!r}")
     return list(transforms)
 
 
@@ -57,42 +69,37 @@ def _in_turn(functions: Sequence[Callable[..., Any]], values: tuple[Any, ...]) -
     return values[0] if len(values) == 1 else values
 
 
-class Compose:
-    """Applies several functions one after the other."""
+class _OfFunctions(fields.Declares):
+    """A transform that calls others."""
 
-    def __init__(self, transforms: Any) -> None:
-        self.transforms: list[Callable[..., Any]] = _functions("Compose", transforms)
+    transforms: Any = fields.checked(functions_of)
+
+
+class Compose(_OfFunctions):
+    """Applies several functions one after the other."""
 
     def __call__(self, *values: Any) -> Any:
         return _in_turn(self.transforms, values)
 
 
-class RandomApply:
+class RandomApply(_OfFunctions):
     """Functions, one after the other, with probability prob; else the values as they are."""
 
-    def __init__(self, transforms: Any, prob: float = 0.5) -> None:
-        self.transforms: list[Callable[..., Any]] = _functions("RandomApply", transforms)
-        self.prob: float = arguments.number(prob, "RandomApply", "prob", least=0, most=1)
+    prob: float = fields.number(least=0, most=1, default=0.5)
 
     def __call__(self, *values: Any) -> Any:
         return _in_turn(self.transforms if generator().random() < self.prob else [], values)
 
 
-class RandomChoice:
+class RandomChoice(_OfFunctions):
     """Applies one of the functions, chosen at random."""
-
-    def __init__(self, transforms: Any) -> None:
-        self.transforms: list[Callable[..., Any]] = _functions("RandomChoice", transforms)
 
     def __call__(self, *values: Any) -> Any:
         return _in_turn([self.transforms[generator().integers(len(self.transforms))]], values)
 
 
-class RandomOrder:
+class RandomOrder(_OfFunctions):
     """Applies the functions in a random order."""
-
-    def __init__(self, transforms: Any) -> None:
-        self.transforms: list[Callable[..., Any]] = _functions("RandomOrder", transforms)
 
     def __call__(self, *values: Any) -> Any:
         order = generator().permutation(len(self.transforms))
@@ -102,8 +109,7 @@ class RandomOrder:
 class TypeCast(TensorOperation):
     """Converts a column to another dtype."""
 
-    def __init__(self, data_type: Any) -> None:
-        self.dtype: np.dtype[Any] = numpy_dtype("TypeCast", data_type)
+    dtype: Any = fields.checked(numpy_dtype, alias="data_type")
 
     def _one(self, value: Any) -> np.ndarray:
         return as_array(value).astype(self.dtype)
@@ -115,11 +121,8 @@ class OneHot(TensorOperation):
     smoothing_rate: from 0 to 1. num_classes: the number of classes.
     """
 
-    def __init__(self, num_classes: int, smoothing_rate: float = 0.0) -> None:
-        self.count: int = arguments.integer(num_classes, "OneHot", "num_classes", 1)
-        self.rate: float = arguments.number(
-            smoothing_rate, "OneHot", "smoothing_rate", least=0, most=1
-        )
+    count: int = fields.integer(1, alias="num_classes")
+    rate: float = fields.number(alias="smoothing_rate", least=0, most=1, default=0.0)
 
     def _one(self, value: Any) -> np.ndarray:
         labels = as_array(value)
@@ -139,8 +142,7 @@ class Fill(TensorOperation):
     fill_value: the value to fill in.
     """
 
-    def __init__(self, fill_value: Any) -> None:
-        self.value = fill_value
+    value: Any = fields.anything(alias="fill_value")
 
     def _one(self, value: Any) -> np.ndarray:
         array = as_array(value)
@@ -154,14 +156,13 @@ class PadEnd(TensorOperation):
     string.
     """
 
-    def __init__(self, pad_shape: Sequence[int | None], pad_value: Any = None) -> None:
-        self.shape: list[int | None] = list(pad_shape)
-        self.value: Any = pad_value
+    shape: Sequence[int | None] = fields.anything(alias="pad_shape")
+    value: Any = fields.anything(alias="pad_value", default=None)
 
     def _one(self, value: Any) -> np.ndarray:
         array = as_array(value)
         if array.ndim != len(self.shape):
-            self._fail(f"an array of shape {array.shape} cannot become {self.shape}")
+            self._fail(f"an array of shape {array.shape} cannot become {list(self.shape)}")
         target = [n if w is None else w for n, w in zip(array.shape, self.shape, strict=True)]
         fill = self.value
         if fill is None:
@@ -199,10 +200,9 @@ class Concatenate(TensorOperation):
     prepend: an array that comes first, or None. append: an array that comes last, or None.
     """
 
-    def __init__(self, axis: int = 0, prepend: Any = None, append: Any = None) -> None:
-        self.axis: int = axis
-        self.prepend: Any = prepend
-        self.append: Any = append
+    axis: int = fields.anything(default=0)
+    prepend: Any = fields.anything(default=None)
+    append: Any = fields.anything(default=None)
 
     def __call__(self, *values: Any) -> np.ndarray:
         parts = [v for v in (self.prepend, *values, self.append) if v is not None]
@@ -255,13 +255,13 @@ class Mask(TensorOperation):
     result.
     """
 
-    def __init__(self, operator: Relational, constant: Any, dtype: Any = np.bool_) -> None:
-        self.compare: Callable[..., Any] = _COMPARE[Relational(operator)]
-        self.constant: Any = constant
-        self.dtype: np.dtype[Any] = numpy_dtype("Mask", dtype)
+    operator: Relational = fields.checked(made(Relational))
+    constant: Any = fields.anything()
+    dtype: Any = fields.checked(numpy_dtype, default=np.bool_)
 
     def _one(self, value: Any) -> np.ndarray:
-        return np.asarray(self.compare(as_array(value), self.constant)).astype(self.dtype)
+        compare: Any = _COMPARE[self.operator]
+        return np.asarray(compare(as_array(value), self.constant)).astype(self.dtype)
 
 
 __all__ = [

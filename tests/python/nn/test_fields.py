@@ -24,6 +24,7 @@ GOLDEN = Path(__file__).parents[1] / "golden" / "constructors.txt"
 VALUES = (
     2, 0.5, (2, 2), 4, gc.Tensor([0.5, 0.5]), "mean", [1, 2, 2, 1], abs, "relu",
     [gc.Parameter(gc.Tensor([0.5]), name="p")], ((1, 1), (2, 2)), gc.nn.Dense(2, 2),
+    1, [abs], "int32", gc.dataset.text.Vocab({"a": 1}),
 )  # fmt: skip
 
 

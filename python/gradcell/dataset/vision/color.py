@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from gradcell.base import arguments, bad_value
+from gradcell.base import arguments, fields
 from gradcell.dataset.transforms import TensorOperation
 from gradcell.dataset.vision.convert import gray, hsv_to_rgb, rgb_to_hsv
 from gradcell.dataset.vision.image import (
@@ -14,6 +15,7 @@ from gradcell.dataset.vision.image import (
     Sometimes,
     interval,
     is_pil,
+    pair,
     pillow,
     rounded,
 )
@@ -45,9 +47,7 @@ class _Factor(ImageOperation):
     """A blend of an image with what has none of the property, for an image of Pillow's by Pillow."""
 
     enhancer = ""  #: the class of ImageEnhance that does the same, if MindSpore uses one
-
-    def __init__(self, factor: float, name: str) -> None:
-        self.factor: float = arguments.number(factor, type(self).__name__, name, least=0)
+    factor: float = fields.number(least=0)
 
     def _one(self, value: Any) -> Any:
         if self.enhancer and is_pil(value):
@@ -69,9 +69,7 @@ class AdjustBrightness(_Factor):
     """
 
     enhancer = "Brightness"
-
-    def __init__(self, brightness_factor: float) -> None:
-        super().__init__(brightness_factor, "brightness_factor")
+    factor: float = fields.number(alias="brightness_factor", least=0)
 
     @staticmethod
     def _without(image: np.ndarray) -> float:
@@ -85,9 +83,7 @@ class AdjustContrast(_Factor):
     """
 
     enhancer = "Contrast"
-
-    def __init__(self, contrast_factor: float) -> None:
-        super().__init__(contrast_factor, "contrast_factor")
+    factor: float = fields.number(alias="contrast_factor", least=0)
 
     @staticmethod
     def _without(image: np.ndarray) -> float:
@@ -105,9 +101,7 @@ class AdjustSaturation(_Factor):
     """
 
     enhancer = "Color"
-
-    def __init__(self, saturation_factor: float) -> None:
-        super().__init__(saturation_factor, "saturation_factor")
+    factor: float = fields.number(alias="saturation_factor", least=0)
 
     @staticmethod
     def _without(image: np.ndarray) -> np.ndarray:
@@ -122,8 +116,7 @@ class AdjustSharpness(_Factor):
     sharpness_factor: the factor.
     """
 
-    def __init__(self, sharpness_factor: float) -> None:
-        super().__init__(sharpness_factor, "sharpness_factor")
+    factor: float = fields.number(alias="sharpness_factor", least=0)
 
     @staticmethod
     def _without(image: np.ndarray) -> np.ndarray:
@@ -145,10 +138,7 @@ class AdjustHue(ImageOperation):
     hue_factor: the factor.
     """
 
-    def __init__(self, hue_factor: float) -> None:
-        self.factor: float = arguments.number(
-            hue_factor, "AdjustHue", "hue_factor", least=-0.5, most=0.5
-        )
+    factor: float = fields.number(alias="hue_factor", least=-0.5, most=0.5)
 
     def _image(self, image: np.ndarray) -> np.ndarray:
         if image.ndim < 3 or image.shape[-1] != 3:
@@ -164,9 +154,8 @@ class AdjustGamma(ImageOperation):
     gamma: the exponent. gain: the factor.
     """
 
-    def __init__(self, gamma: float, gain: float = 1) -> None:
-        self.gamma: float = arguments.number(gamma, "AdjustGamma", "gamma", least=0)
-        self.gain: float = arguments.number(gain, "AdjustGamma", "gain")
+    gamma: float = fields.number(least=0)
+    gain: float = fields.number(default=1)
 
     def _image(self, image: np.ndarray) -> np.ndarray:
         most = _most(image)
@@ -176,7 +165,10 @@ class AdjustGamma(ImageOperation):
         return np.clip(np.floor(made * (most + 1 - 1e-3)), 0, most).astype(image.dtype)
 
 
-def _range(owner: str, name: str, value: Any, least: float | None = 0) -> tuple[float, float]:
+_ADJUST: tuple[Any, ...] = (AdjustBrightness, AdjustContrast, AdjustSaturation, AdjustHue)
+
+
+def _range(value: Any, owner: str, name: str, least: float | None = 0) -> tuple[float, float]:
     """(lowest, highest) factor: of two numbers, or of one, v: 1 - v to 1 + v."""
     if isinstance(value, (list, tuple)):
         return interval(value, owner, name, least)
@@ -190,34 +182,23 @@ class RandomColorAdjust(ImageOperation):
     A number v stands for the range (1 - v, 1 + v), of hue for (-v, v).
     """
 
-    def __init__(
-        self,
-        brightness: Any = (1, 1),
-        contrast: Any = (1, 1),
-        saturation: Any = (1, 1),
-        hue: Any = (0, 0),
-    ) -> None:
-        owner = "RandomColorAdjust"
-        self.parts: list[tuple[Any, tuple[float, float]]] = [
-            (AdjustBrightness, _range(owner, "brightness", brightness)),
-            (AdjustContrast, _range(owner, "contrast", contrast)),
-            (AdjustSaturation, _range(owner, "saturation", saturation)),
-            (AdjustHue, _range(owner, "hue", hue, -0.5)),
-        ]
+    brightness: Any = fields.checked(_range, default=(1, 1))
+    contrast: Any = fields.checked(_range, default=(1, 1))
+    saturation: Any = fields.checked(_range, default=(1, 1))
+    hue: Any = fields.checked(partial(_range, least=-0.5), default=(0, 0))
 
     def _image(self, image: np.ndarray) -> np.ndarray:
+        ranges = self.brightness, self.contrast, self.saturation, self.hue
         for k in generator().permutation(4):
-            operation, (low, high) = self.parts[k]
-            if (low, high) != ((0, 0) if k == 3 else (1, 1)):
-                image = operation(generator().uniform(low, high))._image(image)
+            if ranges[k] != ((0, 0) if k == 3 else (1, 1)):
+                image = _ADJUST[k](generator().uniform(*ranges[k]))._image(image)
         return image
 
 
 class RandomColor(ImageOperation):
     """Applies AdjustSaturation with a random factor from a range."""
 
-    def __init__(self, degrees: Any = (0.1, 1.9)) -> None:
-        self.range: tuple[float, float] = interval(degrees, "RandomColor", "degrees", 0)
+    range: Any = fields.checked(partial(interval, least=0), alias="degrees", default=(0.1, 1.9))
 
     def _image(self, image: np.ndarray) -> np.ndarray:
         return AdjustSaturation(generator().uniform(*self.range))._image(image)
@@ -226,21 +207,19 @@ class RandomColor(ImageOperation):
 class RandomSharpness(ImageOperation):
     """Applies AdjustSharpness with a random factor from a range."""
 
-    def __init__(self, degrees: Any = (0.1, 1.9)) -> None:
-        self.range: tuple[float, float] = interval(degrees, "RandomSharpness", "degrees", 0)
+    range: Any = fields.checked(partial(interval, least=0), alias="degrees", default=(0.1, 1.9))
 
     def _image(self, image: np.ndarray) -> np.ndarray:
         return AdjustSharpness(generator().uniform(*self.range))._image(image)
 
 
-class RandomAdjustSharpness(Sometimes):
+class RandomAdjustSharpness(Sometimes, AdjustSharpness):
     """Applies AdjustSharpness with a given probability.
 
     degree: the factor of AdjustSharpness.
     """
 
-    def __init__(self, degree: float, prob: float = 0.5) -> None:
-        super().__init__(prob, AdjustSharpness(degree))
+    factor: float = fields.number(alias="degree", least=0)
 
 
 # Curves -------------------------------------------------------------------------------------------
@@ -253,20 +232,18 @@ class Invert(ImageOperation):
         return (_most(image) - image).astype(image.dtype)
 
 
-class RandomInvert(Sometimes):
+class RandomInvert(Sometimes, Invert):
     """Inverts the colours with a given probability."""
-
-    def __init__(self, prob: float = 0.5) -> None:
-        super().__init__(prob, Invert())
 
 
 class Posterize(ImageOperation):
     """Keeps only the highest bits of each value."""
 
-    def __init__(self, bits: int) -> None:
-        self.bits: int = arguments.integer(bits, "Posterize", "bits", 0)
+    bits: int = fields.integer(0)
+
+    def _build(self) -> None:
         if self.bits > 8:
-            bad_value(f"Posterize: 'bits' must be at most 8, got {bits}")
+            self._fail(f"'bits' must be at most 8, got {self.bits}")
 
     def _image(self, image: np.ndarray) -> np.ndarray:
         _bytes(self, image)
@@ -276,29 +253,26 @@ class Posterize(ImageOperation):
 class RandomPosterize(ImageOperation):
     """Applies Posterize with a random number of bits from a range."""
 
-    def __init__(self, bits: Any = (8, 8)) -> None:
-        listed = bits if isinstance(bits, (list, tuple)) else (bits, bits)
-        self.low: int
-        self.high: int
-        self.low, self.high = (arguments.integer(b, "RandomPosterize", "bits", 1) for b in listed)
+    bits: Any = fields.checked(pair, default=(8, 8))
 
     def _image(self, image: np.ndarray) -> np.ndarray:
-        return Posterize(int(generator().integers(self.low, self.high + 1)))._image(image)
+        least, most = self.bits
+        return Posterize(int(generator().integers(least, most + 1)))._image(image)
 
 
 class Solarize(ImageOperation):
     """Inverts the values within the thresholds (lowest, highest), or from one threshold on."""
 
-    def __init__(self, threshold: Any) -> None:
-        listed = threshold if isinstance(threshold, (list, tuple)) else (threshold, 255)
-        self.low: float
-        self.high: float
-        self.low, self.high = interval(tuple(listed), "Solarize", "threshold")
-        if self.low == self.high:
-            self.high = 255
+    threshold: Any = fields.anything()
+
+    def _build(self) -> None:
+        given = self.threshold
+        listed = tuple(given) if isinstance(given, (list, tuple)) else (given, 255)
+        low, high = interval(listed, "Solarize", "threshold")
+        self.threshold = low, 255 if low == high else high
 
     def _image(self, image: np.ndarray) -> np.ndarray:
-        inside = (image >= self.low) & (image <= self.high)
+        inside = (image >= self.threshold[0]) & (image <= self.threshold[1])
         return np.where(inside, (_most(image) - image).astype(image.dtype), image)
 
 
@@ -308,13 +282,11 @@ class RandomSolarize(ImageOperation):
     threshold: the range of values.
     """
 
-    def __init__(self, threshold: Any = (0, 255)) -> None:
-        self.low: float
-        self.high: float
-        self.low, self.high = interval(threshold, "RandomSolarize", "threshold", 0)
+    threshold: Any = fields.checked(partial(interval, least=0), default=(0, 255))
 
     def _image(self, image: np.ndarray) -> np.ndarray:
-        drawn = sorted(generator().integers(int(self.low), int(self.high) + 1, size=2).tolist())
+        low, high = map(int, self.threshold)
+        drawn = sorted(generator().integers(low, high + 1, size=2).tolist())
         return Solarize(tuple(drawn))._image(image)
 
 
@@ -352,11 +324,8 @@ class Equalize(_ByHistogram):
         return rounded((below - first) * 255 / (count - first), np.dtype(np.uint8))
 
 
-class RandomEqualize(Sometimes):
+class RandomEqualize(Sometimes, Equalize):
     """Applies Equalize with a given probability."""
-
-    def __init__(self, prob: float = 0.5) -> None:
-        super().__init__(prob, Equalize())
 
 
 class AutoContrast(_ByHistogram):
@@ -364,13 +333,12 @@ class AutoContrast(_ByHistogram):
     end and the values to ignore.
     """
 
-    def __init__(self, cutoff: float = 0.0, ignore: Any = None) -> None:
-        self.cutoff: float = arguments.number(cutoff, "AutoContrast", "cutoff", least=0, below=50)
-        self.ignore: list[Any] = [] if ignore is None else np.ravel(ignore).tolist()
+    cutoff: float = fields.number(least=0, below=50, default=0.0)
+    ignore: Any = fields.anything(default=None)
 
     def _curve(self, histogram: np.ndarray) -> np.ndarray:
         counts = histogram.copy()
-        counts[self.ignore] = 0
+        counts[[] if self.ignore is None else np.ravel(self.ignore).tolist()] = 0
         cut = int(counts.sum() * self.cutoff // 100)
         low = np.flatnonzero(np.cumsum(counts) > cut)
         high = np.flatnonzero(np.cumsum(counts[::-1]) > cut)
@@ -382,15 +350,12 @@ class AutoContrast(_ByHistogram):
         return np.clip(np.floor(line + 1e-9), 0, 255).astype(np.uint8)  # type: ignore[no-any-return]
 
 
-class RandomAutoContrast(Sometimes):
+class RandomAutoContrast(Sometimes, AutoContrast):
     """Applies AutoContrast with a given probability.
 
     cutoff: the percentage of the darkest and lightest pixels to ignore. ignore: values of pixels to
     ignore.
     """
-
-    def __init__(self, cutoff: float = 0.0, ignore: Any = None, prob: float = 0.5) -> None:
-        super().__init__(prob, AutoContrast(cutoff, ignore))
 
 
 class Grayscale(ImageOperation):
@@ -399,10 +364,7 @@ class Grayscale(ImageOperation):
     num_output_channels: 1 or 3.
     """
 
-    def __init__(self, num_output_channels: int = 1) -> None:
-        self.count: Any = arguments.one_of(
-            num_output_channels, (1, 3), "Grayscale", "num_output_channels"
-        )
+    count: Any = fields.one_of(1, 3, alias="num_output_channels", default=1)
 
     def _image(self, image: np.ndarray) -> np.ndarray:
         if image.ndim < 3 or image.shape[-1] < 3:
@@ -415,8 +377,7 @@ class Grayscale(ImageOperation):
 class RandomGrayscale(ImageOperation):
     """Converts the image to gray with a given probability; the number of channels does not change."""
 
-    def __init__(self, prob: float = 0.1) -> None:
-        self.prob: float = arguments.number(prob, "RandomGrayscale", "prob", least=0, most=1)
+    prob: float = fields.number(least=0, most=1, default=0.1)
 
     def _image(self, image: np.ndarray) -> np.ndarray:
         if image.ndim < 3 or generator().random() >= self.prob:
@@ -436,8 +397,7 @@ class RandomLighting(ImageOperation):
     )
     _values = np.array([55.46, 4.794, 1.148])
 
-    def __init__(self, alpha: float = 0.05) -> None:
-        self.alpha: float = arguments.number(alpha, "RandomLighting", "alpha", least=0)
+    alpha: float = fields.number(least=0, default=0.05)
 
     def _image(self, image: np.ndarray) -> np.ndarray:
         noise = self._vectors @ (generator().normal(0, self.alpha, 3) * self._values)
@@ -451,16 +411,15 @@ class GaussianBlur(ImageOperation):
     default 0.3 ((kernel_size - 1) / 2 - 1) + 0.8.
     """
 
-    def __init__(self, kernel_size: Any, sigma: Any = None) -> None:
-        sizes = list(kernel_size) if isinstance(kernel_size, (list, tuple)) else [kernel_size] * 2
-        self.sizes: list[int] = [
-            arguments.integer(n, "GaussianBlur", "kernel_size", 1) for n in sizes
-        ]
+    sizes: Any = fields.checked(pair, alias="kernel_size")
+    sigmas: Any = fields.anything(alias="sigma", default=None)
+
+    def _build(self) -> None:
         if any(n % 2 == 0 for n in self.sizes):
-            bad_value(f"GaussianBlur: 'kernel_size' must be odd, got {kernel_size}")
-        given = list(sigma) if isinstance(sigma, (list, tuple)) else [sigma] * 2
+            self._fail(f"'kernel_size' must be odd, got {self.sizes}")
+        given = self.sigmas if isinstance(self.sigmas, (list, tuple)) else [self.sigmas] * 2
         usual = 0.3 * ((self.sizes[0] - 1) * 0.5 - 1) + 0.8
-        self.sigmas: list[float] = [
+        self.sigmas = [
             usual if s is None else arguments.number(s, "GaussianBlur", "sigma", above=0)
             for s in given
         ]

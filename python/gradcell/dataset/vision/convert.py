@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from gradcell.base import arguments, bad_type, bad_value
+from gradcell.base import bad_type, bad_value, fields
 from gradcell.dataset.rows import as_array
-from gradcell.dataset.transforms import TensorOperation, numpy_dtype
+from gradcell.dataset.transforms import TensorOperation, TypeCast, made, numpy_dtype
 from gradcell.dataset.vision.image import ImageOperation, is_pil, pillow, rounded
 
 __all__ = [
@@ -38,8 +38,7 @@ class Decode(TensorOperation):
     to_pil: whether the result is an image of Pillow instead of an array.
     """
 
-    def __init__(self, to_pil: bool = False) -> None:
-        self.to_pil: bool = arguments.boolean(to_pil, "Decode", "to_pil")
+    to_pil: bool = fields.boolean(default=False)
 
     def _one(self, value: Any) -> Any:
         data = np.frombuffer(value, np.uint8) if isinstance(value, bytes) else as_array(value)
@@ -81,8 +80,7 @@ class ToTensor(TensorOperation):
     output_type: the dtype of the result.
     """
 
-    def __init__(self, output_type: Any = np.float32) -> None:
-        self.dtype: np.dtype[Any] = numpy_dtype("ToTensor", output_type)
+    dtype: Any = fields.checked(numpy_dtype, alias="output_type", default=np.float32)
 
     def _one(self, value: Any) -> np.ndarray:
         image = np.asarray(value)
@@ -93,14 +91,8 @@ class ToTensor(TensorOperation):
         return scaled.astype(self.dtype)
 
 
-class ToType(TensorOperation):
+class ToType(TypeCast):
     """Converts an image to another dtype."""
-
-    def __init__(self, data_type: Any) -> None:
-        self.dtype: np.dtype[Any] = numpy_dtype("ToType", data_type)
-
-    def _one(self, value: Any) -> np.ndarray:
-        return np.asarray(value).astype(self.dtype)
 
 
 class HWC2CHW(TensorOperation):
@@ -116,26 +108,32 @@ class HWC2CHW(TensorOperation):
 class Rescale(TensorOperation):
     """Computes value * rescale + shift in float32."""
 
-    def __init__(self, rescale: float, shift: float) -> None:
-        self.scale: np.float32 = np.float32(arguments.number(rescale, "Rescale", "rescale"))
-        self.shift: np.float32 = np.float32(arguments.number(shift, "Rescale", "shift"))
+    scale: float = fields.number(alias="rescale")
+    shift: float = fields.number()
 
     def _one(self, value: Any) -> np.ndarray:
-        return np.asarray(np.asarray(value).astype(np.float32) * self.scale + self.shift)
+        image = np.asarray(value).astype(np.float32)
+        return np.asarray(image * np.float32(self.scale) + np.float32(self.shift))
 
 
-class Normalize(TensorOperation):
-    """(value - mean) / std of each channel, float32; is_hwc: the channels are the last axis."""
+def _numbers(value: Any, owner: str, name: str) -> np.ndarray:
+    found = np.asarray(value)
+    if found.dtype.kind not in "biuf":
+        bad_type(f"{owner}: '{name}' must be numbers, got {value!r}")
+    return found
 
-    def __init__(self, mean: Any, std: Any, is_hwc: bool = True) -> None:
-        owner = type(self).__name__
-        self.mean: np.ndarray = np.atleast_1d(np.asarray(mean, np.float32))
-        self.std: np.ndarray = np.atleast_1d(np.asarray(std, np.float32))
-        self.is_hwc: bool = arguments.boolean(is_hwc, owner, "is_hwc")
+
+class _Normalizes(TensorOperation):
+    is_hwc = True
+    mean: Any = fields.checked(_numbers)
+    std: Any = fields.checked(_numbers)
+
+    def _build(self) -> None:
+        self.mean, self.std = (np.atleast_1d(v).astype(np.float32) for v in (self.mean, self.std))
         if self.mean.ndim != 1 or self.mean.shape != self.std.shape:
-            bad_value(f"{owner}: 'mean' and 'std' need as many numbers")
+            self._fail("'mean' and 'std' need as many numbers")
         if not (self.std > 0).all():
-            bad_value(f"{owner}: 'std' must be positive, got {std}")
+            self._fail(f"'std' must be positive, got {self.std}")
 
     def _one(self, value: Any) -> np.ndarray:
         image = np.asarray(value).astype(np.float32)
@@ -147,15 +145,20 @@ class Normalize(TensorOperation):
         return np.asarray((image - self.mean.reshape(shape)) / self.std.reshape(shape))
 
 
-class NormalizePad(Normalize):
+class Normalize(_Normalizes):
+    """(value - mean) / std of each channel, float32; is_hwc: the channels are the last axis."""
+
+    is_hwc: bool = fields.boolean(default=True)
+
+
+class NormalizePad(_Normalizes):
     """Like Normalize, with a channel of zeros added after the others.
 
     dtype: 'float32' or 'float16'. mean, std: a number for each channel.
     """
 
-    def __init__(self, mean: Any, std: Any, dtype: str = "float32", is_hwc: bool = True) -> None:
-        super().__init__(mean, std, is_hwc)
-        self.dtype: Any = arguments.one_of(dtype, ("float32", "float16"), "NormalizePad", "dtype")
+    dtype: Any = fields.one_of("float32", "float16", default="float32")
+    is_hwc: bool = fields.boolean(default=True)
 
     def _one(self, value: Any) -> np.ndarray:
         image = super()._one(value)
@@ -171,9 +174,10 @@ class LinearTransformation(TensorOperation):
     each value of an image.
     """
 
-    def __init__(self, transformation_matrix: Any, mean_vector: Any) -> None:
-        self.matrix: np.ndarray = np.asarray(transformation_matrix)
-        self.mean: np.ndarray = np.asarray(mean_vector)
+    matrix: Any = fields.checked(_numbers, alias="transformation_matrix")
+    mean: Any = fields.checked(_numbers, alias="mean_vector")
+
+    def _build(self) -> None:
         if self.matrix.ndim != 2 or self.matrix.shape[0] != self.matrix.shape[1]:
             self._fail(f"the matrix must be square, its shape is {list(self.matrix.shape)}")
 
@@ -214,8 +218,7 @@ def hsv_to_rgb(image: np.ndarray) -> np.ndarray:
 
 
 class _ColorSpace(TensorOperation):
-    def __init__(self, is_hwc: bool = False) -> None:
-        self.is_hwc: bool = arguments.boolean(is_hwc, type(self).__name__, "is_hwc")
+    is_hwc: bool = fields.boolean(default=False)
 
     def _one(self, value: Any) -> np.ndarray:
         image = np.asarray(value)
@@ -269,8 +272,7 @@ class ConvertColor(ImageOperation):
     convert_mode: a ConvertMode, such as ConvertMode.COLOR_RGB2GRAY.
     """
 
-    def __init__(self, convert_mode: ConvertMode) -> None:
-        self.mode: ConvertMode = ConvertMode(convert_mode)
+    mode: ConvertMode = fields.checked(made(ConvertMode), alias="convert_mode")
 
     def _image(self, image: np.ndarray) -> np.ndarray:
         planes = image if image.ndim > 2 else image[..., None]

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from gradcell.base import arguments, bad_type, bad_value, fields
+from gradcell.dataset.transforms import made
 from gradcell.dataset.vision.convert import Decode
 from gradcell.dataset.vision.image import (
     Border,
@@ -18,7 +19,6 @@ from gradcell.dataset.vision.image import (
     Sometimes,
     interval,
     is_pil,
-    made,
     pair,
     part,
     pillow,
@@ -38,18 +38,22 @@ __all__ = [
 # Sizes --------------------------------------------------------------------------------------------
 
 
+def _size(value: Any, owner: str, name: str) -> Any:
+    """(height, width), or one number."""
+    found = pair(value, owner, name)
+    return found if isinstance(value, (list, tuple)) else found[0]
+
+
 class Resize(ImageOperation):
     """Resizes an image to (height, width), or so that its shorter side has the given length."""
 
-    def __init__(self, size: Any, interpolation: Inter = Inter.LINEAR) -> None:
-        self.whole: bool = isinstance(size, (list, tuple))
-        self.size: tuple[int, int] = pair(size, "Resize", "size")
-        self.how: Inter = made(Inter)(interpolation, "Resize", "interpolation")
+    size: Any = fields.checked(_size)
+    how: Inter = fields.checked(made(Inter), alias="interpolation", default=Inter.LINEAR)
 
     def _target(self, height: int, width: int) -> tuple[int, int]:
-        if self.whole:
+        if isinstance(self.size, tuple):
             return self.size
-        short = self.size[0]
+        short = self.size
         if height < width:
             return short, max(1, int(short * width / height))
         return max(1, int(short * height / width)), short
@@ -69,8 +73,7 @@ class Resize(ImageOperation):
 class RandomResize(ImageOperation):
     """Resizes the image, with an interpolation drawn at random from nearest, linear, cubic and area."""
 
-    def __init__(self, size: Any) -> None:
-        self.size = size
+    size: Any = fields.checked(_size)
 
     def _image(self, image: np.ndarray) -> np.ndarray:
         how = (Inter.NEAREST, Inter.LINEAR, Inter.CUBIC, Inter.AREA)[generator().integers(4)]
@@ -115,7 +118,6 @@ def padded(
     return made
 
 
-@fields.declared
 class Pad(ImageOperation):
     """Adds pixels around the image: the same number on all sides, (left and right, top and bottom),
     or (left, top, right, bottom).
@@ -131,7 +133,6 @@ class Pad(ImageOperation):
         return padded(image, self.sides, self.fill, self.mode)
 
 
-@fields.declared
 class PadToSize(ImageOperation):
     """Adds pixels around the image until it has the given size. offset: the number of pixels at the
     top and left, by default half of those added."""
@@ -158,19 +159,20 @@ class PadToSize(ImageOperation):
 # Crops --------------------------------------------------------------------------------------------
 
 
+def _corner(value: Any, owner: str, name: str) -> tuple[int, ...]:
+    if not isinstance(value, (list, tuple)) or len(value) != 2:
+        bad_type(f"{owner}: '{name}' must be (top, left), got {value}")
+    return tuple(arguments.integer(n, owner, name, 0) for n in value)
+
+
 class Crop(ImageOperation):
     """Crops the rectangle of the given size whose upper left corner is at coordinates.
 
     coordinates: (top, left), in pixels.
     """
 
-    def __init__(self, coordinates: Any, size: Any) -> None:
-        if not isinstance(coordinates, (list, tuple)) or len(coordinates) != 2:
-            bad_type(f"Crop: 'coordinates' must be (top, left), got {coordinates}")
-        self.corner: tuple[int, ...] = tuple(
-            arguments.integer(n, "Crop", "coordinates", 0) for n in coordinates
-        )
-        self.size: tuple[int, int] = pair(size, "Crop", "size")
+    corner: Any = fields.checked(_corner, alias="coordinates")
+    size: Any = fields.checked(pair)
 
     def _image(self, image: np.ndarray) -> np.ndarray:
         (top, left), (height, width) = self.corner, self.size
@@ -182,8 +184,7 @@ class Crop(ImageOperation):
 class CenterCrop(ImageOperation):
     """Crops the middle of the image; if the image is smaller, black pixels are added around it."""
 
-    def __init__(self, size: Any) -> None:
-        self.size: tuple[int, int] = pair(size, "CenterCrop", "size")
+    size: Any = fields.checked(pair)
 
     def _image(self, image: np.ndarray) -> np.ndarray:
         height, width = self.size
@@ -195,7 +196,6 @@ class CenterCrop(ImageOperation):
         return part(image, top // 2, left // 2, height, width)
 
 
-@fields.declared
 class RandomCrop(ImageOperation):
     """Crops a random rectangle of the given size, after padding the image if asked to.
 
@@ -224,7 +224,32 @@ class RandomCrop(ImageOperation):
         return part(image, top, left, height, width)
 
 
-@fields.declared
+class _OfBox(ImageOperation):
+    """A transform of a rectangle."""
+
+    top: int = fields.integer(0)
+    left: int = fields.integer(0)
+    height: int = fields.integer(1)
+    width: int = fields.integer(1)
+
+
+def _rectangle(
+    rows: int, columns: int, scale: Any, ratio: Any, attempts: int
+) -> tuple[int, int, int, int]:
+    """A part of an image of random size and shape: (top, left, height, width)."""
+    random = generator()
+    for _ in range(attempts):
+        area = rows * columns * random.uniform(*scale)
+        shape = math.exp(random.uniform(*np.log(ratio)))
+        height, width = round(math.sqrt(area / shape)), round(math.sqrt(area * shape))
+        if 0 < height <= rows and 0 < width <= columns:
+            top = int(random.integers(rows - height + 1))
+            return top, int(random.integers(columns - width + 1)), height, width
+    shape = min(max(columns / rows, ratio[0]), ratio[1])
+    height, width = min(rows, round(columns / shape)), min(columns, round(rows * shape))
+    return (rows - height) // 2, (columns - width) // 2, max(height, 1), max(width, 1)
+
+
 class RandomResizedCrop(ImageOperation):
     """Crops a part of random size and shape, and resizes it.
 
@@ -240,23 +265,10 @@ class RandomResizedCrop(ImageOperation):
 
     def _image(self, image: np.ndarray) -> np.ndarray:
         height, width = self.size
-        return resize(part(image, *self._rectangle(*size_of(image))), height, width, self.how)
-
-    def _rectangle(self, rows: int, columns: int) -> tuple[int, int, int, int]:
-        random = generator()
-        for _ in range(self.attempts):
-            area = rows * columns * random.uniform(*self.scale)
-            shape = math.exp(random.uniform(*np.log(self.ratio)))
-            height, width = round(math.sqrt(area / shape)), round(math.sqrt(area * shape))
-            if 0 < height <= rows and 0 < width <= columns:
-                top = int(random.integers(rows - height + 1))
-                return top, int(random.integers(columns - width + 1)), height, width
-        shape = min(max(columns / rows, self.ratio[0]), self.ratio[1])
-        height, width = min(rows, round(columns / shape)), min(columns, round(rows * shape))
-        return (rows - height) // 2, (columns - width) // 2, max(height, 1), max(width, 1)
+        box = _rectangle(*size_of(image), self.scale, self.ratio, self.attempts)
+        return resize(part(image, *box), height, width, self.how)
 
 
-@fields.declared
 class RandomCropDecodeResize(RandomResizedCrop):
     """Decodes an image file's bytes, crops a random part and resizes it, as RandomResizedCrop."""
 
@@ -264,30 +276,21 @@ class RandomCropDecodeResize(RandomResizedCrop):
         return super()._one(Decode()._one(value))
 
 
-class ResizedCrop(ImageOperation):
+class ResizedCrop(_OfBox):
     """Crops a given part of the image and resizes it."""
 
-    def __init__(
-        self,
-        top: int,
-        left: int,
-        height: int,
-        width: int,
-        size: Any,
-        interpolation: Inter = Inter.BILINEAR,
-    ) -> None:
-        self.crop: Crop = Crop((top, left), (height, width))
-        self.resize: Resize = Resize(size, interpolation)
+    size: Any = fields.checked(_size)
+    how: Inter = fields.checked(made(Inter), alias="interpolation", default=Inter.BILINEAR)
 
     def _image(self, image: np.ndarray) -> np.ndarray:
-        return self.resize._image(self.crop._image(image))
+        crop = Crop((self.top, self.left), (self.height, self.width))
+        return Resize(self.size, self.how)._image(crop._image(image))
 
 
 class FiveCrop(ImageOperation):
     """The four corners (top left, top right, bottom left, bottom right) and the middle."""
 
-    def __init__(self, size: Any) -> None:
-        self.size: tuple[int, int] = pair(size, "FiveCrop", "size")
+    size: Any = fields.checked(pair)
 
     def _image(self, image: np.ndarray) -> tuple[np.ndarray, ...]:
         (height, width), (rows, columns) = self.size, size_of(image)
@@ -305,7 +308,6 @@ class SliceMode(enum.IntEnum):
     DROP = 1
 
 
-@fields.declared
 class SlicePatches(ImageOperation):
     """Cuts the image into num_height times num_width patches, row by row.
 
@@ -348,18 +350,12 @@ class VerticalFlip(ImageOperation):
         return np.flip(image, axis=0 if image.ndim < 3 else -3)
 
 
-class RandomHorizontalFlip(Sometimes):
+class RandomHorizontalFlip(Sometimes, HorizontalFlip):
     """Flips the image horizontally with a given probability."""
 
-    def __init__(self, prob: float = 0.5) -> None:
-        super().__init__(prob, HorizontalFlip())
 
-
-class RandomVerticalFlip(Sometimes):
+class RandomVerticalFlip(Sometimes, VerticalFlip):
     """Flips the image vertically with a given probability."""
-
-    def __init__(self, prob: float = 0.5) -> None:
-        super().__init__(prob, VerticalFlip())
 
 
 def _filter(how: Inter) -> Any:
@@ -389,7 +385,6 @@ def _numbers(value: Any, owner: str, name: str) -> tuple[float, ...]:
     )
 
 
-@fields.declared
 class Rotate(ImageOperation):
     """Rotates the image counterclockwise by an angle in degrees, around its middle or around center."""
 
@@ -437,7 +432,6 @@ def _warped(
     return np.asarray(made).reshape(*size, *image.shape[2:])
 
 
-@fields.declared
 class RandomRotation(Rotate):
     """Rotates the image by a random angle from a range, or from (-degrees, degrees).
 
@@ -450,7 +444,6 @@ class RandomRotation(Rotate):
         return self._turned(image, generator().uniform(*self.degrees))
 
 
-@fields.declared
 class Affine(ImageOperation):
     """Rotates, moves, scales and shears the image around its middle.
 
@@ -492,32 +485,23 @@ class RandomAffine(ImageOperation):
     a number, (least, most) along x, or of both.
     """
 
-    def __init__(
-        self,
-        degrees: Any,
-        translate: Any = None,
-        scale: Any = None,
-        shear: Any = None,
-        resample: Inter = Inter.NEAREST,
-        fill_value: Any = 0,
-    ) -> None:
-        owner = "RandomAffine"
-        self.degrees: tuple[float, float] = _angles(degrees, owner, "degrees")
-        moves = list(translate or (0, 0))
+    degrees: Any = fields.checked(_angles)
+    moves: Any = fields.anything(alias="translate", default=None)
+    scale: Any = fields.checked(partial(interval, least=1e-6), default=None)
+    shears: Any = fields.anything(alias="shear", default=None)
+    how: Inter = fields.checked(made(Inter), alias="resample", default=Inter.NEAREST)
+    fill: Any = fields.anything(alias="fill_value", default=0)
+
+    def _build(self) -> None:
+        moves, shear = list(self.moves or (0, 0)), self.shears
         if len(moves) == 2:
             moves = [-moves[0], moves[0], -moves[1], moves[1]]
-        self.moves: list[tuple[float, float]] = [
-            interval(moves[k : k + 2], owner, "translate") for k in (0, 2)
-        ]
-        self.scale: tuple[float, float] = interval(scale or (1, 1), owner, "scale", 1e-6)
+        self.moves = [interval(moves[k : k + 2], "RandomAffine", "translate") for k in (0, 2)]
+        self.scale = self.scale or (1, 1)
         shears = [shear or 0] if not isinstance(shear, (list, tuple)) else list(shear)
         shears = [-shears[0], shears[0]] if len(shears) == 1 else shears
         shears = [*shears, 0, 0][:4]
-        self.shears: list[tuple[float, float]] = [
-            interval(shears[k : k + 2], owner, "shear") for k in (0, 2)
-        ]
-        self.how: Inter = made(Inter)(resample, owner, "resample")
-        self.fill: Any = fill_value
+        self.shears = [interval(shears[k : k + 2], "RandomAffine", "shear") for k in (0, 2)]
 
     def _image(self, image: np.ndarray) -> np.ndarray:
         random, (height, width) = generator(), size_of(image)
@@ -538,10 +522,9 @@ class CutOut(ImageOperation):
     length: the side of a square, in pixels. num_patches: the number of squares.
     """
 
-    def __init__(self, length: int, num_patches: int = 1, is_hwc: bool = True) -> None:
-        self.length: int = arguments.integer(length, "CutOut", "length", 1)
-        self.patches: int = arguments.integer(num_patches, "CutOut", "num_patches", 1)
-        self.is_hwc: bool = arguments.boolean(is_hwc, "CutOut", "is_hwc")
+    length: int = fields.integer(1)
+    patches: int = fields.integer(1, alias="num_patches", default=1)
+    is_hwc: bool = fields.boolean(default=True)
 
     def _image(self, image: np.ndarray) -> np.ndarray:
         made = np.array(image)
@@ -555,25 +538,18 @@ class CutOut(ImageOperation):
         return made
 
 
-class Erase(ImageOperation):
+class Erase(_OfBox):
     """Fills a rectangle of the image with one value.
 
     value: the value to fill in, a number or one for each channel.
     """
 
-    def __init__(
-        self, top: int, left: int, height: int, width: int, value: Any = 0.0, inplace: bool = False
-    ) -> None:
-        self.box: tuple[int, ...] = tuple(
-            arguments.integer(n, "Erase", "box", least)
-            for n, least in ((top, 0), (left, 0), (height, 1), (width, 1))
-        )
-        self.value: Any = value
-        self.inplace: bool = inplace
+    value: Any = fields.anything(default=0.0)
+    inplace: bool = fields.anything(default=False)
 
     def _image(self, image: np.ndarray) -> np.ndarray:
         made = image if self.inplace else np.array(image)
-        part(made, *self.box)[...] = self.value
+        part(made, self.top, self.left, self.height, self.width)[...] = self.value
         return made
 
 
@@ -584,25 +560,19 @@ class RandomErasing(ImageOperation):
     value: a number, one for each channel, or 'random' for normal random numbers.
     """
 
-    def __init__(
-        self,
-        prob: float = 0.5,
-        scale: Any = (0.02, 0.33),
-        ratio: Any = (0.3, 3.3),
-        value: Any = 0,
-        inplace: bool = False,
-        max_attempts: int = 10,
-    ) -> None:
-        self.prob: float = arguments.number(prob, "RandomErasing", "prob", least=0, most=1)
-        self.box: RandomResizedCrop = RandomResizedCrop(1, scale, ratio, max_attempts=max_attempts)
-        self.value: Any = value
-        self.inplace: bool = inplace
+    prob: float = fields.number(least=0, most=1, default=0.5)
+    scale: Any = fields.checked(partial(interval, least=0), default=(0.02, 0.33))
+    ratio: Any = fields.checked(partial(interval, least=1e-6), default=(0.3, 3.3))
+    value: Any = fields.anything(default=0)
+    inplace: bool = fields.anything(default=False)
+    attempts: int = fields.integer(1, alias="max_attempts", default=10)
 
     def _image(self, image: np.ndarray) -> np.ndarray:
         if generator().random() >= self.prob:
             return image
         made = image if self.inplace else np.array(image)
-        top, left, height, width = self.box._rectangle(*made.shape[-2:])
+        rows, columns = made.shape[-2:]
+        top, left, height, width = _rectangle(rows, columns, self.scale, self.ratio, self.attempts)
         hole = made[..., top : top + height, left : left + width]
         if isinstance(self.value, str):
             hole[...] = generator().normal(size=hole.shape)

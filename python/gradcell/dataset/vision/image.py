@@ -89,14 +89,12 @@ class ImageOperation(TensorOperation):
 
 
 class Sometimes(ImageOperation):
-    """An operation with a probability."""
+    """The operation that is the next base class, with a probability."""
 
-    def __init__(self, prob: float, operation: ImageOperation) -> None:
-        self.prob: float = arguments.number(prob, type(self).__name__, "prob", least=0, most=1)
-        self.operation = operation
+    prob: float = fields.number(least=0, most=1, default=0.5)
 
     def _image(self, image: np.ndarray) -> Any:
-        return self.operation._image(image) if generator().random() < self.prob else image
+        return super()._image(image) if generator().random() < self.prob else image
 
 
 def size_of(image: np.ndarray) -> tuple[int, int]:
@@ -131,19 +129,6 @@ def interval(value: Any, owner: str, name: str, least: float | None = None) -> t
             f"order{'' if least is None else f', at least {least:g}'}, got {value}"
         )
     return low, high
-
-
-def made(kind: type[enum.Enum]) -> fields.Check:
-    """The check of a field that is a member of an enumeration, or the value of one."""
-
-    def check(value: Any, owner: str, name: str) -> Any:
-        try:
-            return kind(value)
-        except ValueError:
-            members = ", ".join(f"{kind.__name__}.{m.name}" for m in kind)
-            bad_value(f"For '{owner}', the '{name}' must be one of {members}, but got {value!r}.")
-
-    return check
 
 
 # Resampling ---------------------------------------------------------------------------------------

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from gradcell.base import arguments, bad_type
+from gradcell.base import arguments, bad_type, fields
 from gradcell.dataset.rows import as_array
-from gradcell.dataset.transforms import TensorOperation, _functions
+from gradcell.dataset.transforms import TensorOperation, functions_of, made
 from gradcell.dataset.workers import generator
 
 __all__ = [
@@ -32,7 +31,7 @@ class RandomSelectSubpolicy:
         for one in policy:
             if not all(isinstance(p, (list, tuple)) and len(p) == 2 for p in one):
                 bad_type("RandomSelectSubpolicy: a policy is a list of (transform, probability)")
-            functions = _functions("RandomSelectSubpolicy", [p[0] for p in one])
+            functions = functions_of([p[0] for p in one], "RandomSelectSubpolicy", "policy")
             chances = [
                 arguments.number(p[1], "RandomSelectSubpolicy", "probability", least=0, most=1)
                 for p in one
@@ -46,15 +45,14 @@ class RandomSelectSubpolicy:
         return value
 
 
-class UniformAugment:
+class UniformAugment(fields.Declares):
     """Draws num_ops of the transforms, and applies each with probability 1/2.
 
     num_ops: how many transforms are drawn.
     """
 
-    def __init__(self, transforms: Any, num_ops: int = 2) -> None:
-        self.transforms: list[Callable[..., Any]] = _functions("UniformAugment", transforms)
-        self.count: int = arguments.integer(num_ops, "UniformAugment", "num_ops", 1)
+    transforms: Any = fields.checked(functions_of)
+    count: int = fields.integer(1, alias="num_ops", default=2)
 
     def __call__(self, value: Any) -> Any:
         for k in generator().choice(len(self.transforms), self.count):
@@ -71,9 +69,6 @@ class ImageBatchFormat(enum.IntEnum):
 
 
 class _OfBatch(TensorOperation):
-    def __init__(self, alpha: float) -> None:
-        self.alpha: float = arguments.number(alpha, type(self).__name__, "alpha", above=0)
-
     def _checked(self, images: Any, labels: Any) -> tuple[np.ndarray, np.ndarray]:
         images, labels = as_array(images), as_array(labels)
         if images.ndim != 4 or labels.ndim not in (2, 3) or len(images) != len(labels):
@@ -88,8 +83,7 @@ class MixUpBatch(_OfBatch):
     """Mixes images and labels with others of their batch, by a share drawn from Beta(alpha, alpha)
     (Zhang et al., ICLR 2018)."""
 
-    def __init__(self, alpha: float = 1.0) -> None:
-        super().__init__(alpha)
+    alpha: float = fields.number(above=0, default=1.0)
 
     def __call__(self, *values: Any) -> tuple[np.ndarray, np.ndarray]:
         images, labels = self._checked(*values)
@@ -107,17 +101,14 @@ class CutMixBatch(_OfBatch):
     distribution.
     """
 
-    def __init__(
-        self, image_batch_format: ImageBatchFormat, alpha: float = 1.0, prob: float = 1.0
-    ) -> None:
-        super().__init__(alpha)
-        self.format: ImageBatchFormat = ImageBatchFormat(image_batch_format)
-        self.prob: float = arguments.number(prob, "CutMixBatch", "prob", least=0, most=1)
+    format: ImageBatchFormat = fields.checked(made(ImageBatchFormat), alias="image_batch_format")
+    alpha: float = fields.number(above=0, default=1.0)
+    prob: float = fields.number(least=0, most=1, default=1.0)
 
     def __call__(self, *values: Any) -> tuple[np.ndarray, np.ndarray]:
         images, labels = self._checked(*values)
         random = generator()
-        made, order = np.array(images), random.permutation(len(images))
+        mixed, order = np.array(images), random.permutation(len(images))
         at = 1 if self.format == ImageBatchFormat.NHWC else 2
         rows, columns = images.shape[at], images.shape[at + 1]
         for i, other in enumerate(order):
@@ -128,7 +119,7 @@ class CutMixBatch(_OfBatch):
             y, x = int(random.integers(rows)), int(random.integers(columns))
             box = (slice(max(y - high, 0), y + high), slice(max(x - wide, 0), x + wide))
             place = (*box, slice(None)) if at == 1 else (slice(None), *box)
-            made[i][place] = images[other][place]
+            mixed[i][place] = images[other][place]
             cut = images[other][place].size / images[i].size
             labels[i] = (1 - cut) * labels[i] + cut * as_array(values[1])[other]
-        return made, labels
+        return mixed, labels
