@@ -129,6 +129,8 @@ class _Function:
         constant = [any(v is t for t in ctx.non_differentiable) for v in values]
         passed = [any(v is x for x in given) for v in values]
         dirty = [any(v is t for t in ctx.dirty_tensors) for v in values]
+        if not all(any(t is v for v in values) for t in ctx.dirty_tensors):
+            fail(f"{cls.__name__}: what mark_dirty is given must be among the outputs of forward")
         ctx.dirty_tensors = ctx.non_differentiable = ()
         state, kept = _put_away(
             ctx, [None if p else v for v, p in zip(values, passed, strict=True)]

@@ -12,7 +12,7 @@ import operator
 import time
 import warnings
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, ItemsView, Iterator, KeysView, ValuesView
 from typing import Any, ParamSpec, TypeVar, overload
 
 from gradcell import _core
@@ -263,13 +263,17 @@ def _without_iterators(name: str, fn: Callable[..., Any], *args: Any, **kwargs: 
 
 
 def _read_out(name: str, out: Any) -> Any:
-    """A result with a tuple in the place of a zip, and a list in that of a map, as MindSpore has them.
-    Raises TypeError for other iterators: they would go on when nothing is recorded any more, and later calls
-    would get the same ones, used up."""
+    """A result with tuples and lists in the place of what can be read only once, as MindSpore has them: it
+    would go on when nothing is recorded any more, and later calls would get the same one, used up. Raises
+    TypeError for iterators of a program's own."""
     if isinstance(out, Tensor):
         return out
-    if isinstance(out, (zip, map)):
-        out = tuple(out) if isinstance(out, zip) else list(out)
+    if isinstance(out, (zip, map, enumerate, range, KeysView, ValuesView)):
+        out = tuple(out)
+    elif isinstance(out, ItemsView) or (
+        isinstance(out, Iterator) and type(out).__module__ == "builtins"
+    ):
+        out = list(out)
     elif isinstance(out, Iterator):
         bad_type(
             f"{name} returns a {type(out).__name__}, which can be read only once, and after the function has "

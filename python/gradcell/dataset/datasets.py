@@ -238,6 +238,40 @@ class Dataset:
         """The rows for which predicate(input_columns) is true; by default it gets all columns."""
         return self._steps["filter"](self, predicate, input_columns)
 
+    def sync_wait(
+        self, condition_name: str, num_batch: int = 1, callback: Callable[..., Any] | None = None
+    ) -> Dataset:
+        """Names a place that sync_update speaks to. Steps here compute a row when it is asked for, so that
+        rows after an update see it, and nothing has to wait.
+
+        condition_name: the place's name. num_batch: as MindSpore has it; rows do not wait. callback: what
+        sync_update calls. Raises RuntimeError for a name that is in use.
+        """
+        return self._steps["sync_wait"](self, condition_name, num_batch, callback)
+
+    def sync_update(
+        self, condition_name: str, num_batch: int | None = None, data: Any = None
+    ) -> None:
+        """Calls the callback of the sync_wait of that name with data, if it is not None.
+
+        num_batch: a positive int or None, as MindSpore has it. Raises RuntimeError for another name.
+        """
+        if num_batch is not None and (not isinstance(num_batch, int) or num_batch < 1):
+            fail(f"sync_update: 'num_batch' must be a positive int, got {num_batch!r}")
+        kind: Any = self._steps["sync_wait"]
+        steps = [s for s in self._of_kind(kind) if s.condition == condition_name]
+        if not steps:
+            fail(f"sync_update: there is no sync_wait of the name {condition_name!r}")
+        if steps[0].callback is not None:
+            steps[0].callback(data)
+
+    def _of_kind(self, kind: Any) -> Iterator[Any]:
+        """The steps of a kind up to this one."""
+        if isinstance(self, kind):
+            yield self
+        for child in self.children:
+            yield from child._of_kind(kind)
+
     def apply(self, apply_func: Callable[[Dataset], Dataset]) -> Dataset:
         """apply_func(this dataset). Raises TypeError unless the result is a dataset."""
         made = arguments.function(apply_func, "apply", "apply_func")(self)

@@ -22,9 +22,12 @@ from gradcell.dataset.sources import IndexedDataset
 from gradcell.mindrecord import shards_of
 
 __all__ = [
-    "Cifar10Dataset", "Cifar100Dataset", "FashionMnistDataset", "ImageFolderDataset", "MindDataset",
-    "MnistDataset",
+    "CelebADataset", "Cifar10Dataset", "Cifar100Dataset", "FakeImageDataset", "FashionMnistDataset",
+    "ImageFolderDataset", "MindDataset", "MnistDataset",
 ]  # fmt: skip
+
+#: The endings of pictures' files.
+_ENDINGS = ".jpg", ".jpeg", ".png", ".bmp", ".JPG", ".JPEG", ".PNG"
 
 
 def _fail(owner: str, path: str, what: str) -> NoReturn:
@@ -209,7 +212,41 @@ class Cifar100Dataset(Cifar10Dataset):
 # Folders of images --------------------------------------------------------------------------------
 
 
-class ImageFolderDataset(IndexedDataset):
+class _Pictures(IndexedDataset):
+    """Files of pictures, each with a value: image, the file's bytes as uint8 (or decode: the picture), and
+    the value."""
+
+    def __init__(self, folder: Any, decode: bool, decrypt: Any, *which: Any) -> None:
+        owner = type(self).__name__
+        super().__init__(*which)
+        if decrypt is not None:
+            unsupported(f"{owner}: 'decrypt' is not implemented")
+        self.decode: bool = arguments.boolean(decode, owner, "decode")
+        self._files = self._listed(owner, _folder(owner, folder))
+        self._count = len(self._files)
+
+    def _listed(self, owner: str, folder: str) -> list[tuple[str, Any]]:
+        """(path, value) of each picture."""
+        raise NotImplementedError
+
+    def _row(self, i: int) -> Row:
+        path, value = self._files[i]
+        try:
+            with open(path, "rb") as file:
+                image = np.frombuffer(file.read(), np.uint8)
+        except OSError as error:
+            _fail(type(self).__name__, path, f"cannot be read: {error.strerror}")
+        if self.decode:
+            from gradcell.dataset.vision.convert import decoded
+
+            image = decoded(image, path)
+        return image, value
+
+    def _labels(self, column: str) -> np.ndarray:
+        return np.array([value for _, value in self._files])
+
+
+class ImageFolderDataset(_Pictures):
     """Images in folders, a folder for each class: image, the file's bytes as uint8 (or decode: the
     picture, uint8 of [height, width, 3]), and label, int32, the folder's place in their order.
 
@@ -220,63 +257,36 @@ class ImageFolderDataset(IndexedDataset):
     """
 
     def __init__(
-        self,
-        dataset_dir: str,
-        num_samples: int | None = None,
-        num_parallel_workers: int | None = None,
-        shuffle: bool | None = None,
-        sampler: Any = None,
-        extensions: list[str] | None = None,
-        class_indexing: dict[str, int] | None = None,
-        decode: bool = False,
-        num_shards: int | None = None,
-        shard_id: int | None = None,
-        cache: Any = None,
-        decrypt: Any = None,
-    ) -> None:
-        owner = type(self).__name__
+        self, dataset_dir: str, num_samples: int | None = None, num_parallel_workers: int | None = None,
+        shuffle: bool | None = None, sampler: Any = None, extensions: list[str] | None = None,
+        class_indexing: dict[str, int] | None = None, decode: bool = False, num_shards: int | None = None,
+        shard_id: int | None = None, cache: Any = None, decrypt: Any = None,
+    ) -> None:  # fmt: skip
+        self._endings = tuple(extensions or _ENDINGS)
+        self._given = class_indexing
+        self.names: list[str] = ["image", "label"]
         workers = num_parallel_workers or get_num_parallel_workers()
-        super().__init__(sampler, shuffle, num_shards, shard_id, num_samples, workers)
-        if decrypt is not None:
-            unsupported(f"{owner}: 'decrypt' is not implemented")
-        folder = _folder(owner, dataset_dir)
-        endings = tuple(extensions or (".jpg", ".jpeg", ".png", ".bmp", ".JPG", ".JPEG", ".PNG"))
-        found = sorted(d.name for d in os.scandir(folder) if d.is_dir())
-        if class_indexing is None:
-            self._classes = {name: i for i, name in enumerate(found)}
-        else:
-            self._classes = dict(class_indexing)
-            for name in self._classes:
-                if name not in found:
-                    _fail(owner, folder, f"there is no class {name!r} in it")
-        self._files = [
-            (os.path.join(top, file), label)
+        which = sampler, shuffle, num_shards, shard_id, num_samples, workers
+        super().__init__(dataset_dir, decode, decrypt, *which)
+
+    def _listed(self, owner: str, folder: str) -> list[tuple[str, Any]]:
+        there = sorted(d.name for d in os.scandir(folder) if d.is_dir())
+        self._classes = (
+            {n: i for i, n in enumerate(there)} if self._given is None else {**self._given}
+        )
+        for name in self._classes:
+            if name not in there:
+                _fail(owner, folder, f"there is no class {name!r} in it")
+        found = [
+            (os.path.join(top, file), np.array(label, np.int32))
             for name, label in self._classes.items()
             for top, _, files in sorted(os.walk(os.path.join(folder, name)))
             for file in sorted(files)
-            if file.endswith(endings)
+            if file.endswith(self._endings)
         ]
-        if not self._files:
-            _fail(owner, folder, f"there are no images in its folders ({', '.join(endings)})")
-        self.names: list[str] = ["image", "label"]
-        self.decode: bool = decode
-        self._count = len(self._files)
-
-    def _row(self, i: int) -> Row:
-        path, label = self._files[i]
-        try:
-            with open(path, "rb") as file:
-                image = np.frombuffer(file.read(), np.uint8)
-        except OSError as error:
-            _fail("ImageFolderDataset", path, f"cannot be read: {error.strerror}")
-        if self.decode:
-            from gradcell.dataset.vision.convert import decoded
-
-            image = decoded(image, path)
-        return image, np.array(label, np.int32)
-
-    def _labels(self, column: str) -> np.ndarray:
-        return np.array([label for _, label in self._files])
+        if not found:
+            _fail(owner, folder, f"there are no images in its folders ({', '.join(self._endings)})")
+        return found
 
     def get_class_indexing(self) -> dict[str, Any]:
         """From a folder's name to its label."""
@@ -285,6 +295,83 @@ class ImageFolderDataset(IndexedDataset):
     def num_classes(self) -> int:
         """Return the number of classes."""
         return len(self._classes)
+
+
+class CelebADataset(_Pictures):
+    """CelebA: image, as ImageFolderDataset's, and attr, uint32 of [40], 1 for each attribute that a face has.
+
+    dataset_dir: the folder of the images, of list_attr_celeba.txt and, for a usage but 'all', of
+    list_eval_partition.txt. usage: 'train', 'valid', 'test' or 'all'. decode: whether images are
+    decoded. extensions: the images' endings; by default all. decrypt: must be None, else
+    NotImplementedError is raised. Raises ValueError for a missing or damaged file.
+    """
+
+    def __init__(
+        self, dataset_dir: str, num_parallel_workers: int | None = None, shuffle: bool | None = None,
+        usage: str = "all", sampler: Any = None, decode: bool = False, extensions: list[str] | None = None,
+        num_samples: int | None = None, num_shards: int | None = None, shard_id: int | None = None,
+        cache: Any = None, decrypt: Any = None,
+    ) -> None:  # fmt: skip
+        parts = ("train", "valid", "test", "all")
+        self._part = parts.index(arguments.one_of(usage, parts, "CelebADataset", "usage"))
+        self._endings = tuple(extensions or ("",))
+        self.names: list[str] = ["image", "attr"]
+        workers = num_parallel_workers or get_num_parallel_workers()
+        which = sampler, shuffle, num_shards, shard_id, num_samples, workers
+        super().__init__(dataset_dir, decode, decrypt, *which)
+
+    def _listed(self, owner: str, folder: str) -> list[tuple[str, Any]]:
+        path, data = _read(owner, folder, "list_attr_celeba.txt")
+        rows = [
+            line.split() for line in data.decode("utf8", "replace").splitlines()[2:] if line.strip()
+        ]
+        if not rows or any(len(row) != 41 or {*row[1:]} - {"1", "-1"} for row in rows):
+            _fail(owner, path, "its lines must have a name and 40 attributes, 1 or -1")
+        part = None
+        if self._part < 3:
+            text = _read(owner, folder, "list_eval_partition.txt")[1].decode("utf8", "replace")
+            part = dict(line.split()[:2] for line in text.splitlines() if line.strip())
+        found = [
+            (os.path.join(folder, name), np.array([a == "1" for a in values], np.uint32))
+            for name, *values in rows
+            if name.endswith(self._endings) and (part is None or part.get(name) == str(self._part))
+        ]
+        if not found:
+            _fail(owner, folder, "there are no images of that part in it")
+        return found
+
+
+class FakeImageDataset(IndexedDataset):
+    """Made-up images, uint8, and labels, uint32: random numbers, the same for the same base_seed.
+
+    num_images: the number of rows. image_size: (height, width, channels). num_classes: labels are below it.
+    base_seed: an int.
+    """
+
+    def __init__(
+        self, num_images: int = 1000, image_size: Any = (224, 224, 3), num_classes: int = 10,
+        base_seed: int = 0, num_samples: int | None = None, num_parallel_workers: int | None = None,
+        shuffle: bool | None = None, sampler: Any = None, num_shards: int | None = None,
+        shard_id: int | None = None, cache: Any = None,
+    ) -> None:  # fmt: skip
+        owner = "FakeImageDataset"
+        super().__init__(sampler, shuffle, num_shards, shard_id, num_samples, num_parallel_workers)
+        self._count = arguments.integer(num_images, owner, "num_images", 1)
+        self._size = arguments.integers(image_size, owner, "image_size")
+        if len(self._size) != 3 or min(self._size) < 1:
+            bad_value(f"{owner}: 'image_size' must be three positive ints, got {image_size}")
+        self._classes = arguments.integer(num_classes, owner, "num_classes", 1)
+        self._seed = arguments.integer(base_seed, owner, "base_seed") % 2**32
+        self.names: list[str] = ["image", "label"]
+
+    def _row(self, i: int) -> Row:
+        random = np.random.default_rng([self._seed, i])
+        image = random.integers(256, size=self._size, dtype=np.uint8)
+        return image, np.array(random.integers(self._classes), np.uint32)
+
+    def num_classes(self) -> int:
+        """Return the number of classes."""
+        return self._classes
 
 
 # MindRecord ---------------------------------------------------------------------------------------

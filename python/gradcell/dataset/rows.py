@@ -100,13 +100,8 @@ def _array_of(owner: str, name: str, values: list[Any]) -> np.ndarray:
 
 
 def as_tensor(array: np.ndarray) -> Tensor | np.ndarray:
-    """An array as a Tensor, but for strings and bytes. Unsigned integers of more than 8 bits (labels
-    are uint32) become signed ones of twice the width, which ops take."""
-    if array.dtype.kind in "US":
-        return array
-    if array.dtype.kind == "u" and 1 < array.dtype.itemsize < 8:
-        array = array.astype(f"i{2 * array.dtype.itemsize}")
-    return Tensor(array)
+    """An array as a Tensor, but for strings and bytes."""
+    return array if array.dtype.kind in "US" else Tensor(array)
 
 
 def called(owner: str, operation: Any, values: Iterable[Any]) -> tuple[Any, ...]:

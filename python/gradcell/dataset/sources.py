@@ -280,12 +280,10 @@ class GeneratorDataset(IndexedDataset):
         if self.indexable:
             return super().get_dataset_size()
         if self._size is None:
-            if hasattr(self.source, "__len__"):
-                size = len(self.source)
-            elif callable(self.source):
-                size = sum(1 for _ in self.source())
-            else:
+            made = self.source() if callable(self.source) else self.source
+            if not hasattr(made, "__len__") and iter(made) is self.source:
                 bad_value("GeneratorDataset: the source has no length and can be read only once")
+            size = len(made) if hasattr(made, "__len__") else sum(1 for _ in made)
             self._size = size if self.limit is None else min(size, self.limit)
         return self._size
 

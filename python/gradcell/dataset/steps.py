@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcell.base import arguments, bad_type, bad_value
+from gradcell.base import arguments, bad_type, bad_value, fail
 from gradcell.dataset.datasets import Dataset
 from gradcell.dataset.rows import Row, as_value, called, column_names, place, stacked
 from gradcell.dataset.workers import in_order
@@ -120,6 +120,25 @@ class MapDataset(_Replacing, step="map"):
     def _rows(self, epoch: int) -> Iterator[Row]:
         rows = self.children[0]._rows(epoch)
         return in_order(self._mapped, rows, self._entropy(epoch), self.workers, self.processes)
+
+
+class SyncWaitDataset(Dataset, step="sync_wait"):
+    """The rows as they are; sync_update of the same name calls its function."""
+
+    def __init__(
+        self, child: Dataset, name: str, count: int, callback: Callable[..., Any] | None
+    ) -> None:
+        super().__init__(child)
+        if not isinstance(name, str):
+            bad_type(f"sync_wait: 'condition_name' must be a string, got {name!r}")
+        if any(step.condition == name for step in child._of_kind(SyncWaitDataset)):
+            fail(f"sync_wait: the name {name!r} is in use already")
+        self.condition = name
+        self.count: int = arguments.integer(count, "sync_wait", "num_batch", 1)
+        self.callback = callback
+
+    def _rows(self, epoch: int) -> Iterator[Row]:
+        return self.children[0]._rows(epoch)
 
 
 class FlatMapDataset(Dataset, step="flat_map"):

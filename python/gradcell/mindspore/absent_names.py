@@ -32,11 +32,11 @@ _REFUSED: tuple[tuple[str, str], ...] = (
         ops.operations.sparse_ops: SparseSoftmax SparseTensorDenseAdd SparseTensorDenseMatmul"""),
     ("it is of MindSpore's own compiler", """
         ops.operations._inner_ops: AntiQuant TopTypeof
+        ops.vm_impl_registry: vm_impl_registry
         _c_expression: init_exec_dataset
         train.serialization: _get_mindir_inputs"""),
     ("names of Parameters are given, or those of the attributes that hold them", """
         common.parameter: _is_parameter_generated"""),
-    ("state of a cell is a Parameter with requires_grad = False", "common.parameter: _Buffer"),
     ("checkpoints are ModelCheckpoint's and save_checkpoint's", """
         train.callback: _CheckpointManager CheckpointManager TrainFaultTolerance
         train: TrainFaultTolerance"""),

@@ -39,10 +39,10 @@ def _say(prim_name: Any, arg_name: Any) -> str:
     return f"{of} '{arg_name or 'argument'}'"
 
 
-def _number(value: Any, kind: tuple[type, ...], word: str, arg_name: Any, prim_name: Any) -> Any:
-    if isinstance(value, bool) or not isinstance(value, kind):
+def _number(value: Any, kinds: tuple[type, ...], arg_name: Any, prim_name: Any) -> Any:
+    if isinstance(value, bool) or not isinstance(value, kinds):
         bad_type(
-            f"{_say(prim_name, arg_name)} must be {word}, but got '{value}' with type "
+            f"{_say(prim_name, arg_name)} must be {kinds[-1].__name__}, but got '{value}' with type "
             f"'{type(value).__name__}'."
         )
     if isinstance(value, float) and not math.isfinite(value):
@@ -57,79 +57,74 @@ def _related(value: Any, limit: Any, rel: int, arg_name: Any, prim_name: Any) ->
     return value
 
 
-def _within(value: Any, low: Any, high: Any, rel: int, arg_name: Any, prim_name: Any) -> Any:
-    left = rel in (INC_LEFT, INC_BOTH)
-    right = rel in (INC_RIGHT, INC_BOTH)
-    if not ((low <= value if left else low < value) and (value <= high if right else value < high)):
-        ends = f"{'[' if left else '('}{low}, {high}{']' if right else ')'}"
-        bad_value(f"{_say(prim_name, arg_name)} must be in range of {ends}, but got {value}.")
-    return value
-
-
-def check_int(
-    arg_value: Any, value: Any, rel: int, arg_name: Any = None, prim_name: Any = None
-) -> int:
-    """An integer in relation rel to value."""
-    _number(arg_value, (int,), "int", arg_name, prim_name)
-    return _related(arg_value, value, rel, arg_name, prim_name)  # type: ignore[no-any-return]
-
-
-def check_is_int(arg_value: Any, arg_name: Any = None, prim_name: Any = None) -> int:
-    """An integer."""
-    return _number(arg_value, (int,), "int", arg_name, prim_name)  # type: ignore[no-any-return]
-
-
-def check_is_float(arg_value: Any, arg_name: Any = None, prim_name: Any = None) -> float:
-    """A float."""
-    return _number(arg_value, (float,), "float", arg_name, prim_name)  # type: ignore[no-any-return]
-
-
 def check_is_number(
     arg_value: Any, arg_type: Any, arg_name: Any = None, prim_name: Any = None
 ) -> Any:
     """A number of a type."""
-    return _number(arg_value, (arg_type,), arg_type.__name__, arg_name, prim_name)
+    return _number(arg_value, (arg_type,), arg_name, prim_name)
 
 
-def _signed(kind: type, rel: int, text: str) -> Callable[..., Any]:
+def _to_zero(rel: int | None, text: str, *kinds: type) -> Callable[..., Any]:
+    """A check of numbers of some kinds, in a relation to 0 if one is given."""
+
     def check(arg_value: Any, arg_name: Any = None, prim_name: Any = None) -> Any:
-        kinds = (int,) if kind is int else (float,)
-        _number(arg_value, kinds, kind.__name__, arg_name, prim_name)
-        return _related(arg_value, 0, rel, arg_name, prim_name)
+        _number(arg_value, kinds, arg_name, prim_name)
+        return arg_value if rel is None else _related(arg_value, 0, rel, arg_name, prim_name)
 
     check.__doc__ = text
     return check
 
 
-check_positive_int: Callable[..., Any] = _signed(int, GT, "An integer above 0.")
-check_negative_int: Callable[..., Any] = _signed(int, LT, "An integer below 0.")
-check_non_positive_int: Callable[..., Any] = _signed(int, LE, "An integer not above 0.")
-check_non_negative_int: Callable[..., Any] = _signed(int, GE, "An integer not below 0.")
-check_positive_float: Callable[..., Any] = _signed(float, GT, "A float above 0.")
-check_negative_float: Callable[..., Any] = _signed(float, LT, "A float below 0.")
-check_non_positive_float: Callable[..., Any] = _signed(float, LE, "A float not above 0.")
-check_non_negative_float: Callable[..., Any] = _signed(float, GE, "A float not below 0.")
+def _to_value(text: str, *kinds: type) -> Callable[..., Any]:
+    """A check of numbers of some kinds, in a relation to another."""
+
+    def check(
+        arg_value: Any, value: Any, rel: int, arg_name: Any = None, prim_name: Any = None
+    ) -> Any:
+        _number(arg_value, kinds, arg_name, prim_name)
+        return _related(arg_value, value, rel, arg_name, prim_name)
+
+    check.__doc__ = text
+    return check
 
 
-def check_int_range(
-    arg_value: Any, lower_limit: Any, upper_limit: Any, rel: int, arg_name: Any = None,
-    prim_name: Any = None,
-) -> int:  # fmt: skip
-    """An integer within limits."""
-    _number(arg_value, (int,), "int", arg_name, prim_name)
-    return _within(arg_value, lower_limit, upper_limit, rel, arg_name, prim_name)  # type: ignore[no-any-return]
+def _to_ends(text: str, *kinds: type) -> Callable[..., Any]:
+    """A check of numbers of some kinds, within limits."""
+
+    def check(
+        arg_value: Any, lower_limit: Any, upper_limit: Any, rel: int, arg_name: Any = None,
+        prim_name: Any = None,
+    ) -> Any:  # fmt: skip
+        _number(arg_value, kinds, arg_name, prim_name)
+        left, right = rel in (INC_LEFT, INC_BOTH), rel in (INC_RIGHT, INC_BOTH)
+        above = operator.ge if left else operator.gt
+        below = operator.le if right else operator.lt
+        if not (above(arg_value, lower_limit) and below(arg_value, upper_limit)):
+            ends = f"{'(['[left]}{lower_limit}, {upper_limit}{')]'[right]}"
+            bad_value(
+                f"{_say(prim_name, arg_name)} must be in range of {ends}, but got {arg_value}."
+            )
+        return arg_value
+
+    check.__doc__ = text
+    return check
 
 
-def check_float_range(
-    arg_value: Any, lower_limit: Any, upper_limit: Any, rel: int, arg_name: Any = None,
-    prim_name: Any = None,
-) -> float:  # fmt: skip
-    """A number within limits."""
-    _number(arg_value, (int, float), "float", arg_name, prim_name)
-    return _within(arg_value, lower_limit, upper_limit, rel, arg_name, prim_name)  # type: ignore[no-any-return]
-
-
-check_number_range = check_float_range
+check_is_int: Callable[..., Any] = _to_zero(None, "An integer.", int)
+check_is_float: Callable[..., Any] = _to_zero(None, "A float.", float)
+check_positive_int: Callable[..., Any] = _to_zero(GT, "An integer above 0.", int)
+check_negative_int: Callable[..., Any] = _to_zero(LT, "An integer below 0.", int)
+check_non_positive_int: Callable[..., Any] = _to_zero(LE, "An integer not above 0.", int)
+check_non_negative_int: Callable[..., Any] = _to_zero(GE, "An integer not below 0.", int)
+check_positive_float: Callable[..., Any] = _to_zero(GT, "A float above 0.", float)
+check_negative_float: Callable[..., Any] = _to_zero(LT, "A float below 0.", float)
+check_non_positive_float: Callable[..., Any] = _to_zero(LE, "A float not above 0.", float)
+check_non_negative_float: Callable[..., Any] = _to_zero(GE, "A float not below 0.", float)
+check_int: Callable[..., Any] = _to_value("An integer in relation rel to value.", int)
+check_float: Callable[..., Any] = _to_value("A float in relation rel to value.", float)
+check_int_range: Callable[..., Any] = _to_ends("An integer within limits.", int)
+check_float_range: Callable[..., Any] = _to_ends("A number within limits.", int, float)
+check_number_range: Callable[..., Any] = check_float_range
 
 
 def check_bool(arg_value: Any, arg_name: Any = None, prim_name: Any = None) -> bool:

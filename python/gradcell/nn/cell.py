@@ -7,7 +7,8 @@ import functools
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
+from types import NoneType
+from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, Protocol, TypeVar
 
 from gradcell import _core
 from gradcell._core import Tensor
@@ -23,7 +24,7 @@ from gradcell.nn.bprop import construct_with_bprop
 from gradcell.nn.graph_mode import GraphMode
 from gradcell.nn.hooks import CellHooks
 from gradcell.nn.reading import read, reads
-from gradcell.tensors.parameter import Parameter, ParameterTuple
+from gradcell.tensors.parameter import Parameter, ParameterTuple, _Buffer
 
 __all__ = [
     "Cell",
@@ -77,7 +78,7 @@ class Cell(GraphMode):
 
     #: That compiled functions need not look for changed attributes.
     _counts_its_changes = True
-    #: Whether the class defines a derivative of its own: bprop(self, *inputs, output, gradient).
+    #: Whether it has a derivative of its own: bprop(self, *inputs, output, gradient).
     _has_bprop: bool = False
     #: Whether it is known to be a Layer, to the last cell; a class of the user's never is.
     _only_computes = False
@@ -109,6 +110,7 @@ class Cell(GraphMode):
         object.__setattr__(self, "_computes_in", None)  # while construct runs in another dtype
         object.__setattr__(self, "_hooks", None)
         object.__setattr__(self, "_recomputes", False)
+        object.__setattr__(self, "_has_bprop", callable(getattr(self, "bprop", None)))
         self.training = False
         self.requires_grad = False
         self.param_prefix = ""
@@ -118,7 +120,6 @@ class Cell(GraphMode):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        cls._has_bprop = callable(getattr(cls, "bprop", None))
         if not cls.__module__.startswith("gradcell."):
             cls._only_computes = False
 
@@ -133,7 +134,7 @@ class Cell(GraphMode):
                 )
             object.__setattr__(self, name, value)
             return
-        if isinstance(value, Parameter):
+        if isinstance(value, Parameter) and not isinstance(value, _Buffer):
             self._forget(name, keep=self._params)
             self._add_parameter(name, value)
         elif isinstance(value, Cell):
@@ -146,15 +147,13 @@ class Cell(GraphMode):
                 self._forget(name)
                 object.__setattr__(self, name, None)
             else:
-                bad_type(
-                    f"Parameter '{name}' already exists in network, can not assign this type: "
-                    f"'{type(value)}' as a parameter. ({type(self).__name__})"
-                )
+                self._taken("Parameter", name, value, "parameter")
         elif name in self._cells and value is not None:
-            bad_type(
-                f"Sub cell '{name}' already exists in network, can not assign this type: '{type(value)}' as "
-                f"a cell. ({type(self).__name__})"
-            )
+            self._taken("Sub cell", name, value, "cell")
+        elif isinstance(self.__dict__.get(name), _Buffer) and not isinstance(
+            value, (_Buffer, NoneType)
+        ):
+            self._taken("Buffer", name, value, "buffer")
         elif isinstance(value, ParameterTuple):
             self._forget(name)
             self._tuples[name] = value
@@ -171,6 +170,12 @@ class Cell(GraphMode):
             object.__setattr__(self, name, value)
             if name == "construct":
                 self._steer()
+
+    def _taken(self, what: str, name: str, value: Any, word: str) -> NoReturn:
+        bad_type(
+            f"{what} '{name}' already exists in network, can not assign this type: '{type(value)}' as a "
+            f"{word}. ({type(self).__name__})"
+        )
 
     def _check_holds_no_cells(self, name: str, value: Any) -> None:
         """Warns of cells in a plain container: they are no part of this one."""
@@ -382,11 +387,12 @@ class Cell(GraphMode):
         prefix: str = "",
         keep_vars: bool = False,
     ) -> OrderedDict[str, Any]:
-        """The parameters by their paths of attributes, after prefix; in destination if that is given.
-        keep_vars: for compatibility; Parameters stay themselves."""
+        """The parameters and persistent buffers by their paths of attributes, after prefix; in destination
+        if that is given. keep_vars: for compatibility; Parameters stay themselves."""
         given = (*args, *(destination, prefix)[len(args) :])
         found = OrderedDict() if given[0] is None else given[0]
         found.update((f"{given[1]}{name}", p) for name, p in self.parameters_and_names())
+        found.update((f"{given[1]}{n}", b) for n, b in self._buffers() if b.persistent)
         return found
 
     def init_parameters_data(self, auto_parallel_mode: bool = False) -> dict[Parameter, Parameter]:

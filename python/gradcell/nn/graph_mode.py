@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from types import NoneType
 from typing import Any
 
 from gradcell import context
 from gradcell._core import Tensor
-from gradcell.base import bad_type, bad_value, notice, where
+from gradcell.base import bad_key, bad_type, bad_value, notice, where
 from gradcell.base.cells import CellBase
+from gradcell.tensors.parameter import _Buffer
 from gradcell.tensors.tensor import declared_shape
 
 _ALONE = "there is one process"
@@ -115,6 +117,52 @@ class GraphMode(CellBase):
                     f"get_sub_cell: {type(self).__name__} has no cell at {target!r}{where()}"
                 )
         return cell
+
+    def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
+        """Makes a tensor that is no parameter an attribute; in-place ops change it, and load_state_dict.
+
+        name: the attribute's. tensor: a Tensor, or None for a place without one. persistent: whether
+        state_dict has it. Raises TypeError for another kind of name or tensor, KeyError for a name that is
+        empty, has a dot or is in use.
+        """
+        self._check_name("register_buffer", "name", name, True)  # type: ignore[attr-defined]
+        if hasattr(self, name) and not isinstance(getattr(self, name), (_Buffer, NoneType)):
+            bad_key(f"register_buffer: the attribute {name!r} already exists")
+        setattr(self, name, None if tensor is None else _Buffer(tensor, persistent=persistent))
+
+    def _buffers(self, prefix: str = "", recurse: bool = True) -> Iterator[tuple[str, _Buffer]]:
+        for path, cell in self.cells_and_names() if recurse else [("", self)]:  # type: ignore[attr-defined]
+            for name, value in vars(cell).items():
+                if isinstance(value, _Buffer):
+                    yield ".".join(filter(None, (prefix, path, name))), value
+
+    def named_buffers(
+        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Tensor]]:
+        """(path of attributes, tensor) of every buffer of this cell and those below.
+
+        prefix: what paths begin with. recurse: False leaves out those of cells below. remove_duplicate:
+        whether a tensor of several paths comes once.
+        """
+        seen: set[int] = set()
+        for path, value in self._buffers(prefix, recurse):
+            if not remove_duplicate or id(value) not in seen:
+                seen.add(id(value))
+                yield path, value
+
+    def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
+        """Every buffer, each once; recurse False leaves out those of cells below."""
+        return (value for _, value in self.named_buffers(recurse=recurse))
+
+    def get_buffer(self, target: str) -> Tensor:
+        """The buffer at a path of attributes. Raises AttributeError where there is none."""
+        path, _, name = target.rpartition(".")
+        found = vars(self.get_sub_cell(path)).get(name)
+        if not isinstance(found, _Buffer):
+            raise AttributeError(
+                f"get_buffer: {type(self).__name__} has no buffer {target!r}{where()}"
+            )
+        return found
 
     def load_state_dict(
         self, state_dict: Mapping[str, Any], strict: bool = True

@@ -82,7 +82,7 @@ MODULES = {
     "primitives.collectives": """
         AllGather AllReduce AlltoAll Barrier Broadcast Reduce ReduceOp ReduceScatter _VirtualDataset""",
     "primitives.custom": """
-        AiCPURegOp AkgGpuRegOp CpuRegOp Custom CustomOpBuilder CustomRegOp DataType TBERegOp
+        AiCPURegOp AkgGpuRegOp CpuRegOp Custom CustomOpBuilder CustomRegOp DataType PyFunc TBERegOp
         custom_info_register op_info_register prim_attr_register""",
     "primitives.gradient_hooks": "HookBackward InsertGradientOf",
     "primitives.scalars": """

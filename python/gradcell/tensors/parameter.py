@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import warnings
 import weakref
@@ -200,6 +201,27 @@ def parameter_of(variable_id: int) -> Parameter | None:
 def parameter_behind(x: Any) -> Any:
     """The Parameter that a tensor was read from, by a cell that computes in another dtype; else x."""
     return x.__dict__.get("_parameter", x) if isinstance(x, Tensor) else x
+
+
+class _Buffer(Parameter):
+    """A tensor of a cell that is none of its parameters.
+
+    data: a Tensor. persistent: whether the cell's state_dict has it. Raises TypeError for another kind of
+    data.
+    """
+
+    def __init__(self, data: Tensor, *, persistent: bool = True) -> None:
+        super().__init__(arguments.tensor(data, "Buffer", "data"), requires_grad=False)
+        self.persistent: bool = persistent
+
+    def clone(self, init: Any = "same") -> Parameter:
+        return _Buffer(super().clone(init).value(), persistent=self.persistent)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return functools.partial(_Buffer, persistent=self.persistent), (self._node_tensor(),)
+
+    __repr__ = Tensor.__repr__
+    __str__ = Tensor.__str__
 
 
 class ParameterTuple(tuple[Parameter, ...]):

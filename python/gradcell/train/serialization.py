@@ -479,58 +479,46 @@ def _check_fits(name: str, p: Parameter, value: Tensor, strict: bool) -> None:
         )
 
 
-def _converted(
-    owner: str, file_path: str, save_path: str | None, name_map: dict[str, str] | None, pattern: str | None,
-    endings: tuple[str, str],
-) -> None:  # fmt: skip
-    before, after = endings
-    folder, files = os.path.dirname(file_path), [file_path]
-    if os.path.isdir(file_path):
-        folder = file_path
-        found = sorted(glob.glob(os.path.join(glob.escape(file_path), "rank*", f"*{before}")))
-        files = [f for f in found if pattern is None or re.search(pattern, os.path.basename(f))]
-    if not files or not all(os.path.isfile(f) and f.endswith(before) for f in files):
-        bad_value(
-            f"{owner}: {file_path!r} is no {before} file, and no folder of rank folders of them"
-        )
-    for file in files:
-        target = os.path.join(save_path or folder, os.path.relpath(file, folder or "."))
-        os.makedirs(os.path.dirname(target) or ".", exist_ok=True)
-        named = {
-            (name_map or {}).get(n, n): v
-            for n, v in load_checkpoint(file, format=before[1:]).items()
-        }
-        texts = {n: v for n, v in named.items() if isinstance(v, str)}
-        tensors = {n: v for n, v in named.items() if n not in texts}
-        target = target.removesuffix(before) + after
-        save_checkpoint(tensors, target, append_dict=texts, format=after[1:])
+def _converter(name: str, before: str, after: str) -> Callable[..., None]:
+    """The function of this name, from files that end in `before` to such that end in `after`."""
 
+    def convert(
+        file_path: str, save_path: str | None = None, name_map: dict[str, str] | None = None,
+        file_name_regex: str | None = None, processes_num: int = 1,
+    ) -> None:  # fmt: skip
+        folder, files = os.path.dirname(file_path), [file_path]
+        if os.path.isdir(file_path):
+            folder, wanted = file_path, re.compile(file_name_regex or "")
+            found = sorted(glob.glob(os.path.join(glob.escape(folder), "rank*", f"*{before}")))
+            files = [f for f in found if wanted.search(os.path.basename(f))]
+        if not files or not all(os.path.isfile(f) and f.endswith(before) for f in files):
+            bad_value(
+                f"{name}: {file_path!r} is no {before} file, and no folder of rank folders of them"
+            )
+        for file in files:
+            target = os.path.join(save_path or folder, os.path.relpath(file, folder or "."))
+            os.makedirs(os.path.dirname(target) or ".", exist_ok=True)
+            saved = load_checkpoint(file, format=before[1:]).items()
+            named = {(name_map or {}).get(n, n): v for n, v in saved}
+            texts = {n: v for n, v in named.items() if isinstance(v, str)}
+            tensors = {n: v for n, v in named.items() if n not in texts}
+            target = target.removesuffix(before) + after
+            save_checkpoint(tensors, target, append_dict=texts, format=after[1:])
 
-def ckpt_to_safetensors(
-    file_path: str, save_path: str | None = None, name_map: dict[str, str] | None = None,
-    file_name_regex: str | None = None, processes_num: int = 1,
-) -> None:  # fmt: skip
-    """Writes the parameters of a .ckpt file, or of those in the rank folders of a folder, as safetensors.
+    convert.__name__ = convert.__qualname__ = name
+    convert.__doc__ = f"""Writes the parameters of a {before} file, or of those in a folder of rank folders, as
+    {after}.
 
     file_path: the file or folder. save_path: the folder to write to, by default the same. name_map: new names
-    by old ones.
-    file_name_regex: which files of a folder, by default all. processes_num has no effect. Raises ValueError
-    for another file.
+    by old ones. file_name_regex: which files of a folder, by default all. processes_num has no effect. Raises
+    ValueError for another file.
     """
-    endings = ".ckpt", ".safetensors"
-    _converted("ckpt_to_safetensors", file_path, save_path, name_map, file_name_regex, endings)
+    return convert
 
 
-def safetensors_to_ckpt(
-    file_path: str, save_path: str | None = None, name_map: dict[str, str] | None = None,
-    file_name_regex: str | None = None, processes_num: int = 1,
-) -> None:  # fmt: skip
-    """Writes the parameters of a .safetensors file, or of those in the rank folders of a folder, as .ckpt.
-
-    file_path: the file or folder. save_path: the folder to write to, by default the same. name_map: new names
-    by old ones.
-    file_name_regex: which files of a folder, by default all. processes_num has no effect. Raises ValueError
-    for another file.
-    """
-    endings = ".safetensors", ".ckpt"
-    _converted("safetensors_to_ckpt", file_path, save_path, name_map, file_name_regex, endings)
+ckpt_to_safetensors: Callable[..., None] = _converter(
+    "ckpt_to_safetensors", ".ckpt", ".safetensors"
+)
+safetensors_to_ckpt: Callable[..., None] = _converter(
+    "safetensors_to_ckpt", ".safetensors", ".ckpt"
+)

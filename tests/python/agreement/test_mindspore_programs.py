@@ -1,6 +1,6 @@
 """Small programs beside MindSpore: names of private modules, small behaviours, errors, tensors of unknown
-rank, training in many fields. What MindSpore gives, in both modes, is in golden/mindspore_programs.json
-(support/mindspore_programs).
+rank, compiled functions, data sets, training in many fields. What MindSpore gives, in both modes, is in
+golden/mindspore_programs.json (support/mindspore_programs).
 """
 
 from __future__ import annotations
@@ -24,7 +24,31 @@ NO_KERNEL = "MindSpore has no kernel for the CPU"
 CLIPPED = (
     "MindSpore's kernel takes other rows' norms for some rows: [0.3, 0.4] becomes [0.075, 0.1]"
 )
+KEPT = "MindSpore compiles once, and keeps what attributes and Parameters were then"
+CHANGED = [
+    "list",
+    *(["Float32", v] for v in ([3.0, -1.0, 6.0], [4.5, -5.5, 12.0], [10.5, 0.5, 18.0])),
+]
+BY_ONE = [["Int64", 1], ["Float32", 1.0], ["Float32", 1.0]]
 DIFFERS: dict[str, tuple[Any, str]] = {
+    "compiled: attribute_that_changes": (CHANGED, KEPT),
+    "compiled: attribute_of_a_compiled_method_that_changes": (CHANGED, KEPT),
+    "compiled: parameter_that_changes": (
+        ["tuple", ["Float32", [1.0, -3.0, 4.0]], ["Float32", [1.5, -4.5, 6.0]]],
+        KEPT,
+    ),
+    "compiled: gradients_by_numbers": (
+        [
+            "tuple",
+            ["list", *BY_ONE, *(["tuple", ["Float32", [2.0] * 3], one] for one in BY_ONE)],
+            ["tuple", ["Float32", [1.0, -3.0, 4.0]], ["Float32", 1.0]],
+        ],
+        "MindSpore leaves out the gradients by numbers",
+    ),
+    "compiled: own_gradients_too_many": (
+        ["error", "RuntimeError"],
+        "MindSpore drops gradients for which there is no input",
+    ),
     "names: generated_ones": (["Float32", [[1.0, 1.0, 1.0], [1.0, 1.0, 1.0]]], NO_KERNEL),
     "names: generated_updates": (["Float32", [[6.5, 0.0, -1.0], [5.5, 12.25, 0.75]]], NO_KERNEL),
     "names: gradient_of_softmax": (  # NumPy's

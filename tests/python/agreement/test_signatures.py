@@ -29,9 +29,7 @@ def test_names_are_called_as_in_mindspore(differences: list[tuple[str, str]]) ->
 
 
 def test_subclasses_may_assign_what_they_may_in_mindspore() -> None:
-    # MindSpore, too, refuses another device, and takes a list for a shape, which leaves the elements.
-    core = {f"mindspore.{c}.{n}" for c in ("Parameter", "Tensor") for n in ("device", "shape")}
-    assert {*signatures_of.fixed_here()} == core
+    assert not signatures_of.fixed_here()
 
 
 def test_every_reason_explains_a_difference(differences: list[tuple[str, str]]) -> None:

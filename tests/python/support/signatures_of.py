@@ -13,6 +13,9 @@ from typing import Any
 GOLDEN = Path(__file__).parents[1] / "golden" / "signatures.txt"
 #: Attributes that subclasses of MindSpore's public classes cannot assign: 'attributes: classes'.
 FIXED = GOLDEN.with_name("fixed_attributes.txt")
+#: Those that are not assigned here for a reason: MindSpore refuses a tensor's device too, and takes a list
+#: for its shape without a look at how many elements there are.
+OF_ELEMENTS = {f"mindspore.{c}.{n}" for c in ("Parameter", "Tensor") for n in ("device", "shape")}
 
 _P = inspect.Parameter
 
@@ -69,7 +72,7 @@ def fixed(cls: type) -> list[str]:
 
 
 def fixed_here() -> list[str]:
-    """'class.attribute' for each that subclasses may assign in MindSpore and not here."""
+    """'class.attribute' for each that subclasses may assign in MindSpore and, without a reason, not here."""
     found = []
     for line in FIXED.read_text().splitlines():
         there, _, classes = line.partition(": ")
@@ -78,7 +81,7 @@ def fixed_here() -> list[str]:
             here = getattr(owner(space), name, None)
             if isinstance(here, type):
                 found += [f"{path}.{n}" for n in fixed(here) if n not in there.split()]
-    return found
+    return [path for path in found if path not in OF_ELEMENTS]
 
 
 def stored() -> list[str]:

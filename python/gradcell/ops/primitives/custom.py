@@ -19,7 +19,7 @@ from gradcell.ops.primitive import Primitive
 
 __all__ = [
     "AiCPURegOp", "AkgGpuRegOp", "CpuRegOp", "Custom", "CustomOpBuilder", "CustomRegOp", "DataType",
-    "TBERegOp", "custom_info_register", "op_info_register", "prim_attr_register",
+    "PyFunc", "TBERegOp", "custom_info_register", "op_info_register", "prim_attr_register",
 ]  # fmt: skip
 
 
@@ -83,6 +83,25 @@ class Custom(Primitive):
             return gradients_of(found, outline, xs, defined_at(bprop))
 
         return Pullback(name, pull)
+
+
+class PyFunc(Custom):
+    """An op whose function gets NumPy arrays; the results come as a tuple, also a single one.
+
+    fn: a function of NumPy arrays. in_types, in_shapes, out_types, out_shapes: the dtypes and shapes of the
+    arguments and results, which the function itself decides here. stateful has no effect. Raises RuntimeError
+    when a derivative is taken.
+    """
+
+    def __init__(
+        self, fn: Any, in_types: Any, in_shapes: Any, out_types: Any, out_shapes: Any, stateful: bool = True
+    ) -> None:  # fmt: skip
+        super().__init__(fn)
+
+    def __call__(self, *inputs: Any) -> tuple[Any, ...]:
+        """The function's results as tensors."""
+        found = super().__call__(*inputs)
+        return found if isinstance(found, tuple) else (found,)
 
 
 class CustomOpBuilder:

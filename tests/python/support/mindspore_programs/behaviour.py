@@ -370,3 +370,76 @@ def checkpoints_in_another_format():
         (ms.ckpt_to_safetensors, first),
     )
     return found, [said(*call) for call in wrong], said(ms.ckpt_to_safetensors, path + "x")
+
+
+class _WithBuffers(nn.Cell):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("scale", Tensor([2.0, 3.0], ms.float32))
+        self.register_buffer("count", Tensor(1.0, ms.float32), persistent=False)
+        self.register_buffer("nothing", None)
+        self.fc = nn.Dense(2, 2, "ones", "zeros")
+
+    def construct(self, x):
+        ops.assign(self.count, self.count + 1)
+        return self.fc(x * self.scale)
+
+
+def buffers_of_a_cell():
+    ms.set_context(mode=ms.PYNATIVE_MODE)  # in GRAPH_MODE MindSpore keeps their first values
+    net = nn.SequentialCell(_WithBuffers(), nn.ReLU())
+    x = Tensor([[1.0, -1.0]], ms.float32)
+    found = [net(x), ms.grad(net)(x), net[0].count, isinstance(net[0].scale, Tensor)]
+    ops.assign(net[0].scale, Tensor([4.0, 1.0], ms.float32))
+    found += [net(x), sorted(net.state_dict()), [n for n, _ in net.parameters_and_names()]]
+    found += [[n for n, _ in net.named_buffers()], [n for n, _ in net.named_buffers("a", False)]]
+    return found, net.get_buffer("0.scale"), net[0].nothing, [b.shape for b in net.buffers()]
+
+
+def buffers_that_are_loaded():
+    first, second = _WithBuffers(), _WithBuffers()
+    ops.assign(first.scale, Tensor([7.0, 8.0], ms.float32))
+    second.load_state_dict(first.state_dict())
+    second.count = None
+    return second.scale, [n for n, _ in second.named_buffers()], second.count
+
+
+def buffers_by_another_name():
+    net, said = _WithBuffers(), []
+    for args in (("a.b", Tensor(1)), ("", Tensor(1)), (3, Tensor(1)), ("a", "word"), ("construct", None),
+                 ("fc", Tensor(1))):  # fmt: skip
+        try:
+            said.append(net.register_buffer(*args))
+        except Exception as error:
+            said.append(type(error).__name__)
+    for change in (lambda: setattr(net, "scale", Tensor(1.0)), lambda: net.get_buffer("fc.weight")):
+        try:
+            said.append(change())
+        except Exception as error:
+            said.append(type(error).__name__)
+    return said
+
+
+def function_of_arrays():
+    from mindspore.ops.operations import PyFunc
+
+    def both(x, y):
+        return x + y, x * y
+
+    def double(x):
+        return x * 2
+
+    of_two = PyFunc(both, [ms.float32] * 2, [(2, 3)] * 2, [ms.float32] * 2, [(2, 3)] * 2)
+    of_one = PyFunc(double, [ms.float32], [(2, 3)], [ms.float32], [(2, 3)])
+    return of_two(_x(), _x()), of_one(_x())
+
+
+def slope_of_a_function_of_arrays():
+    from mindspore.ops.operations import PyFunc
+
+    op = PyFunc(lambda x: x * 2, [ms.float32], [(2, 3)], [ms.float32], [(2, 3)])
+
+    def f(x):
+        return op(x)[0]
+
+    return ms.grad(f)(_x())
