@@ -18,16 +18,12 @@ from gradcell import _core
 from gradcell._core import Tensor, ops as _ops
 from gradcell.base import arguments, bad_type, tree
 from gradcell.nn.cell import Cell
-from gradcell.nn.wrap.scale_update import (
-    FLOOR,
-    DynamicLossScaleUpdateCell,
-    FixedLossScaleUpdateCell,
-    FloorGuard,
-    check_scale,
-    next_scale,
-    not_finite,
-)
 from gradcell.tensors.parameter import Parameter
+
+from gradcell.nn.wrap.scale_update import (  # isort: skip
+    FLOOR, DynamicLossScaleUpdateCell, FixedLossScaleUpdateCell, FloorGuard, check_scale, next_scale,
+    not_finite,
+)  # fmt: skip
 
 __all__ = [
     "DynamicLossScaleManager", "DynamicLossScaler", "FixedLossScaleManager", "LossScaleManager",
@@ -134,9 +130,7 @@ class DynamicLossScaler(_Scaler):
         self.scale_value: Parameter = Parameter(
             Tensor(value, _core.float32), name="scale_value", requires_grad=False
         )
-        self.counter: Parameter = Parameter(
-            Tensor(0, _core.int32), name="counter", requires_grad=False
-        )
+        self.counter: Parameter = Parameter(Tensor(0, _core.int32), "counter", False)
         self._guard = FloorGuard(owner)
 
     def check(self) -> None:

@@ -30,13 +30,9 @@ def _float32(t: Tensor) -> Tensor:
 
 
 def build_train_network(
-    network: Cell,
-    optimizer: Any,
-    loss_fn: Any = None,
-    level: str = "O0",
-    boost_level: str = "O0",
+    network: Cell, optimizer: Any, loss_fn: Any = None, level: str = "O0", boost_level: str = "O0",
     **kwargs: Any,
-) -> Cell:
+) -> Cell:  # fmt: skip
     """A TrainOneStepCell, or a TrainOneStepWithLossScaleCell where the loss is scaled.
 
     network: a Cell; without loss_fn it returns the loss. level: O0 float32; O1 the cells of one

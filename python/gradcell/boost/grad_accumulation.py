@@ -41,9 +41,8 @@ class GradientAccumulation(Cell):
 
     def __init__(self, max_accumulation_step: int, optimizer: Optimizer) -> None:
         super().__init__()
-        self._steps = arguments.integer(
-            max_accumulation_step, self.cls_name, "max_accumulation_step", 1
-        )
+        name = "max_accumulation_step"
+        self._steps = arguments.integer(max_accumulation_step, self.cls_name, name, 1)
         self.optimizer = optimizer
         self.weights: ParameterTuple = optimizer.parameters
         self._grad_accumulation = self.weights.clone(prefix="grad_accumulation", init="zeros")

@@ -29,7 +29,11 @@ def ms_memory_recycle() -> None:
     _core.release_cached_memory()
 
 
-_OPTIONS = ("jit_level", "exc_mode", "jit_syntax_level", "debug_level", "infer_boost")
+_OPTIONS = {
+    "jit_level": ("", "O0", "O1", "O2", "O3"), "exc_mode": ("auto", "sink", "no_sink"),
+    "jit_syntax_level": ("", "STRICT", "COMPATIBLE", "LAX"), "debug_level": ("RELEASE", "DEBUG"),
+    "infer_boost": ("on", "off"),
+}  # fmt: skip
 
 
 class JitConfig:
@@ -42,22 +46,12 @@ class JitConfig:
     """
 
     def __init__(
-        self,
-        jit_level: str = "",
-        exc_mode: str = "auto",
-        jit_syntax_level: str = "",
-        debug_level: str = "RELEASE",
-        infer_boost: str = "off",
-        **kwargs: Any,
-    ) -> None:
-        arguments.one_of(jit_level, ("", "O0", "O1", "O2", "O3"), "JitConfig", "jit_level")
-        arguments.one_of(exc_mode, ("auto", "sink", "no_sink"), "JitConfig", "exc_mode")
-        arguments.one_of(
-            jit_syntax_level, ("", "STRICT", "COMPATIBLE", "LAX"), "JitConfig", "jit_syntax_level"
-        )
-        arguments.one_of(debug_level, ("RELEASE", "DEBUG"), "JitConfig", "debug_level")
-        arguments.one_of(infer_boost, ("on", "off"), "JitConfig", "infer_boost")
+        self, jit_level: str = "", exc_mode: str = "auto", jit_syntax_level: str = "",
+        debug_level: str = "RELEASE", infer_boost: str = "off", **kwargs: Any,
+    ) -> None:  # fmt: skip
         given = (jit_level, exc_mode, jit_syntax_level, debug_level, infer_boost)
+        for value, (name, allowed) in zip(given, _OPTIONS.items(), strict=True):
+            arguments.one_of(value, allowed, "JitConfig", name)
         self.jit_config_dict: dict[str, Any] = {**dict(zip(_OPTIONS, given, strict=True)), **kwargs}
 
 
@@ -208,12 +202,7 @@ def data_sink(
     batch's columns. dataset: a Dataset. sink_size: batches in one call. jit_config: a JitConfig, or
     None. input_signature has no effect. Raises ValueError for a sink_size below -1 or of 0.
     """
-    if (
-        isinstance(sink_size, bool)
-        or not isinstance(sink_size, int)
-        or sink_size < -1
-        or sink_size == 0
-    ):
+    if type(sink_size) is not int or sink_size < -1 or sink_size == 0:
         bad_value(f"The 'sink_size' must be -1 or positive, but got sink_size {sink_size}.")
     step = fn if jit_config is None else jit(fn)
     batches: Any = None

@@ -15,7 +15,7 @@ import numpy as np
 
 from gradcell import _core
 from gradcell._core import Tensor
-from gradcell.base import bad_type, bad_value, publish, unsupported, where
+from gradcell.base import bad_type, bad_value, fields, publish, unsupported, where
 from gradcell.base.door import with_tensors
 from gradcell.base.seed import generator
 from gradcell.base.signposts import nearest
@@ -24,7 +24,7 @@ from gradcell.tensors import tensor
 _BY_NAME: dict[str, type[Initializer]] = {}
 
 
-class Initializer:
+class Initializer(fields.Declares):
     """The base of initialisers: `draw(shape)` gives the values as a NumPy array.
 
     A subclass of the user's may instead define `_initialize(arr)`, which fills an array in place.
@@ -40,7 +40,12 @@ class Initializer:
             _BY_NAME.update(dict.fromkeys(cls.names, cls))
 
     def __init__(self, **kwargs: Any) -> None:
-        self._kwargs = kwargs
+        self._given = kwargs
+
+    @property
+    def _kwargs(self) -> dict[str, Any]:
+        """The arguments that it was made of."""
+        return {n: getattr(self, n) for n in getattr(self, "_declared_fields", ())} or self._given
 
     def draw(self, shape: tuple[int, ...]) -> np.ndarray:
         """Values of that shape. Raises NotImplementedError if no rule is defined."""
@@ -90,9 +95,7 @@ class Constant(Initializer, names="constant"):
     value: a number or an array that broadcasts to the shape.
     """
 
-    def __init__(self, value: Any) -> None:
-        super().__init__(value=value)
-        self.value = value
+    value: Any = fields.anything()
 
     def draw(self, shape: tuple[int, ...]) -> np.ndarray:
         value = self.value.asnumpy() if isinstance(self.value, Tensor) else np.asarray(self.value)
@@ -105,9 +108,7 @@ class Uniform(Initializer, names="uniform"):
     scale: a positive number.
     """
 
-    def __init__(self, scale: float = 0.07) -> None:
-        super().__init__(scale=scale)
-        self.scale = scale
+    scale: float = fields.anything(default=0.07)
 
     def draw(self, shape: tuple[int, ...]) -> np.ndarray:
         return generator().uniform(-self.scale, self.scale, shape)
@@ -116,10 +117,8 @@ class Uniform(Initializer, names="uniform"):
 class Normal(Initializer, names="normal"):
     """Fills a parameter with normal random numbers of the given mean and standard deviation."""
 
-    def __init__(self, sigma: float = 0.01, mean: float = 0.0) -> None:
-        super().__init__(sigma=sigma, mean=mean)
-        self.sigma: float = sigma
-        self.mean: float = mean
+    sigma: float = fields.anything(default=0.01)
+    mean: float = fields.anything(default=0.0)
 
     def draw(self, shape: tuple[int, ...]) -> np.ndarray:
         return generator().normal(self.mean, self.sigma, shape)
@@ -136,22 +135,18 @@ def _standard_truncated(shape: tuple[int, ...], low: float, high: float) -> np.n
         out[outside] = generator().standard_normal(count)
 
 
-class TruncatedNormal(Initializer, names="truncatednormal truncated_normal"):
+class TruncatedNormal(Normal, names="truncatednormal truncated_normal"):
     """Normal with standard deviation sigma about mean, kept within [a, b].
 
     a, b: the ends of the interval. Raises ValueError unless a < b.
     """
 
-    def __init__(
-        self, sigma: float = 0.01, mean: float = 0.0, a: float = -2.0, b: float = 2.0
-    ) -> None:
-        super().__init__(sigma=sigma, mean=mean, a=a, b=b)
-        if not a < b:
-            bad_value(f"For 'TruncatedNormal', a must be below b, got {a} and {b}")
-        self.sigma: float = sigma
-        self.mean: float = mean
-        self.a: float = a
-        self.b: float = b
+    a: float = fields.anything(default=-2.0)
+    b: float = fields.anything(default=2.0)
+
+    def _build(self) -> None:
+        if not self.a < self.b:
+            bad_value(f"For 'TruncatedNormal', a must be below b, got {self.a} and {self.b}")
 
     def draw(self, shape: tuple[int, ...]) -> np.ndarray:
         if not self.sigma:
@@ -184,9 +179,7 @@ class XavierUniform(Initializer, names="xavier_uniform xavieruniform"):
     (2010), equation 16. Raises ValueError for a shape of fewer than 2 dimensions.
     """
 
-    def __init__(self, gain: float = 1) -> None:
-        super().__init__(gain=gain)
-        self.gain = gain
+    gain: float = fields.anything(default=1)
 
     def draw(self, shape: tuple[int, ...]) -> np.ndarray:
         fan_in, fan_out = _fans("XavierUniform", shape)
@@ -200,9 +193,7 @@ class XavierNormal(Initializer, names="xavier_normal xaviernormal"):
     Glorot & Bengio (2010), equation 12. Raises ValueError for a shape of fewer than 2 dimensions.
     """
 
-    def __init__(self, gain: float = 1) -> None:
-        super().__init__(gain=gain)
-        self.gain = gain
+    gain: float = fields.anything(default=1)
 
     def draw(self, shape: tuple[int, ...]) -> np.ndarray:
         fan_in, fan_out = _fans("XavierNormal", shape)
@@ -224,17 +215,9 @@ def _gain(owner: str, nonlinearity: str, slope: float) -> float:
 class _He(Initializer):
     """Base class of HeUniform and HeNormal, with the standard deviation gain / sqrt(fan)."""
 
-    def __init__(
-        self, negative_slope: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu"
-    ) -> None:
-        super().__init__(negative_slope=negative_slope, mode=mode, nonlinearity=nonlinearity)
-        if mode not in ("fan_in", "fan_out"):
-            bad_value(
-                f"For '{type(self).__name__}', mode must be 'fan_in' or 'fan_out', got {mode!r}"
-            )
-        self.negative_slope: float = negative_slope
-        self.nonlinearity: str = nonlinearity
-        self.mode = mode
+    negative_slope: float = fields.anything(default=0)
+    mode: str = fields.one_of("fan_in", "fan_out", default="fan_in")
+    nonlinearity: str = fields.anything(default="leaky_relu")
 
     def deviation(self, shape: tuple[int, ...]) -> float:
         owner = type(self).__name__
@@ -275,18 +258,11 @@ class VarianceScaling(Initializer, names="variancescaling variance_scaling"):
     'fan_out' or 'fan_avg'. Raises ValueError for an unknown mode or distribution or a scale <= 0.
     """
 
-    def __init__(
-        self, scale: float = 1.0, mode: str = "fan_in", distribution: str = "truncated_normal"
-    ) -> None:
-        super().__init__(scale=scale, mode=mode, distribution=distribution)
-        if scale <= 0:
-            bad_value(f"For 'VarianceScaling', scale must be > 0, got {scale}")
-        if mode not in ("fan_in", "fan_out", "fan_avg"):
-            bad_value(f"For 'VarianceScaling', unknown mode {mode!r}")
-        if distribution not in ("uniform", "truncated_normal", "untruncated_normal"):
-            bad_value(f"For 'VarianceScaling', unknown distribution {distribution!r}")
-        self.scale: float = scale
-        self.mode, self.distribution = mode, distribution
+    scale: float = fields.number(above=0, default=1.0)
+    mode: str = fields.one_of("fan_in", "fan_out", "fan_avg", default="fan_in")
+    distribution: str = fields.one_of(
+        "uniform", "truncated_normal", "untruncated_normal", default="truncated_normal"
+    )
 
     def draw(self, shape: tuple[int, ...]) -> np.ndarray:
         fan_in, fan_out = _fans("VarianceScaling", shape)
@@ -320,9 +296,7 @@ class Orthogonal(Initializer, names="orthogonal"):
     fewer than 2 dimensions.
     """
 
-    def __init__(self, gain: float = 1.0) -> None:
-        super().__init__(gain=gain)
-        self.gain = gain
+    gain: float = fields.anything(default=1.0)
 
     def draw(self, shape: tuple[int, ...]) -> np.ndarray:
         _fans("Orthogonal", shape)
@@ -339,10 +313,8 @@ class Sparse(Initializer, names="sparse"):
     sparsity: a fraction, from 0 to 1.
     """
 
-    def __init__(self, sparsity: float, sigma: float = 0.01) -> None:
-        super().__init__(sparsity=sparsity, sigma=sigma)
-        self.sparsity: float = sparsity
-        self.sigma: float = sigma
+    sparsity: float = fields.anything()
+    sigma: float = fields.anything(default=0.01)
 
     def draw(self, shape: tuple[int, ...]) -> np.ndarray:
         if len(shape) != 2:
@@ -362,9 +334,7 @@ class Dirac(Initializer, names="dirac"):
     groups: the number of groups of the convolution.
     """
 
-    def __init__(self, groups: int = 1) -> None:
-        super().__init__(groups=groups)
-        self.groups = groups
+    groups: int = fields.anything(default=1)
 
     def draw(self, shape: tuple[int, ...]) -> np.ndarray:
         if len(shape) not in (3, 4, 5) or shape[0] % self.groups:
@@ -437,9 +407,8 @@ def _rule(init: Any) -> Initializer:
     if isinstance(init, str):
         kind = _BY_NAME.get(init.lower())
         if kind is None:
-            bad_value(
-                f"initializer: {init!r} is not one of {sorted(_BY_NAME)}{nearest(init, _BY_NAME)}"
-            )
+            like = nearest(init, _BY_NAME)
+            bad_value(f"initializer: {init!r} is not one of {sorted(_BY_NAME)}{like}")
         return kind()
     bad_type(
         f"initializer: init must be a name, a number, a Tensor or an Initializer, got {type(init).__name__}"
@@ -466,9 +435,8 @@ def initializer(
     init = with_tensors(init)
     if isinstance(init, Tensor):
         if shape is not None and _shape(shape) != tuple(init.shape):
-            bad_value(
-                f"initializer: the tensor has shape {list(init.shape)}, not {list(_shape(shape))}"
-            )
+            want = list(_shape(shape))
+            bad_value(f"initializer: the tensor has shape {list(init.shape)}, not {want}")
         return Tensor(init, dtype)
     if shape is None:
         bad_value("initializer: shape is needed unless init is a Tensor")

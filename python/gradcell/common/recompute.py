@@ -15,14 +15,9 @@ R = TypeVar("R")
 
 
 def recompute(
-    block: Callable[..., R],
-    *args: Any,
-    use_reentrant: bool = True,
-    output_recompute: bool = False,
-    early_stop: bool = True,
-    context_fn: Callable[[], Any] | None = None,
-    **kwargs: Any,
-) -> R:
+    block: Callable[..., R], *args: Any, use_reentrant: bool = True, output_recompute: bool = False,
+    early_stop: bool = True, context_fn: Callable[[], Any] | None = None, **kwargs: Any,
+) -> R:  # fmt: skip
     """Calls block(*args, **kwargs) in such a way that derivatives keep only its inputs: the
     backward pass computes the block again when it gets there. This takes less memory, and the
     time of one more forward pass.

@@ -74,10 +74,7 @@ class COOTensor(_Sparse):
             indices, values, shape = coo_tensor.indices, coo_tensor.values, coo_tensor.shape
         super().__init__(values, shape)
         self.indices: Tensor = arguments.tensor(indices, type(self).__name__, "indices")
-        if self.indices.ndim != 2 or tuple(self.indices.shape) != (
-            self.values.size,
-            len(self.shape),
-        ):
+        if list(self.indices.shape) != [self.values.size, len(self.shape)]:
             bad_value(
                 f"For COOTensor, indices of shape {list(self.indices.shape)} do not fit {self.values.size} "
                 f"values and shape {list(self.shape)}"
@@ -108,9 +105,8 @@ class COOTensor(_Sparse):
         counts = np.bincount(places[:, 0], minlength=self.shape[0])
         indptr = np.concatenate([[0], np.cumsum(counts)]).astype(places.dtype)
         columns = Tensor(np.ascontiguousarray(places[order, 1]))
-        return CSRTensor(
-            Tensor(indptr), columns, ops.gather(self.values, Tensor(order), 0), self.shape
-        )
+        values = ops.gather(self.values, Tensor(order), 0)
+        return CSRTensor(Tensor(indptr), columns, values, self.shape)
 
 
 SparseTensor = COOTensor
@@ -124,13 +120,9 @@ class CSRTensor(_Sparse):
     """
 
     def __init__(
-        self,
-        indptr: Any = None,
-        indices: Any = None,
-        values: Any = None,
-        shape: Any = None,
+        self, indptr: Any = None, indices: Any = None, values: Any = None, shape: Any = None,
         csr_tensor: Any = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         if csr_tensor is not None:
             indptr, indices = csr_tensor.indptr, csr_tensor.indices
             values, shape = csr_tensor.values, csr_tensor.shape

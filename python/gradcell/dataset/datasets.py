@@ -132,16 +132,11 @@ class Dataset:
     # Steps ----------------------------------------------------------------------------------------
 
     def batch(
-        self,
-        batch_size: int | Callable[..., int],
-        drop_remainder: bool = False,
-        num_parallel_workers: int | None = None,
-        per_batch_map: Callable[..., Any] | None = None,
-        input_columns: Any = None,
-        output_columns: Any = None,
-        pad_info: dict[str, Any] | None = None,
+        self, batch_size: int | Callable[..., int], drop_remainder: bool = False,
+        num_parallel_workers: int | None = None, per_batch_map: Callable[..., Any] | None = None,
+        input_columns: Any = None, output_columns: Any = None, pad_info: dict[str, Any] | None = None,
         **unused: Any,
-    ) -> Dataset:
+    ) -> Dataset:  # fmt: skip
         """Stacks batch_size rows; a last batch of fewer rows is kept unless drop_remainder.
 
         batch_size: a number, or a function of the batch's BatchInfo. per_batch_map: called with the
@@ -172,15 +167,11 @@ class Dataset:
         return self._steps["batch"](self, batch_size, drop_remainder, info)
 
     def bucket_batch_by_length(
-        self,
-        column_names: Any,
-        bucket_boundaries: list[int],
-        bucket_batch_sizes: list[int],
+        self, column_names: Any, bucket_boundaries: list[int], bucket_batch_sizes: list[int],
         element_length_function: Callable[..., int] | None = None,
-        pad_info: dict[str, Any] | None = None,
-        pad_to_bucket_boundary: bool = False,
+        pad_info: dict[str, Any] | None = None, pad_to_bucket_boundary: bool = False,
         drop_remainder: bool = False,
-    ) -> Dataset:
+    ) -> Dataset:  # fmt: skip
         """Batches of rows of similar length.
 
         A row goes to the first bucket whose boundary is above its length: that of the first axis of
@@ -202,15 +193,10 @@ class Dataset:
         return self._steps["shuffle"](self, buffer_size)
 
     def map(
-        self,
-        operations: Any,
-        input_columns: Any = None,
-        output_columns: Any = None,
-        num_parallel_workers: int | None = None,
-        python_multiprocessing: bool = False,
-        column_order: Any = None,
-        **unused: Any,
-    ) -> Dataset:
+        self, operations: Any, input_columns: Any = None, output_columns: Any = None,
+        num_parallel_workers: int | None = None, python_multiprocessing: bool = False,
+        column_order: Any = None, **unused: Any,
+    ) -> Dataset:  # fmt: skip
         """Calls operations, one function or a list of them in turn, with the values of
         input_columns (the first one by default); its results take their place, under the names
         output_columns.

@@ -62,17 +62,10 @@ class _Arrays(IndexedDataset):
     """Images and labels of the files in a folder, in memory."""
 
     def __init__(
-        self,
-        dataset_dir: str,
-        usage: str | None = None,
-        num_samples: int | None = None,
-        num_parallel_workers: int | None = None,
-        shuffle: bool | None = None,
-        sampler: Any = None,
-        num_shards: int | None = None,
-        shard_id: int | None = None,
-        cache: Any = None,
-    ) -> None:
+        self, dataset_dir: str, usage: str | None = None, num_samples: int | None = None,
+        num_parallel_workers: int | None = None, shuffle: bool | None = None, sampler: Any = None,
+        num_shards: int | None = None, shard_id: int | None = None, cache: Any = None,
+    ) -> None:  # fmt: skip
         owner = type(self).__name__
         super().__init__(sampler, shuffle, num_shards, shard_id, num_samples)
         arguments.one_of(usage, (None, "train", "test", "all"), owner, "usage")
@@ -147,10 +140,7 @@ class MnistDataset(_Arrays):
 
 
 class FashionMnistDataset(MnistDataset):
-    """The Fashion-MNIST images, whose files have the format of MNIST's.
-
-    dataset_dir: the folder of the files. usage: 'train', 'test' or 'all'.
-    """
+    """The Fashion-MNIST images, whose files have the format of MNIST's."""
 
 
 # CIFAR --------------------------------------------------------------------------------------------
@@ -202,7 +192,7 @@ class Cifar100Dataset(Cifar10Dataset):
     """CIFAR-100: images, uint8 of [32, 32, 3], fine_label and coarse_label, uint32.
 
     dataset_dir: the folder of the binary version's train.bin and test.bin; the rest as in
-    Cifar10Dataset. usage: 'train', 'test' or 'all'.
+    Cifar10Dataset.
     """
 
     _files: ClassVar[dict[str, list[str]]] = {"train": ["train.bin"], "test": ["test.bin"]}
@@ -251,9 +241,7 @@ class ImageFolderDataset(_Pictures):
     picture, uint8 of [height, width, 3]), and label, int32, the folder's place in their order.
 
     extensions: the files' endings; by default those of pictures. class_indexing: labels by the
-    folders' names. decode: whether images are decoded. decrypt: must be None, else
-    NotImplementedError is raised. dataset_dir: the folder of the files. Raises ValueError for a
-    missing or empty folder.
+    folders' names. Raises ValueError for a missing or empty folder.
     """
 
     def __init__(
@@ -301,9 +289,9 @@ class CelebADataset(_Pictures):
     """CelebA: image, as ImageFolderDataset's, and attr, uint32 of [40], 1 for each attribute that a face has.
 
     dataset_dir: the folder of the images, of list_attr_celeba.txt and, for a usage but 'all', of
-    list_eval_partition.txt. usage: 'train', 'valid', 'test' or 'all'. decode: whether images are
-    decoded. extensions: the images' endings; by default all. decrypt: must be None, else
-    NotImplementedError is raised. Raises ValueError for a missing or damaged file.
+    list_eval_partition.txt. usage: 'train', 'valid', 'test' or 'all'. extensions: the images'
+    endings; by default all. decode: whether images are decoded. Raises ValueError for a missing or
+    damaged file.
     """
 
     def __init__(
@@ -322,9 +310,8 @@ class CelebADataset(_Pictures):
 
     def _listed(self, owner: str, folder: str) -> list[tuple[str, Any]]:
         path, data = _read(owner, folder, "list_attr_celeba.txt")
-        rows = [
-            line.split() for line in data.decode("utf8", "replace").splitlines()[2:] if line.strip()
-        ]
+        lines = data.decode("utf8", "replace").splitlines()[2:]
+        rows = [line.split() for line in lines if line.strip()]
         if not rows or any(len(row) != 41 or {*row[1:]} - {"1", "-1"} for row in rows):
             _fail(owner, path, "its lines must have a name and 40 attributes, 1 or -1")
         part = None
@@ -387,19 +374,11 @@ class MindDataset(IndexedDataset):
     """
 
     def __init__(
-        self,
-        dataset_files: Any,
-        columns_list: list[str] | None = None,
-        num_parallel_workers: int | None = None,
-        shuffle: Any = None,
-        num_shards: int | None = None,
-        shard_id: int | None = None,
-        sampler: Any = None,
-        padded_sample: dict[str, Any] | None = None,
-        num_padded: int | None = None,
-        num_samples: int | None = None,
-        cache: Any = None,
-    ) -> None:
+        self, dataset_files: Any, columns_list: list[str] | None = None,
+        num_parallel_workers: int | None = None, shuffle: Any = None, num_shards: int | None = None,
+        shard_id: int | None = None, sampler: Any = None, padded_sample: dict[str, Any] | None = None,
+        num_padded: int | None = None, num_samples: int | None = None, cache: Any = None,
+    ) -> None:  # fmt: skip
         owner = "MindDataset"
         super().__init__(sampler, shuffle, num_shards, shard_id, num_samples, num_parallel_workers)
         self._shards = shards_of(owner, dataset_files)

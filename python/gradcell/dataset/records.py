@@ -71,19 +71,11 @@ class TFRecordDataset(IndexedDataset):
     """
 
     def __init__(
-        self,
-        dataset_files: Any,
-        schema: Any = None,
-        columns_list: list[str] | None = None,
-        num_samples: int | None = None,
-        num_parallel_workers: int | None = None,
-        shuffle: Any = Shuffle.GLOBAL,
-        num_shards: int | None = None,
-        shard_id: int | None = None,
-        shard_equal_rows: bool = False,
-        cache: Any = None,
-        compression_type: Any = None,
-    ) -> None:
+        self, dataset_files: Any, schema: Any = None, columns_list: list[str] | None = None,
+        num_samples: int | None = None, num_parallel_workers: int | None = None,
+        shuffle: Any = Shuffle.GLOBAL, num_shards: int | None = None, shard_id: int | None = None,
+        shard_equal_rows: bool = False, cache: Any = None, compression_type: Any = None,
+    ) -> None:  # fmt: skip
         owner = "TFRecordDataset"
         if compression_type is not None:
             unsupported(f"{owner}: packed files are not implemented")

@@ -163,13 +163,9 @@ class PKSampler(BuiltinSampler):
     """
 
     def __init__(
-        self,
-        num_val: int,
-        num_class: int | None = None,
-        shuffle: bool = False,
-        class_column: str = "label",
-        num_samples: int | None = None,
-    ) -> None:
+        self, num_val: int, num_class: int | None = None, shuffle: bool = False,
+        class_column: str = "label", num_samples: int | None = None,
+    ) -> None:  # fmt: skip
         super().__init__(num_samples)
         self.num_val: int = arguments.integer(num_val, "PKSampler", "num_val", 1)
         if num_class is not None:
@@ -193,26 +189,20 @@ class DistributedSampler(BuiltinSampler):
     """
 
     def __init__(
-        self,
-        num_shards: int,
-        shard_id: int,
-        shuffle: bool = True,
-        num_samples: int | None = None,
+        self, num_shards: int, shard_id: int, shuffle: bool = True, num_samples: int | None = None,
         offset: int = -1,
-    ) -> None:
+    ) -> None:  # fmt: skip
         super().__init__(num_samples)
         self.num_shards: int = arguments.integer(num_shards, "DistributedSampler", "num_shards", 1)
         if isinstance(shard_id, bool) or not isinstance(shard_id, (int, np.integer)):
             bad_type("DistributedSampler: 'shard_id' must be an int")
         if not 0 <= shard_id < num_shards:
             bad_value(
-                f"DistributedSampler: 'shard_id' must be in [0, {num_shards}), got {shard_id}"
+                f"DistributedSampler: 'shard_id' must be in [0, {num_shards}), not {shard_id}"
             )
         self.offset: int = arguments.integer(offset, "DistributedSampler", "offset", -1)
         if self.offset > self.num_shards:
-            fail(
-                f"DistributedSampler: 'offset' must be at most num_shards = {num_shards}, got {offset}"
-            )
+            fail(f"DistributedSampler: 'offset' must be at most num_shards, {num_shards}")
         self.shard_id: int = int(shard_id)
         self.shuffle: bool = bool(shuffle)
 
@@ -238,9 +228,8 @@ def sampler_of(
             bad_value(f"{owner}: 'sampler' cannot go with 'shuffle' or 'num_shards'")
         if not isinstance(sampler, Sampler):
             if not isinstance(sampler, Iterable) and not hasattr(sampler, "__getitem__"):
-                bad_type(
-                    f"{owner}: 'sampler' must be a Sampler or indices, got {type(sampler).__name__}"
-                )
+                given = type(sampler).__name__
+                bad_type(f"{owner}: 'sampler' must be a Sampler or indices, got {given}")
             sampler = IterSampler(sampler)
         if num_samples is None:
             return sampler  # type: ignore[no-any-return]

@@ -41,19 +41,14 @@ class IndexedDataset(Dataset):
     _count: int
 
     def __init__(
-        self,
-        sampler: Any = None,
-        shuffle: Any = None,
-        num_shards: int | None = None,
-        shard_id: int | None = None,
-        num_samples: int | None = None,
+        self, sampler: Any = None, shuffle: Any = None, num_shards: int | None = None,
+        shard_id: int | None = None, num_samples: int | None = None,
         num_parallel_workers: int | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         super().__init__()
         owner = type(self).__name__
-        self.sampler: Sampler = sampler_of(
-            owner, sampler, shuffle, num_shards, shard_id, num_samples
-        )
+        which = sampler, shuffle, num_shards, shard_id, num_samples
+        self.sampler: Sampler = sampler_of(owner, *which)
         count = 1 if num_parallel_workers is None else num_parallel_workers
         self.workers: int = arguments.integer(count, owner, "num_parallel_workers", 1)
 
@@ -105,16 +100,10 @@ class NumpySlicesDataset(IndexedDataset):
     """
 
     def __init__(
-        self,
-        data: Any,
-        column_names: Any = None,
-        num_samples: int | None = None,
-        num_parallel_workers: int = 1,
-        shuffle: bool | None = None,
-        sampler: Any = None,
-        num_shards: int | None = None,
-        shard_id: int | None = None,
-    ) -> None:
+        self, data: Any, column_names: Any = None, num_samples: int | None = None,
+        num_parallel_workers: int = 1, shuffle: bool | None = None, sampler: Any = None,
+        num_shards: int | None = None, shard_id: int | None = None,
+    ) -> None:  # fmt: skip
         owner = "NumpySlicesDataset"
         if isinstance(data, dict):
             column_names = list(data) if column_names is None else column_names
@@ -176,22 +165,12 @@ class GeneratorDataset(IndexedDataset):
     """
 
     def __init__(
-        self,
-        source: Any,
-        column_names: Any = None,
-        column_types: Any = None,
-        schema: Any = None,
-        num_samples: int | None = None,
-        num_parallel_workers: int = 1,
-        shuffle: bool | None = None,
-        sampler: Any = None,
-        num_shards: int | None = None,
-        shard_id: int | None = None,
-        python_multiprocessing: bool = True,
-        max_rowsize: Any = None,
-        batch_sampler: Any = None,
+        self, source: Any, column_names: Any = None, column_types: Any = None, schema: Any = None,
+        num_samples: int | None = None, num_parallel_workers: int = 1, shuffle: bool | None = None,
+        sampler: Any = None, num_shards: int | None = None, shard_id: int | None = None,
+        python_multiprocessing: bool = True, max_rowsize: Any = None, batch_sampler: Any = None,
         collate_fn: Any = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         owner = "GeneratorDataset"
         self.indexable: bool = hasattr(source, "__getitem__") and hasattr(source, "__len__")
         if not self.indexable and not callable(source) and not isinstance(source, Iterable):

@@ -83,14 +83,9 @@ class MapDataset(_Replacing, step="map"):
     """
 
     def __init__(
-        self,
-        child: Dataset,
-        operations: Any,
-        inputs: Any,
-        outputs: Any,
-        workers: int | None,
+        self, child: Dataset, operations: Any, inputs: Any, outputs: Any, workers: int | None,
         processes: bool,
-    ) -> None:
+    ) -> None:  # fmt: skip
         super().__init__(child)
         self.operations: list[Any] = (
             list(operations) if isinstance(operations, (list, tuple)) else [operations]
@@ -256,9 +251,8 @@ class ZipDataset(Dataset, step="zip"):
 
     def __init__(self, *children: Dataset) -> None:
         super().__init__(*children)
-        self.names: list[str] = column_names(
-            "zip", [n for child in children for n in child.get_col_names()]
-        )
+        names = [n for child in children for n in child.get_col_names()]
+        self.names: list[str] = column_names("zip", names)
 
     def _rows(self, epoch: int) -> Iterator[Row]:
         for rows in zip(*(child._rows(epoch) for child in self.children), strict=False):
@@ -313,9 +307,8 @@ class _Padding:
             bad_type(f"{owner}: 'pad_info' must be a dict")
         self.owner: str = owner
         self.names: list[str] = names
-        self.columns: dict[int, Any] = {
-            place(owner, names, name): pair for name, pair in info.items()
-        }
+        places = {place(owner, names, name): pair for name, pair in info.items()}
+        self.columns: dict[int, Any] = places
 
     def __call__(self, k: int, values: list[np.ndarray], longest: int | None) -> list[np.ndarray]:
         if k not in self.columns or isinstance(values[0], dict):
@@ -444,9 +437,7 @@ class PerBatchMapDataset(_Replacing, step="per_batch_map"):
             info = BatchInfo(epoch, number)
             out = called("batch", self.function, [*(columns[i] for i in self.places), info])
             if len(out) != self.made:
-                bad_value(
-                    f"batch: 'per_batch_map' gave {len(out)} columns where {self.made} are expected"
-                )
+                bad_value(f"batch: 'per_batch_map' gave {len(out)} columns, not {self.made}")
             new = [v if isinstance(v, dict) else [as_value(row) for row in v] for v in out]
             yield _batch(self.names, self._put(columns, new), self.batches.pad)
 
@@ -455,26 +446,18 @@ class BucketBatchByLengthDataset(Dataset, step="bucket_batch_by_length"):
     """Batches of rows of similar length."""
 
     def __init__(
-        self,
-        child: Dataset,
-        columns: Any,
-        boundaries: list[int],
-        sizes: list[int],
-        length: Callable[..., int] | None,
-        pad_info: dict[str, Any] | None,
-        pad_to_boundary: bool,
+        self, child: Dataset, columns: Any, boundaries: list[int], sizes: list[int],
+        length: Callable[..., int] | None, pad_info: dict[str, Any] | None, pad_to_boundary: bool,
         drop_remainder: bool,
-    ) -> None:
+    ) -> None:  # fmt: skip
         super().__init__(child)
         owner = "bucket_batch_by_length"
-        self.bounds: list[int] = [
-            arguments.integer(b, owner, "bucket_boundaries", 1) for b in boundaries
-        ]
+        self.bounds: list[int]
+        self.sizes: list[int]
+        self.bounds = [arguments.integer(b, owner, "bucket_boundaries", 1) for b in boundaries]
         if not self.bounds or sorted(set(self.bounds)) != self.bounds:
             bad_value(f"{owner}: 'bucket_boundaries' must be increasing")
-        self.sizes: list[int] = [
-            arguments.integer(n, owner, "bucket_batch_sizes", 1) for n in sizes
-        ]
+        self.sizes = [arguments.integer(n, owner, "bucket_batch_sizes", 1) for n in sizes]
         if len(self.sizes) != len(self.bounds) + 1:
             bad_value(
                 f"{owner}: {len(self.bounds)} boundaries need {len(self.bounds) + 1} batch sizes, got "

@@ -17,19 +17,13 @@ from gradcell.dataset.transforms import TensorOperation, numpy_dtype
 
 
 def to_str(array: Any, encoding: str = "utf8") -> np.ndarray:
-    """An array of bytes as one of strings; strings as they are.
-
-    encoding: the name of an encoding, such as 'utf8'.
-    """
+    """An array of bytes as one of strings; strings as they are."""
     found = as_array(array)
     return np.char.decode(found, encoding) if found.dtype.kind == "S" else found
 
 
 def to_bytes(array: Any, encoding: str = "utf8") -> np.ndarray:
-    """An array of strings as one of bytes; bytes as they are.
-
-    encoding: the name of an encoding, such as 'utf8'.
-    """
+    """An array of strings as one of bytes; bytes as they are."""
     found = as_array(array)
     return np.char.encode(found, encoding) if found.dtype.kind == "U" else found
 
@@ -65,13 +59,9 @@ class Vocab:
 
     @classmethod
     def from_file(
-        cls,
-        file_path: str,
-        delimiter: str = "",
-        vocab_size: int | None = None,
-        special_tokens: Any = None,
-        special_first: bool = True,
-    ) -> Vocab:
+        cls, file_path: str, delimiter: str = "", vocab_size: int | None = None,
+        special_tokens: Any = None, special_first: bool = True,
+    ) -> Vocab:  # fmt: skip
         """A word from each line of a file, up to the delimiter; vocab_size: at most this many lines.
         Raises ValueError for a file that cannot be read."""
         try:
@@ -84,14 +74,9 @@ class Vocab:
 
     @classmethod
     def from_dataset(
-        cls,
-        dataset: Dataset,
-        columns: Any = None,
-        freq_range: Any = None,
-        top_k: int | None = None,
-        special_tokens: Any = None,
-        special_first: bool = True,
-    ) -> Vocab:
+        cls, dataset: Dataset, columns: Any = None, freq_range: Any = None, top_k: int | None = None,
+        special_tokens: Any = None, special_first: bool = True,
+    ) -> Vocab:  # fmt: skip
         """The words of a dataset's columns, the most frequent first, then by their letters.
         freq_range: (least, most) how often; top_k: at most this many."""
         part = dataset if columns is None else dataset.project(columns)
@@ -332,9 +317,8 @@ class BertTokenizer(WordpieceTokenizer):
 
     def _one(self, value: Any) -> np.ndarray:
         text = str(to_str(value).reshape(()))
-        parts = (
-            re.split(r"(\[(?:CLS|SEP|UNK|PAD|MASK|unused\d+)\])", text) if self.whole else [text]
-        )
+        words = r"(\[(?:CLS|SEP|UNK|PAD|MASK|unused\d+)\])"
+        parts = re.split(words, text) if self.whole else [text]
         found: list[str] = []
         for part in parts:
             if self.whole and re.fullmatch(r"\[\w+\]", part):

@@ -225,9 +225,7 @@ class Unique(TensorOperation):
         if len(values) != 1:
             self._fail(f"one column is expected, not {len(values)}")
         flat = as_array(values[0]).reshape(-1)
-        _, first, inverse, counts = np.unique(
-            flat, return_index=True, return_inverse=True, return_counts=True
-        )
+        _, first, inverse, counts = np.unique(flat, True, True, True)
         order = np.argsort(first)
         places = np.empty_like(order)
         places[order] = np.arange(len(order))

@@ -92,26 +92,16 @@ _REFUSED: tuple[tuple[str, str], ...] = (
 #: The same for functions that a program calls, and goes on.
 _IGNORED: tuple[tuple[str, str], ...] = (
     ("graph_text and inspect show what there is", ": set_dump"),
-    (
-        "a checkpoint is of the network that it is asked for",
-        "train.callback: set_cur_net _set_cur_net",
-    ),
+    ("a checkpoint is of the network that it is asked for", "train.callback: set_cur_net _set_cur_net"),
     ("files are the system's", ": set_mindio_server_info"),
-    (
-        "it is for Ascend processors",
-        """
+    ("it is for Ascend processors", """
         device_context.ascend.op_debug: aclinit_config debug_option execute_timeout
         device_context.ascend.op_precision: conv_allow_hf32 matmul_allow_hf32 op_precision_mode
         device_context.ascend.op_precision: precision_mode
         device_context.ascend.op_tuning: aclnn_cache aoe_job_type aoe_tune_mode op_compile
-        device_context.gpu.op_tuning: conv_dgrad_algo conv_fprop_algo conv_wgrad_algo
-    """,
-    ),
-    (
-        "marks are of the traces of MindSpore's profiler",
-        "profiler.mstx: mark range_start range_end",
-    ),
-)
+        device_context.gpu.op_tuning: conv_dgrad_algo conv_fprop_algo conv_wgrad_algo"""),
+    ("marks are of the traces of MindSpore's profiler", "profiler.mstx: mark range_start range_end"),
+)  # fmt: skip
 
 #: Modules that are all of MindSpore's own compiler: what is set there is not read.
 _UNREAD = ("_extends.parse", "_extends.parse.compile_config")

@@ -101,9 +101,8 @@ def _to_ends(text: str, *kinds: type) -> Callable[..., Any]:
         below = operator.le if right else operator.lt
         if not (above(arg_value, lower_limit) and below(arg_value, upper_limit)):
             ends = f"{'(['[left]}{lower_limit}, {upper_limit}{')]'[right]}"
-            bad_value(
-                f"{_say(prim_name, arg_name)} must be in range of {ends}, but got {arg_value}."
-            )
+            owner = _say(prim_name, arg_name)
+            bad_value(f"{owner} must be in range of {ends}, but got {arg_value}.")
         return arg_value
 
     check.__doc__ = text
@@ -193,9 +192,7 @@ def check_file_name_by_regular(target: Any, reg: Any = None, prim_name: Any = No
 def check_input_3d(input_shape: Any, op_name: Any) -> None:
     """Raises ValueError unless the shape has three dimensions."""
     if len(input_shape) != 3:
-        bad_value(
-            f"For '{op_name}', the dimension of input must be 3d, but got {len(input_shape)}."
-        )
+        bad_value(f"For '{op_name}', the dimension of input must be 3d, got {len(input_shape)}.")
 
 
 def check_random_transform_ops(method: Callable[..., Any]) -> Callable[..., Any]:

@@ -49,9 +49,7 @@ class LRScheduler:
     def __init__(self, optimizer: Optimizer, last_epoch: Any = -1) -> None:
         owner = type(self).__name__
         if not isinstance(optimizer, Optimizer):
-            bad_type(
-                f"{owner}: {type(optimizer).__name__} is none of experimental.optim's optimisers"
-            )
+            bad_type(f"{owner}: {type(optimizer).__name__} is no optimiser of experimental.optim's")
         options = last_epoch if isinstance(last_epoch, dict) else {"last_epoch": last_epoch}
         for name, value in options.items():
             if name in _INTEGERS:
@@ -242,9 +240,8 @@ class _Plateau(LRScheduler):
         """Takes the measure of a step, and reduces the rates if it is time."""
         if metrics is not None:
             ops.assign(self.last_epoch, self.last_epoch + 1.0)
-            for lr, rate in zip(
-                self._last_lr, self._new(self, ops.cast(metrics, _core.float32)), strict=True
-            ):
+            rates = self._new(self, ops.cast(metrics, _core.float32))
+            for lr, rate in zip(self._last_lr, rates, strict=True):
                 ops.assign(lr, rate)
         return True
 
@@ -262,9 +259,8 @@ def _plateau(s: Any, now: Tensor) -> Any:
     cooling = s.cooldown_counter > 0
     wait = ops.where(better | cooling, 0.0, s.wait + 1.0)
     due = wait > s.patience
-    counter = ops.where(
-        due, float(s.cooldown), s.cooldown_counter - ops.cast(cooling, _core.float32)
-    )
+    left = s.cooldown_counter - ops.cast(cooling, _core.float32)
+    counter = ops.where(due, float(s.cooldown), left)
     for kept, value in ((s.best, ops.where(better, now, best)), (s.cooldown_counter, counter)):
         ops.assign(kept, value)
     ops.assign(s.wait, ops.where(due, 0.0, wait))

@@ -41,9 +41,8 @@ class _Step(NamedTuple):
     options: dict[str, Any]
 
     def __getattr__(self, name: str) -> Any:
-        return (
-            self.options[name] if name in self.options else getattr(self.own, name)[self.k].value()
-        )
+        given = self.options
+        return given[name] if name in given else getattr(self.own, name)[self.k].value()
 
     def keep(self, name: str, value: Any) -> Tensor:
         """Writes a state; returns it."""

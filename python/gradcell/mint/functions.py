@@ -103,11 +103,7 @@ def isneginf(input: Any) -> Tensor: ...
 
 def equal(input: Any, other: Any) -> Any:
     """Return whether the shapes and all elements are the same: a bool."""
-    return (
-        bool(ops.all(ops.equal(input, other)))
-        if tuple(input.shape) == tuple(other.shape)
-        else False
-    )
+    return tuple(input.shape) == tuple(other.shape) and bool(ops.all(ops.equal(input, other)))
 
 
 def add(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:

@@ -17,15 +17,6 @@ from gradcell.dtype import (  # isort: skip
     bool_, complex64, complex128, float16, float32, float64, int8, int16, int32, int64, uint8,
     uint16, uint32, uint64,
 )  # fmt: skip
-from gradcell.numpy import (
-    elementwise as _elementwise,
-    functions as _functions,
-    inspection as _inspection,
-    order as _order,
-    polynomials as _polynomials,
-    reductions as _reductions,
-    writing as _writing,
-)
 from gradcell.numpy.elementwise import *  # noqa: F403
 from gradcell.numpy.functions import *  # noqa: F403
 from gradcell.numpy.inspection import *  # noqa: F403
@@ -49,6 +40,11 @@ from gradcell.numpy.mathematics import (  # isort: skip
 from gradcell.numpy.shaping import (  # isort: skip
     apply_along_axis, apply_over_axes, array_split, choose, concatenate, intersect1d, pad,
     piecewise, ravel_multi_index, select, setdiff1d, split, unravel_index,
+)  # fmt: skip
+
+from gradcell.numpy import (  # isort: skip
+    elementwise as _elementwise, functions as _functions, inspection as _inspection, order as _order,
+    polynomials as _polynomials, reductions as _reductions, writing as _writing,
 )  # fmt: skip
 
 int_ = int32

@@ -145,9 +145,8 @@ def shape_of(shape: Any) -> list[int]:
 
 def full(shape: Any, fill_value: Any, dtype: Any = None) -> Tensor:
     """A tensor of one number or of an array that broadcasts; the dtype is fill_value's by default."""
-    return _ops.broadcast_to(
-        array(fill_value, dtype), arguments.addressable(shape_of(shape), "full")
-    )
+    dims = arguments.addressable(shape_of(shape), "full")
+    return _ops.broadcast_to(array(fill_value, dtype), dims)
 
 
 def like(x: Any, value: Any, dtype: Any, shape: Any) -> Tensor:

@@ -14,28 +14,15 @@ from gradcell._core import Tensor
 from gradcell.base import arguments, bad_value, publish
 from gradcell.base.spelling import spelling
 from gradcell.numpy import making
-from gradcell.numpy.conversion import (
-    all_tensors,
-    along,
-    array,
-    floating,
-    floats,
-    full,
-    joined,
-    like,
-    operand,
-    operands,
-    optional,
-    shape_of,
-    tensor,
-    tensors,
-    typed,
-    vector,
-)
 from gradcell.numpy.making import tri_indices, window
 from gradcell.numpy.mathematics import histogram, without_nan
 from gradcell.numpy.shaping import concatenate, split
 from gradcell.ops.arrays.shaping import diagonal_or_matrix
+
+from gradcell.numpy.conversion import (  # isort: skip
+    all_tensors, along, array, floating, floats, full, joined, like, operand, operands, optional,
+    shape_of, tensor, tensors, typed, vector,
+)  # fmt: skip
 
 
 @spelling(ops.neg, a=tensor, then=typed)
@@ -252,9 +239,14 @@ def append(arr: Any, values: Any, axis: Any = None) -> Tensor:
     return concatenate((arr, values), axis)
 
 
+@spelling(split, fixed={"axis": 0})
 def vsplit(x: Any, indices_or_sections: Any) -> tuple[Tensor, ...]:
     """Cut along the first dimension, into that many equal parts or before the given indices."""
-    return split(x, indices_or_sections, 0)
+
+
+@spelling(split, fixed={"axis": 2})
+def dsplit(x: Any, indices_or_sections: Any) -> tuple[Tensor, ...]:
+    """Cut along the third dimension, into that many equal parts or before the given indices."""
 
 
 def hsplit(x: Any, indices_or_sections: Any) -> Any:
@@ -262,21 +254,10 @@ def hsplit(x: Any, indices_or_sections: Any) -> Any:
     return split(x, indices_or_sections, 0 if tensor(x).ndim == 1 else 1)
 
 
-def dsplit(x: Any, indices_or_sections: Any) -> tuple[Tensor, ...]:
-    """Cut along the third dimension, into that many equal parts or before the given indices."""
-    return split(x, indices_or_sections, 2)
-
-
-def diag(v: Any, k: Any = 0) -> Tensor:
-    """A vector as a diagonal of a matrix of zeros; of a matrix, a diagonal (as NumPy's diag)."""
-    return diagonal_or_matrix(tensor(v), k)
-
-
-def diagflat(v: Any, k: Any = 0) -> Tensor:
-    """Whatever it is, flattened, as the k-th diagonal of a matrix of zeros."""
-    return diagonal_or_matrix(vector(v), k)
-
-
+@spelling(diagonal_or_matrix, v=tensor)
+def diag(v: Any, k: Any = 0) -> Tensor: ...
+@spelling(diagonal_or_matrix, v=vector)
+def diagflat(v: Any, k: Any = 0) -> Tensor: ...
 @spelling(ops.diagonal, a=tensor)
 def diagonal(a: Any, offset: Any = 0, axis1: Any = 0, axis2: Any = 1) -> Tensor: ...
 @spelling(ops.tril, m=tensor)
@@ -319,27 +300,14 @@ def ones(shape: Any, dtype: Any = None) -> Tensor:
     return full(shape, 1, arguments.dtype_or(dtype, _core.default_dtype()))
 
 
-def zeros_like(a: Any, dtype: Any = None, shape: Any = None) -> Tensor:
-    """Zeros, in a's shape and dtype unless others are given."""
-    return like(a, 0, dtype, shape)
-
-
-def ones_like(a: Any, dtype: Any = None, shape: Any = None) -> Tensor:
-    """Ones, in a's shape and dtype unless others are given."""
-    return like(a, 1, dtype, shape)
-
-
-def empty_like(prototype: Any, dtype: Any = None, shape: Any = None) -> Tensor:
-    """A tensor of zeros, in prototype's shape and dtype unless others are given.
-
-    prototype: a tensor, or what becomes one.
-    """
-    return like(prototype, 0, dtype, shape)
-
-
-def full_like(a: Any, fill_value: Any, dtype: Any = None, shape: Any = None) -> Tensor:
-    """A tensor of one number, with a's shape and dtype unless others are given."""
-    return like(a, fill_value, dtype, shape)
+@spelling(like, fixed={"value": 0})
+def zeros_like(a: Any, dtype: Any = None, shape: Any = None) -> Tensor: ...
+@spelling(like, fixed={"value": 1})
+def ones_like(a: Any, dtype: Any = None, shape: Any = None) -> Tensor: ...
+@spelling(like, fixed={"value": 0})
+def empty_like(prototype: Any, dtype: Any = None, shape: Any = None) -> Tensor: ...
+@spelling(like)
+def full_like(a: Any, fill_value: Any, dtype: Any = None, shape: Any = None) -> Tensor: ...
 
 
 def eye(N: Any, M: Any = None, k: Any = 0, dtype: Any = None) -> Tensor:
@@ -360,14 +328,10 @@ def tri(N: Any, M: Any = None, k: Any = 0, dtype: Any = None) -> Tensor:
     return ops.tril(ones((N, N if M is None else M), dtype), k)
 
 
-def tril_indices(n: Any, k: Any = 0, m: Any = None) -> tuple[Tensor, Tensor]:
-    """(rows, columns) of the elements of an n by m matrix on and below the k-th diagonal, int32."""
-    return tri_indices(n, m, k, False)
-
-
-def triu_indices(n: Any, k: Any = 0, m: Any = None) -> tuple[Tensor, Tensor]:
-    """(rows, columns) of the elements of an n by m matrix on and above the k-th diagonal, int32."""
-    return tri_indices(n, m, k, True)
+@spelling(tri_indices, n="rows", m="columns", fixed={"upper": False})
+def tril_indices(n: Any, k: Any = 0, m: Any = None) -> tuple[Tensor, Tensor]: ...
+@spelling(tri_indices, n="rows", m="columns", fixed={"upper": True})
+def triu_indices(n: Any, k: Any = 0, m: Any = None) -> tuple[Tensor, Tensor]: ...
 
 
 def tril_indices_from(arr: Any, k: Any = 0) -> tuple[Tensor, Tensor]:
@@ -387,24 +351,14 @@ def vander(x: Any, N: Any = None, increasing: bool = False) -> Any:
     return ops.flip(ops.vander(tensor(x), N), (1,) if increasing else ())
 
 
-def bartlett(M: Any) -> Tensor:
-    """Bartlett's triangular window of M numbers, in the default dtype."""
-    return window(M, "bartlett")
-
-
-def blackman(M: Any) -> Tensor:
-    """Blackman's window of M numbers, in the default dtype."""
-    return window(M, "blackman")
-
-
-def hamming(M: Any) -> Tensor:
-    """The Hamming window of M numbers, in the default dtype."""
-    return window(M, "hamming")
-
-
-def hanning(M: Any) -> Tensor:
-    """The Hann window of M numbers, in the default dtype."""
-    return window(M, "hanning")
+@spelling(window, fixed={"kind": "bartlett"})
+def bartlett(M: Any) -> Tensor: ...
+@spelling(window, fixed={"kind": "blackman"})
+def blackman(M: Any) -> Tensor: ...
+@spelling(window, fixed={"kind": "hamming"})
+def hamming(M: Any) -> Tensor: ...
+@spelling(window, fixed={"kind": "hanning"})
+def hanning(M: Any) -> Tensor: ...
 
 
 def rand(*shape: Any, dtype: Any = None) -> Tensor:
@@ -449,10 +403,7 @@ def bincount(x: Any, weights: Any = None, minlength: Any = 0, length: Any = None
 
 
 def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Any:
-    """The edges of the bins that histogram would use.
-
-    weights: the weight of each element.
-    """
+    """The edges of the bins that histogram would use."""
     return histogram(a, bins, range, weights)[1]
 
 
@@ -620,12 +571,8 @@ def nancumprod(a: Any, axis: Any = None, dtype: Any = None) -> Tensor:
     return cumprod(ops.where(ops.isnan(t), 1, t), axis, dtype)
 
 
-def kaiser(M: Any, beta: float) -> Tensor:
-    """Kaiser's window of M numbers, in the default dtype.
-
-    beta: how narrow it is.
-    """
-    return window(M, "kaiser", beta)
+@spelling(window, fixed={"kind": "kaiser"})
+def kaiser(M: Any, beta: float) -> Tensor: ...
 
 
 publish(globals(), "concat", "permute_dims", "row_stack", "trapezoid")

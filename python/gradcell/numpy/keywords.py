@@ -103,9 +103,7 @@ def _beyond(call: Callable[..., Any], /, *args: Any, **given: Any) -> Any:
     if out is None and where is True:
         return found
     if out is None:
-        bad_type(
-            f"numpy.{name}: where= needs out=, which has the elements where the condition is false"
-        )
+        bad_type(f"numpy.{name}: where= needs out=, which has the other elements")
     if not isinstance(out, Tensor):
         bad_type(f"numpy.{name}: out must be a Tensor, got {type(out).__name__}")
     out[...] = found if where is True else ops.where(where, found, out)

@@ -112,8 +112,6 @@ def cholesky(a: Any, *, upper: bool = False) -> Tensor:
 def eigh(a: Any, UPLO: str = "L") -> EighResult:
     """(eigenvalues in ascending order, eigenvectors as columns) of symmetric (Hermitian) matrices, of which
     one triangle is read; the derivative is by its elements.
-
-    UPLO: 'L' for the lower, 'U' for the upper triangle.
     """
     lower = arguments.one_of(UPLO, ("L", "U", "l", "u"), "eigh", "UPLO") in "Ll"
     values, vectors = ops.eigh(of_triangle(floating(a), lower))
@@ -121,10 +119,7 @@ def eigh(a: Any, UPLO: str = "L") -> EighResult:
 
 
 def eigvalsh(a: Any, UPLO: str = "L") -> Tensor:
-    """The eigenvalues that eigh gives.
-
-    UPLO: 'L' for the lower, 'U' for the upper triangle.
-    """
+    """The eigenvalues that eigh gives."""
     return eigh(a, UPLO).eigenvalues
 
 
@@ -149,7 +144,7 @@ def svd(
     """(U, S, Vh) with U diag(S) Vh = a; the singular values alone without compute_uv. Derivatives of the
     vectors need full_matrices=False of matrices that are not square.
 
-    hermitian: whether the lower triangle stands for all of a. compute_uv: whether vectors are wanted.
+    compute_uv: whether vectors are wanted.
     """
     x = floating(a)
     x = of_triangle(x, True) if hermitian else x
@@ -175,9 +170,9 @@ def _epsilon(x: Tensor) -> float:
 def pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = None) -> Tensor:
     """The pseudo-inverse of matrices of any rank.
 
-    rcond, rtol: the share of the largest singular value up to which another counts as zero, one number or
-    one for each matrix; by default the larger size times the dtype's epsilon, and 1e-15 with neither (as
-    NumPy has it). hermitian: whether the lower triangle stands for all of a.
+    rcond, rtol: the share of the largest singular value up to which another counts as zero, one
+    number or one for each matrix; by default the larger size times the dtype's epsilon, and 1e-15
+    with neither (as NumPy has it).
     """
     limit = rcond if rtol is None else rtol
     x = floating(a)
@@ -197,9 +192,8 @@ def matrix_rank(A: Any, tol: Any = None, hermitian: bool = False, *, rtol: Any =
     values = svd(x, compute_uv=False, hermitian=hermitian)
     if tol is None:
         rtol = builtins.max(x.shape[-2:]) * _epsilon(x) if rtol is None else rtol
-        limit = ops.amax(values, -1, True) * (
-            ops.expand_dims(tensor(rtol), -1) if np.ndim(rtol) else rtol
-        )
+        share = ops.expand_dims(tensor(rtol), -1) if np.ndim(rtol) else rtol
+        limit = ops.amax(values, -1, True) * share
     else:
         limit = ops.expand_dims(tensor(tol), -1) if np.ndim(tol) else tol
     return ops.sum(_ops.greater(values, limit), -1, dtype=_core.int32)
@@ -269,6 +263,5 @@ def tensorinv(a: Any, ind: int = 2) -> Tensor:
 
 
 publish(
-    globals(), "LinAlgError", "matmul", "matrix_power", "matrix_transpose", "multi_dot", "norm",
-    "outer", "tensordot",
-)  # fmt: skip
+    globals(), *"LinAlgError matmul matrix_power matrix_transpose multi_dot norm outer tensordot".split()
+)

@@ -14,16 +14,10 @@ from gradcell._core import Tensor, ops as _ops
 from gradcell.base import arguments, bad_value
 from gradcell.base.convert import to_dtype
 from gradcell.base.places import places
-from gradcell.numpy.conversion import (
-    _number,
-    array,
-    dtype_of,
-    floats,
-    full,
-    shape_of,
-    tensor,
-    typed,
-)
+
+from gradcell.numpy.conversion import (  # isort: skip
+    _number, array, dtype_of, floats, full, shape_of, tensor, typed,
+)  # fmt: skip
 
 
 def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None) -> Tensor:
@@ -202,15 +196,16 @@ def randint(minval: Any, maxval: Any = None, shape: Any = None, dtype: Any = _co
     )
 
 
-def window(length: Any, kind: str, *others: float) -> Tensor:
-    """NumPy's window of that name, in the default dtype."""
+def window(length: Any, kind: str, beta: float | None = None) -> Tensor:
+    """NumPy's window of that name, in the default dtype; beta: how narrow Kaiser's is."""
     count = int(_number(length))
     arguments.addressable([count], kind)
+    others = () if beta is None else (beta,)
     return Tensor(getattr(np, kind)(count, *others), _core.default_dtype())
 
 
 def tri_indices(rows: Any, columns: Any, k: int, upper: bool) -> tuple[Tensor, Tensor]:
-    """(rows, columns) of the elements on and below (above, if upper) the k-th diagonal, int32."""
+    """(rows, columns) of the elements on and below, or on and above, the k-th diagonal, int32."""
     arguments.addressable(
         [rows, rows if columns is None else columns], "triu_indices" if upper else "tril_indices"
     )

@@ -14,18 +14,12 @@ from gradcell._core import Tensor, ops as _ops
 from gradcell.base import arguments, bad_type, bad_value
 from gradcell.base.convert import to_dtype
 from gradcell.base.spelling import spelling
-from gradcell.numpy.conversion import (
-    _plain,
-    array,
-    floating,
-    floats,
-    operands,
-    tensor,
-    tensors,
-    typed,
-)
 from gradcell.ops.elements.complex_numbers import real_valued
 from gradcell.ops.one_plan import one_plan
+
+from gradcell.numpy.conversion import (  # isort: skip
+    _plain, array, floating, floats, operands, tensor, tensors, typed,
+)  # fmt: skip
 
 
 def isscalar(element: Any) -> bool:
@@ -399,10 +393,7 @@ def _counted(
 def histogram(
     a: Any, bins: Any = 10, range: Any = None, weights: Any = None, density: bool = False
 ) -> tuple[Tensor, Tensor]:
-    """(the number of elements, or their weights, in each bin; the bins' edges), float32.
-
-    density: whether the integral is 1.
-    """
+    """(the number of elements, or their weights, in each bin; the bins' edges), float32."""
     limits = None if range is None else [range]
     counts, edges = _histogram([tensor(a)], [bins], limits, weights, density)
     return counts, edges[0]
@@ -414,7 +405,6 @@ def histogram2d(
     """(counts, the edges along x, those along y) of points (x, y).
 
     y: the second coordinates, a vector as long as x. bins: the number of intervals, or their edges.
-    weights: the weight of each element. density: whether the integral is 1.
     """
     pair = isinstance(bins, (list, tuple)) and len(bins) == 2
     both = list(bins) if pair else [bins, bins]

@@ -38,8 +38,6 @@ def argsort(
 def partition(a: Any, kth: Any, axis: Any = -1) -> Tensor:
     """The elements so ordered along axis that the kth one has its place, none before it is larger and
     none behind it smaller: here all are in order.
-
-    kth: a place, or several.
     """
     _places(a, kth, axis, "partition")
     return sort(a, axis)
@@ -48,7 +46,7 @@ def partition(a: Any, kth: Any, axis: Any = -1) -> Tensor:
 def argpartition(a: Any, kth: Any, axis: Any = -1) -> Tensor:
     """The indices, int32, that give what partition gives.
 
-    kth: a place, or several. axis: the dimension, counted from the end where negative.
+    axis: the dimension, counted from the end where negative.
     """
     _places(a, kth, axis, "argpartition")
     return argsort(a, axis)
@@ -155,7 +153,7 @@ def percentile(
 ) -> Tensor:
     """The quantiles of q percent.
 
-    q: numbers within 0 and 100. method: one of NumPy's: what stands between two elements.
+    method: one of NumPy's: what stands between two elements.
     """
     return _quantiles(a, _share(q), axis, keepdims, method, False, "percentile")
 
@@ -165,7 +163,7 @@ def nanpercentile(
 ) -> Tensor:
     """The quantiles of q percent of the elements that are not NaN.
 
-    q: numbers within 0 and 100. method: 'linear'.
+    method: 'linear'.
     """
     return _quantiles(a, _share(q), axis, keepdims, method, True, "nanpercentile")
 
@@ -200,18 +198,12 @@ def unique(
 
 
 def union1d(ar1: Any, ar2: Any) -> Tensor:
-    """The different elements of both, in ascending order.
-
-    ar1, ar2: tensors, taken as vectors.
-    """
+    """The different elements of both, in ascending order."""
     return unique(joined(ar1, ar2))  # type: ignore[no-any-return]
 
 
 def setxor1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Tensor:
-    """The elements of one of the two only, in ascending order.
-
-    ar1, ar2: tensors, taken as vectors. assume_unique: whether no value occurs twice.
-    """
+    """The elements of one of the two only, in ascending order."""
     a, b = (v.ravel() if assume_unique else unique(v) for v in tensors(ar1, ar2))
     parts = [ops.masked_select(v, ops.isin(v, w, True)) for v, w in ((a, b), (b, a))]
     return sort(ops.concat(parts, 0))

@@ -70,18 +70,12 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Tensor:
 
 
 def polyadd(a1: Any, a2: Any) -> Tensor:
-    """The sum of two polynomials, coefficients with the highest power first.
-
-    a1, a2: coefficients, the highest power first.
-    """
+    """The sum of two polynomials, coefficients with the highest power first."""
     return _polysum(a1, a2, 1)
 
 
 def polysub(a1: Any, a2: Any) -> Tensor:
-    """The difference of two polynomials, coefficients with the highest power first.
-
-    a1, a2: coefficients, the highest power first.
-    """
+    """The difference of two polynomials, coefficients with the highest power first."""
     return _polysum(a1, a2, -1)
 
 

@@ -55,10 +55,7 @@ def nanprod(
     a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False, *, initial: Any = None,
     where: Any = True,
 ) -> Tensor:  # fmt: skip
-    """The product of the elements that are not NaN, times initial.
-
-    where: which elements count, a tensor of bools.
-    """
+    """The product of the elements that are not NaN, times initial."""
     return prod(_kept(a, True, 1, True), axis, dtype, keepdims, initial, where=where)
 
 
@@ -100,9 +97,8 @@ def _number_extremum(
 
     function.__doc__ = f"""{text} NaN where all are.
 
-    axis: the dimension or dimensions, all if None. dtype: the dtype of the result. keepdims: whether
-    dimensions that are reduced stay, with size 1. initial: another element. where: which elements count, a
-    tensor of bools.
+    axis: the dimension or dimensions, all if None. dtype: the dtype of the result. keepdims:
+    whether dimensions that are reduced stay, with size 1. initial: another element.
     """
     return named(function, name)
 
@@ -125,9 +121,8 @@ def all(a: Any, axis: Any = None, keepdims: bool = False, *, where: Any = True) 
     return ops.all(_kept(a, where, 1), axis, keepdims)
 
 
-def sometrue(a: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
-    """Return whether any element is true (not zero); false for none."""
-    return any(a, axis, keepdims)
+@spelling(any)
+def sometrue(a: Any, axis: Any = None, keepdims: bool = False) -> Tensor: ...
 
 
 def _counted(x: Tensor, where: Any) -> Tensor | None:
@@ -162,9 +157,9 @@ def nanmean(
 
 def _there(x: Tensor, where: Any) -> Tensor:
     there = _ops.logical_not(_ops.isnan(x))
-    return (
-        there if where is True else _ops.logical_and(there, _ops.cast(operand(where), _core.bool))
-    )
+    if where is True:
+        return there
+    return _ops.logical_and(there, _ops.cast(operand(where), _core.bool))
 
 
 @in_float32
@@ -189,10 +184,7 @@ def var(
     x: Any, axis: Any = None, ddof: Any = 0, keepdims: bool = False, *, dtype: Any = None,
     where: Any = True, mean: Any = None,
 ) -> Tensor:  # fmt: skip
-    """The variance, over the number of elements less ddof; real, also of complex numbers.
-
-    where: which elements count. mean: their mean, with the axes kept, if it is known.
-    """
+    """The variance, over the number of elements less ddof; real, also of complex numbers."""
     t = typed(floating(x), dtype)
     if where is True and mean is None:
         return ops.var(t, axis, ddof, keepdims)
@@ -203,10 +195,7 @@ def std(
     x: Any, axis: Any = None, ddof: Any = 0, keepdims: bool = False, *, dtype: Any = None,
     where: Any = True, mean: Any = None,
 ) -> Tensor:  # fmt: skip
-    """The standard deviation, the root of the variance.
-
-    where: which elements count. mean: their mean, with the axes kept, if it is known.
-    """
+    """The standard deviation, the root of the variance."""
     if where is True and mean is None:
         return ops.std(typed(floating(x), dtype), axis, ddof, keepdims)
     return length(var(x, axis, ddof, keepdims, dtype=dtype, where=where, mean=mean))
@@ -218,8 +207,6 @@ def nanvar(
 ) -> Tensor:  # fmt: skip
     """The variance of the elements that are not NaN, over their number less ddof; NaN where that is not
     above 0.
-
-    mean: their mean, with the axes kept, if it is known.
     """
     x = typed(floating(a), dtype)
     counts = _there(x, where)
@@ -233,11 +220,7 @@ def nanstd(
     a: Any, axis: Any = None, dtype: Any = None, ddof: Any = 0, keepdims: bool = False,
     *, where: Any = True, mean: Any = None,
 ) -> Tensor:  # fmt: skip
-    """The standard deviation of the elements that are not NaN.
-
-    mean: their mean, with the axes kept, if it is known. where: which elements count, a tensor of
-    bools.
-    """
+    """The standard deviation of the elements that are not NaN."""
     return length(nanvar(a, axis, dtype, ddof, keepdims, where=where, mean=mean))
 
 

@@ -117,8 +117,7 @@ def pad(
 def select(condlist: Any, choicelist: Any, default: Any = 0) -> Tensor:
     """The element of the first choice whose condition is true, else default.
 
-    choicelist: a tensor for each condition. default: a number or a tensor. condlist: a list of
-    conditions.
+    choicelist: a tensor for each condition. default: a number or a tensor.
     """
     choices = tensors(*choicelist)
     out: Any = array(default, choices[0].dtype)
@@ -150,12 +149,11 @@ def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Te
     counts, one more function is for the rest, else 0.
 
     funclist: functions or numbers, one for each condition, and one more for the rest. args, kw:
-    further arguments of the functions. condlist: a list of conditions.
+    further arguments of the functions.
     """
     t = tensor(x)
-    conditions = [
-        tensor(c) for c in (condlist if isinstance(condlist, (list, tuple)) else [condlist])
-    ]
+    listed = condlist if isinstance(condlist, (list, tuple)) else [condlist]
+    conditions = [tensor(c) for c in listed]
     values = [f(t, *args, **kw) if callable(f) else f for f in funclist]
     out: Any = _ops.cast(values.pop() if len(values) > len(conditions) else 0, t.dtype)
     for condition, value in zip(conditions, values, strict=True):
@@ -196,8 +194,7 @@ def ravel_multi_index(multi_index: Any, dims: Any, mode: str = "clip", order: st
     """The positions, counted in order, of coordinates in an array of shape dims; float32, as in MindSpore.
 
     multi_index: a tuple of tensors, one for each dimension. dims: the shape of the array, a tuple.
-    mode: for coordinates out of range, 'clip', 'wrap' or 'raise'. order: 'C' counts the last
-    dimension fastest, 'F' the first.
+    mode: for coordinates out of range, 'clip', 'wrap' or 'raise'.
     """
     sizes = arguments.integers(dims, "ravel_multi_index", "dims")
     rows = [
@@ -229,7 +226,7 @@ def ravel_multi_index(multi_index: Any, dims: Any, mode: str = "clip", order: st
 def unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[Tensor, ...]:
     """The coordinates, in an array of that shape, of positions in it counted in order.
 
-    indices: a tensor of integers. order: 'C' counts the last dimension fastest, 'F' the first.
+    indices: a tensor of integers.
     """
     dims = tuple(shape_of(shape))
     found = np.unravel_index(_plain(tensor(indices)), dims, "F" if order == "F" else "C")
@@ -248,8 +245,7 @@ def intersect1d(
 ) -> Any:
     """The elements of both, in order and each once; with the indices of their first occurrences.
 
-    return_indices: whether two vectors of indices, into ar1 and into ar2, come too. assume_unique:
-    whether no value occurs twice.
+    return_indices: whether two vectors of indices, into ar1 and into ar2, come too.
     """
     a, b = (x.ravel() for x in tensors(ar1, ar2))
     _, i, j = np.intersect1d(a.asnumpy(), b.asnumpy(), assume_unique, return_indices=True)

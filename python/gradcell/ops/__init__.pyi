@@ -78,8 +78,9 @@ from gradcell.ops.primitives.gradient_hooks import *
 from gradcell.ops.primitives.scalars import (
     add_flags as add_flags, make_list as make_list, make_range as make_range, make_tuple as make_tuple,
     mixed_precision_cast as mixed_precision_cast, scalar_cast as scalar_cast,
-    scalar_to_array as scalar_to_array, tuple_getitem as tuple_getitem, tuple_len as tuple_len,
-    tuple_reversed as tuple_reversed, tuple_setitem as tuple_setitem, tuple_to_array as tuple_to_array
+    scalar_to_array as scalar_to_array, tensor_shape as tensor_shape, tuple_getitem as tuple_getitem,
+    tuple_len as tuple_len, tuple_reversed as tuple_reversed, tuple_setitem as tuple_setitem,
+    tuple_to_array as tuple_to_array
 )
 from gradcell.ops.random.draws import *
 from gradcell.ops.reductions.reductions import *
@@ -513,7 +514,7 @@ class RealDiv(_Called6): ...
 class Reciprocal(_Called0): ...
 class ReduceAll(gradcell.ops.primitive.Primitive):
     def __init__(self, keep_dims: Any = ...) -> None: ...
-    def __call__(self, input: Any, axis: Any = ...) -> Tensor: ...
+    def __call__(self, input: Any, axis: Axis = ...) -> Tensor: ...
 class ReduceAny(_Called12):
     def __init__(self, keep_dims: Any = ...) -> None: ...
 class ReduceMax(_Called12):

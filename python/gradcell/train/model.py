@@ -45,17 +45,10 @@ class Model:
     """
 
     def __init__(
-        self,
-        network: Cell,
-        loss_fn: Any = None,
-        optimizer: Any = None,
-        metrics: Any = None,
-        eval_network: Cell | None = None,
-        eval_indexes: list[int] | None = None,
-        amp_level: str = "O0",
-        boost_level: str = "O0",
-        **kwargs: Any,
-    ) -> None:
+        self, network: Cell, loss_fn: Any = None, optimizer: Any = None, metrics: Any = None,
+        eval_network: Cell | None = None, eval_indexes: list[int] | None = None, amp_level: str = "O0",
+        boost_level: str = "O0", **kwargs: Any,
+    ) -> None:  # fmt: skip
         if not isinstance(network, Cell):
             bad_type(f"Model: the network must be a Cell, got {type(network).__name__}")
         if loss_fn is not None and not callable(loss_fn):
@@ -83,9 +76,8 @@ class Model:
             if self._loss_fn is None:
                 return self._network
             return nn.WithLossCell(self._network, self._loss_fn)
-        return amp.build_train_network(
-            self._network, self._optimizer, self._loss_fn, level, **kwargs
-        )
+        given = self._network, self._optimizer, self._loss_fn
+        return amp.build_train_network(*given, level, **kwargs)
 
     def _build_eval_network(self, eval_network: Cell | None, level: str) -> Cell | None:
         if eval_network is not None or self._loss_fn is None:
@@ -110,14 +102,9 @@ class Model:
     # Training -------------------------------------------------------------------------------------
 
     def train(
-        self,
-        epoch: int,
-        train_dataset: Any,
-        callbacks: Any = None,
-        dataset_sink_mode: bool = False,
-        sink_size: int = -1,
-        initial_epoch: int = 0,
-    ) -> None:
+        self, epoch: int, train_dataset: Any, callbacks: Any = None, dataset_sink_mode: bool = False,
+        sink_size: int = -1, initial_epoch: int = 0,
+    ) -> None:  # fmt: skip
         """Trains up to the epoch with number `epoch`, from initial_epoch on.
 
         train_dataset: a Dataset, or an iterable of batches: tuples of arrays, dicts or single
@@ -128,17 +115,10 @@ class Model:
         self._fit(epoch, train_dataset, None, 1, callbacks, initial_epoch)
 
     def fit(
-        self,
-        epoch: int,
-        train_dataset: Any,
-        valid_dataset: Any = None,
-        valid_frequency: Any = 1,
-        callbacks: Any = None,
-        dataset_sink_mode: bool = False,
-        valid_dataset_sink_mode: bool = False,
-        sink_size: int = -1,
-        initial_epoch: int = 0,
-    ) -> None:
+        self, epoch: int, train_dataset: Any, valid_dataset: Any = None, valid_frequency: Any = 1,
+        callbacks: Any = None, dataset_sink_mode: bool = False, valid_dataset_sink_mode: bool = False,
+        sink_size: int = -1, initial_epoch: int = 0,
+    ) -> None:  # fmt: skip
         """Trains, and evaluates on valid_dataset every valid_frequency epochs, or in the epochs of
         that list; callbacks find the results as eval_results, with 'eval_' before the names."""
         if valid_dataset is not None and not self._metric_fns:
@@ -149,14 +129,9 @@ class Model:
         self._fit(epoch, train_dataset, valid_dataset, valid_frequency, callbacks, initial_epoch)
 
     def _fit(
-        self,
-        epochs: int,
-        train_data: Any,
-        valid_data: Any,
-        frequency: Any,
-        callbacks: Any,
+        self, epochs: int, train_data: Any, valid_data: Any, frequency: Any, callbacks: Any,
         initial_epoch: int,
-    ) -> None:
+    ) -> None:  # fmt: skip
         arguments.integer(epochs, "Model", "epoch", 1)
         arguments.integer(initial_epoch, "Model", "initial_epoch", 0)
         if self._optimizer is None and self._loss_fn is not None:
@@ -239,9 +214,8 @@ class Model:
             )
         load_param_into_net(self._train_network, saved, strict_load=True)
         load_checkpoint(ckpt_file_name, random_state=True)
-        epoch, step, in_epoch = (
-            int(saved[n].asnumpy()) for n in ("epoch_num", "step_num", "step_in_epoch")
-        )
+        names = "epoch_num", "step_num", "step_in_epoch"
+        epoch, step, in_epoch = (int(saved[n].asnumpy()) for n in names)
         self._resume = (epoch - 1, in_epoch, step)
         return step
 

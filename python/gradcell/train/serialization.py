@@ -109,18 +109,11 @@ def _put_together(items: dict[str, Any]) -> bool:
 
 
 def save_checkpoint(
-    save_obj: Any,
-    ckpt_file_name: str,
-    integrated_save: bool = True,
-    async_save: bool = False,
-    append_dict: dict[str, Any] | None = None,
-    enc_key: Any = None,
-    enc_mode: str = "AES-GCM",
-    choice_func: Callable[[str], bool] | None = None,
-    crc_check: bool = False,
-    format: str = "ckpt",
+    save_obj: Any, ckpt_file_name: str, integrated_save: bool = True, async_save: bool = False,
+    append_dict: dict[str, Any] | None = None, enc_key: Any = None, enc_mode: str = "AES-GCM",
+    choice_func: Callable[[str], bool] | None = None, crc_check: bool = False, format: str = "ckpt",
     **unused: Any,
-) -> None:
+) -> None:  # fmt: skip
     """Writes parameters to a file, as they are at one time. The file is complete or not written at all.
 
     save_obj: a Cell (a training cell holds the optimiser's and the loss scale's parameters too), a
@@ -151,9 +144,8 @@ def save_checkpoint(
     value: Any
     for name, value in _named(save_obj):
         if not isinstance(name, str) or not isinstance(value, (Tensor, np.ndarray)):
-            bad_type(
-                f"save_checkpoint: expected tensors by name, got {type(value).__name__} for {name!r}"
-            )
+            kind = type(value).__name__
+            bad_type(f"save_checkpoint: expected tensors by name, got {kind} for {name!r}")
         if name in items:
             bad_value(f"save_checkpoint: the name {name!r} appears twice")
         if choice_func is None or choice_func(name):
@@ -311,19 +303,11 @@ def _tensor(data: bytes, dtype: _core.DType, shape: list[int]) -> Tensor:
 
 
 def load_checkpoint(
-    ckpt_file_name: str,
-    net: Cell | None = None,
-    strict_load: bool = False,
-    filter_prefix: Any = None,
-    dec_key: Any = None,
-    dec_mode: str = "AES-GCM",
-    specify_prefix: Any = None,
-    choice_func: Callable[[str], bool] | None = None,
-    crc_check: bool = False,
-    remove_redundancy: bool = False,
-    format: str = "ckpt",
-    random_state: bool = False,
-) -> dict[str, Any]:
+    ckpt_file_name: str, net: Cell | None = None, strict_load: bool = False, filter_prefix: Any = None,
+    dec_key: Any = None, dec_mode: str = "AES-GCM", specify_prefix: Any = None,
+    choice_func: Callable[[str], bool] | None = None, crc_check: bool = False,
+    remove_redundancy: bool = False, format: str = "ckpt", random_state: bool = False,
+) -> dict[str, Any]:  # fmt: skip
     """Reads a checkpoint of gradcell or MindSpore, a safetensors file of another program, or a file of
     torch.save, without PyTorch; its first bytes decide which format it is. What torch.save was given in dicts
     and lists gets names such as "model.0.weight"; its bfloat16 comes as float32.
@@ -408,9 +392,8 @@ def load_param_into_net(
     for of_net, name in saved.items():
         p, value = own[of_net], parameter_dict[name]
         if not isinstance(value, Tensor):
-            bad_type(
-                f"load_param_into_net: {name!r} must be a Parameter, got {type(value).__name__}"
-            )
+            kind = type(value).__name__
+            bad_type(f"load_param_into_net: {name!r} must be a Parameter, got {kind}")
         value = _own_part(p, value)
         _check_fits(name, p, value, strict_load)
         changes.append((p, value))
@@ -492,9 +475,7 @@ def _converter(name: str, before: str, after: str) -> Callable[..., None]:
             found = sorted(glob.glob(os.path.join(glob.escape(folder), "rank*", f"*{before}")))
             files = [f for f in found if wanted.search(os.path.basename(f))]
         if not files or not all(os.path.isfile(f) and f.endswith(before) for f in files):
-            bad_value(
-                f"{name}: {file_path!r} is no {before} file, and no folder of rank folders of them"
-            )
+            bad_value(f"{name}: {file_path!r} is no {before} file or folder of rank folders")
         for file in files:
             target = os.path.join(save_path or folder, os.path.relpath(file, folder or "."))
             os.makedirs(os.path.dirname(target) or ".", exist_ok=True)
@@ -506,7 +487,7 @@ def _converter(name: str, before: str, after: str) -> Callable[..., None]:
             save_checkpoint(tensors, target, append_dict=texts, format=after[1:])
 
     convert.__name__ = convert.__qualname__ = name
-    convert.__doc__ = f"""Writes the parameters of a {before} file, or of those in a folder of rank folders, as
+    convert.__doc__ = f"""Writes the parameters of a {before} file, or of those in a folder's rank folders, as
     {after}.
 
     file_path: the file or folder. save_path: the folder to write to, by default the same. name_map: new names

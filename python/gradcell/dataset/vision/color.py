@@ -10,16 +10,11 @@ import numpy as np
 from gradcell.base import arguments, fields
 from gradcell.dataset.transforms import TensorOperation
 from gradcell.dataset.vision.convert import gray, hsv_to_rgb, rgb_to_hsv
-from gradcell.dataset.vision.image import (
-    ImageOperation,
-    Sometimes,
-    interval,
-    is_pil,
-    pair,
-    pillow,
-    rounded,
-)
 from gradcell.dataset.workers import generator
+
+from gradcell.dataset.vision.image import (  # isort: skip
+    ImageOperation, Sometimes, interval, is_pil, pair, pillow, rounded,
+)  # fmt: skip
 
 __all__ = [
     "AdjustBrightness", "AdjustContrast", "AdjustGamma", "AdjustHue", "AdjustSaturation",
@@ -87,9 +82,8 @@ class AdjustContrast(_Factor):
 
     @staticmethod
     def _without(image: np.ndarray) -> float:
-        shades = rounded(
-            gray(image) if image.ndim > 2 and image.shape[-1] > 2 else image, image.dtype
-        )
+        colours = image.ndim > 2 and image.shape[-1] > 2
+        shades = rounded(gray(image) if colours else image, image.dtype)
         mean = float(shades.mean(dtype=np.float64))
         return float(int(mean + 0.5)) if image.dtype.kind in "iu" else mean
 
@@ -434,7 +428,6 @@ class GaussianBlur(ImageOperation):
             places = np.abs(np.arange(-half, count + half))
             places = np.where(places >= count, 2 * (count - 1) - places, places) % max(count, 1)
             wide = np.take(made, places, axis=axis)
-            made = sum(
-                t * np.take(wide, range(k, k + count), axis=axis) for k, t in enumerate(taps)
-            )
+            parts = (np.take(wide, range(k, k + count), axis) for k in range(len(taps)))
+            made = sum(t * part for t, part in zip(taps, parts, strict=True))
         return rounded(made[..., 0] if image.ndim < 3 else made, image.dtype)

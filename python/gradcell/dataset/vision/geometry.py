@@ -12,20 +12,11 @@ import numpy as np
 from gradcell.base import arguments, bad_type, bad_value, fields
 from gradcell.dataset.transforms import made
 from gradcell.dataset.vision.convert import Decode
-from gradcell.dataset.vision.image import (
-    Border,
-    ImageOperation,
-    Inter,
-    Sometimes,
-    interval,
-    is_pil,
-    pair,
-    part,
-    pillow,
-    resize,
-    size_of,
-)
 from gradcell.dataset.workers import generator
+
+from gradcell.dataset.vision.image import (  # isort: skip
+    Border, ImageOperation, Inter, Sometimes, interval, is_pil, pair, part, pillow, resize, size_of,
+)  # fmt: skip
 
 __all__ = [
     "Affine", "CenterCrop", "Crop", "CutOut", "Erase", "FiveCrop", "HorizontalFlip", "Pad",
@@ -400,9 +391,8 @@ class Rotate(ImageOperation):
     def _turned(self, image: np.ndarray, degrees: float) -> np.ndarray:
         height, width = size_of(image)
         angle = math.radians(degrees)
-        inverse = np.array(
-            [[math.cos(angle), -math.sin(angle)], [math.sin(angle), math.cos(angle)]]
-        )
+        cosine, sine = math.cos(angle), math.sin(angle)
+        inverse = np.array([[cosine, -sine], [sine, cosine]])
         size = (height, width)
         goal = centre = np.array([width / 2, height / 2])
         if self.center is not None:
@@ -415,13 +405,9 @@ class Rotate(ImageOperation):
 
 
 def _warped(
-    image: np.ndarray,
-    inverse: np.ndarray,
-    offset: np.ndarray,
-    size: tuple[int, int],
-    how: Inter,
+    image: np.ndarray, inverse: np.ndarray, offset: np.ndarray, size: tuple[int, int], how: Inter,
     fill: Any,
-) -> np.ndarray:
+) -> np.ndarray:  # fmt: skip
     """The image whose point p was at inverse p + offset, (x, y) from the corner at the top left."""
     rows = np.concatenate([inverse, offset[:, None]], axis=1).ravel().tolist()
     planes = image[..., 0] if image.ndim == 3 and image.shape[-1] == 1 else image

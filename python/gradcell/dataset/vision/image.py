@@ -46,9 +46,8 @@ def pillow(module: str = "Image") -> Any:
     try:
         return importlib.import_module(f"PIL.{module}")
     except ImportError as error:
-        raise ImportError(
-            "this transform needs the package Pillow: pip install gradcell[vision]"
-        ) from error
+        text = "this transform needs the package Pillow: pip install gradcell[vision]"
+        raise ImportError(text) from error
 
 
 def is_pil(value: Any) -> bool:

@@ -110,9 +110,7 @@ class SyncBatchNorm(_BatchNorm):
 
     def construct(self, input: Tensor) -> Tensor:
         if self.training and get_group_size(self.process_group) > 1:
-            unsupported(
-                "mint.nn.SyncBatchNorm works in one process; for several use nn.SyncBatchNorm"
-            )
+            unsupported("mint.nn.SyncBatchNorm works in one process; nn.SyncBatchNorm in several")
         return super().construct(input)
 
 
@@ -211,9 +209,8 @@ class Conv1d(Cell):
         shape = (out_channels, in_channels // groups, *reach)
         near = 1 / math.sqrt(math.prod(shape[1:]))
         self.weight: Parameter = Parameter(_uniform(near, shape, kind), "weight")
-        self.bias: Parameter | None = (
-            Parameter(_uniform(near, shape[:1], kind), "bias") if bias else None
-        )
+        added = Parameter(_uniform(near, shape[:1], kind), "bias") if bias else None
+        self.bias: Parameter | None = added
 
     def construct(self, input: Tensor) -> Tensor:
         return functional.conv1d(input, self.weight, self.bias, *self.given)  # type: ignore[no-any-return]
@@ -242,9 +239,8 @@ class ConvTranspose2d(Cell):
         for size, name in ((in_channels, "in_channels"), (out_channels, "out_channels")):
             if arguments.integer(size, "ConvTranspose2d", name, 1) % groups:
                 bad_value(f"For 'ConvTranspose2d', {name} {size} do not fall into {groups} groups")
-        self.reach: tuple[int, ...] = windows.sizes(
-            kernel_size, 2, "ConvTranspose2d", "kernel_size"
-        )
+        reach = windows.sizes(kernel_size, 2, "ConvTranspose2d", "kernel_size")
+        self.reach: tuple[int, ...] = reach
         self.stride: Any = stride
         self.padding: Any = padding
         self.dilation: Any = dilation
@@ -262,9 +258,8 @@ class ConvTranspose2d(Cell):
         added = self.output_padding
         if output_size is not None:
             x = arguments.of_rank(input, [3, 4], "ConvTranspose2d")
-            least = functional.transposed_sizes(
-                x, self.reach, self.stride, self.padding, 0, self.dilation
-            )
+            how = self.reach, self.stride, self.padding, 0, self.dilation
+            least = functional.transposed_sizes(x, *how)
             wanted = arguments.integers(output_size, "ConvTranspose2d", "output_size")[-2:]
             added = [n - m for n, m in zip(wanted, least, strict=True)]
             steps = windows.sizes(self.stride, 2, "ConvTranspose2d", "stride")

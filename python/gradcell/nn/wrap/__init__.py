@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from gradcell.nn.wrap.cell_wrapper import (
-    ForwardValueAndGrad,
-    ParameterUpdate,
-    TrainOneStepCell,
-    WithEvalCell,
-    WithGradCell,
-    WithLossCell,
-)
 from gradcell.nn.wrap.grad_reducer import DistributedGradReducer
 from gradcell.nn.wrap.loss_scale import (
     DynamicLossScaleUpdateCell,
     FixedLossScaleUpdateCell,
     TrainOneStepWithLossScaleCell,
 )
+
+from gradcell.nn.wrap.cell_wrapper import (  # isort: skip
+    ForwardValueAndGrad, ParameterUpdate, TrainOneStepCell, WithEvalCell, WithGradCell, WithLossCell,
+)  # fmt: skip
 
 __all__ = [
     "DistributedGradReducer", "DynamicLossScaleUpdateCell", "FixedLossScaleUpdateCell",

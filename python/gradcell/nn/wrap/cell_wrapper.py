@@ -145,18 +145,12 @@ class ForwardValueAndGrad(Cell):
     """
 
     def __init__(
-        self,
-        network: Any,
-        weights: Any = None,
-        get_all: bool = False,
-        get_by_list: bool = False,
+        self, network: Any, weights: Any = None, get_all: bool = False, get_by_list: bool = False,
         sens_param: bool = False,
-    ) -> None:
+    ) -> None:  # fmt: skip
         super().__init__(auto_prefix=False)
         if not callable(network):
-            bad_type(
-                f"ForwardValueAndGrad: the network must be callable, got {type(network).__name__}"
-            )
+            bad_type(f"ForwardValueAndGrad: the network must be callable, got {network!r}")
         if get_by_list and weights is None:
             bad_type("ForwardValueAndGrad: get_by_list needs weights")
         if isinstance(network, Cell):

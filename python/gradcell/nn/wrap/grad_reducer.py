@@ -37,13 +37,9 @@ class DistributedGradReducer(Cell):
     """
 
     def __init__(
-        self,
-        parameters: Any,
-        mean: bool | None = None,
-        degree: int | None = None,
-        fusion_type: int = 1,
-        group: str = GlobalComm.WORLD_COMM_GROUP,
-    ) -> None:
+        self, parameters: Any, mean: bool | None = None, degree: int | None = None,
+        fusion_type: int = 1, group: str = GlobalComm.WORLD_COMM_GROUP,
+    ) -> None:  # fmt: skip
         super().__init__(auto_prefix=False)
         if degree is not None:
             arguments.integer(degree, "DistributedGradReducer", "degree", 1)

@@ -136,9 +136,8 @@ class DynamicLossScaleUpdateCell(Cell):
         super().__init__()
         check_scale(self.cls_name, "loss_scale_value", loss_scale_value, FLOOR)
         self.loss_scale_value = loss_scale_value
-        self.scale_factor: float = arguments.number(
-            scale_factor, self.cls_name, "scale_factor", above=1
-        )
+        factor = arguments.number(scale_factor, self.cls_name, "scale_factor", above=1)
+        self.scale_factor: float = factor
         self.scale_window: int = arguments.integer(scale_window, self.cls_name, "scale_window", 1)
         self.cur_iter: Parameter = Parameter(Tensor(1, _core.int32), name="current_iterator_step")
         self.last_overflow_iter: Parameter = Parameter(

@@ -80,57 +80,36 @@ def _reduce_mean(x: Any, axis: Any = (), *, keep_dims: bool) -> Tensor:
     return _ops.mean(x, reductions._axes(axis), keep_dims)
 
 
-def _reduce_max(x: Any, axis: Any = (), *, keep_dims: bool) -> Tensor:
-    """The largest element. Equal largest elements share the derivative equally."""
-    return reductions.amax(x, axis, keep_dims)
-
-
-def _reduce_min(x: Any, axis: Any = (), *, keep_dims: bool) -> Tensor:
-    """The smallest element. Equal largest elements share the derivative equally."""
-    return reductions.amin(x, axis, keep_dims)
-
-
 @one_plan
 def _reduce_prod(x: Any, axis: Any = (), *, keep_dims: bool) -> Tensor:
     """The product, in the dtype of x."""
     return reductions._prod(arguments.tensor(x, "ReduceProd", "x"), axis, keep_dims)
 
 
-def _reduce_all(x: Any, axis: Any = (), *, keep_dims: bool) -> Tensor:
-    """Return whether all elements are true."""
-    return reductions.all(x, axis, keep_dims)
+def _reduced(op: Any, text: str) -> Any:
+    def function(x: Any, axis: Any = (), *, keep_dims: bool) -> Tensor:
+        return op(x, axis, keep_dims)  # type: ignore[no-any-return]
+
+    function.__doc__ = text
+    return function
 
 
-def _reduce_any(x: Any, axis: Any = (), *, keep_dims: bool) -> Tensor:
-    """Return whether any element is true."""
-    return reductions.any(x, axis, keep_dims)
+def _place(op: Any, word: str) -> Any:
+    @one_plan
+    def function(x: Any, *, axis: int, output_type: Any) -> Tensor:
+        dtype = place_type(reductions.places_along(x, axis), output_type)
+        return shaping.cast(op(x, axis), dtype)
+
+    function.__doc__ = f"The index of the first {word} element along axis."
+    return function
 
 
-def _place(find: Any, x: Any, axis: int, output_type: Any) -> Tensor:
-    found = find(x, axis)
-    return shaping.cast(found, place_type(reductions.places_along(x, axis), output_type))
+def _with_place(op: Any, word: str) -> Any:
+    def function(x: Any, *, axis: int, keep_dims: bool) -> tuple[Tensor, Tensor]:
+        return op(x, axis, keep_dims)[::-1]  # type: ignore[no-any-return]
 
-
-@one_plan
-def _argmax(x: Any, *, axis: int, output_type: Any) -> Tensor:
-    """The index of the first largest element along axis."""
-    return _place(reductions.argmax, x, axis, output_type)
-
-
-@one_plan
-def _argmin(x: Any, *, axis: int, output_type: Any) -> Tensor:
-    """The index of the first smallest element along axis."""
-    return _place(reductions.argmin, x, axis, output_type)
-
-
-def _arg_max_with_value(x: Any, *, axis: int, keep_dims: bool) -> tuple[Tensor, Tensor]:
-    """(indices, largest elements) along axis."""
-    return reductions.max(x, axis, keep_dims)[::-1]
-
-
-def _arg_min_with_value(x: Any, *, axis: int, keep_dims: bool) -> tuple[Tensor, Tensor]:
-    """(indices, smallest elements) along axis."""
-    return reductions.min(x, axis, keep_dims)[::-1]
+    function.__doc__ = f"(indices, {word} elements) along axis."
+    return function
 
 
 def _cumsum(x: Any, axis: Any, *, exclusive: bool, reverse: bool) -> Tensor:
@@ -153,15 +132,21 @@ def _l2_normalize(x: Any, *, axis: Any, epsilon: float) -> Tensor:
 
 define("ReduceSum", _reduce_sum, keep_dims=False, skip_mode=False)
 define("ReduceMean", _reduce_mean, keep_dims=False)
-define("ReduceMax", _reduce_max, keep_dims=False)
-define("ReduceMin", _reduce_min, keep_dims=False)
+define("ReduceMax", _reduced(reductions.amax, "The largest element."), keep_dims=False)
+define("ReduceMin", _reduced(reductions.amin, "The smallest element."), keep_dims=False)
 define("ReduceProd", _reduce_prod, keep_dims=False)
-define("ReduceAll", _reduce_all, "input axis", keep_dims=False)
-define("ReduceAny", _reduce_any, keep_dims=False)
-define("Argmax", _argmax, "input_x", axis=-1, output_type=_core.int32)
-define("Argmin", _argmin, axis=-1, output_type=_core.int32)
-define("ArgMaxWithValue", _arg_max_with_value, "input", axis=0, keep_dims=False)
-define("ArgMinWithValue", _arg_min_with_value, "input", axis=0, keep_dims=False)
+define("ReduceAll", reductions.all, "input axis", keep_dims=False)
+define(
+    "ReduceAny", _reduced(reductions.any, "Return whether any element is true."), keep_dims=False
+)
+define("Argmax", _place(reductions.argmax, "largest"), "input_x", axis=-1, output_type=_core.int32)
+define("Argmin", _place(reductions.argmin, "smallest"), axis=-1, output_type=_core.int32)
+_largest, _smallest = (
+    _with_place(op, word)
+    for op, word in ((reductions.max, "largest"), (reductions.min, "smallest"))
+)
+define("ArgMaxWithValue", _largest, "input", axis=0, keep_dims=False)
+define("ArgMinWithValue", _smallest, "input", axis=0, keep_dims=False)
 define("CumSum", _cumsum, "input axis", exclusive=False, reverse=False)
 define("L2Loss", _l2_loss)
 define("L2Normalize", _l2_normalize, axis=Axis(0), epsilon=1e-4)
@@ -251,12 +236,9 @@ define("ScatterNd", indexing.scatter_nd)
 define("TensorScatterAdd", indexing.tensor_scatter_add)
 define("TensorScatterUpdate", indexing.tensor_scatter_update)
 define(
-    "TensorScatterElements",
-    indexing.tensor_scatter_elements,
-    "data indices updates",
-    axis=0,
+    "TensorScatterElements", indexing.tensor_scatter_elements, "data indices updates", axis=0,
     reduction="none",
-)
+)  # fmt: skip
 define("ScatterAdd", assignments.scatter_add, ignored="use_locking", use_locking=False)
 define("ScatterUpdate", assignments.scatter_update, ignored="use_locking", use_locking=True)
 define("OneHot", indexing.one_hot, axis=-1)
@@ -314,13 +296,8 @@ def _bias_add(x: Any, bias: Any, *, data_format: str) -> Tensor:
 
 
 define(
-    "LayerNorm",
-    _layer_norm,
-    "input_x gamma beta",
-    begin_norm_axis=1,
-    begin_params_axis=1,
-    epsilon=1e-7,
-)
+    "LayerNorm", _layer_norm, "input_x gamma beta", begin_norm_axis=1, begin_params_axis=1, epsilon=1e-7
+)  # fmt: skip
 define("BiasAdd", _bias_add, "input_x bias", data_format="NCHW")
 define("Softmax", activations.softmax, axis=Axis(-1))
 define("LogSoftmax", activations.log_softmax, axis=Axis(-1))
@@ -351,11 +328,9 @@ define("PReLU", activations.prelu)
 define("SmoothL1Loss", losses.smooth_l1_loss, "prediction target", beta=1.0, reduction="none")
 define("BinaryCrossEntropy", losses.binary_cross_entropy, "input target weight", reduction="mean")
 define(
-    "BCEWithLogitsLoss",
-    losses.binary_cross_entropy_with_logits,
-    "input target weight posWeight",
+    "BCEWithLogitsLoss", losses.binary_cross_entropy_with_logits, "input target weight posWeight",
     reduction="mean",
-)
+)  # fmt: skip
 define("KLDivLoss", losses.kl_div, reduction="mean")
 define("SoftmaxCrossEntropyWithLogits", _softmax_cross_entropy)
 define("SparseSoftmaxCrossEntropyWithLogits", _sparse_softmax_cross_entropy, is_grad=False)

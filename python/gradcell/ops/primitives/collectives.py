@@ -56,8 +56,6 @@ class AllReduce(_Reduction):
     """The sum (or another op) over all processes. Of half types the parts are added in float32 and
     rounded once; a NaN in any process's part gives a NaN in the result.
 
-    group: the name of a group of processes.
-
     Adjoints: the sum of all processes' cotangents; for max and min where the input is the result
     (everywhere it is, if several are), for prod times the product of the others' inputs, which are
     gathered.
@@ -70,8 +68,6 @@ class AllReduce(_Reduction):
 class ReduceScatter(_Reduction):
     """This process's part, along the first dimension, of the sum (or another op) over all
     processes. Raises ValueError where that dimension is not a multiple of their number.
-
-    group: the name of a group of processes.
     """
 
     def _one(self, x: Tensor) -> Tensor:
@@ -79,11 +75,7 @@ class ReduceScatter(_Reduction):
 
 
 class AllGather(_Collective):
-    """Joins the inputs of all processes along the first dimension.
-
-    group: the name of a group of processes. attributes: stored, as Primitive does; the result is
-    the same.
-    """
+    """Joins the inputs of all processes along the first dimension."""
 
     def _one(self, x: Tensor) -> Tensor:
         return collectives.all_gather(x, self.group)
@@ -112,10 +104,7 @@ class Broadcast(_Rooted):
 
 
 class Reduce(_Rooted):
-    """The sum (or another op) over all processes, in process dest_rank; zeros in the others.
-
-    group: the name of a group of processes.
-    """
+    """The sum (or another op) over all processes, in process dest_rank; zeros in the others."""
 
     def __init__(self, dest_rank: int, op: str = ReduceOp.SUM, group: str = _WORLD) -> None:
         arguments.one_of(op, ("sum", "max", "min", "prod"), "Reduce", "op")
@@ -130,8 +119,8 @@ class AlltoAll(_Collective):
     """Sends one part along split_dim to each process, and joins the parts received along concat_dim.
 
     split_count: the number of processes. split_dim: the dimension along which the input is cut.
-    concat_dim: the dimension along which parts are joined. group: the name of a group of processes.
-    Raises ValueError for another, and where the dimension is not a multiple of it.
+    concat_dim: the dimension along which parts are joined. Raises ValueError for another, and where
+    the dimension is not a multiple of it.
     """
 
     def __init__(
@@ -175,10 +164,7 @@ def _pieces(x: Tensor, count: int, axis: int) -> list[Tensor]:
 
 
 class Barrier(_Collective):
-    """Waits until all processes of the group have arrived.
-
-    attributes: stored, as Primitive does; the result is the same.
-    """
+    """Waits until all processes of the group have arrived."""
 
     def __call__(self) -> None:  # type: ignore[override]
         """Returns when they are; in a graph, its place among the collectives."""

@@ -160,38 +160,23 @@ class RegOp:
 
 
 class CustomRegOp(RegOp):
-    """A description of a program's own kernel.
-
-    op_name: the kernel's name.
-    """
+    """A description of a program's own kernel."""
 
 
 class TBERegOp(RegOp):
-    """A description of a kernel for Ascend.
-
-    op_name: the kernel's name.
-    """
+    """A description of a kernel for Ascend."""
 
 
 class AiCPURegOp(RegOp):
-    """A description of a kernel for Ascend's CPU.
-
-    op_name: the kernel's name.
-    """
+    """A description of a kernel for Ascend's CPU."""
 
 
 class CpuRegOp(RegOp):
-    """A description of a kernel for MindSpore's CPU engine.
-
-    op_name: the kernel's name.
-    """
+    """A description of a kernel for MindSpore's CPU engine."""
 
 
 class AkgGpuRegOp(RegOp):
-    """A description of a kernel for MindSpore's GPU engine.
-
-    op_name: the kernel's name.
-    """
+    """A description of a kernel for MindSpore's GPU engine."""
 
 
 def custom_info_register(*reg_info: Any) -> Callable[[Any], Any]:

@@ -26,15 +26,9 @@ class Row(NamedTuple):
 
 
 def row(
-    function: Callable[..., Any],
-    inputs: str = "",
-    /,
-    *,
-    fixed: dict[str, Any] | None = None,
-    named: dict[str, str] | None = None,
-    ignored: str = "",
-    **attributes: Any,
-) -> Row:
+    function: Callable[..., Any], inputs: str = "", /, *, fixed: dict[str, Any] | None = None,
+    named: dict[str, str] | None = None, ignored: str = "", **attributes: Any,
+) -> Row:  # fmt: skip
     """A primitive over a function of its inputs by position and its attributes by keyword.
 
     inputs: MindSpore's names of the inputs, in order, where the function has others. attributes: with their
@@ -67,9 +61,8 @@ def primitive(name: str, row: Row, integers: bool = False) -> type[Primitive]:
     """
     function, said, attributes, fixed, named, ignored = row
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    signature = inspect.Signature(
-        [inspect.Parameter(a, kind, default=d) for a, d in attributes.items()]
-    )
+    parameters = [inspect.Parameter(a, kind, default=d) for a, d in attributes.items()]
+    signature = inspect.Signature(parameters)
     to = {a: named.get(a, a) for a in attributes if a not in ignored.split()}
     taken = {*to.values(), *fixed}
     own = list(itertools.takewhile(lambda n: n not in taken, Parameters(function).placed))

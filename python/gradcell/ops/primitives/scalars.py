@@ -11,17 +11,9 @@ import numpy as np
 
 from gradcell import _core
 from gradcell._core import Tensor, ops as _ops
-from gradcell.base import arguments, bad_type, tree
+from gradcell.base import arguments, bad_type, publish, tree
 from gradcell.base.convert import to_dtype
 from gradcell.base.door import with_tensors
-
-__all__ = [
-    "add_flags", "list_len", "make_list", "make_range", "make_tuple", "mixed_precision_cast",
-    "scalar_add", "scalar_cast", "scalar_div", "scalar_eq", "scalar_floordiv", "scalar_ge",
-    "scalar_gt", "scalar_le", "scalar_log", "scalar_lt", "scalar_max", "scalar_min", "scalar_mod",
-    "scalar_mul", "scalar_ne", "scalar_pow", "scalar_sub", "scalar_to_array", "scalar_uadd",
-    "scalar_usub", "tuple_getitem", "tuple_len", "tuple_reversed", "tuple_setitem", "tuple_to_array",
-]  # fmt: skip
 
 
 def tuple_to_array(input_x: Any) -> Tensor:
@@ -59,10 +51,7 @@ def make_range(start: int, limit: int | None = None, delta: int = 1) -> tuple[in
 
 
 def tuple_len(x: Any) -> int:
-    """The number of members.
-
-    x: a tuple.
-    """
+    """The number of members."""
     return len(x)
 
 
@@ -72,7 +61,7 @@ list_len = tuple_len
 def tuple_getitem(x: Any, index: Any) -> Any:
     """A member.
 
-    x: a tuple. index: an int or a slice.
+    index: an int or a slice.
     """
     return x[index]
 
@@ -80,32 +69,23 @@ def tuple_getitem(x: Any, index: Any) -> Any:
 def tuple_setitem(x: Any, index: int, value: Any) -> tuple[Any, ...]:
     """The tuple with another member.
 
-    x: a tuple. index: an int. value: the new member.
+    index: an int. value: the new member.
     """
     return (*x[:index], value, *x[index:][1:])
 
 
 def tuple_reversed(x: Any) -> tuple[Any, ...]:
-    """The members in reverse order.
-
-    x: a tuple.
-    """
+    """The members in reverse order."""
     return tuple(reversed(x))
 
 
 def make_tuple(*args: Any) -> tuple[Any, ...]:
-    """A tuple.
-
-    args: its members.
-    """
+    """A tuple of its arguments."""
     return args
 
 
 def make_list(*args: Any) -> list[Any]:
-    """A list.
-
-    args: its members.
-    """
+    """A list of its arguments."""
     return list(args)
 
 
@@ -163,9 +143,7 @@ scalar_sub: Callable[[Any, Any], Any] = _of_two(operator.sub, "x - y")
 scalar_mul: Callable[[Any, Any], Any] = _of_two(operator.mul, "x y")
 scalar_div: Callable[[Any, Any], Any] = _of_two(operator.truediv, "x / y, a float,")
 scalar_floordiv: Callable[[Any, Any], Any] = _of_two(operator.floordiv, "x / y, rounded down,")
-scalar_mod: Callable[[Any, Any], Any] = _of_two(
-    operator.mod, "The remainder of x / y, with y's sign,"
-)
+scalar_mod: Callable[[Any, Any], Any] = _of_two(operator.mod, "x modulo y, with y's sign,")
 scalar_pow: Callable[[Any, Any], Any] = _of_two(operator.pow, "x to the power y")
 scalar_log: Callable[[Any], Any] = _of_one(math.log, "The natural logarithm")
 scalar_eq: Callable[[Any, Any], Any] = _of_two(operator.eq, "Return whether x = y,")
@@ -178,3 +156,5 @@ scalar_uadd: Callable[[Any], Any] = _of_one(operator.pos, "The same number, +x,"
 scalar_usub: Callable[[Any], Any] = _of_one(operator.neg, "The negative, -x,")
 scalar_max: Callable[[Any, Any], Any] = _of_two(max, "The larger")
 scalar_min: Callable[[Any, Any], Any] = _of_two(min, "The smaller")
+
+publish(globals(), "list_len", "tensor_shape")

@@ -56,15 +56,9 @@ def _adam(
 
 
 def _adam_moved(
-    var: Any,
-    first: Any,
-    second: Any,
-    rate: Any,
-    beta1: Any,
-    epsilon: Any,
-    g: Any,
+    var: Any, first: Any, second: Any, rate: Any, beta1: Any, epsilon: Any, g: Any,
     nesterov: bool = False,
-) -> Tensor:
+) -> Tensor:  # fmt: skip
     if nesterov:
         first = _ops.add(_ops.mul(first, beta1), _ops.mul(g, _ops.sub(1.0, beta1)))
     return _ops.sub(var, _ops.div(_ops.mul(first, rate), _ops.add(_ops.sqrt(second), epsilon)))
@@ -158,9 +152,7 @@ def sparse_ftrl_step(
 ) -> tuple[Tensor, ...]:  # fmt: skip
     """Steps of Ftrl of the rows at indices, one after the other. Returns (var, accum, linear)."""
     if var.ndim == 0:
-        bad_value(
-            "SparseApplyFtrl: a var of at least one dimension is needed, whose rows are updated"
-        )
+        bad_value("SparseApplyFtrl: var needs at least one dimension, whose rows are updated")
     n = indices.size
     whole = arguments.tensor(indices, "SparseApplyFtrl", "indices")
 

@@ -5,17 +5,14 @@ from __future__ import annotations
 from gradcell.base import explain
 from gradcell.train.callback.adapt import EarlyStopping, LearningRateScheduler, ReduceLROnPlateau
 from gradcell.train.callback.backup import BackupAndRestore, OnRequestExit
-from gradcell.train.callback.base import (
-    Callback,
-    CallbackManager,
-    CallbackParameters,
-    RunContext,
-    loss_of,
-)
 from gradcell.train.callback.checkpoint import CheckpointConfig, ModelCheckpoint
 from gradcell.train.callback.monitor import History, LambdaCallback, LossMonitor, TimeMonitor
 from gradcell.train.callback.progress import ProgressBar
 from gradcell.train.callback.summary import SummaryCollector
+
+from gradcell.train.callback.base import (  # isort: skip
+    Callback, CallbackManager, CallbackParameters, RunContext, loss_of,
+)  # fmt: skip
 
 #: MindSpore's name of it, which programs with a loop of their own use.
 _InternalCallbackParam = InternalCallbackParam = CallbackParameters

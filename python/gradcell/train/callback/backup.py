@@ -33,15 +33,12 @@ class BackupAndRestore(Callback):
     def __init__(
         self, backup_dir: str, save_freq: str | int = "epoch", delete_checkpoint: bool = True
     ) -> None:
-        owner = "BackupAndRestore"
-        self.backup_file: str = os.path.join(
-            _make_directory(backup_dir, "backup_dir"), "backup.ckpt"
-        )
+        owner, folder = "BackupAndRestore", _make_directory(backup_dir, "backup_dir")
+        self.backup_file: str = os.path.join(folder, "backup.ckpt")
         every = 1 if save_freq == "epoch" else save_freq
         self.save_freq: int = arguments.integer(every, owner, "save_freq", 1)
-        self.delete_checkpoint: bool = arguments.boolean(
-            delete_checkpoint, owner, "delete_checkpoint"
-        )
+        self.delete_checkpoint: bool = delete_checkpoint
+        arguments.boolean(delete_checkpoint, owner, "delete_checkpoint")
 
     def on_train_begin(self, run_context: RunContext) -> None:
         if os.path.exists(self.backup_file):
@@ -69,14 +66,9 @@ class OnRequestExit(Callback):
     """
 
     def __init__(
-        self,
-        save_ckpt: bool = True,
-        save_mindir: bool = True,
-        file_name: str = "Net",
-        directory: str | None = "./",
-        config_file: str | None = None,
-        sig: int = signal.SIGTERM,
-    ) -> None:
+        self, save_ckpt: bool = True, save_mindir: bool = True, file_name: str = "Net",
+        directory: str | None = "./", config_file: str | None = None, sig: int = signal.SIGTERM,
+    ) -> None:  # fmt: skip
         owner = "OnRequestExit"
         self.save_ckpt: bool = arguments.boolean(save_ckpt, owner, "save_ckpt")
         if arguments.boolean(save_mindir, owner, "save_mindir"):
@@ -90,21 +82,15 @@ class OnRequestExit(Callback):
         self._trains = False
         if save_ckpt:
             place = _make_directory(os.path.join(directory or ".", f"rank_{get_rank()}"))
-            self.train_name: str
-            self.eval_name: str
-            self.train_name, self.eval_name = (
-                os.path.join(place, f"{file_name}_{part}") for part in ("train", "eval")
-            )
+            self.train_name: str = os.path.join(place, f"{file_name}_train")
+            self.eval_name: str = os.path.join(place, f"{file_name}_eval")
 
     def _asked(self) -> bool:
         if not self.exit and self.remote_config_file and os.path.exists(self.remote_config_file):
             with open(self.remote_config_file, encoding="utf-8") as file:
                 try:
                     self.exit = json.load(file).get("GracefulExit") == 1
-                except (
-                    json.JSONDecodeError,
-                    AttributeError,
-                ):  # it is being written, or says nothing
+                except (ValueError, AttributeError):  # it is being written, or says nothing
                     return False
         return self.exit
 

@@ -97,12 +97,8 @@ class Callback:
     on_train_step_end: ClassVar[_Event] = _event("step_end", "After a step of training.")
     on_train_end: ClassVar[_Event] = _event("end", "After training.")
     on_eval_begin: ClassVar[_Event] = _event("begin", "Before an evaluation.")
-    on_eval_epoch_begin: ClassVar[_Event] = _event(
-        "epoch_begin", "Before an evaluation's pass over the data."
-    )
-    on_eval_epoch_end: ClassVar[_Event] = _event(
-        "epoch_end", "After an evaluation's pass over the data."
-    )
+    on_eval_epoch_begin: ClassVar[_Event] = _event("epoch_begin", "Before an evaluation's epoch.")
+    on_eval_epoch_end: ClassVar[_Event] = _event("epoch_end", "After an evaluation's epoch.")
     on_eval_step_begin: ClassVar[_Event] = _event("step_begin", "Before a batch of an evaluation.")
     on_eval_step_end: ClassVar[_Event] = _event("step_end", "After a batch of an evaluation.")
     on_eval_end: ClassVar[_Event] = _event("end", "After an evaluation.")

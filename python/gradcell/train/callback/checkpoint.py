@@ -36,27 +36,19 @@ class CheckpointConfig:
     """
 
     def __init__(
-        self,
-        save_checkpoint_steps: int = 1,
-        save_checkpoint_seconds: int = 0,
-        keep_checkpoint_max: int = 5,
-        keep_checkpoint_per_n_minutes: int = 0,
-        integrated_save: bool = True,
-        async_save: bool = False,
-        saved_network: Cell | None = None,
-        append_info: Any = None,
-        **unused: Any,
-    ) -> None:
+        self, save_checkpoint_steps: int = 1, save_checkpoint_seconds: int = 0,
+        keep_checkpoint_max: int = 5, keep_checkpoint_per_n_minutes: int = 0,
+        integrated_save: bool = True, async_save: bool = False, saved_network: Cell | None = None,
+        append_info: Any = None, **unused: Any,
+    ) -> None:  # fmt: skip
         owner = "CheckpointConfig"
-        self.save_checkpoint_steps: int = arguments.integer(
-            save_checkpoint_steps, owner, "save_checkpoint_steps", 0
-        )
-        self.save_checkpoint_seconds: int = arguments.integer(
-            save_checkpoint_seconds, owner, "save_checkpoint_seconds", 0
-        )
-        self.keep_checkpoint_max: int = arguments.integer(
-            keep_checkpoint_max, owner, "keep_checkpoint_max", 0
-        )
+        counts = {"steps": save_checkpoint_steps, "seconds": save_checkpoint_seconds}
+        for unit, count in counts.items():
+            arguments.integer(count, owner, f"save_checkpoint_{unit}", 0)
+        self.save_checkpoint_steps: int = save_checkpoint_steps
+        self.save_checkpoint_seconds: int = save_checkpoint_seconds
+        most = arguments.integer(keep_checkpoint_max, owner, "keep_checkpoint_max", 0)
+        self.keep_checkpoint_max: int = most
         if not self.save_checkpoint_steps and not self.save_checkpoint_seconds:
             bad_value(f"{owner}: with these settings it would never save")
         if saved_network is not None and not isinstance(saved_network, Cell):

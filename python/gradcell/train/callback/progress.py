@@ -10,14 +10,10 @@ import numpy as np
 
 from gradcell.base import arguments
 from gradcell.communication.engine import processes
-from gradcell.train.callback.base import (
-    Callback,
-    CallbackParameters,
-    RunContext,
-    loss_of,
-    overflowed,
-    step_in_epoch,
-)
+
+from gradcell.train.callback.base import (  # isort: skip
+    Callback, CallbackParameters, RunContext, loss_of, overflowed, step_in_epoch,
+)  # fmt: skip
 
 
 class ProgressBar(Callback):

@@ -38,17 +38,11 @@ class SummaryCollector(Callback):
     """
 
     def __init__(
-        self,
-        summary_dir: str,
-        collect_freq: int = 10,
-        num_process: int = 32,
-        collect_specified_data: dict[str, Any] | None = None,
-        keep_default_action: bool = True,
-        custom_lineage_data: Any = None,
-        collect_tensor_freq: int | None = None,
-        max_file_size: int | None = None,
-        export_options: Any = None,
-    ) -> None:
+        self, summary_dir: str, collect_freq: int = 10, num_process: int = 32,
+        collect_specified_data: dict[str, Any] | None = None, keep_default_action: bool = True,
+        custom_lineage_data: Any = None, collect_tensor_freq: int | None = None,
+        max_file_size: int | None = None, export_options: Any = None,
+    ) -> None:  # fmt: skip
         owner = "SummaryCollector"
         self._dir, self._limit = summary_dir, max_file_size
         self._freq = arguments.integer(collect_freq, owner, "collect_freq", 1)

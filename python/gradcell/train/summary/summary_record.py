@@ -39,16 +39,10 @@ class SummaryRecord:
     """
 
     def __init__(
-        self,
-        log_dir: str,
-        file_prefix: str = "events",
-        file_suffix: str = "_MS",
-        num_process: int = 32,
-        network: Any = None,
-        max_file_size: int | None = None,
-        raise_exception: bool = False,
-        export_options: Any = None,
-    ) -> None:
+        self, log_dir: str, file_prefix: str = "events", file_suffix: str = "_MS",
+        num_process: int = 32, network: Any = None, max_file_size: int | None = None,
+        raise_exception: bool = False, export_options: Any = None,
+    ) -> None:  # fmt: skip
         global _number
         owner = "SummaryRecord"
         if not isinstance(log_dir, (str, os.PathLike)):
