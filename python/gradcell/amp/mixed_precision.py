@@ -145,12 +145,9 @@ def _check_list(name: str, kinds: Any) -> None:
 
 
 def custom_mixed_precision(
-    network: Cell,
-    *,
-    white_list: list[type[Any]] | None = None,
-    black_list: list[type[Cell]] | None = None,
-    dtype: _core.DType = _core.float16,
-) -> Cell:
+    network: Cell, *, white_list: list[type[Any]] | None = None,
+    black_list: list[type[Cell]] | None = None, dtype: _core.DType = _core.float16,
+) -> Cell:  # fmt: skip
     """Makes a network compute in mixed precision by a list of your own, and returns it.
 
     white_list: these cells, and primitives that are attributes of cells, compute in dtype and hand

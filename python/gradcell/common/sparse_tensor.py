@@ -129,11 +129,8 @@ class CSRTensor(_Sparse):
         super().__init__(values, shape)
         self.indptr: Tensor = arguments.tensor(indptr, "CSRTensor", "indptr")
         self.indices: Tensor = arguments.tensor(indices, "CSRTensor", "indices")
-        if (
-            len(self.shape) != 2
-            or self.indptr.size != self.shape[0] + 1
-            or self.indices.size != self.values.size
-        ):
+        have = self.indptr.size, self.indices.size
+        if len(self.shape) != 2 or have != (self.shape[0] + 1, self.values.size):
             bad_value(
                 f"For CSRTensor, indptr of {self.indptr.size} and indices of {self.indices.size} elements do "
                 f"not fit {self.values.size} values and shape {list(self.shape)}"

@@ -152,12 +152,9 @@ class Dataset:
         return self._steps["per_batch_map"](made, per_batch_map, input_columns, output_columns)
 
     def padded_batch(
-        self,
-        batch_size: int | Callable[..., int],
-        drop_remainder: bool = False,
-        num_parallel_workers: int | None = None,
-        pad_info: dict[str, Any] | None = None,
-    ) -> Dataset:
+        self, batch_size: int | Callable[..., int], drop_remainder: bool = False,
+        num_parallel_workers: int | None = None, pad_info: dict[str, Any] | None = None,
+    ) -> Dataset:  # fmt: skip
         """Batches of rows that are first padded at their ends.
 
         pad_info: from a column's name to (shape, value); a shape of None, or None in it, is the
@@ -216,11 +213,9 @@ class Dataset:
         return self._steps["flat_map"](self, func)
 
     def filter(
-        self,
-        predicate: Callable[..., Any],
-        input_columns: Any = None,
+        self, predicate: Callable[..., Any], input_columns: Any = None,
         num_parallel_workers: int | None = None,
-    ) -> Dataset:
+    ) -> Dataset:  # fmt: skip
         """The rows for which predicate(input_columns) is true; by default it gets all columns."""
         return self._steps["filter"](self, predicate, input_columns)
 
@@ -354,12 +349,9 @@ class Dataset:
         return iter(self.create_tuple_iterator(num_epochs=1))
 
     def create_tuple_iterator(
-        self,
-        columns: Any = None,
-        num_epochs: int = -1,
-        output_numpy: bool = False,
+        self, columns: Any = None, num_epochs: int = -1, output_numpy: bool = False,
         do_copy: bool = False,
-    ) -> Passes:
+    ) -> Passes:  # fmt: skip
         """An iterator over an epoch's rows: lists with one Tensor (or array) for each column;
         strings and bytes come as arrays.
 

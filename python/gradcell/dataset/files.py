@@ -259,9 +259,8 @@ class ImageFolderDataset(_Pictures):
 
     def _listed(self, owner: str, folder: str) -> list[tuple[str, Any]]:
         there = sorted(d.name for d in os.scandir(folder) if d.is_dir())
-        self._classes = (
-            {n: i for i, n in enumerate(there)} if self._given is None else {**self._given}
-        )
+        places = {name: i for i, name in enumerate(there)}
+        self._classes = places if self._given is None else dict(self._given)
         for name in self._classes:
             if name not in there:
                 _fail(owner, folder, f"there is no class {name!r} in it")
@@ -383,9 +382,8 @@ class MindDataset(IndexedDataset):
         super().__init__(sampler, shuffle, num_shards, shard_id, num_samples, num_parallel_workers)
         self._shards = shards_of(owner, dataset_files)
         schema = self._shards[0].schema
-        self.names: list[str] = (
-            list(schema) if columns_list is None else column_names(owner, columns_list)
-        )
+        names = list(schema) if columns_list is None else column_names(owner, columns_list)
+        self.names: list[str] = names
         for name in self.names:
             if name not in schema:
                 bad_value(f"{owner}: there is no column {name!r}; the columns are {list(schema)}")

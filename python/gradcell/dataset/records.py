@@ -38,12 +38,8 @@ class Schema:
             with open(path) as file:
                 found = json.load(file)
             columns = found["columns"]
-            listed = (
-                columns.items()
-                if isinstance(columns, dict)
-                else [(column["name"], column) for column in columns]
-            )
-            for name, column in listed:
+            named = columns if isinstance(columns, dict) else {c["name"]: c for c in columns}
+            for name, column in named.items():
                 self.add_column(name, column["type"], column.get("shape"))
             self.num_rows = found.get("numRows")
         except OSError as error:

@@ -87,9 +87,8 @@ class MapDataset(_Replacing, step="map"):
         processes: bool,
     ) -> None:  # fmt: skip
         super().__init__(child)
-        self.operations: list[Any] = (
-            list(operations) if isinstance(operations, (list, tuple)) else [operations]
-        )
+        several = isinstance(operations, (list, tuple))
+        self.operations: list[Any] = list(operations) if several else [operations]
         if not self.operations or not all(callable(o) for o in self.operations):
             bad_type("map: the operations must be functions")
         count = 1 if workers is None else workers
@@ -225,9 +224,9 @@ class RepeatDataset(Dataset, step="repeat"):
 
     def __init__(self, child: Dataset, count: int | None) -> None:
         super().__init__(child)
-        self.count: int | None = (
-            None if count in (None, -1) else arguments.integer(count, "repeat", "count", 1)
-        )
+        self.count: int | None = None if count == -1 else count
+        if self.count is not None:
+            arguments.integer(self.count, "repeat", "count", 1)
 
     def _rows(self, epoch: int) -> Iterator[Row]:
         passes = itertools.count() if self.count is None else range(self.count)
@@ -352,12 +351,9 @@ class BatchDataset(Dataset, step="batch"):
     """
 
     def __init__(
-        self,
-        child: Dataset,
-        batch_size: int | Callable[..., int],
-        drop_remainder: bool = False,
+        self, child: Dataset, batch_size: int | Callable[..., int], drop_remainder: bool = False,
         pad_info: dict[str, Any] | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         super().__init__(child)
         if not callable(batch_size):
             batch_size = arguments.integer(batch_size, "batch", "batch_size", 1)

@@ -74,12 +74,9 @@ def _in_process(item: Any, entropy: list[int]) -> Any:
 
 
 def in_order(
-    work: Callable[[Any], T],
-    items: Iterable[Any],
-    entropy: list[int],
-    workers: int,
+    work: Callable[[Any], T], items: Iterable[Any], entropy: list[int], workers: int,
     processes: bool = False,
-) -> Iterator[T]:
+) -> Iterator[T]:  # fmt: skip
     """work(item) of each item, in their order, on that many threads or processes.
 
     entropy: what the generator of each row is made of, with the row's number behind it. Work on

@@ -107,22 +107,20 @@ _IGNORED: tuple[tuple[str, str], ...] = (
 _UNREAD = ("_extends.parse", "_extends.parse.compile_config")
 
 
+def table(text: str) -> list[tuple[str, str]]:
+    """(what stands before the colon, a word behind it) for the words of all lines."""
+    lines = (line.partition(":") for line in text.strip().splitlines())
+    return [(head.strip(), word) for head, _, words in lines for word in words.split()]
+
+
 def _table(rows: tuple[tuple[str, str], ...]) -> dict[str, str]:
-    return {
-        ".".join(filter(None, (module.strip(), name))): why
-        for why, lines in rows
-        for module, _, names in (line.partition(":") for line in lines.strip().splitlines())
-        for name in names.split()
-    }
+    pairs = ((path, why) for why, lines in rows for path in table(lines))
+    return {".".join(filter(None, path)): why for path, why in pairs}
 
 
 REFUSED, IGNORED = _table(_REFUSED), _table(_IGNORED)
-MODULES = {
-    ".".join(parts[: n + 1])
-    for path in (*REFUSED, *IGNORED)
-    for parts in [path.split(".")[:-1]]
-    for n in range(len(parts))
-}.union(_UNREAD)
+_PARTS = [path.split(".")[:-1] for path in (*REFUSED, *IGNORED)]
+MODULES = {".".join(p[: n + 1]) for p in _PARTS for n in range(len(p))}.union(_UNREAD)
 
 
 class _Refused(type):

@@ -99,9 +99,8 @@ _MODULES = """
     amp: train.amp train.loss_scale_manager
 """
 _PLACES = {
-    f"{_NAME}.{module}": f"gradcell.{place.strip()}".rstrip(".")
-    for place, _, modules in (line.partition(":") for line in _MODULES.strip().splitlines())
-    for module in modules.split()
+    f"{_NAME}.{module}": f"gradcell.{place}".rstrip(".")
+    for place, module in absent_names.table(_MODULES)
 }
 
 #: Names that modules of MindSpore have from elsewhere: 'module: name=where it is here'.
@@ -152,9 +151,11 @@ _FOREIGN = """
     log: logging=log logger=log
 """
 _OTHERS = {
-    (f"gradcell.{module.strip()}".rstrip("."), name): f"gradcell.{target}"
-    for module, _, entries in (line.partition(":") for line in _FOREIGN.strip().splitlines())
-    for name, _, target in (entry.partition("=") for entry in entries.split())
+    (
+        f"gradcell.{module}".rstrip("."),
+        entry.partition("=")[0],
+    ): f"gradcell.{entry.partition('=')[2]}"
+    for module, entry in absent_names.table(_FOREIGN)
 }
 
 

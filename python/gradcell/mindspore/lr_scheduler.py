@@ -23,6 +23,11 @@ def _number(value: float, name: str) -> Parameter:
     return Parameter(Tensor(float(value), _core.float32), name, False)
 
 
+def _write(rates: list[Parameter], values: list[Any]) -> None:
+    for rate, value in zip(rates, values, strict=True):
+        ops.assign(rate, value)
+
+
 def _for_groups(optimizer: Optimizer, value: Any, name: str) -> list[Any]:
     """One value for each group of parameters."""
     count = len(optimizer.param_groups)
@@ -81,12 +86,10 @@ class LRScheduler:
         """Writes the rates of the next step; or those after step `epoch`, from the first ones on."""
         if epoch is not None:
             ops.assign(self.last_epoch, -1.0)
-            for lr, first in zip(self._last_lr, self.base_lrs, strict=True):
-                ops.assign(lr, first)
+            _write(self._last_lr, self.base_lrs)
         for _ in range(1 if epoch is None else int(epoch) + 1):
             ops.assign(self.last_epoch, self.last_epoch + 1.0)
-            for lr, rate in zip(self._last_lr, self.get_lr(), strict=True):
-                ops.assign(lr, rate)
+            _write(self._last_lr, self.get_lr())
         return True
 
 
@@ -176,10 +179,8 @@ def CosineAnnealingWarmRestarts(s: Any, epoch: Tensor) -> Any:
     return _wave(s, (epoch - begun) / size)
 
 
-@_rule(
-    "base_lr, max_lr, step_size_up=2000, step_size_down=None, mode='triangular', gamma=1.0, scale_fn=None,"
-    " scale_mode='cycle'"
-)
+@_rule("base_lr, max_lr, step_size_up=2000, step_size_down=None, mode='triangular', gamma=1.0, scale_fn=None,"
+       " scale_mode='cycle'")  # fmt: skip
 def CyclicLR(s: Any, epoch: Tensor) -> Any:
     """Rates that go from base_lr to max_lr in step_size_up steps and back in step_size_down (Smith 2017).
 
@@ -212,11 +213,8 @@ class SequentialLR(LRScheduler):
             bad_value("SequentialLR: all schedulers must be of the same optimizer")
         if len(milestones) != len(schedulers) - 1:
             bad_value(f"SequentialLR: {len(schedulers)} schedulers need one milestone less")
-        self.schedulers, self.milestones, self._last_lr = (
-            schedulers,
-            milestones,
-            list(optimizer.lrs),
-        )
+        self.schedulers, self.milestones = schedulers, milestones
+        self._last_lr = list(optimizer.lrs)
         self.last_epoch = _number(last_epoch + 1, "last_epoch_SequentialLR")
         schedulers[0].step(0)
 
@@ -241,8 +239,7 @@ class _Plateau(LRScheduler):
         if metrics is not None:
             ops.assign(self.last_epoch, self.last_epoch + 1.0)
             rates = self._new(self, ops.cast(metrics, _core.float32))
-            for lr, rate in zip(self._last_lr, rates, strict=True):
-                ops.assign(lr, rate)
+            _write(self._last_lr, rates)
         return True
 
 

@@ -60,10 +60,9 @@ class _Step(NamedTuple):
         """The means of gradients and of their squares; by amsgrad the largest so far."""
         b1, b2 = self.betas
         m, v = self.mean("exp_avg", self.g, b1), self.mean("exp_avg_sq", self.g * self.g, b2)
-        largest = "max_exp_avg_sq"
-        return m, self.keep(largest, _ops.maximum(getattr(self, largest), v)) if self.options.get(
-            "amsgrad"
-        ) else v
+        if self.options.get("amsgrad"):
+            v = self.keep("max_exp_avg_sq", _ops.maximum(self.max_exp_avg_sq, v))
+        return m, v
 
 
 class Optimizer(Cell):
@@ -100,11 +99,8 @@ class Optimizer(Cell):
             name, kind, start = re.split("([:=]|$)", entry, maxsplit=1)
             state = self.parameters.clone(prefix=name, init=defaults.get(name, float(start or 0)))
             if kind == ":":
-                own = [
-                    Parameter(Tensor(float(start)), name=f"{name}_{p.name}")
-                    for p in self.parameters
-                ]
-                state = ParameterTuple(own)
+                names = (f"{name}_{p.name}" for p in self.parameters)
+                state = ParameterTuple([Parameter(Tensor(float(start)), n) for n in names])
             setattr(self, name, state)
         if self._counter:
             setattr(self, self._counter, Parameter(Tensor(0, _core.int32), self._counter, False))
@@ -201,10 +197,8 @@ def Adadelta(s: Any) -> Any:
     return s.p - s.lr * step
 
 
-@_rule(
-    "lr=0.01, lr_decay=0.0, weight_decay=0.0, initial_accumulator_value=0.0, eps=1e-10, *, maximize=False",
-    "accum",
-)
+@_rule("lr=0.01, lr_decay=0.0, weight_decay=0.0, initial_accumulator_value=0.0, eps=1e-10, *, maximize=False",
+       "accum")  # fmt: skip
 def Adagrad(s: Any) -> Any:
     """Adagrad (Duchi, Hazan and Singer 2011), with a rate that falls as lr / (1 + (t - 1) lr_decay)."""
     first = _ops.where(_ops.equal(s.t, 1.0), s.initial_accumulator_value, s.accum)
@@ -237,10 +231,8 @@ def AdamW(s: Any) -> Any:
 @_rule(f"lr=2e-3, {_ADAM}, *, maximize=False", "exp_avg exp_inf")
 def Adamax(s: Any) -> Any:
     """AdaMax (Kingma and Ba 2015, algorithm 2)."""
-    m, largest = (
-        s.mean("exp_avg", s.g, s.betas[0]),
-        _ops.maximum(s.exp_inf * s.betas[1], _ops.abs(s.g) + s.eps),
-    )
+    m = s.mean("exp_avg", s.g, s.betas[0])
+    largest = _ops.maximum(s.exp_inf * s.betas[1], _ops.abs(s.g) + s.eps)
     return s.p - s.lr / s.rest(s.betas[0]) * m / s.keep("exp_inf", largest)
 
 
@@ -298,11 +290,8 @@ def Rprop(s: Any) -> Any:
     return s.p - _ops.sign(s.keep("prev", _ops.where(other, 0.0, s.g))) * size
 
 
-@_rule(
-    "lr, momentum=0.0, dampening=0.0, weight_decay=0.0, nesterov=False, *, maximize=False",
-    "accum stat=1",
-    "",
-)
+@_rule("lr, momentum=0.0, dampening=0.0, weight_decay=0.0, nesterov=False, *, maximize=False",
+       "accum stat=1", "")  # fmt: skip
 def SGD(s: Any) -> Any:
     """Gradient descent, with momentum (Sutskever et al. 2013); the first step has no dampening."""
     if s.nesterov and (s.momentum <= 0 or s.dampening != 0):

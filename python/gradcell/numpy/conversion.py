@@ -50,11 +50,9 @@ def typed(x: Any, dtype: Any) -> Any:
     """x in another dtype; as it is for None."""
     if dtype is None:
         return x
-    return (
-        tuple(typed(part, dtype) for part in x)
-        if isinstance(x, tuple)
-        else _ops.cast(x, to_dtype(dtype))
-    )
+    if isinstance(x, tuple):
+        return tuple(typed(part, dtype) for part in x)
+    return _ops.cast(x, to_dtype(dtype))
 
 
 def _is_number(x: Any) -> bool:

@@ -513,9 +513,7 @@ def einsum(*operands: Any) -> Tensor:
     """
     if isinstance(operands[0], str):
         return ops.einsum(operands[0], *tensors(*operands[1:]))
-    *lists, end = (
-        [*operands[1::2], None] if len(operands) % 2 == 0 else [*operands[1::2], operands[-1]]
-    )
+    *lists, end = [*operands[1::2], None if len(operands) % 2 == 0 else operands[-1]]
 
     def letters(places: Any) -> str:
         return "".join("..." if i is ... else string.ascii_letters[i] for i in places)

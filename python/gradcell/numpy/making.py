@@ -22,9 +22,8 @@ from gradcell.numpy.conversion import (  # isort: skip
 
 def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None) -> Tensor:
     """The numbers from start on, step apart, short of stop: int32, or the default dtype if one is a float."""
-    first, last, by = (
-        _number(v) for v in ((0, start, step) if stop is None else (start, stop, step))
-    )
+    ends = (0, start) if stop is None else (start, stop)
+    first, last, by = (_number(v) for v in (*ends, step))
     by = 1 if by is None else by
     if dtype is None:
         integers = not builtins.any(isinstance(v, (float, np.floating)) for v in (first, last, by))

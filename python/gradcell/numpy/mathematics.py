@@ -33,11 +33,9 @@ def isscalar(element: Any) -> bool:
 def size(a: Any, axis: Any = None) -> int:
     """The number of elements, or of those along an axis or several."""
     x = tensor(a)
-    return (
-        x.size
-        if axis is None
-        else math.prod(x.shape[i] for i in arguments.axes_of(axis, x.ndim, "size"))
-    )
+    if axis is None:
+        return x.size
+    return math.prod(x.shape[i] for i in arguments.axes_of(axis, x.ndim, "size"))
 
 
 def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Tensor:
@@ -221,9 +219,8 @@ def _slopes(x: Tensor, axis: int, step: Any, order: int) -> Tensor:
     def three(i: int, count: int, place: int) -> Tensor:
         """The slope of the parabola through count triples from the i-th element on, at one of each."""
         one, two = h(i, count), h(i + 1, count)
-        first, second = (
-            (f(i + k + 1, count) - f(i + k, count)) / d for k, d in enumerate((one, two))
-        )
+        first = (f(i + 1, count) - f(i, count)) / one
+        second = (f(i + 2, count) - f(i + 1, count)) / two
         bend = (second - first) / (one + two)
         return first + bend * (-one, one, one + two + two)[place]
 
@@ -311,12 +308,9 @@ def correlate(a: Any, v: Any, mode: str = "valid") -> Tensor:
     x, k = map(arguments.vector, tensors(a, v))
     k = ops.conj(k)
     out = convolve(x, ops.flip(k, (0,)), mode)
-    even = mode == "same" and k.size > x.size and k.size % 2 == 0
-    return (
-        out
-        if not even
-        else ops.narrow(convolve(x, ops.flip(k, (0,)), "full"), 0, x.size // 2, k.size)
-    )
+    if mode == "same" and k.size > x.size and k.size % 2 == 0:
+        return ops.narrow(convolve(x, ops.flip(k, (0,)), "full"), 0, x.size // 2, k.size)
+    return out
 
 
 def _edges(x: Tensor, asked: Any, limits: Any) -> Tensor:

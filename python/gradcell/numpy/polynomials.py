@@ -59,12 +59,8 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Tensor:
     """
     c = floating(p)
     m = arguments.integer(m, "polyint", "m")
-    constants = (
-        [0.0] * m
-        if k is None
-        else np.broadcast_to(np.asarray(_plain(k), np.float64), (m,)).tolist()
-    )
-    for constant in constants:
+    given = np.asarray(0.0 if k is None else _plain(k), np.float64)
+    for constant in np.broadcast_to(given, (m,)).tolist():
         c = _ops.concat([_ops.div(c, arange(c.size, 0, -1)), _ops.full([1], constant, c.dtype)], 0)
     return _core.copy(c) if c is p else c
 

@@ -72,11 +72,9 @@ def _parts(name: str, label: str, dims: list[int], content: memoryview) -> Itera
 
 
 def serialize(
-    arrays: dict[str, tuple[str, list[int], np.ndarray]],
-    texts: dict[str, str],
-    metadata: dict[str, str],
-    crc_check: bool = False,
-) -> bytes:
+    arrays: dict[str, tuple[str, list[int], np.ndarray]], texts: dict[str, str],
+    metadata: dict[str, str], crc_check: bool = False,
+) -> bytes:  # fmt: skip
     """The bytes of a file.
 
     arrays: from name to (dtype's name, shape, values). texts: strings by name. metadata: what

@@ -89,11 +89,8 @@ class Batches:
         """
         if isinstance(self.data, Dataset):
             self.data.set_epoch(number)
-        source = (
-            self.data()
-            if callable(self.data) and not isinstance(self.data, Iterable)
-            else self.data
-        )
+        makes = callable(self.data) and not isinstance(self.data, Iterable)
+        source = self.data() if makes else self.data
         made = iter(source)
         used_up = self._passes > 0 and made is source
         self._passes += 1

@@ -321,9 +321,8 @@ def _linear_recurrence(e: Writer, n: Node) -> str:
     flags, info, node = n["attributes"], e.helper.make_tensor_value_info, e.helper.make_node
     axis, back, kind = flags["axis"], int(flags["reverse"]), e.types[n["dtype"].name]
     one = [d for k, d in enumerate(n["shape"]) if k != axis]
-    before, factor, term, product, after, result = (
-        e.fresh(word) for word in ("before", "factor", "term", "product", "after", "result")
-    )
+    names = map(e.fresh, ("before", "factor", "term", "product", "after", "result"))
+    before, factor, term, product, after, result = names
     steps = [
         node("Mul", [factor, before], [product]),
         node("Add", [product, term], [after]),

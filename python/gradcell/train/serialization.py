@@ -181,13 +181,9 @@ def save_checkpoint(
         about = {"format": _FORMAT, "random_state": state_now()}
         write_whole(path, ckpt.serialize(arrays, texts, about, crc_check))
         return
-    metadata = {
-        "format": _FORMAT,
-        "checksums": json.dumps(sums),
-        "order": json.dumps(list(items)),
-        "texts": json.dumps(texts),
-        "random_state": state_now(),
-    }
+    told = {"checksums": sums, "order": list(items), "texts": texts}
+    metadata = {"format": _FORMAT, **{name: json.dumps(what) for name, what in told.items()}}
+    metadata["random_state"] = state_now()
     metadata["checksum"] = str(ckpt.checksum_of(metadata))
     write_whole(path, _serialize(arrays, metadata))
 
@@ -354,11 +350,9 @@ def _prefixes(given: Any) -> tuple[str, ...]:
 
 
 def load_param_into_net(
-    net: Cell,
-    parameter_dict: dict[str, Any],
-    strict_load: bool = False,
+    net: Cell, parameter_dict: dict[str, Any], strict_load: bool = False,
     remove_redundancy: bool = False,
-) -> tuple[list[str], list[str]]:
+) -> tuple[list[str], list[str]]:  # fmt: skip
     """Sets the parameters of a Cell to those of the same name.
 
     parameter_dict: from name to Parameter, as load_checkpoint gives. strict_load: without it a saved

@@ -64,12 +64,9 @@ def _reduction(optimizer: Any) -> Callable[[tuple[Tensor, ...]], tuple[Tensor, .
 
 @transform()
 def train_step(
-    loss: Callable[..., Any],
-    optimizer: Any,
-    *,
-    has_aux: bool = False,
+    loss: Callable[..., Any], optimizer: Any, *, has_aux: bool = False,
     scaler: LossScaler | None = None,
-) -> Callable[..., Any]:
+) -> Callable[..., Any]:  # fmt: skip
     """Return a function that makes a training step, compiled as a whole: step(x, y) computes loss(x, y) and
     its gradients by the optimiser's parameters, updates these, and returns the loss before the update.
 

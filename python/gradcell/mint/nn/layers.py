@@ -250,9 +250,8 @@ class ConvTranspose2d(Cell):
         shape = (in_channels, out_channels // groups, *self.reach)
         near = 1 / math.sqrt(math.prod(shape[1:]))
         self.weight: Parameter = Parameter(_uniform(near, shape, kind), "weight")
-        self.bias: Parameter | None = (
-            Parameter(_uniform(near, (out_channels,), kind), "bias") if bias else None
-        )
+        added = Parameter(_uniform(near, (out_channels,), kind), "bias") if bias else None
+        self.bias: Parameter | None = added
 
     def construct(self, input: Tensor, output_size: Any = None) -> Tensor:
         added = self.output_padding

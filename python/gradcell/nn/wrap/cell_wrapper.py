@@ -123,9 +123,8 @@ class WithGradCell(Cell):
         self.loss_fn = loss_fn
         self.weights: ParameterTuple = ParameterTuple(network.trainable_params())
         self.sens = sens
-        self.network_with_loss: Cell | WithLossCell = (
-            network if loss_fn is None else WithLossCell(network, loss_fn)
-        )
+        whole = network if loss_fn is None else WithLossCell(network, loss_fn)
+        self.network_with_loss: Cell | WithLossCell = whole
         self.network_with_loss.set_train()
 
     def construct(self, *inputs: Any) -> Any:

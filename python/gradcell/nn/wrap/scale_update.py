@@ -162,11 +162,8 @@ class DynamicLossScaleUpdateCell(Cell):
         self._guard.look()
         given = overflow if isinstance(overflow, Tensor) else Tensor(bool(overflow))
         happened = _ops.cast(given, _core.bool)
-        scale, now, last = (
-            loss_scale.value(),
-            self.cur_iter.value(),
-            self.last_overflow_iter.value(),
-        )
+        scale = loss_scale.value()
+        now, last = self.cur_iter.value(), self.last_overflow_iter.value()
         self._guard.count(happened, scale)
         grow = _ops.greater_equal(now - last, self.scale_window)
         loss_scale._set_array(next_scale(scale, self.scale_factor, happened, grow))

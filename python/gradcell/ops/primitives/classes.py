@@ -104,11 +104,11 @@ def _place(op: Any, word: str) -> Any:
     return function
 
 
-def _with_place(op: Any, word: str) -> Any:
+def _with_place(op: Any) -> Any:
     def function(x: Any, *, axis: int, keep_dims: bool) -> tuple[Tensor, Tensor]:
+        """(indices, largest or smallest elements) along axis."""
         return op(x, axis, keep_dims)[::-1]  # type: ignore[no-any-return]
 
-    function.__doc__ = f"(indices, {word} elements) along axis."
     return function
 
 
@@ -141,12 +141,9 @@ define(
 )
 define("Argmax", _place(reductions.argmax, "largest"), "input_x", axis=-1, output_type=_core.int32)
 define("Argmin", _place(reductions.argmin, "smallest"), axis=-1, output_type=_core.int32)
-_largest, _smallest = (
-    _with_place(op, word)
-    for op, word in ((reductions.max, "largest"), (reductions.min, "smallest"))
-)
-define("ArgMaxWithValue", _largest, "input", axis=0, keep_dims=False)
-define("ArgMinWithValue", _smallest, "input", axis=0, keep_dims=False)
+for _of in (reductions.max, reductions.min):
+    _name = f"Arg{_of.__name__.title()}WithValue"
+    define(_name, _with_place(_of), "input", axis=0, keep_dims=False)
 define("CumSum", _cumsum, "input axis", exclusive=False, reverse=False)
 define("L2Loss", _l2_loss)
 define("L2Normalize", _l2_normalize, axis=Axis(0), epsilon=1e-4)

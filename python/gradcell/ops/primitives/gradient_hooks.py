@@ -85,9 +85,8 @@ class HookBackward(Primitive):
 
 def _fitted(f: Any, new: Any, given: list[Tensor], name: str, casts: bool) -> list[Tensor | None]:
     """Check a function's new gradients against those that it was given; returns them."""
-    found = (
-        [new] if isinstance(new, Tensor) else list(new) if isinstance(new, (tuple, list)) else None
-    )
+    listed = [new] if isinstance(new, Tensor) else new
+    found = list(listed) if isinstance(listed, (tuple, list)) else None
     if found is None or len(found) != len(given):
         count = type(new).__name__ if found is None else len(found)
         bad_type(f"{name}: {defined_at(f)} must return {len(given)} gradients, got {count}")

@@ -87,10 +87,7 @@ def convolved_back(
 ) -> Tensor:  # fmt: skip
     """The adjoint of Conv2D in its input, of shape input_size."""
     owner = "Conv2DBackpropInput"
-    t, w = (
-        _channels(out_backprop, owner, (4,), data_format),
-        _channels(weight, owner, (4,), data_format),
-    )
+    t, w = (_channels(x, owner, (4,), data_format) for x in (out_backprop, weight))
     sizes = arguments.integers(input_size, owner, "input_size")
     sizes = [sizes[i] for i in (0, 3, 1, 2)] if data_format == "NHWC" else sizes
     target = _ops.full(sizes, 0, t.dtype)

@@ -153,14 +153,9 @@ def loss_of(net_outputs: Any) -> float | None:
 
 def overflowed(net_outputs: Any) -> bool:
     """Return whether a loss-scaling cell's step overflowed and was skipped."""
-    return (
-        isinstance(net_outputs, tuple)
-        and len(net_outputs) > 1
-        and isinstance(net_outputs[1], Tensor)
-        and net_outputs[1].dtype == _core.bool
-        and net_outputs[1].size == 1
-        and bool(net_outputs[1])
-    )
+    found = net_outputs[1] if isinstance(net_outputs, tuple) and len(net_outputs) > 1 else None
+    flag = isinstance(found, Tensor) and found.dtype == _core.bool and found.size == 1
+    return flag and bool(found)
 
 
 def step_in_epoch(p: CallbackParameters) -> int:

@@ -69,11 +69,8 @@ class ModelCheckpoint(Callback):
     """
 
     def __init__(
-        self,
-        prefix: str = "CKP",
-        directory: str | None = None,
-        config: CheckpointConfig | None = None,
-    ) -> None:
+        self, prefix: str = "CKP", directory: str | None = None, config: CheckpointConfig | None = None,
+    ) -> None:  # fmt: skip
         if not isinstance(prefix, str) or not prefix or "/" in prefix:
             bad_value(f"ModelCheckpoint: 'prefix' must be a plain name, got {prefix!r}")
         if config is not None and not isinstance(config, CheckpointConfig):
@@ -114,13 +111,9 @@ class ModelCheckpoint(Callback):
 
     def save(self, p: CallbackParameters) -> None:
         """Saves now."""
-        name = f"{self._prefix}-{p.cur_epoch_num}_{step_in_epoch(p)}.ckpt"
-        path = os.path.join(self._directory, name)
-        info: dict[str, Any] = {
-            "epoch_num": p.cur_epoch_num,
-            "step_num": p.cur_step_num,
-            "step_in_epoch": step_in_epoch(p),
-        }
+        epoch, step, place = p.cur_epoch_num, p.cur_step_num, step_in_epoch(p)
+        path = os.path.join(self._directory, f"{self._prefix}-{epoch}_{place}.ckpt")
+        info: dict[str, Any] = {"epoch_num": epoch, "step_num": step, "step_in_epoch": place}
         for extra in self._config.append_info:
             if isinstance(extra, dict):
                 info.update(extra)
@@ -139,11 +132,8 @@ class ModelCheckpoint(Callback):
         if not self._config.keep_checkpoint_max:
             return
         pattern = re.compile(re.escape(self._prefix) + r"-\d+_\d+\.ckpt")
-        paths = [
-            os.path.join(self._directory, f)
-            for f in os.listdir(self._directory)
-            if pattern.fullmatch(f)
-        ]
+        found = filter(pattern.fullmatch, os.listdir(self._directory))
+        paths = [os.path.join(self._directory, f) for f in found]
         paths.sort(key=lambda f: (os.stat(f).st_mtime_ns, f))
         for path in paths[: -self._config.keep_checkpoint_max]:
             if path != self._latest:

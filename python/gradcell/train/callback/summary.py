@@ -15,10 +15,8 @@ from gradcell.train.summary.summary_record import SummaryRecord
 
 #: What collect_specified_data may say, and what is so by default.
 _DEFAULTS: dict[str, Any] = {
-    "collect_metric": True,
-    "collect_input_data": True,
-    "histogram_regular": None,
-}
+    "collect_metric": True, "collect_input_data": True, "histogram_regular": None,
+}  # fmt: skip
 _WITHOUT = (
     "collect_graph", "collect_train_lineage", "collect_eval_lineage", "collect_dataset_graph",
     "collect_landscape",
