@@ -433,7 +433,7 @@ class PerBatchMapDataset(_Replacing, step="per_batch_map"):
             info = BatchInfo(epoch, number)
             out = called("batch", self.function, [*(columns[i] for i in self.places), info])
             if len(out) != self.made:
-                bad_value(f"batch: 'per_batch_map' gave {len(out)} columns, not {self.made}")
+                bad_value(f"batch: 'per_batch_map' gave {len(out)} columns where {self.made} fit")
             new = [v if isinstance(v, dict) else [as_value(row) for row in v] for v in out]
             yield _batch(self.names, self._put(columns, new), self.batches.pad)
 
