@@ -193,16 +193,17 @@ class DistributedSampler(BuiltinSampler):
         offset: int = -1,
     ) -> None:  # fmt: skip
         super().__init__(num_samples)
-        self.num_shards: int = arguments.integer(num_shards, "DistributedSampler", "num_shards", 1)
+        owner = "DistributedSampler"
+        self.num_shards: int = arguments.integer(num_shards, owner, "num_shards", 1)
         if isinstance(shard_id, bool) or not isinstance(shard_id, (int, np.integer)):
-            bad_type("DistributedSampler: 'shard_id' must be an int")
+            bad_type(f"{owner}: 'shard_id' must be an int")
         if not 0 <= shard_id < num_shards:
             bad_value(
-                f"DistributedSampler: 'shard_id' must be in [0, {num_shards}), not {shard_id}"
+                f"DistributedSampler: 'shard_id' must be in [0, {num_shards}), got {shard_id}"
             )
-        self.offset: int = arguments.integer(offset, "DistributedSampler", "offset", -1)
+        self.offset: int = arguments.integer(offset, owner, "offset", -1)
         if self.offset > self.num_shards:
-            fail(f"DistributedSampler: 'offset' must be at most num_shards, {num_shards}")
+            fail(f"{owner}: 'offset' must be at most num_shards, {num_shards}")
         self.shard_id: int = int(shard_id)
         self.shuffle: bool = bool(shuffle)
 

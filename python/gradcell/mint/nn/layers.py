@@ -110,7 +110,7 @@ class SyncBatchNorm(_BatchNorm):
 
     def construct(self, input: Tensor) -> Tensor:
         if self.training and get_group_size(self.process_group) > 1:
-            unsupported("mint.nn.SyncBatchNorm works in one process; nn.SyncBatchNorm in several")
+            unsupported("mint.nn.SyncBatchNorm works in one process; nn.SyncBatchNorm for several")
         return super().construct(input)
 
 
