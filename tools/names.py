@@ -136,7 +136,8 @@ FORMS = {
 NOT_ASKED = """
 They register kernels with MindSpore's compilers: ops AiCPURegOp AkgGpuRegOp CpuRegOp CustomRegOp
 They register kernels with MindSpore's compilers: ops DataType TBERegOp custom_info_register op_info_register
-The program defines the kernel itself (`test_name_derivatives.py`): ops Custom CustomOpBuilder
+The program defines the kernel itself (`test_name_derivatives.py`): ops Custom
+The program defines the kernel itself (`test_cpp_functions.py`): ops CustomOpBuilder
 They need several processes (`test_parallel_collectives.py`): ops AllGather AllReduce AlltoAll Barrier
 They need several processes (`test_parallel_collectives.py`): ops Broadcast Pull Push Reduce ReduceOp
 They need several processes (`test_parallel_collectives.py`): ops ReduceScatter

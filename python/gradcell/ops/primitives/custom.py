@@ -4,12 +4,18 @@ only keeps its description."""
 from __future__ import annotations
 
 import functools
+import importlib.util
 import inspect
+import os
+import shutil
+import subprocess
+import sysconfig
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+import gradcell
 from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import fail, tree, unsupported
@@ -105,16 +111,62 @@ class PyFunc(Custom):
 
 
 class CustomOpBuilder:
-    """A compiler of C++ extensions. Raises NotImplementedError: they are made for MindSpore's core.
+    """C++ functions of a program's own, compiled and loaded: they include "ms_extension/api.h", which has
+    MindSpore's Tensor and PyboostRunner, on the CPU.
 
-    name, sources, backend, kwargs: not used.
+    name: the module's. sources: a file's path, or several. backend: 'CPU' or None; else NotImplementedError
+    is raised. include_paths: further folders of headers. cflags, ldflags: words for the compiler and the
+    linker. kwargs: build_dir, a folder, by default kernel_meta/name, or below MS_COMPILER_CACHE_PATH. What
+    calls such a function is traced at every call; it has no derivative, unless Custom runs it, with a bprop.
     """
 
-    def __init__(self, name: str, sources: Any, backend: Any = None, **kwargs: Any) -> None:
-        unsupported(
-            f"ops.CustomOpBuilder: {name!r} is an extension of MindSpore's own core, which gradcell does not "
-            "have"
-        )
+    def __init__(
+        self, name: str, sources: Any, backend: str | None = None, include_paths: Any = None,
+        cflags: str | None = None, ldflags: str | None = None, **kwargs: Any,
+    ) -> None:  # fmt: skip
+        if backend not in (None, "CPU"):
+            unsupported(
+                f"ops.CustomOpBuilder: the backend {backend!r}; C++ functions run on the CPU"
+            )
+        self.name: str = name
+        self.build_dir: str | None = kwargs.get("build_dir")
+        self.sources: list[str] = [sources] if isinstance(sources, str) else list(sources)
+        more = [include_paths] if isinstance(include_paths, str) else include_paths
+        self.include_paths: list[str] = list(more or ())
+        self.cflags: list[str] = (cflags or "").split()
+        self.ldflags: list[str] = (ldflags or "").split()
+
+    def build(self) -> str:
+        """The path of the compiled module. Raises ImportError without pybind11, RuntimeError without a
+        compiler and where it fails."""
+        try:
+            import pybind11
+        except ImportError as error:
+            raise ImportError("ops.CustomOpBuilder needs pybind11: pip install pybind11") from error
+        compiler = os.environ.get("CXX") or shutil.which("c++") or shutil.which("g++")
+        if compiler is None:
+            fail("ops.CustomOpBuilder needs a C++ compiler, such as g++")
+        above = os.environ.get("MS_COMPILER_CACHE_PATH", "kernel_meta")
+        folder = self.build_dir or os.path.join(above, self.name)
+        os.makedirs(folder, exist_ok=True)
+        path = os.path.join(folder, self.name + sysconfig.get_config_var("EXT_SUFFIX"))
+        ours = os.path.join(os.path.dirname(gradcell.__file__), "mindspore")
+        headers = [ours, pybind11.get_include(), sysconfig.get_path("include"), *self.include_paths]
+        command = [
+            *compiler.split(), "-std=c++17", "-O2", "-shared", "-fPIC", f"-DMS_EXTENSION_NAME={self.name}",
+            *(f"-I{folder}" for folder in headers), *self.cflags, *self.sources, "-o", path, *self.ldflags,
+        ]  # fmt: skip
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode:
+            fail(f"ops.CustomOpBuilder: {self.name} does not compile: {done.stderr}")
+        return path
+
+    def load(self) -> Any:
+        """The module, compiled first."""
+        spec: Any = importlib.util.spec_from_file_location(self.name, self.build())
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return module
 
 
 _KINDS = {
