@@ -40,12 +40,7 @@ class Initializer(fields.Declares):
             _BY_NAME.update(dict.fromkeys(cls.names, cls))
 
     def __init__(self, **kwargs: Any) -> None:
-        self._given = kwargs
-
-    @property
-    def _kwargs(self) -> dict[str, Any]:
-        """The arguments that it was made of."""
-        return {n: getattr(self, n) for n in getattr(self, "_declared_fields", ())} or self._given
+        self._kwargs = kwargs
 
     def draw(self, shape: tuple[int, ...]) -> np.ndarray:
         """Values of that shape. Raises NotImplementedError if no rule is defined."""

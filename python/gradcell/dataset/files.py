@@ -206,8 +206,11 @@ class _Pictures(IndexedDataset):
     """Files of pictures, each with a value: image, the file's bytes as uint8 (or decode: the picture), and
     the value."""
 
-    def __init__(self, folder: Any, decode: bool, decrypt: Any, *which: Any) -> None:
+    def __init__(
+        self, folder: Any, decode: bool, decrypt: Any, which: tuple[Any, ...], workers: int | None
+    ) -> None:
         owner = type(self).__name__
+        which = (*which, workers or get_num_parallel_workers())
         super().__init__(*which)
         if decrypt is not None:
             unsupported(f"{owner}: 'decrypt' is not implemented")
@@ -241,7 +244,8 @@ class ImageFolderDataset(_Pictures):
     picture, uint8 of [height, width, 3]), and label, int32, the folder's place in their order.
 
     extensions: the files' endings; by default those of pictures. class_indexing: labels by the
-    folders' names. Raises ValueError for a missing or empty folder.
+    folders' names. decode: whether images are decoded. Raises ValueError for a missing or empty
+    folder.
     """
 
     def __init__(
@@ -253,9 +257,8 @@ class ImageFolderDataset(_Pictures):
         self._endings = tuple(extensions or _ENDINGS)
         self._given = class_indexing
         self.names: list[str] = ["image", "label"]
-        workers = num_parallel_workers or get_num_parallel_workers()
-        which = sampler, shuffle, num_shards, shard_id, num_samples, workers
-        super().__init__(dataset_dir, decode, decrypt, *which)
+        which = sampler, shuffle, num_shards, shard_id, num_samples
+        super().__init__(dataset_dir, decode, decrypt, which, num_parallel_workers)
 
     def _listed(self, owner: str, folder: str) -> list[tuple[str, Any]]:
         there = sorted(d.name for d in os.scandir(folder) if d.is_dir())
@@ -303,9 +306,8 @@ class CelebADataset(_Pictures):
         self._part = parts.index(arguments.one_of(usage, parts, "CelebADataset", "usage"))
         self._endings = tuple(extensions or ("",))
         self.names: list[str] = ["image", "attr"]
-        workers = num_parallel_workers or get_num_parallel_workers()
-        which = sampler, shuffle, num_shards, shard_id, num_samples, workers
-        super().__init__(dataset_dir, decode, decrypt, *which)
+        which = sampler, shuffle, num_shards, shard_id, num_samples
+        super().__init__(dataset_dir, decode, decrypt, which, num_parallel_workers)
 
     def _listed(self, owner: str, folder: str) -> list[tuple[str, Any]]:
         path, data = _read(owner, folder, "list_attr_celeba.txt")

@@ -301,11 +301,17 @@ def ones(shape: Any, dtype: Any = None) -> Tensor:
 
 
 @spelling(like, fixed={"value": 0})
+def empty_like(prototype: Any, dtype: Any = None, shape: Any = None) -> Tensor:
+    """Zeros, with the shape and dtype of the prototype unless others are given.
+
+    prototype: a tensor, or what becomes one.
+    """
+
+
+@spelling(like, fixed={"value": 0})
 def zeros_like(a: Any, dtype: Any = None, shape: Any = None) -> Tensor: ...
 @spelling(like, fixed={"value": 1})
 def ones_like(a: Any, dtype: Any = None, shape: Any = None) -> Tensor: ...
-@spelling(like, fixed={"value": 0})
-def empty_like(prototype: Any, dtype: Any = None, shape: Any = None) -> Tensor: ...
 @spelling(like)
 def full_like(a: Any, fill_value: Any, dtype: Any = None, shape: Any = None) -> Tensor: ...
 

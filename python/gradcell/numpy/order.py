@@ -38,6 +38,8 @@ def argsort(
 def partition(a: Any, kth: Any, axis: Any = -1) -> Tensor:
     """The elements so ordered along axis that the kth one has its place, none before it is larger and
     none behind it smaller: here all are in order.
+
+    kth: a place, or several.
     """
     _places(a, kth, axis, "partition")
     return sort(a, axis)
@@ -46,7 +48,7 @@ def partition(a: Any, kth: Any, axis: Any = -1) -> Tensor:
 def argpartition(a: Any, kth: Any, axis: Any = -1) -> Tensor:
     """The indices, int32, that give what partition gives.
 
-    axis: the dimension, counted from the end where negative.
+    kth: a place, or several. axis: the dimension, counted from the end where negative.
     """
     _places(a, kth, axis, "argpartition")
     return argsort(a, axis)
@@ -153,7 +155,7 @@ def percentile(
 ) -> Tensor:
     """The quantiles of q percent.
 
-    method: one of NumPy's: what stands between two elements.
+    q: numbers within 0 and 100. method: one of NumPy's: what stands between two elements.
     """
     return _quantiles(a, _share(q), axis, keepdims, method, False, "percentile")
 
@@ -163,7 +165,7 @@ def nanpercentile(
 ) -> Tensor:
     """The quantiles of q percent of the elements that are not NaN.
 
-    method: 'linear'.
+    q: numbers within 0 and 100. method: 'linear'.
     """
     return _quantiles(a, _share(q), axis, keepdims, method, True, "nanpercentile")
 

@@ -194,7 +194,8 @@ def ravel_multi_index(multi_index: Any, dims: Any, mode: str = "clip", order: st
     """The positions, counted in order, of coordinates in an array of shape dims; float32, as in MindSpore.
 
     multi_index: a tuple of tensors, one for each dimension. dims: the shape of the array, a tuple.
-    mode: for coordinates out of range, 'clip', 'wrap' or 'raise'.
+    mode: for coordinates out of range, 'clip', 'wrap' or 'raise'. order: 'C' counts the last
+    dimension fastest, 'F' the first.
     """
     sizes = arguments.integers(dims, "ravel_multi_index", "dims")
     rows = [
@@ -226,7 +227,7 @@ def ravel_multi_index(multi_index: Any, dims: Any, mode: str = "clip", order: st
 def unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[Tensor, ...]:
     """The coordinates, in an array of that shape, of positions in it counted in order.
 
-    indices: a tensor of integers.
+    indices: a tensor of integers. order: 'C' counts the last dimension fastest, 'F' the first.
     """
     dims = tuple(shape_of(shape))
     found = np.unravel_index(_plain(tensor(indices)), dims, "F" if order == "F" else "C")

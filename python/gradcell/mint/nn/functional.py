@@ -262,9 +262,9 @@ def batch_norm(
 ) -> Tensor: ...  # fmt: skip
 
 
-@spelling(relu, fixed={"inplace": True})
 def relu_(input: Any) -> Tensor:
     """max(input, 0), written to input, which is returned."""
+    return relu(input, True)
 
 
 def sigmoid_(input: Any) -> Tensor:
@@ -272,19 +272,25 @@ def sigmoid_(input: Any) -> Tensor:
     return written(input, ops.sigmoid(input), True, "sigmoid_")
 
 
-@spelling(elu, fixed={"inplace": True})
 def elu_(input: Any, alpha: Any = 1.0) -> Tensor:
-    """input where positive, else alpha (exp(input) - 1), written to input, which is returned."""
+    """x where it is positive, and alpha (exp(x) - 1) elsewhere, written to input, which is returned.
+
+    alpha: what negative numbers tend to, with the sign changed.
+    """
+    return elu(input, alpha, True)
 
 
-@spelling(hardtanh, fixed={"inplace": True})
 def hardtanh_(input: Any, min_val: Any = -1, max_val: Any = 1) -> Tensor:
-    """input between min_val and max_val, written to input, which is returned."""
+    """x between min_val and max_val, written to input, which is returned.
+
+    min_val, max_val: the ends of the interval.
+    """
+    return hardtanh(input, min_val, max_val, True)
 
 
-@spelling(threshold, fixed={"inplace": True})
 def threshold_(input: Any, threshold: Any, value: Any) -> Tensor:
     """input where it is above threshold, else value, written to input, which is returned."""
+    return written(input, ops.threshold(input, threshold, value), True, "threshold_")
 
 
 def upsample(

@@ -80,12 +80,18 @@ def tuple_reversed(x: Any) -> tuple[Any, ...]:
 
 
 def make_tuple(*args: Any) -> tuple[Any, ...]:
-    """A tuple of its arguments."""
+    """A tuple.
+
+    args: its members.
+    """
     return args
 
 
 def make_list(*args: Any) -> list[Any]:
-    """A list of its arguments."""
+    """A list.
+
+    args: its members.
+    """
     return list(args)
 
 

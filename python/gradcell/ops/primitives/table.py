@@ -66,11 +66,6 @@ def _choice_with_mask(input_x: Any, *, count: int, seed: int, seed2: int) -> Any
     return draws.choice_with_mask(input_x, count, seed or seed2)
 
 
-def _random_categorical(logits: Any, num_sample: Any, seed: Any, *, dtype: Any) -> Tensor:
-    """Indices drawn by the weights exp(logits), in each row; see ops.random_categorical."""
-    return draws.random_categorical(logits, num_sample, seed, dtype)
-
-
 def _multinomial(x: Any, num_samples: Any, *, seed: int, seed2: int, dtype: Any) -> Tensor:
     """Indices drawn by the weights in a vector x, or in each row of a matrix.
 
@@ -312,7 +307,7 @@ ROWS: dict[str, Row] = {
     "UnsortedSegmentMin": row(scatters.unsorted_segment_min, "input_x segment_ids num_segments"),
     "CumProd": row(scans.running_product, exclusive=False, reverse=False),
     "RandomChoiceWithMask": row(_choice_with_mask, count=256, seed=0, seed2=0),
-    "RandomCategorical": row(_random_categorical, dtype=_core.int64),
+    "RandomCategorical": row(draws.random_categorical, dtype=_core.int64),
     "Multinomial": row(_multinomial, seed=0, seed2=0, dtype=_core.int32),
     "RandomShuffle": row(_shuffle, seed=0, seed2=0),
     "Randperm": row(draws.randperm_padded, max_length=1, pad=-1, dtype=_core.int32),
