@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradcell.base import explain, later
+from gradcell.base.public import publish as _publish
 
 from gradcell.dataset import (  # isort: skip
     config, files, records, samplers, sources, steps, text, transforms, vision,
@@ -16,14 +16,6 @@ from gradcell.dataset.samplers import *  # noqa: F403
 from gradcell.dataset.sources import *  # noqa: F403
 from gradcell.dataset.steps import *  # noqa: F403
 
-__all__ = [
-    *files.__all__, *records.__all__, *samplers.__all__, *sources.__all__, *steps.__all__,
-    "Dataset", "config", "text", "transforms", "vision", "zip",
-]  # fmt: skip
-__dir__ = sorted(__all__).copy
-explain(globals())
-later(globals())
-
 
 def zip(datasets: Any) -> Dataset:
     """Joins the columns of several datasets, row by row, until the shortest ends.
@@ -32,3 +24,6 @@ def zip(datasets: Any) -> Dataset:
     """
     first, *others = datasets
     return steps.ZipDataset(first, *others)
+
+
+_publish(globals(), "Dataset", "config", "text", "transforms", "vision")

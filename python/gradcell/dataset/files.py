@@ -15,16 +15,11 @@ from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
-from gradcell.base import arguments, bad_type, bad_value, unsupported
+from gradcell.base import arguments, bad_type, bad_value, publish, unsupported
 from gradcell.dataset.config import get_num_parallel_workers
 from gradcell.dataset.rows import Row, column_names
 from gradcell.dataset.sources import IndexedDataset
 from gradcell.mindrecord import shards_of
-
-__all__ = [
-    "CelebADataset", "Cifar10Dataset", "Cifar100Dataset", "FakeImageDataset", "FashionMnistDataset",
-    "ImageFolderDataset", "MindDataset", "MnistDataset",
-]  # fmt: skip
 
 #: The endings of pictures' files.
 _ENDINGS = ".jpg", ".jpeg", ".png", ".bmp", ".JPG", ".JPEG", ".PNG"
@@ -91,7 +86,7 @@ class _Arrays(IndexedDataset):
 # MNIST --------------------------------------------------------------------------------------------
 
 
-def read_idx(owner: str, folder: str, name: str, axes: int) -> np.ndarray:
+def _read_idx(owner: str, folder: str, name: str, axes: int) -> np.ndarray:
     """An array of bytes in the IDX format (yann.lecun.com/exdb/mnist): two zeros, the dtype (8:
     uint8), the number of axes, their lengths in 4 bytes each, big-endian, the values."""
     path, data = _read(owner, folder, name)
@@ -126,8 +121,8 @@ class MnistDataset(_Arrays):
             there = any(os.path.exists(os.path.join(folder, file + end)) for end in ("", ".gz"))
             if usage not in (None, "all", part) or (usage is None and not there):
                 continue
-            images.append(read_idx(owner, folder, file, 3))
-            labels.append(read_idx(owner, folder, f"{prefix}-labels-idx1-ubyte", 1))
+            images.append(_read_idx(owner, folder, file, 3))
+            labels.append(_read_idx(owner, folder, f"{prefix}-labels-idx1-ubyte", 1))
             if len(images[-1]) != len(labels[-1]):
                 what = f"{len(images[-1])} images, but {len(labels[-1])} labels"
                 _fail(owner, os.path.join(folder, file), what)
@@ -420,7 +415,7 @@ class MindDataset(IndexedDataset):
         )
 
 
-def matching(owner: str, names: Any) -> list[str]:
+def _matching(owner: str, names: Any) -> list[str]:
     """Files by a name, a pattern or a list of them, in order. Raises ValueError if there is none."""
     listed = [names] if isinstance(names, (str, os.PathLike)) else list(names)
     found = []
@@ -434,3 +429,6 @@ def matching(owner: str, names: Any) -> list[str]:
         if not there:
             _fail(owner, name, "there is no such file")
     return found
+
+
+publish(globals())

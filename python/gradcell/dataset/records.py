@@ -10,10 +10,10 @@ from typing import Any, NoReturn
 import numpy as np
 
 from gradcell.base import arguments, bad_value, unsupported
-from gradcell.dataset.files import matching
+from gradcell.dataset.files import _matching
 from gradcell.dataset.rows import Row, column_names
 from gradcell.dataset.sources import IndexedDataset, Shuffle
-from gradcell.dataset.transforms import numpy_dtype
+from gradcell.dataset.transforms import _numpy_dtype
 from gradcell.files.protobuf import WireError, fields, read_varint, signed
 from gradcell.files.records import intact, places
 
@@ -49,7 +49,7 @@ class Schema:
 
     def add_column(self, name: str, de_type: Any, shape: list[int] | None = None) -> None:
         """Adds a column; a shape has at most one unknown length, -1."""
-        dtype = np.dtype(str) if de_type == "string" else numpy_dtype(de_type, "Schema", "de_type")
+        dtype = np.dtype(str) if de_type == "string" else _numpy_dtype(de_type, "Schema", "de_type")
         if any(column["name"] == name for column in self.columns):
             bad_value(f"Schema.add_column: there is a column {name!r} already")
         dims = None if shape is None else [arguments.integer(n, "Schema", "shape") for n in shape]
@@ -80,7 +80,7 @@ class TFRecordDataset(IndexedDataset):
         self.shuffled_files: bool = shuffle == Shuffle.FILES and num_shards is None
         self._places: list[tuple[int, int, int]] = []
         self._data: list[memoryview] = []
-        self._paths = matching(owner, dataset_files)
+        self._paths = _matching(owner, dataset_files)
         for k, path in enumerate(self._paths):
             self._open(k, path)
         self._count = len(self._places)

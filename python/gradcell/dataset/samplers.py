@@ -8,12 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcell.base import arguments, bad_index, bad_type, bad_value, fail, unsupported
-
-__all__ = [
-    "BuiltinSampler", "DistributedSampler", "IterSampler", "PKSampler", "RandomSampler", "Sampler",
-    "SequentialSampler", "SubsetRandomSampler", "SubsetSampler", "WeightedRandomSampler",
-]  # fmt: skip
+from gradcell.base import arguments, bad_index, bad_type, bad_value, fail, publish, unsupported
 
 
 class Sampler:
@@ -216,7 +211,7 @@ class DistributedSampler(BuiltinSampler):
         return order[places % size] if size else order
 
 
-def sampler_of(
+def _sampler_of(
     owner: str, sampler: Any, shuffle: Any, num_shards: Any, shard_id: Any, num_samples: Any
 ) -> Sampler:
     """The sampler that a source's arguments say. Raises ValueError where they do not go together."""
@@ -241,3 +236,6 @@ def sampler_of(
         return DistributedSampler(num_shards, shard_id, shuffle is not False, num_samples)
     kind = SequentialSampler if shuffle is False else RandomSampler
     return kind(num_samples=num_samples)
+
+
+publish(globals())

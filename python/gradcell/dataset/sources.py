@@ -15,7 +15,7 @@ from gradcell.base import arguments, bad_type, bad_value, where
 from gradcell.dataset.config import get_seed
 from gradcell.dataset.datasets import Dataset
 from gradcell.dataset.rows import Row, as_array, as_value, column_names, stacked
-from gradcell.dataset.samplers import DistributedSampler, Sampler, sampler_of
+from gradcell.dataset.samplers import DistributedSampler, Sampler, _sampler_of
 from gradcell.dataset.workers import in_order
 
 __all__ = ["DatasetCache", "GeneratorDataset", "NumpySlicesDataset", "PaddedDataset", "Shuffle"]
@@ -48,7 +48,7 @@ class IndexedDataset(Dataset):
         super().__init__()
         owner = type(self).__name__
         which = sampler, shuffle, num_shards, shard_id, num_samples
-        self.sampler: Sampler = sampler_of(owner, *which)
+        self.sampler: Sampler = _sampler_of(owner, *which)
         count = 1 if num_parallel_workers is None else num_parallel_workers
         self.workers: int = arguments.integer(count, owner, "num_parallel_workers", 1)
 

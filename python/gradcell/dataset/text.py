@@ -13,7 +13,7 @@ import numpy as np
 from gradcell.base import arguments, bad_type, bad_value, fields, publish, unsupported
 from gradcell.dataset.datasets import Dataset
 from gradcell.dataset.rows import as_array
-from gradcell.dataset.transforms import TensorOperation, numpy_dtype
+from gradcell.dataset.transforms import TensorOperation, _numpy_dtype
 
 
 def to_str(array: Any, encoding: str = "utf8") -> np.ndarray:
@@ -121,7 +121,7 @@ class Lookup(TensorOperation):
 
     numbers: Any = fields.checked(_numbers_of, alias="vocab")
     unknown: Any = fields.anything(alias="unknown_token", default=None)
-    dtype: Any = fields.checked(numpy_dtype, alias="data_type", default=np.int32)
+    dtype: Any = fields.checked(_numpy_dtype, alias="data_type", default=np.int32)
 
     def _build(self) -> None:
         if self.unknown is not None and self.unknown not in self.numbers:
@@ -140,7 +140,7 @@ class Lookup(TensorOperation):
 class ToNumber(TensorOperation):
     """Converts texts of numbers to a dtype."""
 
-    dtype: Any = fields.checked(numpy_dtype, alias="data_type")
+    dtype: Any = fields.checked(_numpy_dtype, alias="data_type")
 
     def _one(self, value: Any) -> np.ndarray:
         words = to_str(value)

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from gradcell._core import DType, Tensor
-from gradcell.base import bad_type, bad_value, explain, fields, unsupported
+from gradcell.base import bad_type, bad_value, fields, publish, unsupported
 from gradcell.dataset.rows import as_array, called
 from gradcell.dataset.workers import generator
 
 
-def numpy_dtype(value: Any, owner: str, name: str) -> np.dtype[Any]:
+def _numpy_dtype(value: Any, owner: str, name: str) -> np.dtype[Any]:
     """A dtype of gradcell's or NumPy's as NumPy's. Raises TypeError for anything else."""
     try:
         if isinstance(value, DType):
@@ -24,7 +24,7 @@ def numpy_dtype(value: Any, owner: str, name: str) -> np.dtype[Any]:
         bad_type(f"{owner}: '{name}': {value!r} is not a dtype")
 
 
-def made(kind: type[enum.Enum]) -> fields.Check:
+def _made(kind: type[enum.Enum]) -> fields.Check:
     """The check of a field that is a member of an enumeration, or the value of one."""
 
     def check(value: Any, owner: str, name: str) -> Any:
@@ -55,7 +55,7 @@ class TensorOperation(fields.Declares):
 PyTensorOperation = TensorOperation
 
 
-def functions_of(transforms: Any, owner: str, name: str) -> list[Callable[..., Any]]:
+def _functions_of(transforms: Any, owner: str, name: str) -> list[Callable[..., Any]]:
     """Functions in a list. Raises TypeError for anything else."""
     given = transforms if isinstance(transforms, (list, tuple)) else []
     if not given or not all(map(callable, given)):
@@ -72,7 +72,7 @@ def _in_turn(functions: Sequence[Callable[..., Any]], values: tuple[Any, ...]) -
 class _OfFunctions(fields.Declares):
     """A transform that calls others."""
 
-    transforms: Any = fields.checked(functions_of)
+    transforms: Any = fields.checked(_functions_of)
 
 
 class Compose(_OfFunctions):
@@ -109,7 +109,7 @@ class RandomOrder(_OfFunctions):
 class TypeCast(TensorOperation):
     """Converts a column to another dtype."""
 
-    dtype: Any = fields.checked(numpy_dtype, alias="data_type")
+    dtype: Any = fields.checked(_numpy_dtype, alias="data_type")
 
     def _one(self, value: Any) -> np.ndarray:
         return as_array(value).astype(self.dtype)
@@ -253,19 +253,13 @@ class Mask(TensorOperation):
     result.
     """
 
-    operator: Relational = fields.checked(made(Relational))
+    operator: Relational = fields.checked(_made(Relational))
     constant: Any = fields.anything()
-    dtype: Any = fields.checked(numpy_dtype, default=np.bool_)
+    dtype: Any = fields.checked(_numpy_dtype, default=np.bool_)
 
     def _one(self, value: Any) -> np.ndarray:
         compare: Any = _COMPARE[self.operator]
         return np.asarray(compare(as_array(value), self.constant)).astype(self.dtype)
 
 
-__all__ = [
-    "Compose", "Concatenate", "Duplicate", "Fill", "Mask", "OneHot", "PadEnd",
-    "PyTensorOperation", "RandomApply", "RandomChoice", "RandomOrder", "Relational", "Slice",
-    "TensorOperation", "TypeCast", "Unique",
-]  # fmt: skip
-__dir__ = sorted(__all__).copy
-explain(globals())
+publish(globals(), "PyTensorOperation")

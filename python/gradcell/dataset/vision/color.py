@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcell.base import arguments, fields
+from gradcell.base import arguments, fields, publish
 from gradcell.dataset.transforms import TensorOperation
 from gradcell.dataset.vision.convert import gray, hsv_to_rgb, rgb_to_hsv
 from gradcell.dataset.workers import generator
@@ -16,21 +16,13 @@ from gradcell.dataset.vision.image import (  # isort: skip
     ImageOperation, Sometimes, interval, is_pil, pair, pillow, rounded,
 )  # fmt: skip
 
-__all__ = [
-    "AdjustBrightness", "AdjustContrast", "AdjustGamma", "AdjustHue", "AdjustSaturation",
-    "AdjustSharpness", "AutoContrast", "Equalize", "GaussianBlur", "Grayscale", "Invert",
-    "Posterize", "RandomAdjustSharpness", "RandomAutoContrast", "RandomColor",
-    "RandomColorAdjust", "RandomEqualize", "RandomGrayscale", "RandomInvert", "RandomLighting",
-    "RandomPosterize", "RandomSharpness", "RandomSolarize", "Solarize",
-]  # fmt: skip
-
 
 def _most(image: np.ndarray) -> float:
     """White: the greatest value of an integer dtype, 1 of others."""
     return float(np.iinfo(image.dtype).max) if image.dtype.kind in "iu" else 1.0
 
 
-def blend(image: np.ndarray, other: np.ndarray | float, factor: float) -> np.ndarray:
+def _blend(image: np.ndarray, other: np.ndarray | float, factor: float) -> np.ndarray:
     """From other (factor 0) to image (factor 1) and beyond, within the dtype's range."""
     made = np.asarray(other + factor * (image.astype(np.float64) - other))
     if image.dtype.kind == "f":
@@ -50,7 +42,7 @@ class _Factor(ImageOperation):
         return super()._one(value)
 
     def _image(self, image: np.ndarray) -> np.ndarray:
-        return blend(image, self._without(image), self.factor)
+        return _blend(image, self._without(image), self.factor)
 
     @staticmethod
     def _without(image: np.ndarray) -> np.ndarray | float:
@@ -431,3 +423,6 @@ class GaussianBlur(ImageOperation):
             parts = (np.take(wide, range(k, k + count), axis) for k in range(len(taps)))
             made = sum(t * part for t, part in zip(taps, parts, strict=True))
         return rounded(made[..., 0] if image.ndim < 3 else made, image.dtype)
+
+
+publish(globals())

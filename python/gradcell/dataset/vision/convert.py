@@ -10,7 +10,7 @@ import numpy as np
 
 from gradcell.base import bad_type, bad_value, fields
 from gradcell.dataset.rows import as_array
-from gradcell.dataset.transforms import TensorOperation, TypeCast, made, numpy_dtype
+from gradcell.dataset.transforms import TensorOperation, TypeCast, _made, _numpy_dtype
 from gradcell.dataset.vision.image import ImageOperation, is_pil, pillow, rounded
 
 __all__ = [
@@ -80,7 +80,7 @@ class ToTensor(TensorOperation):
     output_type: the dtype of the result.
     """
 
-    dtype: Any = fields.checked(numpy_dtype, alias="output_type", default=np.float32)
+    dtype: Any = fields.checked(_numpy_dtype, alias="output_type", default=np.float32)
 
     def _one(self, value: Any) -> np.ndarray:
         image = np.asarray(value)
@@ -272,7 +272,7 @@ class ConvertColor(ImageOperation):
     convert_mode: a ConvertMode, such as ConvertMode.COLOR_RGB2GRAY.
     """
 
-    mode: ConvertMode = fields.checked(made(ConvertMode), alias="convert_mode")
+    mode: ConvertMode = fields.checked(_made(ConvertMode), alias="convert_mode")
 
     def _image(self, image: np.ndarray) -> np.ndarray:
         planes = image if image.ndim > 2 else image[..., None]

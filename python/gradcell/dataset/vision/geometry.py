@@ -9,22 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from gradcell.base import arguments, bad_type, bad_value, fields
-from gradcell.dataset.transforms import made
+from gradcell.base import arguments, bad_type, bad_value, fields, publish
+from gradcell.dataset.transforms import _made
 from gradcell.dataset.vision.convert import Decode
 from gradcell.dataset.workers import generator
 
 from gradcell.dataset.vision.image import (  # isort: skip
     Border, ImageOperation, Inter, Sometimes, interval, is_pil, pair, part, pillow, resize, size_of,
 )  # fmt: skip
-
-__all__ = [
-    "Affine", "CenterCrop", "Crop", "CutOut", "Erase", "FiveCrop", "HorizontalFlip", "Pad",
-    "PadToSize", "RandomAffine", "RandomCrop", "RandomCropDecodeResize", "RandomErasing",
-    "RandomHorizontalFlip", "RandomResize", "RandomResizedCrop", "RandomRotation",
-    "RandomVerticalFlip", "Resize", "ResizedCrop", "Rotate", "SliceMode", "SlicePatches",
-    "VerticalFlip",
-]  # fmt: skip
 
 # Sizes --------------------------------------------------------------------------------------------
 
@@ -39,7 +31,7 @@ class Resize(ImageOperation):
     """Resizes an image to (height, width), or so that its shorter side has the given length."""
 
     size: Any = fields.checked(_size)
-    how: Inter = fields.checked(made(Inter), alias="interpolation", default=Inter.LINEAR)
+    how: Inter = fields.checked(_made(Inter), alias="interpolation", default=Inter.LINEAR)
 
     def _target(self, height: int, width: int) -> tuple[int, int]:
         if isinstance(self.size, tuple):
@@ -88,7 +80,7 @@ def _sides(padding: Any, owner: str, name: str) -> tuple[int, int, int, int]:
     bad_value(f"{owner}: 'padding' must be 1, 2 or 4 numbers, got {padding}")
 
 
-def padded(
+def _padded(
     image: np.ndarray, sides: tuple[int, int, int, int], fill: Any, mode: Border
 ) -> np.ndarray:
     """An image with (left, top, right, bottom) more pixels."""
@@ -118,10 +110,10 @@ class Pad(ImageOperation):
 
     sides: Any = fields.checked(_sides, alias="padding")
     fill: Any = fields.anything(alias="fill_value", default=0)
-    mode: Border = fields.checked(made(Border), alias="padding_mode", default=Border.CONSTANT)
+    mode: Border = fields.checked(_made(Border), alias="padding_mode", default=Border.CONSTANT)
 
     def _image(self, image: np.ndarray) -> np.ndarray:
-        return padded(image, self.sides, self.fill, self.mode)
+        return _padded(image, self.sides, self.fill, self.mode)
 
 
 class PadToSize(ImageOperation):
@@ -131,7 +123,7 @@ class PadToSize(ImageOperation):
     size: Any = fields.checked(pair)
     offset: Any = fields.anything(default=None)
     fill: Any = fields.anything(alias="fill_value", default=0)
-    mode: Border = fields.checked(made(Border), alias="padding_mode", default=Border.CONSTANT)
+    mode: Border = fields.checked(_made(Border), alias="padding_mode", default=Border.CONSTANT)
 
     def _image(self, image: np.ndarray) -> np.ndarray:
         height, width = (t - n for t, n in zip(self.size, size_of(image), strict=True))
@@ -144,7 +136,7 @@ class PadToSize(ImageOperation):
         if not (0 <= top <= height and 0 <= left <= width):
             self._fail(f"an offset of {self.offset} leaves the image outside of {self.size}")
         sides = (left, top, width - left, height - top)
-        return padded(image, sides, self.fill, self.mode)
+        return _padded(image, sides, self.fill, self.mode)
 
 
 # Crops --------------------------------------------------------------------------------------------
@@ -182,7 +174,7 @@ class CenterCrop(ImageOperation):
         high, wide = max(height - size_of(image)[0], 0), max(width - size_of(image)[1], 0)
         if high or wide:
             sides = (wide - wide // 2, high - high // 2, wide // 2, high // 2)
-            image = padded(image, sides, 0, Border.CONSTANT)
+            image = _padded(image, sides, 0, Border.CONSTANT)
         top, left = (n - t for n, t in zip(size_of(image), self.size, strict=True))
         return part(image, top // 2, left // 2, height, width)
 
@@ -198,15 +190,15 @@ class RandomCrop(ImageOperation):
     sides: Any = fields.checked(_sides, alias="padding", default=None)
     needed: bool = fields.boolean(alias="pad_if_needed", default=False)
     fill: Any = fields.anything(alias="fill_value", default=0)
-    mode: Border = fields.checked(made(Border), alias="padding_mode", default=Border.CONSTANT)
+    mode: Border = fields.checked(_made(Border), alias="padding_mode", default=Border.CONSTANT)
 
     def _image(self, image: np.ndarray) -> np.ndarray:
         if self.sides is not None:
-            image = padded(image, self.sides, self.fill, self.mode)
+            image = _padded(image, self.sides, self.fill, self.mode)
         high, wide = (t - n for t, n in zip(self.size, size_of(image), strict=True))
         if self.needed:
             more = (max(wide, 0), max(high, 0)) * 2
-            image = padded(image, more, self.fill, self.mode)
+            image = _padded(image, more, self.fill, self.mode)
         elif high > 0 or wide > 0:
             self._fail(f"an image of {size_of(image)} has no part of {self.size}")
         (rows, columns), (height, width) = size_of(image), self.size
@@ -251,7 +243,7 @@ class RandomResizedCrop(ImageOperation):
     size: Any = fields.checked(pair)
     scale: Any = fields.checked(partial(interval, least=0), default=(0.08, 1.0))
     ratio: Any = fields.checked(partial(interval, least=1e-6), default=(3 / 4, 4 / 3))
-    how: Inter = fields.checked(made(Inter), alias="interpolation", default=Inter.BILINEAR)
+    how: Inter = fields.checked(_made(Inter), alias="interpolation", default=Inter.BILINEAR)
     attempts: int = fields.integer(1, alias="max_attempts", default=10)
 
     def _image(self, image: np.ndarray) -> np.ndarray:
@@ -271,7 +263,7 @@ class ResizedCrop(_OfBox):
     """Crops a given part of the image and resizes it."""
 
     size: Any = fields.checked(_size)
-    how: Inter = fields.checked(made(Inter), alias="interpolation", default=Inter.BILINEAR)
+    how: Inter = fields.checked(_made(Inter), alias="interpolation", default=Inter.BILINEAR)
 
     def _image(self, image: np.ndarray) -> np.ndarray:
         crop = Crop((self.top, self.left), (self.height, self.width))
@@ -308,14 +300,14 @@ class SlicePatches(ImageOperation):
 
     rows: int = fields.integer(1, alias="num_height", default=1)
     columns: int = fields.integer(1, alias="num_width", default=1)
-    mode: SliceMode = fields.checked(made(SliceMode), alias="slice_mode", default=SliceMode.PAD)
+    mode: SliceMode = fields.checked(_made(SliceMode), alias="slice_mode", default=SliceMode.PAD)
     fill: int = fields.anything(alias="fill_value", default=0)
 
     def _image(self, image: np.ndarray) -> tuple[np.ndarray, ...]:
         height, width = size_of(image)
         if self.mode == SliceMode.PAD:
             more = (0, 0, -width % self.columns, -height % self.rows)
-            image = padded(image, more, self.fill, Border.CONSTANT)
+            image = _padded(image, more, self.fill, Border.CONSTANT)
         height, width = size_of(image)[0] // self.rows, size_of(image)[1] // self.columns
         return tuple(
             part(image, i * height, j * width, height, width)
@@ -380,7 +372,7 @@ class Rotate(ImageOperation):
     """Rotates the image counterclockwise by an angle in degrees, around its middle or around center."""
 
     degrees: float = fields.number()
-    how: Inter = fields.checked(made(Inter), alias="resample", default=Inter.NEAREST)
+    how: Inter = fields.checked(_made(Inter), alias="resample", default=Inter.NEAREST)
     expand: bool = fields.anything(default=False)
     center: Any = fields.anything(default=None)
     fill: Any = fields.anything(alias="fill_value", default=0)
@@ -441,16 +433,16 @@ class Affine(ImageOperation):
     translate: Any = fields.checked(_numbers)
     scale: float = fields.number(above=0)
     shear: Any = fields.checked(_numbers)
-    how: Inter = fields.checked(made(Inter), alias="resample", default=Inter.NEAREST)
+    how: Inter = fields.checked(_made(Inter), alias="resample", default=Inter.NEAREST)
     fill: Any = fields.anything(alias="fill_value", default=0)
 
     def _image(self, image: np.ndarray) -> np.ndarray:
         height, width = size_of(image)
         shift = self.translate[0] * width, self.translate[1] * height
-        return affine(image, self.degrees, shift, self.scale, self.shear, self.how, self.fill)
+        return _affine(image, self.degrees, shift, self.scale, self.shear, self.how, self.fill)
 
 
-def affine(
+def _affine(
     image: np.ndarray, degrees: float, shift: Any, scale: float, shear: Any, how: Inter, fill: Any
 ) -> np.ndarray:
     """An image under scale * rotation * shear, then a shift in pixels, around its middle."""
@@ -475,7 +467,7 @@ class RandomAffine(ImageOperation):
     moves: Any = fields.anything(alias="translate", default=None)
     scale: Any = fields.checked(partial(interval, least=1e-6), default=None)
     shears: Any = fields.anything(alias="shear", default=None)
-    how: Inter = fields.checked(made(Inter), alias="resample", default=Inter.NEAREST)
+    how: Inter = fields.checked(_made(Inter), alias="resample", default=Inter.NEAREST)
     fill: Any = fields.anything(alias="fill_value", default=0)
 
     def _build(self) -> None:
@@ -492,7 +484,7 @@ class RandomAffine(ImageOperation):
     def _image(self, image: np.ndarray) -> np.ndarray:
         random, (height, width) = generator(), size_of(image)
         x, y = (random.uniform(*m) for m in self.moves)
-        return affine(
+        return _affine(
             image, random.uniform(*self.degrees), (round(x * width), round(y * height)),
             random.uniform(*self.scale), [random.uniform(*s) for s in self.shears],
             self.how, self.fill,
@@ -565,3 +557,6 @@ class RandomErasing(ImageOperation):
         else:
             hole[...] = np.reshape(self.value, (-1, 1, 1))
         return made
+
+
+publish(globals())

@@ -7,14 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from gradcell.base import arguments, bad_type, fields
+from gradcell.base import arguments, bad_type, fields, publish
 from gradcell.dataset.rows import as_array
-from gradcell.dataset.transforms import TensorOperation, functions_of, made
+from gradcell.dataset.transforms import TensorOperation, _functions_of, _made
 from gradcell.dataset.workers import generator
-
-__all__ = [
-    "CutMixBatch", "ImageBatchFormat", "MixUpBatch", "RandomSelectSubpolicy", "UniformAugment",
-]  # fmt: skip
 
 
 class RandomSelectSubpolicy:
@@ -31,7 +27,7 @@ class RandomSelectSubpolicy:
         for one in policy:
             if not all(isinstance(p, (list, tuple)) and len(p) == 2 for p in one):
                 bad_type("RandomSelectSubpolicy: a policy is a list of (transform, probability)")
-            functions = functions_of([p[0] for p in one], "RandomSelectSubpolicy", "policy")
+            functions = _functions_of([p[0] for p in one], "RandomSelectSubpolicy", "policy")
             chances = [
                 arguments.number(p[1], "RandomSelectSubpolicy", "probability", least=0, most=1)
                 for p in one
@@ -51,7 +47,7 @@ class UniformAugment(fields.Declares):
     num_ops: how many transforms are drawn.
     """
 
-    transforms: Any = fields.checked(functions_of)
+    transforms: Any = fields.checked(_functions_of)
     count: int = fields.integer(1, alias="num_ops", default=2)
 
     def __call__(self, value: Any) -> Any:
@@ -101,7 +97,7 @@ class CutMixBatch(_OfBatch):
     distribution.
     """
 
-    format: ImageBatchFormat = fields.checked(made(ImageBatchFormat), alias="image_batch_format")
+    format: ImageBatchFormat = fields.checked(_made(ImageBatchFormat), alias="image_batch_format")
     alpha: float = fields.number(above=0, default=1.0)
     prob: float = fields.number(least=0, most=1, default=1.0)
 
@@ -123,3 +119,6 @@ class CutMixBatch(_OfBatch):
             cut = images[other][place].size / images[i].size
             labels[i] = (1 - cut) * labels[i] + cut * as_array(values[1])[other]
         return mixed, labels
+
+
+publish(globals())
