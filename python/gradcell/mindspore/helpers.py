@@ -9,11 +9,12 @@ from typing import Any
 
 from gradcell import context, numpy
 from gradcell._core import Tensor
-from gradcell.base import arguments, bad_value, gpu
+from gradcell.base import arguments, bad_value, fields, gpu
 from gradcell.nn.cell import Cell
 from gradcell.ops.primitives.windowed import resized
 
 
+@fields.declared
 class ResizeBilinear(Cell):
     """Images (N, C, H, W) of another size, linear between pixels: what nn.ResizeBilinear was before
     MindSpore 2.1.
@@ -23,11 +24,7 @@ class ResizeBilinear(Cell):
     unless one of size and scale_factor is given.
     """
 
-    def __init__(self, half_pixel_centers: bool = False) -> None:
-        super().__init__()
-        self.half_pixel_centers: bool = arguments.boolean(
-            half_pixel_centers, self.cls_name, "half_pixel_centers"
-        )
+    half_pixel_centers: bool = fields.boolean(default=False)
 
     def construct(
         self, x: Tensor, size: Any = None, scale_factor: Any = None, align_corners: bool = False
@@ -43,19 +40,18 @@ class ResizeBilinear(Cell):
         )  # fmt: skip
 
 
+@functools.cache
 def cached_primitive(cls: type) -> Callable[..., Any]:
     """Return a function of the class's arguments that gives one object for equal ones."""
-    return functools.partial(_cached, cls)
+    made: dict[str, Any] = {}
 
+    def primitive(*args: Any, **kwargs: Any) -> Any:
+        key = repr((args, kwargs))
+        if key not in made:
+            made[key] = cls(*args, **kwargs)
+        return made[key]
 
-def _cached(cls: type, *args: Any, **kwargs: Any) -> Any:
-    key = cls, repr((args, kwargs))
-    if key not in _PRIMITIVES:
-        _PRIMITIVES[key] = cls(*args, **kwargs)
-    return _PRIMITIVES[key]
-
-
-_PRIMITIVES: dict[tuple[type, str], Any] = {}
+    return primitive
 
 
 def tensors_of(*args: Any) -> Any:

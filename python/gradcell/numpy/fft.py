@@ -7,13 +7,8 @@ from typing import Any
 
 from gradcell import ops
 from gradcell._core import Tensor
+from gradcell.base import publish
 from gradcell.base.spelling import spelling
-
-__all__ = [
-    "fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "hfft2", "hfftn", "ifft", "ifft2", "ifftn",
-    "ifftshift", "ihfft", "ihfft2", "ihfftn", "irfft", "irfft2", "irfftn", "rfft", "rfft2", "rfftfreq",
-    "rfftn",
-]  # fmt: skip
 
 
 def _named(function: Any, op: Callable[..., Any]) -> Any:
@@ -67,3 +62,6 @@ def ifftshift(x: Any, axes: Any = None) -> Tensor: ...
 def fftfreq(n: int, d: float = 1.0, dtype: Any = None) -> Tensor: ...
 @spelling(ops.rfftfreq)
 def rfftfreq(n: int, d: float = 1.0, dtype: Any = None) -> Tensor: ...
+
+
+publish(globals())
