@@ -127,9 +127,7 @@ class DynamicLossScaler(_Scaler):
         value = check_scale(owner, "scale_value", scale_value, 1.0)
         self.scale_factor: float = arguments.number(scale_factor, owner, "scale_factor", above=1)
         self.scale_window: int = arguments.integer(scale_window, owner, "scale_window", 1)
-        self.scale_value: Parameter = Parameter(
-            Tensor(value, _core.float32), name="scale_value", requires_grad=False
-        )
+        self.scale_value: Parameter = Parameter(Tensor(value, _core.float32), "scale_value", False)
         self.counter: Parameter = Parameter(Tensor(0, _core.int32), "counter", False)
         self._guard = FloorGuard(owner)
 

@@ -132,9 +132,8 @@ class _Function:
         if not all(any(t is v for v in values) for t in ctx.dirty_tensors):
             fail(f"{cls.__name__}: what mark_dirty is given must be among the outputs of forward")
         ctx.dirty_tensors = ctx.non_differentiable = ()
-        state, kept = _put_away(
-            ctx, [None if p else v for v, p in zip(values, passed, strict=True)]
-        )
+        own = [None if p else v for v, p in zip(values, passed, strict=True)]
+        state, kept = _put_away(ctx, own)
 
         def pull(
             xs: list[Tensor], outputs: Any, cotangents: Tensors, wanted: list[bool], kept: Any

@@ -437,9 +437,7 @@ def initializer(
         bad_value("initializer: shape is needed unless init is a Tensor")
     dims = _shape(shape)
     if math.prod(dims) * 8 > sys.maxsize:
-        bad_value(
-            f"initializer: a tensor of shape {list(dims)} has more elements than can be addressed"
-        )
+        bad_value(f"initializer: the shape {list(dims)} has more elements than can be addressed")
     try:
         return Tensor(_rule(init).draw(dims), dtype)
     except MemoryError as error:

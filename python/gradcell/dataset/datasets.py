@@ -377,9 +377,8 @@ def _part_sizes(size: int, sizes: Sequence[int | float]) -> list[int]:
             bad_value(f"split: {list(sizes)} do not sum up to the {size} rows")
         return counts
     if not all(isinstance(n, float) and 0 < n <= 1 for n in sizes) or abs(sum(sizes) - 1) > 1e-9:
-        bad_value(
-            f"split: 'sizes' must be ints, or floats in (0, 1] that sum up to 1, got {list(sizes)}"
-        )
+        given = list(sizes)
+        bad_value(f"split: 'sizes' must be ints, or floats in (0, 1] that sum up to 1, got {given}")
     counts = [round(size * n) for n in sizes]
     if 0 in counts:
         bad_value(f"split: {list(sizes)} of {size} rows leaves an empty part")

@@ -184,9 +184,7 @@ class GeneratorDataset(IndexedDataset):
                 ".shuffle(buffer_size)"
             )
         if not self.indexable and (sampler is not None or num_shards is not None):
-            bad_value(
-                f"{owner}: 'sampler' and 'num_shards' need a source with __getitem__ and __len__"
-            )
+            bad_value(f"{owner}: 'sampler' and 'num_shards' need a source with __getitem__")
         if column_names is None and schema is not None:
             column_names = [column["name"] for column in schema.columns]
         if column_names is None:

@@ -17,6 +17,7 @@ from gradcell.dtype import (  # isort: skip
     bool_, complex64, complex128, float16, float32, float64, int8, int16, int32, int64, uint8,
     uint16, uint32, uint64,
 )  # fmt: skip
+from gradcell.numpy.conversion import array, full
 from gradcell.numpy.elementwise import *  # noqa: F403
 from gradcell.numpy.functions import *  # noqa: F403
 from gradcell.numpy.inspection import *  # noqa: F403
@@ -26,9 +27,6 @@ from gradcell.numpy.polynomials import *  # noqa: F403
 from gradcell.numpy.reductions import *  # noqa: F403
 from gradcell.numpy.writing import *  # noqa: F403
 
-from gradcell.numpy.conversion import (  # isort: skip
-    array, full,
-)  # fmt: skip
 from gradcell.numpy.making import (  # isort: skip
     arange, c_, diag_indices, geomspace, indices, ix_, linspace, logspace, mgrid, ogrid, r_, randint,
 )  # fmt: skip

@@ -162,9 +162,8 @@ def svdvals(x: Any) -> Tensor:
 
 
 def _epsilon(x: Tensor) -> float:
-    return float(
-        np.finfo("float64" if x.dtype.name in ("float64", "complex128") else "float32").eps
-    )
+    wide = x.dtype.name in ("float64", "complex128")
+    return float(np.finfo("float64" if wide else "float32").eps)
 
 
 def pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = None) -> Tensor:

@@ -190,9 +190,8 @@ def eye(rows: int, columns: int, k: int, dtype: Any) -> Tensor:
 def randint(minval: Any, maxval: Any = None, shape: Any = None, dtype: Any = _core.int32) -> Tensor:
     """Random integers from minval on below maxval; from 0 on below minval without it."""
     low, high = (0, minval) if maxval is None else (minval, maxval)
-    return ops.randint(
-        low, high, tuple(shape_of(1 if shape is None else shape)), dtype=to_dtype(dtype)
-    )
+    dims = tuple(shape_of(1 if shape is None else shape))
+    return ops.randint(low, high, dims, dtype=to_dtype(dtype))
 
 
 def window(length: Any, kind: str, beta: float | None = None) -> Tensor:
@@ -205,10 +204,9 @@ def window(length: Any, kind: str, beta: float | None = None) -> Tensor:
 
 def tri_indices(rows: Any, columns: Any, k: int, upper: bool) -> tuple[Tensor, Tensor]:
     """(rows, columns) of the elements on and below, or on and above, the k-th diagonal, int32."""
-    arguments.addressable(
-        [rows, rows if columns is None else columns], "triu_indices" if upper else "tril_indices"
-    )
-    diagonal = arguments.integer(k, "triu_indices" if upper else "tril_indices", "k")
+    name = "triu_indices" if upper else "tril_indices"
+    arguments.addressable([rows, rows if columns is None else columns], name)
+    diagonal = arguments.integer(k, name, "k")
     found = (np.triu_indices if upper else np.tril_indices)(rows, diagonal, columns)
     return places(found[0]), places(found[1])
 

@@ -125,9 +125,8 @@ def polyfit(x: Any, y: Any, deg: int, rcond: Any = None, *, w: Any = None, cov: 
         values = values * (ops.reshape(weights, (-1, 1)) if values.ndim > 1 else weights)
     scale = ops.sqrt(ops.sum(ops.square(left), 0))
     if rcond is None:
-        rcond = points.size * float(
-            np.finfo(np.float64 if points.dtype == _core.float64 else np.float32).eps
-        )
+        wide = points.dtype == _core.float64
+        rcond = points.size * float(np.finfo(np.float64 if wide else np.float32).eps)
     found = linalg.lstsq(left / scale, values, rcond)[0]
     found = found / (scale if found.ndim == 1 else ops.reshape(scale, (-1, 1)))
     if not cov:

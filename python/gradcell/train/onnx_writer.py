@@ -62,9 +62,8 @@ class Writer:
             return self.array(np.asarray(bits, order="C"), name)
         name = self.fresh(name)
         kind, data = self.types["bfloat16"], np.ascontiguousarray(bits).tobytes()
-        self.initializers.append(
-            self.helper.make_tensor(name, kind, list(value.shape), data, raw=True)
-        )
+        made = self.helper.make_tensor(name, kind, list(value.shape), data, raw=True)
+        self.initializers.append(made)
         return name
 
     def number(self, value: float, node: Node) -> str:

@@ -90,9 +90,8 @@ def _serialize(
     made: dict[str, Any] = {}
     for name, (dtype, shape, array) in arrays.items():
         if hasattr(package, "TensorSpec"):
-            made[name] = package.TensorSpec(
-                dtype=dtype, shape=shape, data_ptr=array.ctypes.data, data_len=array.nbytes
-            )
+            where_ = {"data_ptr": array.ctypes.data, "data_len": array.nbytes}
+            made[name] = package.TensorSpec(dtype=dtype, shape=shape, **where_)
         else:  # before safetensors 0.8
             made[name] = {"dtype": dtype, "shape": shape, "data": array.tobytes()}
     return bytes(package.serialize(made, metadata))

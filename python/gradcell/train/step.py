@@ -111,9 +111,8 @@ def train_step(
     def found(args: Any, kwargs: Any) -> tuple[Any, Any, Tensor | None]:
         """(what loss returns, the gradients, whether they overflow)."""
         (_, out), grads = gradients(*args, **kwargs)
-        if all(
-            _core.same_node(g, _ops.full(list(g.shape), 0.0, g.dtype)) for g in tree.leaves(grads)
-        ):
+        zeros = ((g, _ops.full(list(g.shape), 0.0, g.dtype)) for g in tree.leaves(grads))
+        if all(_core.same_node(g, zero) for g, zero in zeros):
             bad_value(
                 "train_step: the loss depends on none of the parameters that the optimiser has: was it made "
                 "for another network?"

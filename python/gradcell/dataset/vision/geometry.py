@@ -363,9 +363,8 @@ def _angles(degrees: Any, owner: str, name: str) -> tuple[float, float]:
 
 def _numbers(value: Any, owner: str, name: str) -> tuple[float, ...]:
     """Numbers along x and y; one alone is along x."""
-    return tuple(
-        arguments.number(v, owner, name) for v in (value if np.ndim(value) else (value, 0))
-    )
+    along = value if np.ndim(value) else (value, 0)
+    return tuple(arguments.number(v, owner, name) for v in along)
 
 
 class Rotate(ImageOperation):
@@ -404,9 +403,8 @@ def _warped(
     rows = np.concatenate([inverse, offset[:, None]], axis=1).ravel().tolist()
     planes = image[..., 0] if image.ndim == 3 and image.shape[-1] == 1 else image
     picture = pillow().fromarray(np.ascontiguousarray(planes))
-    made = picture.transform(
-        size[::-1], pillow().Transform.AFFINE, rows, _filter(how), fillcolor=_fill(picture, fill)
-    )
+    how_ = pillow().Transform.AFFINE, rows, _filter(how)
+    made = picture.transform(size[::-1], *how_, fillcolor=_fill(picture, fill))
     return np.asarray(made).reshape(*size, *image.shape[2:])
 
 

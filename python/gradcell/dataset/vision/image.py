@@ -234,9 +234,8 @@ def _whole_weights(
 def _by_blocks(before: tuple[int, int], height: int, width: int, how: Inter) -> bool:
     """Return whether each new pixel is the mean of a block."""
     whole = before[0] % height == 0 and before[1] % width == 0
-    return whole and (
-        how == Inter.AREA or (how == Inter.BILINEAR and before == (2 * height, 2 * width))
-    )
+    half = how == Inter.BILINEAR and before == (2 * height, 2 * width)
+    return whole and (how == Inter.AREA or half)
 
 
 def _resized_bytes(planes: np.ndarray, height: int, width: int, how: Inter) -> np.ndarray:
@@ -272,9 +271,8 @@ def resize(image: np.ndarray, height: int, width: int, how: Inter) -> np.ndarray
         return image[taken] if image.ndim < 3 else image[(..., *taken, slice(None))]
     planes = image[..., None] if image.ndim < 3 else image
     grows = before[0] < height or before[1] < width
-    in_integers = how in (Inter.BILINEAR, Inter.BICUBIC) or (
-        how == Inter.AREA and (grows or _by_blocks(before, height, width, how))
-    )
+    by_area = how == Inter.AREA and (grows or _by_blocks(before, height, width, how))
+    in_integers = by_area or how in (Inter.BILINEAR, Inter.BICUBIC)
     if image.dtype == np.uint8 and in_integers:
         found = _resized_bytes(planes, height, width, how)
         return found[..., 0] if image.ndim < 3 else found

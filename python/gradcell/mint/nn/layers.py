@@ -75,9 +75,8 @@ class _BatchNorm(Cell):
             count = self.num_batches_tracked + 1
             ops.assign(self.num_batches_tracked, count)
             share = _ops.reciprocal(_ops.cast(count, x.dtype)) if share is None else share
-        return functional.batch_norm(
-            x, self.running_mean, self.running_var, self.weight, self.bias, own, share, self.eps
-        )
+        held = self.running_mean, self.running_var, self.weight, self.bias
+        return functional.batch_norm(x, *held, own, share, self.eps)
 
 
 class BatchNorm1d(_BatchNorm):

@@ -63,9 +63,7 @@ class FloorGuard:
         self.owner = owner
         self.warned: bool = False
         self.watch = _core.Watch()
-        self.stuck: Parameter = Parameter(
-            Tensor(0, _core.int32), name="overflows_at_floor", requires_grad=False
-        )
+        self.stuck: Parameter = Parameter(Tensor(0, _core.int32), "overflows_at_floor", False)
 
     def count(self, overflow: Tensor, scale: Tensor) -> None:
         """Records whether this step overflowed at the floor."""

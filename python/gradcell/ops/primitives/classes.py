@@ -136,9 +136,7 @@ define("ReduceMax", _reduced(reductions.amax, "The largest element."), keep_dims
 define("ReduceMin", _reduced(reductions.amin, "The smallest element."), keep_dims=False)
 define("ReduceProd", _reduce_prod, keep_dims=False)
 define("ReduceAll", reductions.all, "input axis", keep_dims=False)
-define(
-    "ReduceAny", _reduced(reductions.any, "Return whether any element is true."), keep_dims=False
-)
+define("ReduceAny", _reduced(reductions.any, "Return whether any is true."), keep_dims=False)
 define("Argmax", _place(reductions.argmax, "largest"), "input_x", axis=-1, output_type=_core.int32)
 define("Argmin", _place(reductions.argmin, "smallest"), axis=-1, output_type=_core.int32)
 for _of in (reductions.max, reductions.min):

@@ -55,9 +55,8 @@ def _primitive(name: str) -> Any:
         return known
     plain = name.removesuffix("_ext").removesuffix("Ext")
     if plain.lower().startswith("inplace"):
-        function = _among(
-            Tensor, plain[len("inplace") :], lambda n: n.endswith("_") and n[0] != "_"
-        )
+        kept = plain.removeprefix("inplace")
+        function = _among(Tensor, kept, lambda n: n.endswith("_") and n[0] != "_")
     else:
         function = _function(plain) if plain != name else None
     return None if function is None else primitive(name, row(_by_place(function)))

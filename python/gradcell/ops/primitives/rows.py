@@ -91,9 +91,8 @@ def primitive(name: str, row: Row, integers: bool = False) -> type[Primitive]:
         if kwargs:
             for keyword in kwargs:
                 if keyword not in inputs:
-                    bad_type(
-                        f"ops.{name}: there is no input {keyword!r}; the inputs are {', '.join(inputs)}"
-                    )
+                    all_ = ", ".join(inputs)
+                    bad_type(f"ops.{name}: there is no input {keyword!r}; the inputs are {all_}")
             given = {**given, **{inputs[n]: value for n, value in kwargs.items()}}
         try:
             if len(args) > most:

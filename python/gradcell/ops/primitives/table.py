@@ -127,9 +127,8 @@ def _upsampled_gradient(
 ) -> Tensor:  # fmt: skip
     """The gradient of interpolate by its input, of shape input_size."""
     corners = None if mode == "nearest" else align_corners
-    return pulled(
-        lambda x: interpolation.interpolate(x, output_size, scales, mode, corners), input_size, dy
-    )
+    how = output_size, scales, mode, corners
+    return pulled(lambda x: interpolation.interpolate(x, *how), input_size, dy)
 
 
 def _triangular_solution(matrix: Any, rhs: Any, *, lower: bool, adjoint: bool) -> Tensor:

@@ -47,9 +47,8 @@ def max_pool_with_argmax(
 ) -> tuple[Tensor, Tensor]:
     """(the largest elements of windows, their places in each image's flattened channels, int32)."""
     t = _channels(x, "MaxPoolWithArgmax", (4,), data_format)
-    out, index = pooling.max_pool(
-        t, windows.axes_of(t, "MaxPoolWithArgmax", kernel_size, strides, pad_mode), True
-    )
+    axes = windows.axes_of(t, "MaxPoolWithArgmax", kernel_size, strides, pad_mode)
+    out, index = pooling.max_pool(t, axes, True)
     first = _ops.mul(_ops.iota(list(index.shape), _core.int64, 1), t.shape[2] * t.shape[3])
     index = _ops.cast(_ops.add(index, first), place_type(t.size))
     return _back(out, data_format), _back(index, data_format)
@@ -91,9 +90,8 @@ def convolved_back(
     sizes = arguments.integers(input_size, owner, "input_size")
     sizes = [sizes[i] for i in (0, 3, 1, 2)] if data_format == "NHWC" else sizes
     target = _ops.full(sizes, 0, t.dtype)
-    axes = windows.axes_of(
-        target, owner, tuple(w.shape[2:]), stride, pad_mode, pad_list or pad, dilation
-    )
+    around = pad_list or pad
+    axes = windows.axes_of(target, owner, tuple(w.shape[2:]), stride, pad_mode, around, dilation)
     if [a.number for a in axes] != list(t.shape[2:]):
         bad_value(
             f"For '{owner}', an input of shape {sizes} does not give an output of shape {list(t.shape)}"

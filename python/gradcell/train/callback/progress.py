@@ -70,9 +70,8 @@ class ProgressBar(Callback):
     def on_train_epoch_end(self, run_context: RunContext) -> None:
         p = run_context.original_args()
         shown = {"loss": np.mean(self._losses)} if self._losses else {}
-        shown.update(
-            {k: v for k, v in (p.eval_results or {}).items() if isinstance(v, (int, float))}
-        )
+        found = (p.eval_results or {}).items()
+        shown.update({k: v for k, v in found if isinstance(v, (int, float))})
         text = ", ".join(f"{k} {v:.4g}" for k, v in shown.items())
         if self._bar is not None:
             self._bar.set_postfix_str(text)
