@@ -7,9 +7,10 @@ from typing import Any
 from gradcell.base.public import publish as _publish
 
 from gradcell.dataset import (  # isort: skip
-    config, files, records, samplers, sources, steps, text, transforms, vision,
+    config as config, files, records, samplers, sources, steps, text as text, transforms as transforms,
+    vision as vision,
 )  # fmt: skip
-from gradcell.dataset.datasets import Dataset
+from gradcell.dataset.datasets import Dataset as Dataset
 from gradcell.dataset.files import *  # noqa: F403
 from gradcell.dataset.records import *  # noqa: F403
 from gradcell.dataset.samplers import *  # noqa: F403

@@ -39,7 +39,7 @@ class Sampler:
         """The sampler among whose rows this one chooses."""
         return self.child_sampler
 
-    def indices(self, size: int, random: np.random.Generator, labels: Labels) -> np.ndarray:
+    def indices(self, size: int, random: np.random.Generator, labels: _Labels) -> np.ndarray:
         """The rows of an epoch, of a source of `size` rows.
 
         random: the epoch's generator. labels: gives the values of a column. Raises IndexError for a row that
@@ -60,11 +60,11 @@ class Sampler:
             bad_index(f"{type(self).__name__}: there is no row {bad} of {size}")
         return chosen if rows is None else rows[chosen]
 
-    def _choose(self, size: int, random: np.random.Generator, labels: Labels) -> Any:
+    def _choose(self, size: int, random: np.random.Generator, labels: _Labels) -> Any:
         return np.array(list(self))
 
 
-Labels = Callable[[str], np.ndarray]
+_Labels = Callable[[str], np.ndarray]
 
 
 class BuiltinSampler(Sampler):
@@ -91,7 +91,7 @@ class SequentialSampler(BuiltinSampler):
         if self.start_index < 0:
             bad_value("SequentialSampler: 'start_index' must be at least 0")
 
-    def _choose(self, size: int, random: np.random.Generator, labels: Labels) -> Any:
+    def _choose(self, size: int, random: np.random.Generator, labels: _Labels) -> Any:
         return np.arange(self.start_index, size)
 
 
@@ -104,7 +104,7 @@ class RandomSampler(BuiltinSampler):
         super().__init__(num_samples)
         self.replacement = replacement
 
-    def _choose(self, size: int, random: np.random.Generator, labels: Labels) -> Any:
+    def _choose(self, size: int, random: np.random.Generator, labels: _Labels) -> Any:
         if not self.replacement:
             return random.permutation(size)
         return random.integers(size, size=self.num_samples or size)
@@ -117,14 +117,14 @@ class SubsetSampler(BuiltinSampler):
         super().__init__(num_samples)
         self._indices = np.array(list(indices), dtype=None)
 
-    def _choose(self, size: int, random: np.random.Generator, labels: Labels) -> Any:
+    def _choose(self, size: int, random: np.random.Generator, labels: _Labels) -> Any:
         return self._indices
 
 
 class SubsetRandomSampler(SubsetSampler):
     """Takes the rows with these indices in random order."""
 
-    def _choose(self, size: int, random: np.random.Generator, labels: Labels) -> Any:
+    def _choose(self, size: int, random: np.random.Generator, labels: _Labels) -> Any:
         return random.permutation(self._indices)
 
 
@@ -143,7 +143,7 @@ class WeightedRandomSampler(BuiltinSampler):
         if self.weights.ndim != 1 or not (self.weights >= 0).all() or not self.weights.sum() > 0:
             bad_value("WeightedRandomSampler: the weights must be at least 0, not all 0")
 
-    def _choose(self, size: int, random: np.random.Generator, labels: Labels) -> Any:
+    def _choose(self, size: int, random: np.random.Generator, labels: _Labels) -> Any:
         count = len(self.weights)
         share = self.weights / self.weights.sum()
         drawn = self.num_samples or min(size, count)
@@ -168,7 +168,7 @@ class PKSampler(BuiltinSampler):
         self.shuffle: bool = shuffle
         self.class_column: str = class_column
 
-    def _choose(self, size: int, random: np.random.Generator, labels: Labels) -> Any:
+    def _choose(self, size: int, random: np.random.Generator, labels: _Labels) -> Any:
         values = labels(self.class_column)
         classes = np.unique(values)
         if self.shuffle:
@@ -202,7 +202,7 @@ class DistributedSampler(BuiltinSampler):
         self.shard_id: int = int(shard_id)
         self.shuffle: bool = bool(shuffle)
 
-    def _choose(self, size: int, random: np.random.Generator, labels: Labels) -> Any:
+    def _choose(self, size: int, random: np.random.Generator, labels: _Labels) -> Any:
         order = random.permutation(size) if self.shuffle else np.arange(size)
         if self.offset >= 0:
             return order[(self.shard_id - self.offset) % self.num_shards :: self.num_shards]
