@@ -164,6 +164,11 @@ They read files (`test_dataset_files.py`): mindrecord FileReader FileWriter SUCC
 They decode image files (`test_vision.py`): dataset.vision Decode RandomCropDecodeResize
 It needs a dataset with classes (`test_dataset_files.py`): dataset PKSampler
 It does nothing in gradcell, as its docstring says (`test_dataset_steps.py`): dataset DatasetCache
+Small programs ask for them (`test_mindspore_programs.py`): ops PyFunc
+Small programs ask for them (`test_mindspore_programs.py`): nn.Cell buffers get_buffer named_buffers
+Small programs ask for them (`test_mindspore_programs.py`): nn.Cell register_buffer
+Small programs ask for them (`test_mindspore_programs.py`): dataset CelebADataset FakeImageDataset
+Small programs ask for them (`test_mindspore_programs.py`): dataset.GeneratorDataset sync_update sync_wait
 Their expected values come from MindSpore, by hand (`test_text.py`): dataset.text BasicTokenizer
 Their expected values come from MindSpore, by hand (`test_text.py`): dataset.text BertTokenizer Lookup
 Their expected values come from MindSpore, by hand (`test_text.py`): dataset.text PythonTokenizer

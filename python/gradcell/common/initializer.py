@@ -411,10 +411,9 @@ def _rule(init: Any) -> Initializer:
 
 
 def initializer(
-    init: str | float | Tensor | Initializer,
-    shape: int | Sequence[int] | None = None,
+    init: str | float | Tensor | Initializer, shape: int | Sequence[int] | None = None,
     dtype: _core.DType | None = None,
-) -> Tensor:
+) -> Tensor:  # fmt: skip
     """Makes the tensor with which a parameter starts.
 
     init: an Initializer, its name ('normal', 'xavier_uniform', 'ones', ...), a number, or a Tensor or

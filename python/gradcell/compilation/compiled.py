@@ -268,7 +268,9 @@ def _read_out(name: str, out: Any) -> Any:
     TypeError for iterators of a program's own."""
     if isinstance(out, Tensor):
         return out
-    if isinstance(out, (zip, map, enumerate, range, KeysView, ValuesView)):
+    if isinstance(out, map) and type(out.__reduce__()[1][1]) is type(iter([])):  # of a list
+        out = list(out)
+    elif isinstance(out, (zip, map, enumerate, range, KeysView, ValuesView)):
         out = tuple(out)
     elif isinstance(out, ItemsView) or (
         isinstance(out, Iterator) and type(out).__module__ == "builtins"

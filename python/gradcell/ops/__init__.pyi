@@ -78,9 +78,8 @@ from gradcell.ops.primitives.gradient_hooks import *
 from gradcell.ops.primitives.scalars import (
     add_flags as add_flags, make_list as make_list, make_range as make_range, make_tuple as make_tuple,
     mixed_precision_cast as mixed_precision_cast, scalar_cast as scalar_cast,
-    scalar_to_array as scalar_to_array, tensor_shape as tensor_shape, tuple_getitem as tuple_getitem,
-    tuple_len as tuple_len, tuple_reversed as tuple_reversed, tuple_setitem as tuple_setitem,
-    tuple_to_array as tuple_to_array
+    scalar_to_array as scalar_to_array, tuple_getitem as tuple_getitem, tuple_len as tuple_len,
+    tuple_reversed as tuple_reversed, tuple_setitem as tuple_setitem, tuple_to_array as tuple_to_array
 )
 from gradcell.ops.random.draws import *
 from gradcell.ops.reductions.reductions import *

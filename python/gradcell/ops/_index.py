@@ -89,8 +89,8 @@ MODULES = {
         add_flags list_len make_list make_range make_tuple mixed_precision_cast scalar_add
         scalar_cast scalar_div scalar_eq scalar_floordiv scalar_ge scalar_gt scalar_le scalar_log
         scalar_lt scalar_max scalar_min scalar_mod scalar_mul scalar_ne scalar_pow scalar_sub
-        scalar_to_array scalar_uadd scalar_usub tensor_shape tuple_getitem tuple_len tuple_reversed
-        tuple_setitem tuple_to_array""",
+        scalar_to_array scalar_uadd scalar_usub tuple_getitem tuple_len tuple_reversed tuple_setitem
+        tuple_to_array""",
     "primitives.table": """
         Adam AdamNoUpdateParam AdamWeightDecay AdaptiveAvgPool2D AdaptiveMaxPool2D Angle
         ApplyAdadelta ApplyAdamWithAmsgrad ApplyAdamWithAmsgradV2 ApplyFtrl ApplyMomentum AvgPool

@@ -369,6 +369,19 @@ def generated(x: Any) -> Any:
     yield x
 
 
+class Endless:
+    """An iterator of a program's own."""
+
+    def __init__(self, x: Any) -> None:
+        self.x = x
+
+    def __iter__(self) -> Any:
+        return self
+
+    def __next__(self) -> Any:
+        return self.x
+
+
 @pytest.mark.parametrize(
     "iterator",
     [
@@ -378,17 +391,32 @@ def generated(x: Any) -> Any:
         lambda x: iter(x),
         lambda x: reversed([x]),
         lambda x: enumerate([x]),
-        lambda x: filter(None, [x]),
-        lambda x: {"a": [x, iter((x,))]},
+        lambda x: filter(callable, [x, abs]),
+        lambda x: {"a": x}.items(),
+        lambda x: {"a": x}.values(),
     ],
 )
-def test_iterators_are_no_results(iterator: Any, graph_mode: Any) -> None:
+def test_iterators_are_read_while_they_are_recorded(iterator: Any, graph_mode: Any) -> None:
+    """As lists or tuples, which later calls compute again."""
+
+    def and_sum(x: Any) -> Any:
+        return x.sum(), {"a": [x, iterator(x)]}
+
+    both = ms.value_and_grad(and_sum, has_aux=True)
+    for function in (ms.jit(and_sum), lambda x: both(x)[0]):
+        for x in (ONE, ONE * 3):
+            found, want = function(x)[1]["a"][1], list(iterator(x))
+            assert type(found) in (list, tuple) and len(found) == len(want)
+            assert str(list(found)) == str(want)
+
+
+def test_iterators_of_a_programs_own_are_no_results(graph_mode: Any) -> None:
     """They could be read once, and would be computed when nothing is recorded any more."""
 
     def and_sum(x: Any) -> Any:
-        return x.sum(), iterator(x)
+        return x.sum(), Endless(x)
 
-    for function in (ms.jit(iterator), ms.jit(and_sum), ms.value_and_grad(and_sum, has_aux=True)):
+    for function in (ms.jit(Endless), ms.jit(and_sum), ms.value_and_grad(and_sum, has_aux=True)):
         for _ in range(2):
             with pytest.raises(TypeError, match=r"returns a .*, which can be read only once.*list"):
                 function(ONE)

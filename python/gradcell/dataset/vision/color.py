@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -185,18 +185,17 @@ class RandomColor(ImageOperation):
     """Applies AdjustSaturation with a random factor from a range."""
 
     range: Any = fields.checked(partial(interval, least=0), alias="degrees", default=(0.1, 1.9))
+    adjust: ClassVar[Any] = AdjustSaturation
 
     def _image(self, image: np.ndarray) -> np.ndarray:
-        return AdjustSaturation(generator().uniform(*self.range))._image(image)
+        made: np.ndarray = self.adjust(generator().uniform(*self.range))._image(image)
+        return made
 
 
-class RandomSharpness(ImageOperation):
+class RandomSharpness(RandomColor):
     """Applies AdjustSharpness with a random factor from a range."""
 
-    range: Any = fields.checked(partial(interval, least=0), alias="degrees", default=(0.1, 1.9))
-
-    def _image(self, image: np.ndarray) -> np.ndarray:
-        return AdjustSharpness(generator().uniform(*self.range))._image(image)
+    adjust: ClassVar[Any] = AdjustSharpness
 
 
 class RandomAdjustSharpness(Sometimes, AdjustSharpness):

@@ -55,7 +55,7 @@ def _primitive(name: str) -> Any:
         return known
     plain = name.removesuffix("_ext").removesuffix("Ext")
     if plain.lower().startswith("inplace"):
-        kept = plain.removeprefix("inplace")
+        kept = plain[len("inplace") :]
         function = _among(Tensor, kept, lambda n: n.endswith("_") and n[0] != "_")
     else:
         function = _function(plain) if plain != name else None

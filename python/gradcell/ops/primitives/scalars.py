@@ -95,7 +95,7 @@ def make_list(*args: Any) -> list[Any]:
     return list(args)
 
 
-def tensor_shape(x: Any) -> Tensor:
+def _tensor_shape(x: Any) -> Tensor:
     """The shape as a tensor, int64."""
     return Tensor(np.array(arguments.tensor(x, "TensorShape", "x").shape, np.int64))
 
@@ -163,4 +163,4 @@ scalar_usub: Callable[[Any], Any] = _of_one(operator.neg, "The negative, -x,")
 scalar_max: Callable[[Any, Any], Any] = _of_two(max, "The larger")
 scalar_min: Callable[[Any, Any], Any] = _of_two(min, "The smaller")
 
-publish(globals(), "list_len", "tensor_shape")
+publish(globals(), "list_len")

@@ -152,7 +152,7 @@ def sparse_ftrl_step(
 ) -> tuple[Tensor, ...]:  # fmt: skip
     """Steps of Ftrl of the rows at indices, one after the other. Returns (var, accum, linear)."""
     if var.ndim == 0:
-        bad_value("SparseApplyFtrl: var needs at least one dimension, whose rows are updated")
+        bad_value("SparseApplyFtrl: a var of at least one dimension is needed, with rows")
     n = indices.size
     whole = arguments.tensor(indices, "SparseApplyFtrl", "indices")
 

@@ -229,7 +229,7 @@ ROWS: dict[str, Row] = {
     "ScalarToTensor": row(creation.scalar_to_tensor, "x dtype"),
     "TupleToArray": row(scalars.tuple_to_array),
     "ScalarToArray": row(scalars.scalar_to_array),
-    "TensorShape": row(scalars.tensor_shape, "input_x"),
+    "TensorShape": row(scalars._tensor_shape, "input_x"),
     "Eps": row(composed.eps),
     "FloatStatus": row(reductions.float_status),
     "Real": row(complex_numbers.real),

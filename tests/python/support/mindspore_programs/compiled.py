@@ -39,6 +39,17 @@ def values_of_a_map():
     return _listed(f(_x()))
 
 
+def values_of_a_map_of_a_list():
+    def double(a):
+        return a * 2
+
+    @ms.jit
+    def f(x):
+        return map(double, [x, x + 1])
+
+    return _listed(f(_x()))
+
+
 def pairs_of_lists():
     @ms.jit
     def f(x):
