@@ -262,5 +262,6 @@ def tensorinv(a: Any, ind: int = 2) -> Tensor:
 
 
 publish(
-    globals(), *"LinAlgError matmul matrix_power matrix_transpose multi_dot norm outer tensordot".split()
+    globals(),
+    *"LinAlgError matmul matrix_power matrix_transpose multi_dot norm outer tensordot".split(),
 )
