@@ -142,7 +142,9 @@ class CustomOpBuilder:
         try:
             import pybind11
         except ImportError as error:
-            raise ImportError("ops.CustomOpBuilder needs pybind11: pip install gradcell[cpp]") from error
+            raise ImportError(
+                "ops.CustomOpBuilder needs pybind11: pip install gradcell[cpp]"
+            ) from error
         compiler = os.environ.get("CXX") or shutil.which("c++") or shutil.which("g++")
         if compiler is None:
             fail("ops.CustomOpBuilder needs a C++ compiler, such as g++")
