@@ -226,6 +226,17 @@ SHARES = {
         "finfo(np.float64).tiny": "no share: keeps a quotient from dividing by zero",
     },
     "pictures.py": {"0.1": "of the box around a shape"},
+    "pieces.py": {
+        "1e-3": "of the mean length of rows", "1e-9": "of the largest residual", "1e6": "of a rounding",
+    },
+    "recipe.py": {
+        "1e-2": "of the solution", "1e-6": "of the solution, of the time", "1e-9": "of the time",
+        "finfo(np.float64).tiny": "no share: keeps a quotient from dividing by zero",
+    },
+    "waves.py": {
+        "finfo(np.float64).eps": "of columns of length 1",
+        "finfo(np.float64).tiny": "no share: keeps a quotient from dividing by zero",
+    },
 }  # fmt: skip
 
 
