@@ -173,7 +173,7 @@ def steep_sites(
         np.abs(np.diff(v, axis=0) / np.diff(a)[:, None] / spread).max(1)
         for a, v in zip(x, u, strict=True)
     ]
-    widths = 0.6 / np.maximum(np.concatenate(slopes), np.finfo(np.float64).tiny)
+    widths = 0.6 / np.maximum(np.concatenate(slopes), 0.6 / length)  # no wider than the axis
     covered = np.full(places.size, length / 6)
     found: list[Site] = []
     while len(found) < most:

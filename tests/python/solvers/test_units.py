@@ -233,10 +233,7 @@ SHARES = {
         "1e-2": "of the solution", "1e-6": "of the solution, of the time", "1e-9": "of the time",
         "finfo(np.float64).tiny": "no share: keeps a quotient from dividing by zero",
     },
-    "waves.py": {
-        "finfo(np.float64).eps": "of columns of length 1",
-        "finfo(np.float64).tiny": "no share: keeps a quotient from dividing by zero",
-    },
+    "waves.py": {"finfo(np.float64).eps": "of columns of length 1"},
 }  # fmt: skip
 
 
