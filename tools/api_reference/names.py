@@ -59,7 +59,8 @@ SPELLINGS = {
     "ops.SigmoidCrossEntropyWithLogits": "ops.binary_cross_entropy_with_logits",
     "mint.nn.Hardshrink": "nn.HShrink", "mint.nn.Hardsigmoid": "nn.HSigmoid",
     "mint.nn.Hardswish": "nn.HSwish", "mint.nn.SELU": "nn.SeLU", "mint.nn.Softshrink": "nn.SoftShrink",
-    "ops.cat": "ops.concat", "ops.swish": "ops.silu", "ops.gather_d": "ops.gather_elements",
+    "ops.row_stack": "ops.vstack", "ops.cat": "ops.concat", "ops.swish": "ops.silu",
+    "ops.gather_d": "ops.gather_elements",
     "ops.clip": "ops.clamp", "numpy.concatenate": "ops.concat", "mint.vdot": "ops.dot",
 }  # fmt: skip
 
@@ -177,14 +178,18 @@ def folded(held: dict[str, Entry]) -> list[Entry]:
     """Spellings become names of the entry that they stand for."""
     docstrings: dict[str, str] = {}
     for name in held:
-        if name.startswith("ops.") and name[4].islower():
+        if name.startswith("ops.") and name[4].islower() and name not in SPELLINGS:
             docstrings.setdefault(inspect.getdoc(held[name].value) or name, name)
     targets = {name: target(entry, held, docstrings) for name, entry in held.items()}
     for name, of in targets.items():
         if of is None:
             continue
-        while targets.get(of):
+        way = [name]
+        while targets.get(of) and of not in way:
+            way.append(of)
             of = targets[of]
+        if of in way:
+            raise ValueError(f"spellings of each other: {' -> '.join([*way, of])}")
         entry = held[name]
         held[of].others[name] = entry.value
         held[of].others.update(dict.fromkeys(entry.others, entry.value))
