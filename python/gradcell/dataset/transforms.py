@@ -19,6 +19,8 @@ def _numpy_dtype(value: Any, owner: str, name: str) -> np.dtype[Any]:
     try:
         if isinstance(value, DType):
             return np.dtype("bool" if value.name == "bool" else value.name)
+        if isinstance(value, Tensor):  # (whose dtype older versions of NumPy take)
+            raise TypeError
         return np.dtype(value)  # type: ignore[no-any-return]
     except TypeError:
         bad_type(f"{owner}: '{name}': {value!r} is not a dtype")
