@@ -199,7 +199,7 @@ class Fitter:
         self.seed: int = seed
         self.linear: bool | None = None  # not known before the first fit
         self._plans: dict[tuple[int, int], _Plans] = {}
-        cell, n = Waves(asked.size, 1, asked.outputs, 0), 3
+        cell, n = Waves(asked.size, 1, asked.outputs, 0), 7
         cell.amplitudes.set_data(Tensor(np.ones((1, asked.outputs))))
         of = Coordinates(asked.shape.low, asked.shape.high, ((),) * asked.size)
         x, zero = Tensor(asked.inside(n, of, seed)), Tensor(np.zeros((n, 1)))

@@ -204,6 +204,11 @@ def test_what_it_refuses(change: Any, error: Any, words: str) -> None:
     assert isinstance(raised.value, error)
 
 
+def test_it_refuses_residuals_of_some_points() -> None:
+    with pytest.raises(ValueError, match="own point"):
+        solve(lambda u: lambda x: u(x)[:3], Box([0, 0], [1, 1]))
+
+
 def test_it_refuses_residuals_that_combine_points() -> None:
     def mean(u: Any) -> Any:
         return lambda x: u(x) - u(x).mean()

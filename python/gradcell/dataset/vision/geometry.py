@@ -403,8 +403,8 @@ def _warped(
     rows = np.concatenate([inverse, offset[:, None]], axis=1).ravel().tolist()
     planes = image[..., 0] if image.ndim == 3 and image.shape[-1] == 1 else image
     picture = pillow().fromarray(np.ascontiguousarray(planes))
-    how_ = pillow().Transform.AFFINE, rows, _filter(how)
-    made = picture.transform(size[::-1], *how_, fillcolor=_fill(picture, fill))
+    affine = pillow().Transform.AFFINE, rows, _filter(how)
+    made = picture.transform(size[::-1], *affine, fillcolor=_fill(picture, fill))
     return np.asarray(made).reshape(*size, *image.shape[2:])
 
 
