@@ -244,7 +244,7 @@ class Fitter:
         )
         cell = plans.cell
         cell.place(of, frequencies, phases)
-        amplitudes = np.zeros((count, asked.outputs))
+        amplitudes: Array = np.zeros((count, asked.outputs))
         if self.linear is None:
             self.linear = self._is_linear(plans, given, random)
         if guess is not None and not self.linear:
