@@ -400,9 +400,8 @@ def figures(total: list[int]) -> list[str]:
         "",
         "Programs of many fields train five steps with both packages, from the same weights and data. The "
         "losses are those of the fifth step; the difference is the largest of the five, relative. The times "
-        "are those of one step in `GRAPH_MODE`, in milliseconds, on one machine "
-        "(`bench/applications.py`); for the last twenty, from PPO on, other programs ran on it too, which "
-        "slows MindSpore down more.",
+        "are those of one step in `GRAPH_MODE`, in milliseconds, on one quiet machine "
+        "(`bench/applications.py`).",
         "",
         "| program | MindSpore's loss | gradcell's | difference | MindSpore, ms | gradcell, ms |",
         "|---|---|---|---|---|---|",
