@@ -870,15 +870,19 @@ def attention(node: Node, *xs: Value) -> Value:
     s = scores(xs[0], xs[1])
     s = rounded(s.v * scale, s.e * abs(scale), dtype)
     m, n = s.v.shape[-2:]
-    hidden = np.zeros(s.v.shape, bool)
+    hidden = open_ = np.zeros(
+        s.v.shape, bool
+    )  # open: not known to be hidden or not, as in a Select
     if mask is not None and mask.v.dtype == bool:
-        hidden = np.broadcast_to(mask.v, s.v.shape)
+        hidden, open_ = (np.broadcast_to(a, s.v.shape) for a in (mask.v, mask.e > 0))
         s = Value(np.where(hidden, fill, s.v), np.where(hidden, 0.0, s.e))
     elif mask is not None:
         s = op("Add", s, mask)
     away_ = np.arange(n)[None, :] - np.arange(m)[:, None]
     unseen = (away_ > ahead) | (-away_ > behind)
     s = Value(np.where(unseen, -math.inf, s.v), np.where(unseen | (s.v == -math.inf), 0.0, s.e))
+    open_ = open_ & ~unseen
+    s = Value(s.v, np.where(open_, math.inf, s.e))
     if node.op in ("AttentionLogSum", "Attention"):
         top = s.v.max(-1, keepdims=True, initial=-math.inf)
         top_error = np.where(np.isfinite(top), s.e.max(-1, keepdims=True, initial=0.0), 0.0)
@@ -908,7 +912,7 @@ def attention(node: Node, *xs: Value) -> Value:
             first, second = (Value(*(a[..., k : k + 1] for a in norm)) for k in (0, 1))
             norm = op("Add", first, second)
     e = op("Exp", op("Sub", s, norm))
-    dead = s.v == -math.inf
+    dead = (s.v == -math.inf) & ~open_
     nothing = 0.0 if not written else np.where(dead.all(-1, keepdims=True), math.nan, 0.0)
     e = Value(np.where(dead, nothing, e.v), np.where(dead & np.isfinite(nothing), 0.0, e.e))
     w = None
@@ -927,7 +931,7 @@ def attention(node: Node, *xs: Value) -> Value:
     if w is not None:
         e = op("Mul", e, w)
     if of_scores and hidden.any():
-        e = Value(np.where(hidden, 0.0, e.v), np.where(hidden, 0.0, e.e))
+        e = Value(np.where(hidden, 0.0, e.v), np.where(hidden & ~open_, 0.0, e.e))
     assert c is not None
     e = rounded(e.v, e.e, dtype)
     y, _ = product_of(transposed(e, node.op == "AttentionColumns"), outside(c), dtype)
