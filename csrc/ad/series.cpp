@@ -207,6 +207,8 @@ class Series {
     return by_slope(id, e, element);
   }
 
+  bool is_zero(NodeId id) const { return is_constant(g_, id) && g_[id].bits == 0; }
+
   /// The tangent of the inputs' coefficients.
   Coefficient linear(NodeId id, int element) {
     const auto n = static_cast<size_t>(g_[id].input_count);
@@ -228,7 +230,7 @@ class Series {
     for (size_t k = 0; k < n; ++k)
       if (in[k]) dx[k] = count == 1 ? in[k].node : scaled(g_, in[k]);
     const NodeId y = tangent_of(id, dx);
-    if (y == kNoNode || is_beside_block(g_, y)) return {};
+    if (y == kNoNode || is_zero(y)) return {};
     return {y, count == 1 ? in[last].scale : 1};
   }
 
@@ -243,7 +245,7 @@ class Series {
       Coefficient x, y;
       auto lacks = [&](Coefficient& c, NodeId of, int k) {
         c = at(of, k);
-        return !c || (is_constant(g_, c.node) && g_[c.node].bits == 0);
+        return !c || is_zero(c.node);
       };
       if (second_first && lacks(y, b, j)) return;
       if (lacks(x, a, i)) return;

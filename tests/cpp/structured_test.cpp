@@ -84,6 +84,35 @@ TEST_F(Structured, Slice) {
   expect_same(slice(g, x, {{4, 0}, {1, 7}, {1, 1}}), raw(Op::Slice, x, {1, 7}, {4, 0, 9, 1}));
 }
 
+// Every slice of every block among nine zeros, along an axis beside one that all blocks fill.
+TEST_F(Structured, SlicesOfBlocksAmongZeros) {
+  const int64_t n = 9;
+  auto each = [](auto visit) {
+    for (int64_t start = 0; start < n; ++start)
+      for (int64_t size = 1; size <= n; ++size)
+        for (int64_t step : {-3, -2, -1, 1, 2, 3, 4})
+          if (const int64_t last = start + (size - 1) * step; last >= 0 && last < n)
+            visit(start, size, step);
+  };
+  int zeros = 0, inside = 0;
+  each([&](int64_t at, int64_t of, int64_t by) {
+    if (of > 3) return;
+    const NodeId x = input({2, of});
+    const NodeId placed = raw(Op::SliceScatter, x, {2, n}, {0, at, 1, by});
+    std::vector<NodeId> got, written;
+    each([&](int64_t start, int64_t size, int64_t step) {
+      got.push_back(slice(g, placed, {{0, start}, {2, size}, {1, step}}));
+      written.push_back(raw(Op::Slice, placed, {2, size}, {0, start, 1, step}));
+      zeros += is_constant(g, got.back());
+      inside += g.inputs(got.back()).size() == 1 && g.input(got.back(), 0) == x;
+    });
+    const NodeId a = concat(g, got, 1), b = concat(g, written, 1);
+    expect_close(run(g, a, leaves), interpret(g, b, leaves), 0);
+  });
+  EXPECT_GT(zeros, 1000);
+  EXPECT_GT(inside, 100);
+}
+
 TEST_F(Structured, Concat) {
   NodeId one[] = {input({2, 3})};
   EXPECT_EQ(concat(g, one, 0), one[0]);

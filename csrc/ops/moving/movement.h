@@ -38,8 +38,6 @@ struct Placement {
 };
 /// What a slice_scatter says, of other nodes nothing.
 std::optional<Placement> placement(const Graph& g, NodeId id);
-/// Whether x is a slice, perhaps reshaped or broadcast, that takes nothing of a block among zeros.
-bool is_beside_block(const Graph& g, NodeId x);
 NodeId concat(Graph& g, std::span<const NodeId> xs, int axis);
 
 /// The matrix that a transposition of its last two axes has transposed; kNoNode for others.

@@ -104,6 +104,26 @@ NodeId of_reshape(Graph& g, NodeId x, const SliceSpec& s) {
   return reshape(g, slice(g, source, inner), to);
 }
 
+/// Of a block among zeros: zeros beside it, and of the block what lies in it.
+NodeId of_placed(Graph& g, NodeId x, SliceSpec s) {
+  const auto block = attributes<SliceAttributes>(g, x);
+  const NodeId source = g.input(x, 0);
+  if (element_count(s.size) == 0 || element_count(g.dims(source)) == 0) return kNoNode;
+  bool inside = true;
+  for (size_t k = 0; k < s.size.size(); ++k) {
+    const int64_t n = g.dims(source)[k], by = n > 1 ? block.step[k] : 1;
+    const int64_t last = s.start[k] + (s.size[k] - 1) * s.step[k];
+    const auto [low, high] = std::minmax({s.start[k], last});
+    const auto [from, to] = std::minmax({block.start[k], block.start[k] + (n - 1) * by});
+    if (high < from || low > to) return constant(g, g.dtype(x), s.size, 0);
+    const int64_t step = s.size[k] > 1 ? s.step[k] : by;
+    inside = inside && low >= from && high <= to && (s.start[k] - block.start[k]) % by == 0 &&
+             step % by == 0;
+    s.start[k] = (s.start[k] - block.start[k]) / by, s.step[k] = step / by;
+  }
+  return inside ? slice(g, source, s) : kNoNode;
+}
+
 /// x with y in the place of what begins at `start` along one axis.
 NodeId joined(Graph& g, NodeId x, NodeId y, size_t axis, int64_t start) {
   const Dims all(g.dims(x));
@@ -134,14 +154,13 @@ class Slicing : public Viewing {
     const auto a = decode<SliceAttributes>(d.attributes);
     if (is_all(a, type.dims, g.dims(x))) return x;
     if (is_constant(g, x)) return constant_as(g, x, type);
-    if (g[x].op == Op::SliceScatter && g.dims(g.input(x, 0)) == type.dims &&
-        std::ranges::equal(g.attrs(x), d.attributes))
-      return g.input(x, 0);
     SliceSpec s{Dims(a.start.begin(), a.start.end()), type.dims,
                 Dims(a.step.begin(), a.step.end())};
     switch (g[x].op) {
       case Op::Slice:
         return of_slice(g, x, s);
+      case Op::SliceScatter:
+        return of_placed(g, x, s);
       case Op::Concat:
         return of_concat(g, x, s);
       case Op::BroadcastTo:
@@ -226,7 +245,9 @@ class SlicePlacing : public Moving {
   NodeId simplify(Graph& g, Draft& d, const Type& type) const override {
     const auto a = decode<SliceAttributes>(d.attributes);
     const NodeId x = d.inputs[0];
-    return is_all(a, g.dims(x), type.dims) ? x : below_broadcast(g, x, a, type.dims);
+    if (is_all(a, g.dims(x), type.dims)) return x;
+    if (is_constant(g, x) && g[x].bits == 0) return constant(g, type.dtype, type.dims, 0);
+    return below_broadcast(g, x, a, type.dims);
   }
 
   NodeId adjoint(Graph& g, NodeId id, int, NodeId dy) const override {
@@ -264,23 +285,6 @@ std::optional<Placement> placement(const Graph& g, NodeId id) {
   const auto a = attributes<SliceAttributes>(g, id);
   return Placement{g.input(id, 0), Dims(a.start.begin(), a.start.end()),
                    Dims(a.step.begin(), a.step.end())};
-}
-
-bool is_beside_block(const Graph& g, NodeId x) {
-  while (is_broadcast(g, x) || form(g, x) == Form::Same) x = g.input(x, 0);
-  if (g[x].op != Op::Slice) return false;
-  const auto block = placement(g, g.input(x, 0));
-  if (!block) return false;
-  const auto a = attributes<SliceAttributes>(g, x);
-  for (size_t k = 0; k < a.start.size(); ++k) {
-    auto ends = [](int64_t start, int64_t step, int64_t n) {
-      return std::minmax({start, start + (n - 1) * step});
-    };
-    const auto [low, high] = ends(a.start[k], a.step[k], g.dims(x)[k]);
-    const auto [first, last] = ends(block->start[k], block->step[k], g.dims(block->from)[k]);
-    if (high < first || last < low) return true;
-  }
-  return false;
 }
 
 NodeId rows(Graph& g, NodeId x, int64_t begin, int64_t count) {
