@@ -116,7 +116,10 @@ def main() -> int:
     parser.add_argument("--browser", help="the path of a Chromium")
     options = parser.parse_args()
     every = sorted(p.parent.relative_to(options.site) for p in options.site.rglob("index.html"))
-    pages = options.pages or [path.as_posix().removeprefix(".") for path in every]
+    names = [path.as_posix().removeprefix(".") for path in every]
+    pages = options.pages or names
+    if unknown := set(pages) - set(names):
+        parser.error(f"{options.site} has no page {', '.join(sorted(unknown))}")
     return 1 if photograph(options.site, options.out, pages, options.browser) else 0
 
 
