@@ -42,7 +42,7 @@ def with_tensors(value: Any, fn: Any = None) -> Any:
 
 def numbers_too(value: Any, fn: Any = None) -> Any:
     """The same with NumPy's scalars as Tensors: for what derivatives are taken by."""
-    if isinstance(value, Tensor):
+    if isinstance(value, Tensor) or (type(value) is tuple and {*map(type, value)} == {Tensor}):
         return value
     return tree.map_all(lambda x: Tensor(x) if _is_number(x) else x, with_tensors(value, fn))
 
