@@ -8,7 +8,7 @@ from gradcell.physics.conditions import dirichlet, interface, neumann, periodici
 from gradcell.physics.course import Course
 from gradcell.physics.data import columns
 from gradcell.physics.errors import ErrorEstimate, error_estimate
-from gradcell.physics.inputs import constrained, fourier, periodic, vanishing
+from gradcell.physics.inputs import constrained, enriched, fourier, periodic, vanishing
 from gradcell.physics.networks import network
 from gradcell.physics.outlines import Corner, Mesh, Polygon, shape, singular
 from gradcell.physics.pictures import plot
@@ -19,8 +19,9 @@ from gradcell.physics.weights import weights_by_ntk, weights_by_variance
 
 __all__ = [
     "Ball", "Box", "Corner", "Course", "ErrorEstimate", "Mesh", "Polygon", "Shape", "Solution",
-    "SolutionPass", "ball", "band", "box", "by_size", "columns", "constrained", "dirichlet", "error_estimate",
-    "faces", "fourier", "interface", "network", "neumann", "periodic", "periodicity", "plot", "robin",
-    "shape", "singular", "solve", "sphere", "vanishing", "weights_by_ntk", "weights_by_variance",
+    "SolutionPass", "ball", "band", "box", "by_size", "columns", "constrained", "dirichlet", "enriched",
+    "error_estimate", "faces", "fourier", "interface", "network", "neumann", "periodic", "periodicity",
+    "plot", "robin", "shape", "singular", "solve", "sphere", "vanishing", "weights_by_ntk",
+    "weights_by_variance",
 ]  # fmt: skip
 __dir__ = sorted(__all__).copy

@@ -1,4 +1,4 @@
-"""Inputs of networks in place of coordinates, and solutions whose conditions hold by construction."""
+"""Inputs of networks in place of coordinates, and solutions made of networks and given functions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gradcell._core import Tensor
 from gradcell.base import bad_value
 from gradcell.base.remade import Made, transform
 
-__all__ = ["constrained", "fourier", "periodic", "vanishing"]
+__all__ = ["constrained", "enriched", "fourier", "periodic", "vanishing"]
 
 
 def periodic(x: Tensor, period: float, waves: int = 1) -> Tensor:
@@ -97,5 +97,34 @@ def constrained(
 
     def solution(x: Tensor) -> Tensor:
         return values(x) + distance(x) * net(x)
+
+    return Made(solution)
+
+
+@transform()
+def enriched(
+    u: Callable[[Tensor], Tensor], given: Callable[[Tensor], Tensor]
+) -> Callable[[Tensor], Tensor]:
+    """The function $u_0(x) + g_1(x) u_1(x) + ... + g_k(x) u_k(x)$ for k given functions g and smooth u: the g
+    have what no smooth function has, as powers of the distance from a corner (`singular`) or the angle around
+    a point where a condition jumps, and u says how much of it (I. Babuska, J. Melenk, Int. J. Numer. Meth.
+    Eng. 40, 1997). In an equation for `solve` it takes the place of u.
+
+    u: a function of points [n, d] that gives [n, m (k + 1)], the m numbers of u_0 first. given: a function
+    of points that gives [n, k]. The result gives [n, m]. Raises ValueError if k + 1 does not divide the
+    number of columns of u.
+    """
+
+    def solution(x: Tensor) -> Tensor:
+        factors, parts = given(x), u(x)
+        k = factors.shape[1] + 1
+        if parts.shape[1] % k:
+            bad_value(
+                f"enriched: with {k - 1} given functions u must give a multiple of {k} numbers at a point, "
+                f"got {parts.shape[1]}"
+            )
+        m = parts.shape[1] // k
+        terms = [factors[:, j - 1 : j] * parts[:, j * m : (j + 1) * m] for j in range(1, k)]
+        return sum(terms, parts[:, :m])
 
     return Made(solution)

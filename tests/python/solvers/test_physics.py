@@ -114,6 +114,21 @@ def test_conditions_hold_by_construction() -> None:
     np.testing.assert_allclose(u(gc.Tensor(x)).asnumpy()[:, 0], want, rtol=1e-14)
 
 
+def test_given_functions_are_added_with_smooth_factors() -> None:
+    x = np.random.default_rng(0).uniform(0.1, 1, (5, 2))
+    u = physics.enriched(
+        lambda p: ops.concat((p, p * p, ops.exp(p)), 1), lambda p: ops.sqrt(p[:, :2])
+    )
+    root = np.sqrt(x)
+    want = x + root[:, :1] * x**2 + root[:, 1:] * np.exp(x)
+    np.testing.assert_allclose(u(gc.Tensor(x)).asnumpy(), want, rtol=1e-14)
+    (slope,) = gc.partials(u, [(0,)])(gc.Tensor(x))
+    want_x = 1 + 2.5 * x[:, 0] ** 1.5 + root[:, 1] * np.exp(x[:, 0])  # of the first number
+    np.testing.assert_allclose(slope.asnumpy()[:, 0], want_x, rtol=1e-13)
+    with pytest.raises(ValueError, match="a multiple of 3 numbers"):
+        physics.enriched(lambda p: p, lambda p: p)(gc.Tensor(x))
+
+
 def linear() -> tuple[list[Any], gc.Parameter, tuple[Any, Any], list[Any]]:
     """Residuals a w - b and 10 c w, whose gradients are known."""
     random = np.random.default_rng(2)

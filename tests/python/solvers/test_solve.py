@@ -138,6 +138,86 @@ def test_in_many_dimensions_layers_are_trained() -> None:
     assert len(stopped.history) == 1 and np.isnan(stopped.error) and not stopped.reached
 
 
+def test_a_corner_that_points_inwards() -> None:
+    """Laplace's equation: the imaginary part of exp(z^(2/3)), whose slope is infinite at the corner."""
+    shape = physics.Polygon([[0, 0], [1, 0], [1, 1], [-1, 1], [-1, -1], [0, -1]])
+    (corner,) = shape.corners()
+
+    def powers(x: Tensor) -> Tensor:
+        return ops.concat([physics.singular(x, corner, 1, z) for z in ("value", "slope")], 1)
+
+    def exact(x: Any, m: Any = ops, atan2: Any = ops.atan2) -> Any:
+        r, t = (
+            m.sqrt(x[:, :1] ** 2 + x[:, 1:] ** 2),
+            atan2(-x[:, :1] - x[:, 1:], x[:, 1:] - x[:, :1]),
+        )
+        r, t = m.exp(2 / 3 * m.log(r)), 2 / 3 * (t + 3 * PI / 4)
+        return m.exp(r * m.cos(t)) * m.sin(r * m.sin(t))
+
+    def edge(u: Any) -> Any:
+        return dirichlet(physics.enriched(u, powers), exact)
+
+    found = solve(
+        lambda u: gc.laplacian(physics.enriched(u, powers)), shape, [(edge, None)], outputs=3,
+        callback=lambda s: s.misfit < 1e-3,
+    )  # fmt: skip
+    x = shape.interior(500, 3, "uniform")
+    values = physics.enriched(found, powers)(Tensor(x)).asnumpy()
+    assert relative(values, exact(x, np, np.arctan2)) < 3e-3
+
+
+def test_faces_with_values_slopes_and_both() -> None:
+    """Poisson's equation in a cube: exp(x) sin(y / 2) cos(z)."""
+
+    def exact(x: Any, m: Any = ops) -> Any:
+        return m.exp(x[:, :1]) * m.sin(x[:, 1:2] / 2) * m.cos(x[:, 2:])
+
+    def equation(u: Any) -> Any:
+        second = gc.laplacian(u)
+        return lambda x: second(x) + exact(x) / 4
+
+    def less(u: Any) -> Any:
+        return lambda x: u(x) - exact(x)
+
+    conditions = [
+        (lambda u: dirichlet(u, exact), lambda p: (p[:, 0] == 0) | (p[:, 0] == 1)),
+        (lambda u: neumann(less(u), 0.0), lambda p: (p[:, 1] == 0) | (p[:, 1] == 1)),
+        (
+            lambda u: physics.robin(less(u), 1.0, 2.0, 0.0),
+            lambda p: (p[:, 2] == 0) | (p[:, 2] == 1),
+        ),
+    ]
+    found = solve(equation, Box([0] * 3, [1] * 3), conditions, tolerance=1e-3)
+    x = np.random.default_rng(0).random((300, 3))
+    assert relative(found.values(x), exact(x, np)) < 1e-3
+
+
+def test_a_solution_begins_with_another() -> None:
+    """u'' = c u^3 for c = 2, 1 / (2 - x), by its difference from the solution for c = 1."""
+    shape = Box([0], [1])
+
+    def equation(c: float) -> Any:
+        def of(u: Any) -> Any:
+            second = gc.laplacian(u)
+            return lambda x: second(x) - c * u(x) ** 3
+
+        return of
+
+    def edge(u: Any) -> Any:
+        return dirichlet(u, lambda x: 1 / (2 - x))
+
+    first = solve(equation(1.0), shape, [(edge, None)], tolerance=1e-4)
+
+    def both(u: Any) -> Any:
+        return lambda x: first(x) + u(x)
+
+    found = solve(
+        lambda u: equation(2.0)(both(u)), shape, [(lambda u: edge(both(u)), None)], tolerance=1e-6
+    )
+    x = np.linspace(0, 1, 30)[:, None]
+    np.testing.assert_allclose(both(found)(Tensor(x)).asnumpy(), 1 / (2 - x), rtol=1e-6)
+
+
 def test_units_change_nothing() -> None:
     """A disk of a micrometre with values of a million has the relative errors of a disk of 1."""
     found = []
