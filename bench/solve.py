@@ -1,10 +1,11 @@
 """Seconds until a differential equation is solved to a relative error: gradcell's second-order solvers, and
-the recipe `physics.solve` (solve_recipe.py).
+the recipe `physics.solve` (solve_recipe.py, solve_hard.py).
 
     python bench/solve.py                                # all problems, seeds 0 to 4, until their targets
     python bench/solve.py --problems burgers --seeds 1 --methods gauss-newton ssbroyden lbfgs --full
     python bench/solve.py --methods solve                # the recipe on its problems, to 1e-8 or 300 seconds
     python bench/solve.py --report                       # tables and pictures from bench/results/solve.json
+    python bench/solve.py --picture                      # draws solutions: docs/pictures/solve.png
     GRADCELL_NUM_THREADS=1 python bench/solve.py         # on one thread: the processor's time counts
 
 Every run adds to bench/results/solve.json. Errors are relative L2 errors against exact or spectral
@@ -26,11 +27,16 @@ import numpy as np
 
 import gradcell as gc
 import solve_peers
+import solve_pictures
 from gradcell import nn, ops
-from solve_problems import PROBLEMS, Problem, relative
-from solve_recipe import RECIPES
+from solve_fields import FIELDS
+from solve_hard import HARD
+from solve_problems import PROBLEMS as KNOWN, Problem
+from solve_recipe import RECIPES as EASY
 
 RESULTS = Path(__file__).parent / "results"
+PROBLEMS = {**KNOWN, **FIELDS}
+RECIPES = {**EASY, **HARD}
 LEVELS = (1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8)
 NAMES = [*PROBLEMS, *(name for name in RECIPES if name not in PROBLEMS)]
 Watch = Callable[[], bool]  # notes the error; whether the run is over
@@ -153,21 +159,17 @@ def recipe(name: str, seed: int, seconds: float | None) -> dict[str, Any] | None
     if name not in RECIPES:
         return None
     asked = RECIPES[name]()
-    found: list[gc.physics.Solution] = []
-
-    def error() -> float:
-        return relative(found[-1].values(asked.test)[:, : asked.want.shape[1]], asked.want)
-
-    stand = Problem([], [], lambda _: [], error, [], seconds or 300, target=LEVELS[-1])
+    found: list[Any] = []
+    stand = Problem(
+        [], [], lambda _: [], lambda: asked.error(found[-1]), [], seconds or 300, target=LEVELS[-1]
+    )
     course = Course(stand, full=False, every=0)
 
-    def passed(solution: gc.physics.Solution) -> bool:
+    def passed(solution: Any) -> bool:
         found.append(solution)
         return course.watch()
 
-    last = gc.physics.solve(
-        **asked.arguments, tolerance=0, max_seconds=stand.seconds, seed=seed, callback=passed
-    )
+    last = asked.solved(passed, stand.seconds, seed)
     size = sum(p.size for net in last.networks for p in net.trainable_params())
     entry = course.record(name, "solve", seed, size, asked.target)
     return {**entry, "estimated": last.error, "why": last.why}
@@ -328,14 +330,20 @@ def main() -> None:
     parser.add_argument(
         "--methods",
         nargs="+",
-        default=["gauss-newton"],
+        default=["gauss-newton", "solve"],
         choices=[*METHODS, "solve", *solve_peers.PEERS],
     )
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2, 3, 4])
     parser.add_argument("--seconds", type=float, help="at most so many a run")
     parser.add_argument("--full", action="store_true", help="go on after the target")
     parser.add_argument("--report", action="store_true", help="run nothing")
+    parser.add_argument(
+        "--picture", action="store_true", help="draw solutions: docs/pictures/solve.png"
+    )
     given = parser.parse_args()
+    if given.picture:
+        solve_pictures.draw(RESULTS.parent.parent / "docs/pictures/solve.png")
+        return
     path = RESULTS / "solve.json"
     runs = json.loads(path.read_text()) if path.exists() else []
     if not given.report:
