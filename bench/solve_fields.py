@@ -104,8 +104,10 @@ def bars(seed: int) -> tuple[float, float, float]:
     relative to these, and in which share of places the truth is within two of them."""
     problem = conductivity(seed)
     net, noise = problem.network, measured(seed)[2]
-    solver = gc.GaussNewton(problem.residuals, problem.parameters, weights=problem.weights)
-    solver.run(60, *problem.points(np.random.default_rng(seed)))
+    solver = gc.GaussNewton(
+        problem.residuals, problem.parameters, weights=problem.weights, value_tolerance=1e-7
+    )
+    solver.run(2000, *problem.points(np.random.default_rng(seed)))
     certain = solver.covariance(net.field, data=problem.residuals[1:], noise=[noise, 1.0])
     at = grid([0, 0], [1, 1], 21)
     found, (c, matrix) = certain.of(net.log_k, at)[:, 0], references.likely(seed)

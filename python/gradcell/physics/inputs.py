@@ -105,10 +105,10 @@ def constrained(
 def enriched(
     u: Callable[[Tensor], Tensor], given: Callable[[Tensor], Tensor]
 ) -> Callable[[Tensor], Tensor]:
-    """The function $u_0(x) + g_1(x) u_1(x) + ... + g_k(x) u_k(x)$ for k given functions g and smooth u: the g
-    have what no smooth function has, as powers of the distance from a corner (`singular`) or the angle around
-    a point where a condition jumps, and u says how much of it (I. Babuska, J. Melenk, Int. J. Numer. Meth.
-    Eng. 40, 1997). In an equation for `solve` it takes the place of u.
+    """The function u_0 + g_1 u_1 + ... + g_k u_k of points, for k given functions g and smooth u: the g have
+    what no smooth function has, as powers of the distance from a corner (`singular`) or the angle around a
+    point where a condition jumps, and u says how much of it (I. Babuska, J. Melenk, Int. J. Numer. Meth. Eng.
+    40, 1997). In an equation for `solve` it takes the place of u.
 
     u: a function of points [n, d] that gives [n, m (k + 1)], the m numbers of u_0 first. given: a function
     of points that gives [n, k]. The result gives [n, m]. Raises ValueError if k + 1 does not divide the
