@@ -137,7 +137,7 @@ MADE: dict[str, list[tuple[Callable[[], Any], tuple[Any, ...]]]] = {
     "physics.periodicity": [(lambda: physics.periodicity(wave, (1.0, 0.0)), (x,))],
     "physics.robin": [(lambda: physics.robin(wave, 2.0, 1.0), (x, ones, x))],
     "physics.constrained": [(lambda: physics.constrained(net, total, wave), (x,))],
-    "physics.enriched": [(lambda: physics.enriched(wave, total), (x,))],
+    "physics.enriched": [(lambda: physics.enriched(wave, net), (x,))],
 }  # fmt: skip
 
 #: The solvers, which go on from where they are.
