@@ -22,8 +22,9 @@ struct LoopPlaces {
   size_t bytes = 0;              ///< of that memory
   bool copies = false;           ///< after steps, of what lies elsewhere
 
-  /// Arrays in that memory begin at multiples of 256 bytes, with room for a vector behind each.
-  static constexpr size_t aligned(size_t bytes) { return (bytes + 128 + 255) / 256 * 256; }
+  /// Arrays in that memory begin at multiples of 64 bytes, with room for a vector behind each.
+  /// (Near each other: a load waits for a store before it, if they are whole pages apart.)
+  static constexpr size_t aligned(size_t bytes) { return (bytes + 128 + 63) / 64 * 64; }
   /// `together`: what one result has of another is copied after the last step, at once.
   LoopPlaces(const LoopFrame& loop, const PlanFrame& body, bool together);
   /// Whether an output of the body lies in that memory in all steps.

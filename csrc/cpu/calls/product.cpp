@@ -116,6 +116,18 @@ void vector_products(bool ta, bool tb, int64_t batch, int64_t m, int64_t n, int6
   });
 }
 
+template <class S>
+void small_products(bool ta, bool tb, int64_t batch, int64_t m, int64_t n, int64_t k, const S* a,
+                    const S* b, S* y) {
+  if (m * n == 0) return;
+  const SmallProduct p{ta, tb, narrow<int>(m), narrow<int>(n), narrow<int>(k)};
+  const DType type = sizeof(S) == 8 ? DType::Float64 : DType::Float32;
+  split(batch, batch * m * n * k, [&](int64_t begin, int64_t end) {
+    vector_kernels().small_products(type, p, static_cast<size_t>(end - begin), a + begin * m * k,
+                                    b + begin * k * n, y + begin * m * n);
+  });
+}
+
 /// One pair's product, of `made`: the result's dtype, or float32 for half types.
 void matmul(const Call& c, size_t pair, const void* const* all, DType made, void* out) {
   const void* const* in = all + pair;
@@ -145,10 +157,13 @@ void matmul(const Call& c, size_t pair, const void* const* all, DType made, void
     constexpr bool half = std::is_same_v<S, Half> || std::is_same_v<S, Bfloat>;
     if constexpr (half)
       if (half_products<S>(ta, tb, batch, m, n, k, in, made, out)) return;
-    if constexpr (std::is_floating_point_v<S>)
-      if (m == 1 || n == 1)
-        return vector_products(ta, tb, batch, m, n, k, static_cast<const S*>(in[0]),
-                               static_cast<const S*>(in[1]), static_cast<S*>(out));
+    if constexpr (std::is_floating_point_v<S>) {
+      const bool vectors = m == 1 || n == 1;
+      if (vectors || SmallProduct::fits(m, n, k))
+        return (vectors ? vector_products<S>
+                        : small_products<S>)(ta, tb, batch, m, n, k, static_cast<const S*>(in[0]),
+                                             static_cast<const S*>(in[1]), static_cast<S*>(out));
+    }
     using Stored = std::conditional_t<half, uint16_t, S>;
     using Made = std::conditional_t<half, std::byte, S>;
     batched(std::bool_constant<half>(), static_cast<const Stored*>(in[0]),

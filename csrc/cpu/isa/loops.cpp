@@ -432,61 +432,84 @@ V taken(V a, V b) {
   return how == Combine::Max || how == Combine::Min ? combined<how>(b, a) : combined<how>(a, b);
 }
 
-template <Combine how, class T>
-void reduce_blocks(T* z, const T* a, ptrdiff_t pitch, const int32_t* step, int32_t n,
-                   int32_t rows) {
-  constexpr int32_t kStep = math::kVectorBytes / sizeof(T);
-  for (int32_t at = 0; at < rows; at += kStep) {
-    auto all = loaded(a + step[0] * pitch + at);
-    for (int32_t k = 1; k < n; ++k) all = taken<how>(all, loaded(a + step[k] * pitch + at));
-    std::memcpy(z + at, &all, sizeof all);
+/// z = the terms k < n, each of `rows` rows, in as many registers at a time as there are, up to R.
+template <Combine how, int R = 4, class T, class Term>
+GRADCELL_INLINE void reduce_blocks(T* z, ptrdiff_t n, ptrdiff_t rows, Term term, ptrdiff_t at = 0) {
+  constexpr ptrdiff_t kStep = math::kVectorBytes / sizeof(T);
+  for (; at + R * kStep <= rows; at += R * kStep) {
+    RegisterOf<T> all[R];
+#pragma GCC unroll 4
+    for (int r = 0; r < R; ++r) all[r] = term(0, at + r * kStep);
+    for (ptrdiff_t k = 1; k < n; ++k) {
+#pragma GCC unroll 4
+      for (int r = 0; r < R; ++r) all[r] = taken<how>(all[r], term(k, at + r * kStep));
+    }
+#pragma GCC unroll 4
+    for (int r = 0; r < R; ++r) std::memcpy(z + at + r * kStep, &all[r], sizeof all[r]);
   }
+  if constexpr (R > 1)
+    if (at < rows) reduce_blocks<how, R / 2>(z, n, rows, term, at);
 }
 
+constexpr ptrdiff_t kBlockOfSum = 32;
+
 /// Long sums are taken pairwise, block by block, which bounds the rounding error.
-template <class T>
-void sum_pairwise(T* z, const T* a, ptrdiff_t pitch, const int32_t* step, int32_t n, int32_t rows) {
-  constexpr int32_t kBlock = 32, kStrip = 64;
-  if (n <= kBlock) return reduce_blocks<Combine::Sum>(z, a, pitch, step, n, rows);
-  for (int32_t at = 0; at < rows; at += kStrip) {
-    int32_t width = std::min(kStrip, rows - at);
+template <class T, class Term>
+void sum_pairwise(T* z, ptrdiff_t n, ptrdiff_t rows, Term term) {
+  constexpr ptrdiff_t kStrip = 64;
+  for (ptrdiff_t at = 0; at < rows; at += kStrip) {
+    const ptrdiff_t width = std::min(kStrip, rows - at);
     T stack[32][kStrip];
     uint32_t filled = 0;  // bit i: stack[i] holds a sum of 2^i blocks
     auto push = [&](T* block) {
       int32_t level = 0;
       for (; filled >> level & 1; ++level) {
-        IVDEP for (int32_t i = 0; i < width; ++i) block[i] += stack[level][i];
+        IVDEP for (ptrdiff_t i = 0; i < width; ++i) block[i] += stack[level][i];
         filled &= ~(1u << level);
       }
       std::memcpy(stack[level], block, sizeof(T) * static_cast<size_t>(width));
       filled |= 1u << level;
     };
     T block[kStrip];
-    for (int32_t k0 = 0; k0 < n; k0 += kBlock) {
-      reduce_blocks<Combine::Sum>(block, a + at, pitch, step + k0, std::min(kBlock, n - k0), width);
+    for (ptrdiff_t k0 = 0; k0 < n; k0 += kBlockOfSum) {
+      reduce_blocks<Combine::Sum>(block, std::min(kBlockOfSum, n - k0), width,
+                                  [=](ptrdiff_t k, ptrdiff_t i) { return term(k0 + k, at + i); });
       push(block);
     }
     bool first = true;
     for (int32_t level = 0; level < 32; ++level) {
       if (!(filled >> level & 1)) continue;
-      for (int32_t i = 0; i < width; ++i)
+      for (ptrdiff_t i = 0; i < width; ++i)
         z[at + i] = first ? stack[level][i] : z[at + i] + stack[level][i];
       first = false;
     }
   }
 }
 
-void feature_reduce(Combine how, Compute type, void* d, const void* a, ptrdiff_t pitch,
-                    const int32_t* base, int32_t features, const int32_t* step, int32_t n,
-                    int32_t rows) {
+void feature_reduce(Combine how, Compute type, void* d, const Factor& a, const Factor* b,
+                    int32_t features, int32_t n, int32_t rows) {
   by_reduction(how, type, [&]<Combine c, class T>() {
-    for (int32_t f = 0; f < features; ++f) {
-      T* z = static_cast<T*>(d) + static_cast<ptrdiff_t>(f) * rows;
-      const T* x = static_cast<const T*>(a) + base[f] * pitch;
-      if constexpr (c == Combine::Sum)
-        sum_pairwise(z, x, pitch, step, n, rows);
-      else
-        reduce_blocks<c>(z, x, pitch, step, n, rows);
+    const auto reader = [](const Factor& of, int32_t f) {
+      const T* const x = static_cast<const T*>(of.at) + of.base[f] * of.pitch;
+      return [x, step = of.step, pitch = of.pitch](ptrdiff_t k, ptrdiff_t i) {
+        return loaded(x + step[k] * pitch + i);
+      };
+    };
+    T* z = static_cast<T*>(d);
+    const auto sum = [&](auto term) {
+      n > kBlockOfSum ? sum_pairwise(z, n, rows, term)
+                      : reduce_blocks<Combine::Sum>(z, n, rows, term);
+    };
+    for (int32_t f = 0; f < features; ++f, z += rows) {
+      const auto x = reader(a, f);
+      if constexpr (c != Combine::Sum) {
+        reduce_blocks<c>(z, n, rows, x);
+      } else if (!b) {
+        sum(x);
+      } else {
+        const auto y = reader(*b, f);
+        sum([x, y](ptrdiff_t k, ptrdiff_t i) { return x(k, i) * y(k, i); });
+      }
     }
   });
 }

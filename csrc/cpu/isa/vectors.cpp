@@ -1,4 +1,4 @@
-// Products of matrices with vectors.
+// Products of matrices with vectors, and of small matrices.
 #include "cpu/kernels/vector_kernels.h"
 
 #include <cstring>
@@ -107,28 +107,76 @@ void add_rows_of(const T* a, ptrdiff_t stride, size_t rows, const T* x, size_t n
   }
 }
 
-/// c's rows are vectors, of W numbers.
-template <int W, class T>
-void small_product_of(const SmallProduct& p, const T* a, const T* b, T* c) {
-  typedef T Row __attribute__((vector_size(W * sizeof(T))));
-  Row rows[kSmallMatrix];
-  for (int q = 0; q < p.k; ++q) {
-    T row[W] = {};
-    for (int j = 0; j < p.n; ++j) row[j] = p.transpose_b ? b[j * p.k + q] : b[q * p.n + j];
-    std::memcpy(&rows[q], row, sizeof row);
-  }
+/// Vectors that are multiplied in one rounding, where they are the level's registers.
+template <class T>
+GRADCELL_INLINE Vec<T> multiplied(Vec<T> row, T by, Vec<T> sum) {
+  return fma(row, broadcast(by), sum);
+}
+
+/// R rows of c, each P vectors. b's rows are `ld` elements apart.
+template <class Row, int P, int R, class T>
+void rows_of_product(const SmallProduct& p, const T* a, const T* b, ptrdiff_t ld, T* c) {
+  constexpr int kWidth = sizeof(Row) / sizeof(T);
   const int along = p.transpose_a ? p.m : 1, from_row = p.transpose_a ? 1 : p.k;
-  for (int i = 0; i < p.m; ++i) {
-    Row sum = {};
-    for (int q = 0; q < p.k; ++q) sum += rows[q] * a[i * from_row + q * along];
-    std::memcpy(c + i * p.n, &sum, static_cast<size_t>(p.n) * sizeof(T));
+  Row sum[R][P] = {};
+  for (int q = 0; q < p.k; ++q, a += along, b += ld) {
+    Row row[P];
+#pragma GCC unroll 8
+    for (int v = 0; v < P; ++v) row[v] = load_as<Row>(b + v * kWidth);
+#pragma GCC unroll 8
+    for (int i = 0; i < R; ++i) {
+#pragma GCC unroll 8
+      for (int v = 0; v < P; ++v)
+        if constexpr (P > 1 || kWidth > 8)
+          sum[i][v] = multiplied(row[v], a[i * from_row], sum[i][v]);
+        else
+          sum[i][v] += row[v] * a[i * from_row];
+    }
+  }
+#pragma GCC unroll 8
+  for (int i = 0; i < R; ++i, c += p.n) {
+#pragma GCC unroll 8
+    for (int v = 0; v < P; ++v) store(c + v * kWidth, sum[i][v]);
   }
 }
 
-void small_product(DType type, const SmallProduct& p, const void* a, const void* b, void* c) {
+/// Rows are whole vectors: what is read and written behind a matrix's last row is the next matrix's
+/// first one, and the last matrix is multiplied in a copy.
+template <class Row, int P, class T>
+void small_products_of(const SmallProduct& p, size_t batch, const T* a, const T* b, T* c) {
+  constexpr int W = P * sizeof(Row) / sizeof(T), R = min(8, kVectorRegisters / (2 * P));
+  T rows[SmallProduct::kTerms * W], last[(SmallProduct::kRows + 1) * W];
+  for (; batch > 0; --batch, a += p.m * p.k, b += p.k * p.n) {
+    const T* from = b;
+    ptrdiff_t ld = p.n;
+    if (p.transpose_b || batch == 1) {
+      for (int q = 0; q < p.k; ++q)
+        for (int j = 0; j < W; ++j)
+          rows[q * W + j] = j >= p.n ? T(0) : p.transpose_b ? b[j * p.k + q] : b[q * p.n + j];
+      from = rows, ld = W;
+    }
+    T* const whole = batch == 1 ? last : c;
+    T* to = whole;
+    const T* left = a;
+    const int step = p.transpose_a ? 1 : p.k;
+    int i = 0;
+    for (; i + R <= p.m; i += R, left += R * step, to += R * p.n)
+      rows_of_product<Row, P, R>(p, left, from, ld, to);
+    for (; i < p.m; ++i, left += step, to += p.n) rows_of_product<Row, P, 1>(p, left, from, ld, to);
+    if (batch == 1) std::memcpy(c, last, static_cast<size_t>(p.m * p.n) * sizeof(T));
+    c += p.m * p.n;
+  }
+}
+
+void small_products(DType type, const SmallProduct& p, size_t batch, const void* a, const void* b,
+                    void* c) {
   const auto of = [&]<class T>(T* to) {
-    const auto run = p.n <= 4 ? small_product_of<4, T> : small_product_of<8, T>;
-    run(p, static_cast<const T*>(a), static_cast<const T*>(b), to);
+    typedef T Four __attribute__((vector_size(4 * sizeof(T))));
+    typedef T Eight __attribute__((vector_size(8 * sizeof(T))));
+    const auto run = p.n <= 4   ? small_products_of<Four, 1, T>
+                     : p.n <= 8 ? small_products_of<Eight, 1, T>
+                                : small_products_of<Vec<T>, 16 / kLanes<T>, T>;
+    run(p, batch, static_cast<const T*>(a), static_cast<const T*>(b), to);
   };
   type == DType::Float64 ? of(static_cast<double*>(c)) : of(static_cast<float*>(c));
 }
@@ -161,6 +209,6 @@ void add_rows(DType type, const void* a, ptrdiff_t stride, size_t rows, const vo
 }  // namespace
 
 extern const VectorKernels kVectorKernels;
-const VectorKernels kVectorKernels = {dots, wide_dots, add_rows, small_product};
+const VectorKernels kVectorKernels = {dots, wide_dots, add_rows, small_products};
 
 }  // namespace gradcell::cpu::GRADCELL_ISA

@@ -28,6 +28,13 @@ void by_float(Compute type, F f) {
     f(float());
 }
 
+/// Features of a tile by where a reduction finds them.
+struct Factor {
+  const void* at;
+  ptrdiff_t pitch;
+  const int32_t *base, *step;
+};
+
 struct Kernels {
   /// Bit k of `uniform` says that operand k is uniform. Null if the op is not for that type.
   Loop (*elementwise)(Op op, Compute type, unsigned uniform);
@@ -45,10 +52,9 @@ struct Kernels {
                  int32_t n, int32_t rows);
   void (*scatter)(Compute type, void* d, const LoopArgs& from, bool uniform, const int32_t* map,
                   int32_t n);
-  /// d[f] = reduction over k < n of a[base[f] + step[k]].
-  void (*feature_reduce)(Combine how, Compute type, void* d, const void* a, ptrdiff_t pitch,
-                         const int32_t* base, int32_t features, const int32_t* step, int32_t n,
-                         int32_t rows);
+  /// d[f] = reduction over k < n of a[base[f] + step[k]], or of its products with b's (null: none).
+  void (*feature_reduce)(Combine how, Compute type, void* d, const Factor& a, const Factor* b,
+                         int32_t features, int32_t n, int32_t rows);
   /// acc[f][lane] combined with a[f][valid rows].
   void (*row_reduce)(Combine how, Compute type, void* acc, const void* a, ptrdiff_t pitch,
                      int32_t features, int32_t valid);

@@ -1,17 +1,22 @@
-// Products of matrices with vectors, which read each element once: a table for each instruction-set
-// level. float or double; sums are taken in lanes, in an order that the sizes decide.
+// Products of matrices with vectors, which read each element once, and of small matrices: a table
+// for each instruction-set level. float or double; sums are taken in lanes, in an order that the
+// sizes decide.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 #include "base/types.h"
 
 namespace gradcell::cpu {
 
-/// A product of matrices with at most so many rows and columns takes less time than a call of the
-/// BLAS library.
-inline constexpr int kSmallMatrix = 8;
+/// Products of matrices with at most so many rows and columns take less time than as many calls of
+/// the BLAS library.
 struct SmallProduct {
+  static constexpr int64_t kRows = 32, kColumns = 16, kTerms = 32;
+  static bool fits(int64_t m, int64_t n, int64_t k) {
+    return m <= kRows && n <= kColumns && k <= kTerms;
+  }
   bool transpose_a, transpose_b;
   int m, n, k;
 };
@@ -26,8 +31,9 @@ struct VectorKernels {
   /// y[j] += sum over r of x[r] * a[r * stride + j], j < n.
   void (*add_rows)(DType type, const void* a, ptrdiff_t stride, size_t rows, const void* x,
                    size_t n, void* y);
-  /// c[m, n] = a[m, k] x b[k, n].
-  void (*small_product)(DType type, const SmallProduct& p, const void* a, const void* b, void* c);
+  /// c[batch, m, n] = a[batch, m, k] x b[batch, k, n].
+  void (*small_products)(DType type, const SmallProduct& p, size_t batch, const void* a,
+                         const void* b, void* c);
 };
 
 const VectorKernels& vector_kernels();

@@ -10,7 +10,6 @@
 #include "cpu/kernels/isa_level.h"
 #include "cpu/kernels/pair_kernels.h"
 #include "cpu/kernels/tile_kernels.h"
-#include "cpu/kernels/vector_kernels.h"
 #include "cpu/products/blas.h"
 
 namespace gradcell::cpu {
@@ -393,9 +392,6 @@ const uint16_t* with_zeros(const uint16_t* from, int64_t rows, int64_t k, uint16
 template <class T>
 void matrix_product(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const T* a, const T* b,
                     T* c) {
-  if (std::max({m, n, k}) <= kSmallMatrix)
-    return vector_kernels().small_product(
-        kType<T>, {ta, tb, narrow<int>(m), narrow<int>(n), narrow<int>(k)}, a, b, c);
   if (!fills_tiles<T>(m, n, k)) return gemm(ta, tb, m, n, k, a, b, c);
   const bool symmetric = a == b && ta != tb && m == n && n >= kLeastMirrored;
   if (by_library(m, n, k)) {

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "cpu/program/region_run.h"
+#include "cpu/program/spread.h"
 
 namespace gradcell::cpu {
 
@@ -121,7 +122,6 @@ Taken taken_in(const Instruction& i) {
 /// Fills in what sums do in place of the instructions before them, whose results nothing else
 /// needs.
 void find_taken(const Region& r, TileProgram& p) {
-  p.taken.resize(r.program.size());
   auto whole = [&](const Operand& o, int32_t features) {
     return !o.uniform && o.base == 0 && o.stride == 1 && r.values[o.value].features == features;
   };
@@ -151,66 +151,6 @@ void find_taken(const Region& r, TileProgram& p) {
   }
 }
 
-/// What a copy's map does to a value, if its parts are alike, each whole vectors of neighbours or
-/// of one number.
-Spread nest(const MapRuns& runs, uint32_t value) {
-  const MapRun& first = runs[0];
-  Spread s{value, first.first, 0, first.step, 0};
-  if (runs.size() < 2 || first.n % kLanes != 0 || (s.step != 0 && s.step != 1)) return s;
-  s.outer = runs[1].first - first.first;
-  for (size_t k = 0; k < runs.size(); ++k)
-    if (runs[k].n != first.n || runs[k].step != s.step ||
-        runs[k].first != s.base + narrow<int32_t>(k) * s.outer)
-      return s;
-  s.n = first.n;
-  return s;
-}
-
-/// Whether an instruction is a loop that can read its k-th operand as s says.
-bool reads_spread(const Instruction& i, int k, const Spread& s, const TileProgram& p) {
-  if (!is_loop(i) || i.kind == TileOp::Narrow) return false;
-  bool varies = s.step == 1;
-  for (int n = 0; n < i.operand_count; ++n) {
-    const Operand& o = i.operand[n];
-    const Spread* other = spread_of(p, o);
-    if (n == k ? o.base != 0 || o.stride != 1
-               : !o.uniform && ((o.stride != 0 && o.stride != 1) || (other && other->n != s.n)))
-      return false;
-    const bool first = i.kind == TileOp::Choose ? n == 0 : true;  // its loops have one that varies
-    const bool line = o.uniform ? is_line(o, i.features) : o.stride == 1;
-    if (n != k && first && line && !(other && other->step == 0)) varies = true;
-  }
-  return varies && (s.step == 1 || i.kind == TileOp::Elementwise || i.kind == TileOp::Choose);
-}
-
-/// Finds copies of the only row whose results loops alone read, while what they copy is there.
-void find_spread(const Region& r, TileProgram& p) {
-  p.spread.resize(r.values.size());
-  if (r.rows > 1) return;
-  auto overlap = [&](uint32_t a, uint32_t b) {
-    const TileValue &x = r.values[a], &y = r.values[b];
-    return x.begin() < y.end() && y.begin() < x.end();
-  };
-  for (size_t at = 0; at < r.program.size(); ++at) {
-    const Instruction& copy = r.program[at];
-    if (copy.kind != TileOp::Copy || copy.map < 0) continue;
-    const uint32_t from = copy.operand[0].value;
-    const Spread s = nest(p.runs[static_cast<size_t>(copy.map)], from);
-    bool fits = s.n > 0 && std::ranges::none_of(r.stores, [&](const RowStore& store) {
-                  return !store.from.uniform && store.from.value == copy.dst;
-                });
-    bool there = true;
-    for (size_t k = at + 1; k < r.program.size() && fits; ++k) {
-      const Instruction& i = r.program[k];
-      if (!accumulates(i)) there &= !overlap(i.dst, from);
-      for (int n = 0; n < i.operand_count; ++n)
-        if (!i.operand[n].uniform && i.operand[n].value == copy.dst)
-          fits &= there && !p.taken[k].dropped && reads_spread(i, n, s, p);
-    }
-    if (fits) p.spread[copy.dst] = s, p.taken[at].dropped = true;
-  }
-}
-
 /// Whether instructions make wide rows.
 bool makes_rows(const Region& r, const TileProgram& p) {
   for (size_t at = 0; at < r.program.size(); ++at) {
@@ -223,9 +163,10 @@ bool makes_rows(const Region& r, const TileProgram& p) {
 }  // namespace
 
 void prepare_lines(const Region& r, TileProgram& p) {
+  p.lines = true;
   for (const auto& map : r.maps) p.runs.push_back(runs_of(map));
   find_taken(r, p);
-  find_spread(r, p);
+  if (r.rows == 1) find_spread(r, p);
   const int32_t widest = width(r);
   // Whole vectors of whole rows, so that full tiles can be read and written in place.
   const int32_t unit = kLanes / std::gcd(kLanes, widest);
@@ -233,7 +174,6 @@ void prepare_lines(const Region& r, TileProgram& p) {
   const int32_t elements = small ? kTileElements : kManyElements;
   const int32_t wanted = std::max(1, elements / widest);
   p.tile_rows = r.rows == 1 ? 1 : (wanted + unit - 1) / unit * unit;
-  p.lines = true;
   // As the region places values, with room behind each for the lanes of a last vector.
   std::vector<size_t> offsets;
   for (const TileValue& v : r.values) offsets.push_back(v.offset);

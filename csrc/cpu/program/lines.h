@@ -26,11 +26,6 @@ bool is_column(const Instruction& i, int k, bool alone);
 /// The distance between a map's features that are all as far apart; 0: they are not.
 inline int32_t spacing(const MapRuns& map) { return map.size() == 1 ? map[0].step : 0; }
 
-/// Of an operand that loops read where it is; null: it lies as the instruction reads it.
-inline const Spread* spread_of(const TileProgram& p, const Operand& o) {
-  return o.uniform || p.spread[o.value].n == 0 ? nullptr : &p.spread[o.value];
-}
-
 /// Fills in what a TileProgram has for lines: heights, places, loops.
 void prepare_lines(const Region& r, TileProgram& p);
 

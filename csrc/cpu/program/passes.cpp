@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "cpu/program/program.h"
+
 namespace gradcell::cpu {
 
 namespace {
@@ -30,13 +32,13 @@ bool compatible(const ScratchRange& a, const ScratchRange& b) {
 
 }  // namespace
 
-std::vector<Pass> find_passes(const Region& r, const std::vector<Loop>& loops, int32_t tile_rows) {
+std::vector<Pass> find_passes(const Region& r, const TileProgram& p) {
   std::vector<Pass> passes;
   const auto n = narrow<uint32_t>(r.program.size());
   for (uint32_t first = 0; first < n;) {
     const size_t bytes =
-        static_cast<size_t>(r.program[first].features) * static_cast<size_t>(tile_rows) * 4;
-    const int32_t chunk = std::max(1, kElements / tile_rows);
+        static_cast<size_t>(r.program[first].features) * static_cast<size_t>(p.tile_rows) * 4;
+    const int32_t chunk = std::max(1, kElements / p.tile_rows);
     if (bytes <= kSmallRounded || chunk >= r.program[first].features) {
       ++first;
       continue;
@@ -44,7 +46,7 @@ std::vector<Pass> find_passes(const Region& r, const std::vector<Loop>& loops, i
     std::vector<ScratchRange> read, written;
     bool rounded = false;
     uint32_t end = first;
-    for (; end < n && loops[end]; ++end) {
+    for (; end < n && p.loops[end] && p.nested[end] == 0; ++end) {
       const Instruction& i = r.program[end];
       const TileValue& to = r.values[i.dst];
       if (i.features != r.program[first].features || to.features != i.features) break;
@@ -57,11 +59,12 @@ std::vector<Pass> find_passes(const Region& r, const std::vector<Loop>& loops, i
       }
       // What is read stays until all features have passed, unless the same feature takes its place.
       const ScratchRange dst = scratch_of(to, true);
-      auto fits = [&](const std::vector<ScratchRange>& others, const ScratchRange& p) {
-        return std::ranges::all_of(others, [&](const ScratchRange& o) { return compatible(o, p); });
+      auto fits = [&](const std::vector<ScratchRange>& others, const ScratchRange& one) {
+        return std::ranges::all_of(others,
+                                   [&](const ScratchRange& o) { return compatible(o, one); });
       };
       bool ok = fits(read, dst) && fits(reads, dst);
-      for (const ScratchRange& p : reads) ok = ok && fits(written, p);
+      for (const ScratchRange& one : reads) ok = ok && fits(written, one);
       if (!ok) break;
       read.insert(read.end(), reads.begin(), reads.end());
       written.push_back(dst);

@@ -6,13 +6,15 @@
 
 namespace gradcell::cpu {
 
+struct TileProgram;
+
 /// Instructions [first, first + count), over `chunk` features of a full tile at a time.
 struct Pass {
   uint32_t first, count;
   int32_t chunk;
 };
 
-/// The passes of a region whose tiles have so many rows; loops: of each instruction.
-std::vector<Pass> find_passes(const Region& r, const std::vector<Loop>& loops, int32_t tile_rows);
+/// The passes of a region, once its program's heights, loops and spread values are known.
+std::vector<Pass> find_passes(const Region& r, const TileProgram& p);
 
 }  // namespace gradcell::cpu

@@ -9,6 +9,7 @@
 #include "cpu/kernels/tile_kernels.h"
 #include "cpu/program/lines.h"
 #include "cpu/program/region_run.h"
+#include "cpu/program/spread.h"
 #include "plan/costs.h"
 #include "plan/joining.h"
 #include "plan/region/scratch.h"
@@ -259,6 +260,8 @@ Loop loop_of(const Instruction& i, const TileProgram& p, bool alone) {
 TileProgram prepare(const Plan& plan, const Region& r) {
   TileProgram p;
   p.work = region_work(r);
+  p.taken.resize(r.program.size());
+  p.spread.resize(r.values.size());
   if (runs_by_lines(plan, r))
     prepare_lines(r, p);
   else
@@ -268,9 +271,11 @@ TileProgram prepare(const Plan& plan, const Region& r) {
   p.chunks = narrow<int32_t>(std::clamp<int64_t>(tiles, 1, most_chunks(p)));
   for (const Instruction& i : r.program) p.loops.push_back(loop_of(i, p, r.rows == 1));
   place_pairs(r, p);
-  if (!p.lines) p.passes = find_passes(r, p.loops, p.tile_rows);
   find_direct(plan, r, p);
-  if (!p.lines) p.bands = find_bands(r, p);
+  if (p.lines) return p;
+  find_spread(r, p);
+  p.passes = find_passes(r, p);
+  p.bands = find_bands(r, p);
   return p;
 }
 

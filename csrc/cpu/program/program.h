@@ -8,6 +8,7 @@
 #include "cpu/program/bands.h"
 #include "cpu/program/passes.h"
 #include "plan/plan.h"
+#include "plan/region/spread.h"
 
 namespace gradcell::cpu {
 
@@ -21,7 +22,8 @@ struct AccumulatorPlace {
 struct Taken {
   Mapped map = Mapped::Itself;
   int32_t number = -1;
-  bool dropped = false;  ///< the instruction is left to those behind it
+  int32_t products = -1;  ///< of features: which of the program's sums of products it is
+  bool dropped = false;   ///< the instruction is left to those behind it
 };
 
 /// A part of a map whose features are equally far apart: map[at + k] = first + k * step, k < n.
@@ -33,10 +35,20 @@ struct MapRuns : std::vector<MapRun> {
   bool is_long = false;  ///< they are, on the average
 };
 
-/// A value that a copy would have: feature f is another one's base + f / n * outer + f % n * step.
-struct Spread {
-  uint32_t value;
-  int32_t base, outer, step, n = 0;  ///< n: 0 if no loop reads it where it is
+/// A value that a copy would have, of another value's features; n: 0 if no loop reads it where it
+/// is.
+struct Spread : Nested {
+  uint32_t value = 0;
+};
+
+/// The factors of products that a sum over features adds up as it makes them: term k of result f is
+/// feature base[f] + step[k] of each.
+struct SumOfProducts {
+  struct Factor {
+    uint32_t value;
+    std::vector<int32_t> base, step;
+  };
+  std::vector<Factor> factors;
 };
 
 /// What a region's tile program needs besides the region. Offsets are in bytes.
@@ -58,10 +70,12 @@ struct TileProgram {
   bool lines = false;                                ///< rows lie as in memory, see line_runner.h
   std::optional<Bands> bands;                        ///< views are read where they lie, see bands.h
   std::vector<size_t> places;  ///< of lines: where each value is in a thread's scratch
-  /// Of lines: of each instruction, one that its sum takes in, mapping each element as it is read.
+  /// Of each instruction: one that its sum takes in (of lines), mapping each element as it is read.
   std::vector<Taken> taken;
-  std::vector<MapRuns> runs;     ///< of lines: of each map
-  std::vector<Spread> spread;    ///< of lines: of each value
+  std::vector<MapRuns> runs;    ///< of lines: of each map
+  std::vector<Spread> spread;   ///< of each value
+  std::vector<int32_t> nested;  ///< of features: of each loop, how many a spread value's part has
+  std::vector<SumOfProducts> products;
   size_t value_bytes = 0;        ///< of lines: all values of a tile
   size_t slot_bytes = 0;         ///< of lines: one operand of a tile, made dense
   std::vector<size_t> uniforms;  ///< where each lies, converted

@@ -22,6 +22,10 @@ struct RegionRun {
   std::byte* results;  // [chunks][result_bytes]
 };
 
+/// Whether there is memory for a vector behind what a step of a loop reads or writes, after the
+/// first step.
+enum class Room : uint8_t { None, Always, ButInTheLastStep };
+
 struct RunState {
   const Plan& plan;
   void** buffers;

@@ -184,11 +184,11 @@ void bind_buffers(const Plan& plan, std::byte* arena, const void* const* inputs,
   }
 }
 
-void bind_step(const Plan& plan, std::byte* arena, int64_t step, Runner::BindStep bind,
-               StepPointers& p) {
+void bind_step(const Plan& plan, std::byte* arena, std::byte* own, int64_t step,
+               Runner::BindStep bind, StepPointers& p) {
   p.in.resize(plan.inputs.size());
   p.out.assign(plan.outputs.size(), nullptr);
-  bind(step, p.in.data(), p.out.data());
+  bind(own, step, p.in.data(), p.out.data());
   bind_buffers(plan, arena, p.in.data(), p.out.data(), p.buffers);
 }
 
@@ -269,7 +269,8 @@ StageNeeds stage_needs(const Plan& plan) {
 }  // namespace
 
 struct Runner::Context {
-  Scratch arena, side, wide;
+  Scratch arena, side, wide, own;
+  std::byte* steps = nullptr;  ///< where a loop's own memory begins
   bool prepared = false;
   std::vector<void*> buffers;
   std::vector<RegionRun> runs;
@@ -281,13 +282,14 @@ struct Runner::Context {
     std::optional<LineRunner> lines;
     std::optional<BandRunner> bands;
     std::vector<Bound> program;
-    BoundRow row;
+    std::array<BoundRow, 2> rows;
     Dims line;
     StepPointers step;
     StepMoves moves;
   };
   std::vector<Worker> workers;
   StepPointers step;
+  std::optional<RunState> state;
 };
 
 struct Runner::Pool {
@@ -337,10 +339,13 @@ Runner::Runner(Plan plan)
     }
 }
 
-Runner::Runner(Plan plan, const std::vector<StepInput>& inputs, std::vector<uint8_t> room)
+Runner::Runner(Plan plan, const std::vector<StepInput>& inputs, std::vector<Room> room)
     : Runner(std::move(plan)) {
   room_ = std::move(room);
   apart_ = rows_apart(program_, inputs);
+  const std::vector<Stage>& stages = this->plan().stages;
+  alone_ = stages.size() == 1 && stages[0].calls.empty() && stages[0].regions.size() == 1 &&
+           !program_.stages[0][0].lines && !program_.stages[0][0].bands && work_ < kParallelWork;
   if (!apart_) return;
   TileProgram& p = program_.stages[0][0];
   const int64_t rows = this->plan().stages[0].regions[0].rows;
@@ -373,26 +378,43 @@ void Runner::run(const void* const* inputs, void* const* outputs, const uint64_t
   }
 }
 
-void Runner::run_steps(int64_t steps, BindStep bind, EndStep end) const {
+void Runner::run_steps(int64_t steps, size_t own_bytes, BindStep bind, EndStep end,
+                       FunctionRef<void(std::byte* own)> finish) const {
   ContextLease lease(*pool_);
   Context& context = *lease;
-  if (apart_) return run_apart(context, steps, bind, end);
-  std::byte* arena = context.arena.get(std::max<size_t>(plan().arena_bytes, 64));
-  for (int64_t step = 0; step < steps; ++step) {
-    bind_step(plan(), arena, step, bind, context.step);
-    context.buffers.swap(context.step.buffers);
-    run(context, nullptr, nullptr, nullptr);
-    end(step, 0, 1, 1);
+  if (apart_) {
+    run_apart(context, steps, own_bytes, bind, end);
+    return finish(context.steps);
   }
+  std::byte* arena = context.arena.get(std::max<size_t>(plan().arena_bytes, 64));
+  std::byte* const own = context.own.get(std::max<size_t>(own_bytes, 64));
+  for (int64_t step = 0; step < steps; ++step) {
+    bind_step(plan(), arena, own, step, bind, context.step);
+    context.buffers.swap(context.step.buffers);
+    run(context, nullptr, nullptr, nullptr, alone_ && step > 0);
+    end(own, step, 0, 1, 1);
+  }
+  finish(own);
 }
 
 /// Each chunk of rows through all steps.
-void Runner::run_apart(Context& context, int64_t steps, BindStep bind, EndStep end) const {
+void Runner::run_apart(Context& context, int64_t steps, size_t own_bytes, BindStep bind,
+                       EndStep end) const {
   const Region& region = plan().stages[0].regions[0];
   const TileProgram& p = program_.stages[0][0];
   context.workers.resize(static_cast<size_t>(max_threads()));
-  bind_step(plan(), nullptr, 0, bind, context.step);
-  std::byte* side = context.side.get(program_.side_bytes);
+  // A load waits for an earlier store to an address that differs by whole pages alone. So all that
+  // short steps read and write lies together, at places within a page above those of the stack's
+  // top, which every call reads and writes.
+  constexpr size_t kPage = 4096, kFrame = 256;
+  const size_t lines = region.rows == 1 ? LineRunner::scratch_bytes(region, p) : 0;
+  std::byte* own = context.own.get(rounded(own_bytes) + lines + program_.side_bytes + kPage);
+  const size_t above = rounded(reinterpret_cast<uintptr_t>(&own)) + kFrame;
+  own += (above - reinterpret_cast<uintptr_t>(own)) % kPage;
+  std::byte* const scratch = own + rounded(own_bytes);
+  std::byte* const side = scratch + lines;
+  context.steps = own;
+  bind_step(plan(), nullptr, own, 0, bind, context.step);
   context.runs.assign(
       1, {&region, &p, side, side + p.uniform_bytes, side + p.uniform_bytes + p.packed_bytes});
   const RegionRun& run = context.runs[0];
@@ -409,20 +431,21 @@ void Runner::run_apart(Context& context, int64_t steps, BindStep bind, EndStep e
     auto go = [&](auto& runner) {
       for (int64_t step = 0; step < steps; ++step) {
         if (step <= kIrregular || step + 1 == steps) {
-          bind_step(plan(), nullptr, step, bind, w.step);
+          bind_step(plan(), nullptr, own, step, bind, w.step);
           w.moves.note(step, w.step.buffers);
         } else {
           w.moves.apply(step, w.step.buffers);
         }
         if constexpr (std::is_same_v<decltype(runner), LineRunner&>)
-          if (step == 1) runner.give_room(room_.data());
+          if (step == 1 || step + 1 == steps)
+            runner.give_room(step > 0 ? room_.data() : nullptr, step + 1 == steps);
         runner.chunk(chunk);
-        end(step, from, to, region.rows);
+        end(own, step, from, to, region.rows);
       }
     };
     w.run = nullptr;
     if (p.lines)
-      go(w.lines.emplace(run, state, w.row, w.line));
+      go(w.lines.emplace(run, state, w.rows, w.line, lines > 0 ? scratch : nullptr));
     else
       go(w.runner.emplace(run, state, w.program, w.line));
   };
@@ -459,10 +482,11 @@ void Runner::prepare_context(Context& context, const RunState& state) const {
       const RegionRun run{&plan().stages[at].regions[i], &p, side, side, side};
       for (Context::Worker& w : context.workers) {
         w.program.reserve(run.region->program.size());
-        if (run.region->rows == 1) w.row.reserve(*run.region);
+        if (run.region->rows == 1)
+          for (BoundRow& row : w.rows) row.reserve(*run.region);
       }
       if (p.lines)
-        LineRunner(run, state, context.workers[0].row, context.workers[0].line);
+        LineRunner(run, state, context.workers[0].rows, context.workers[0].line);
       else
         TileRunner(run, state, context.workers[0].program, context.workers[0].line);
     }
@@ -470,14 +494,14 @@ void Runner::prepare_context(Context& context, const RunState& state) const {
 }
 
 void Runner::run(Context& context, const uint64_t* constants, Exchange* exchange,
-                 ProfiledPlan* profile) const {
+                 ProfiledPlan* profile, bool again) const {
   using Clock = ProfiledPlan::Clock;
   auto now = [&] { return profile ? Clock::now() : Clock::time_point(); };
   const auto start = now();
   const Plan& plan = program_.plan;
-  RunState state{plan, context.buffers.data(), constants};
+  const RunState& state = context.state.emplace(RunState{plan, context.buffers.data(), constants});
   if (const auto threads = static_cast<size_t>(max_threads()); context.workers.size() != threads)
-    context.workers.resize(threads), context.prepared = false;
+    context.workers.resize(threads), context.prepared = again = false;
 
   std::byte* const side_begin = context.side.get(program_.side_bytes);
   if (!context.prepared) prepare_context(context, state);
@@ -522,7 +546,8 @@ void Runner::run(Context& context, const uint64_t* constants, Exchange* exchange
     }
     pack(context.runs, state, context.packing, wide);
     const auto packed = now();
-    for (Context::Worker& w : context.workers) w.run = nullptr;
+    if (!again)  // (else a runner of tiles goes on as it is)
+      for (Context::Worker& w : context.workers) w.run = nullptr;
     auto body = [&](int task, int worker) {
       Context::Worker& w = context.workers[worker];
       int region = 0;
@@ -535,7 +560,7 @@ void Runner::run(Context& context, const uint64_t* constants, Exchange* exchange
         const bool other = w.run != &run;
         w.run = &run;
         if (run.program->lines) {
-          if (other) w.lines.emplace(run, state, w.row, w.line);
+          if (other) w.lines.emplace(run, state, w.rows, w.line);
           return run_chunk(*w.lines, *run.region, task, profile, number, region, worker);
         }
         if (run.program->bands && BandRunner::suits(run, state)) {

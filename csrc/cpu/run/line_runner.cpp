@@ -107,33 +107,55 @@ void take(const S* from, const MapRuns& runs, const std::vector<int32_t>& map, S
 
 }  // namespace
 
-LineRunner::LineRunner(const RegionRun& run, const RunState& s, BoundRow& row, Dims& line)
-    : r_(*run.region), p_(*run.program), run_(run), s_(s), row_(row), line_(line) {
+namespace {
+
+/// How many operands are the same lines for all tiles.
+size_t lines_of(const Region& r) {
   size_t lines = 0;
-  for (const Instruction& i : r_.program)
+  for (const Instruction& i : r.program)
     for (int k = 0; k < i.operand_count; ++k) lines += is_line(i.operand[k], i.features);
-  const size_t places = rounded(r_.values.size() * sizeof *at_);
-  const size_t spread = rounded(r_.program.size() * sizeof *lines_);
-  sums_ = worker_scratch(p_.accumulator_bytes + p_.value_bytes +
-                         (kMaxOperands + lines) * p_.slot_bytes + places + spread);
-  values_ = sums_ + p_.accumulator_bytes;
-  slots_ = values_ + p_.value_bytes;
-  std::byte* const behind = slots_ + (kMaxOperands + lines) * p_.slot_bytes;
+  return lines;
+}
+
+}  // namespace
+
+size_t LineRunner::scratch_bytes(const Region& r, const TileProgram& p) {
+  return p.accumulator_bytes + p.value_bytes + (kMaxOperands + lines_of(r)) * p.slot_bytes +
+         rounded(r.values.size() * sizeof *at_) + rounded(r.program.size() * sizeof *lines_);
+}
+
+LineRunner::LineRunner(const RegionRun& run, const RunState& s, std::array<BoundRow, 2>& rows,
+                       Dims& line, std::byte* scratch)
+    : r_(*run.region),
+      p_(*run.program),
+      run_(run),
+      s_(s),
+      sums_(scratch ? scratch : worker_scratch(scratch_bytes(r_, p_))),
+      values_(sums_ + p_.accumulator_bytes),
+      fixed_(values_ + p_.value_bytes),
+      slots_(fixed_ + lines_of(r_) * p_.slot_bytes),
+      rows_(rows),
+      row_(&rows[0]),
+      line_(line) {
+  for (BoundRow& row : rows_) row.bound = false;
+  std::byte* const behind = slots_ + kMaxOperands * p_.slot_bytes;
   at_ = reinterpret_cast<std::byte**>(behind);
-  lines_ = reinterpret_cast<Lines*>(behind + places);
+  lines_ = reinterpret_cast<Lines*>(behind + rounded(r_.values.size() * sizeof *at_));
   spread_lines();
 }
 
 /// Uniforms that differ from feature to feature are repeated for a few rows once for all tiles.
 void LineRunner::spread_lines() {
-  int next = kMaxOperands;
+  std::byte* next = fixed_;
   std::fill_n(lines_, r_.program.size(), Lines{});
   for (size_t at = 0; at < r_.program.size(); ++at) {
     const Instruction& i = r_.program[at];
     valid_ = std::min(unit_of(i.features), p_.tile_rows);
     for (int k = 0; k < i.operand_count; ++k)
-      if (is_line(i.operand[k], i.features))
-        lines_[at][k] = dense(i.operand[k], type_of(i, k), i.features, slot(next++));
+      if (is_line(i.operand[k], i.features)) {
+        lines_[at][k] = dense(i.operand[k], type_of(i, k), i.features, next);
+        next += p_.slot_bytes;
+      }
   }
 }
 
@@ -164,7 +186,8 @@ void LineRunner::tile(int64_t t) {
   first_ = t * p_.tile_rows;
   valid_ = narrow<int32_t>(std::min<int64_t>(p_.tile_rows, r_.rows - first_));
   if (r_.rows == 1) {
-    bound_ ? move_row() : bind_row();
+    row_ = &rows_[row_ == &rows_[0]];
+    row_->bound ? move_row() : bind_row();
     return run_row();
   }
   find_places();
@@ -197,7 +220,10 @@ bool LineRunner::is_overwritten(BufferId buffer) const {
 void LineRunner::find_places() {
   for (size_t v = 0; v < r_.values.size(); ++v) at_[v] = values_ + p_.places[v];
   if (valid_ < p_.tile_rows) return;
-  auto has_room = [&](BufferId buffer) { return r_.rows == 1 && room_ && room_[buffer]; };
+  auto has_room = [&](BufferId buffer) {
+    if (r_.rows > 1 || !room_) return false;
+    return room_[buffer] == Room::Always || (room_[buffer] == Room::ButInTheLastStep && !last_);
+  };
   auto direct = [&](uint32_t value, DType dtype, BufferId buffer) {
     const TileValue& v = r_.values[value];
     return is_compute_type(dtype) && v.head + v.tail == 0 &&
@@ -236,20 +262,27 @@ bool LineRunner::reads_inside(const RowLoad& l) const {
 /// Binds all instructions, for buffers that lie elsewhere in the next run.
 void LineRunner::bind_row() {
   find_places();
-  row_.steps.clear(), row_.values.clear(), row_.pointers.clear();
-  row_.loads.clear(), row_.stores.clear();
+  row_->steps.clear(), row_->values.clear(), row_->pointers.clear();
+  row_->loads.clear(), row_->stores.clear();
   auto lies_in = [&](uint32_t value, BufferId buffer) {
     if (at_[value] != s_.buffers[buffer]) return false;
-    row_.values.push_back({value, buffer});
+    row_->values.push_back({value, buffer, at_[value]});
     return true;
   };
   for (const RowLoad& l : r_.loads)
-    if (!lies_in(l.value, l.buffer)) row_.loads.push_back(&l);
+    if (!lies_in(l.value, l.buffer)) row_->loads.push_back(&l);
   for (const RowStore& s : r_.stores)
-    if (s.from.uniform || !lies_in(s.from.value, s.buffer)) row_.stores.push_back(&s);
+    if (s.from.uniform || !lies_in(s.from.value, s.buffer)) row_->stores.push_back(&s);
   for (size_t at = 0; at < r_.program.size(); ++at)
-    if (!p_.taken[at].dropped && !bind(at)) row_.steps.push_back({nullptr, {}, at});
-  bound_ = true;
+    if (!p_.taken[at].dropped && !bind(at)) row_->steps.push_back({nullptr, {}, at});
+  std::ranges::sort(row_->pointers, {}, &BoundRow::Pointer::value);
+  for (BoundRow::Value& v : row_->values) {
+    const auto own =
+        std::ranges::equal_range(row_->pointers, v.value, {}, &BoundRow::Pointer::value);
+    v.first = static_cast<size_t>(own.begin() - row_->pointers.begin());
+    v.end = static_cast<size_t>(own.end() - row_->pointers.begin());
+  }
+  row_->bound = true;
 }
 
 /// Zeros before and behind a value, which is in scratch.
@@ -260,7 +293,7 @@ void LineRunner::bind_zeros(size_t at) {
   const auto zeros = [&](int32_t first, int32_t n) {
     LoopArgs a{};
     a.d = at_[r_.program[at].dst] + first * size, a.p[0] = &kZero, a.features = 1, a.rows = n;
-    if (n > 0) row_.steps.push_back({kernels().expand(v.type, true), a, at});
+    if (n > 0) row_->steps.push_back({kernels().expand(v.type, true), a, at});
   };
   zeros(-v.head, v.head);
   zeros(v.features, v.tail);
@@ -277,12 +310,12 @@ bool LineRunner::bind(size_t at) {
     if (const Spread* s = spread_of(p_, i.operand[k]))
       a.features = i.features / s->n, a.rows = s->n;
   a.pitch = a.rows;
-  const size_t first = row_.steps.size();
+  const size_t first = row_->steps.size();
   auto in_buffer = [&](uint32_t value) {
-    return std::ranges::any_of(row_.values, [&](const auto& v) { return v.value == value; });
+    return std::ranges::any_of(row_->values, [&](const auto& v) { return v.value == value; });
   };
   auto point = [&](size_t step, int operand, uint32_t value, ptrdiff_t offset) {
-    if (in_buffer(value)) row_.pointers.push_back({step, operand, value, offset});
+    if (in_buffer(value)) row_->pointers.push_back({step, operand, value, offset});
     return at_[value] + offset;
   };
   // A number that the loop takes as a line is spread by a step of its own before.
@@ -321,31 +354,36 @@ bool LineRunner::bind(size_t at) {
     }
     LoopArgs number = a;
     number.d = slot(k), number.s[0] = 0;
-    number.p[0] = point(row_.steps.size(), 0, o.value, offset);
-    row_.steps.push_back({kernels().expand(type, true), number, at});
+    number.p[0] = point(row_->steps.size(), 0, o.value, offset);
+    row_->steps.push_back({kernels().expand(type, true), number, at});
     a.p[k] = slot(k);
   }
   a.d = point(here, -1, i.dst, 0);
-  row_.steps.push_back({p_.loops[at], a, at});
+  row_->steps.push_back({p_.loops[at], a, at});
   return true;
 }
 
 /// The same steps with what the buffers are now.
 void LineRunner::move_row() {
-  for (const BoundRow::Value& v : row_.values)
-    at_[v.value] = static_cast<std::byte*>(s_.buffers[v.buffer]);
-  for (const BoundRow::Pointer& p : row_.pointers) {
-    LoopArgs& a = row_.steps[p.step].args;
-    std::byte* const to = at_[p.value] + p.offset;
-    p.operand < 0 ? a.d = to : a.p[p.operand] = to;
+  for (BoundRow::Value& v : row_->values) {
+    auto* const now = static_cast<std::byte*>(s_.buffers[v.buffer]);
+    at_[v.value] = now;
+    if (now == v.at) continue;
+    v.at = now;
+    for (size_t k = v.first; k < v.end; ++k) {
+      const BoundRow::Pointer& p = row_->pointers[k];
+      LoopArgs& a = row_->steps[p.step].args;
+      std::byte* const to = now + p.offset;
+      p.operand < 0 ? a.d = to : a.p[p.operand] = to;
+    }
   }
 }
 
 void LineRunner::run_row() {
-  for (const RowLoad* l : row_.loads) load(*l);
-  for (const BoundRow::Step& s : row_.steps)
+  for (const RowLoad* l : row_->loads) load(*l);
+  for (const BoundRow::Step& s : row_->steps)
     measured(s.at, [&] { s.loop ? s.loop(s.args) : execute(s.at); });
-  for (const RowStore* s : row_.stores) store(*s);
+  for (const RowStore* s : row_->stores) store(*s);
 }
 
 void LineRunner::load(const RowLoad& l) {

@@ -11,7 +11,8 @@
 namespace gradcell::cpu {
 
 /// The steps of a region of one row, bound once: a run of it, of which a loop has thousands, only
-/// moves the pointers into its buffers.
+/// moves those pointers whose buffers lie elsewhere. There are two, which take turns, as the places
+/// of what a loop carries do.
 struct BoundRow {
   struct Step {
     Loop loop;  ///< null: the runner executes instruction `at`
@@ -21,6 +22,8 @@ struct BoundRow {
   struct Value {
     uint32_t value;
     BufferId buffer;
+    std::byte* at;
+    size_t first = 0, end = 0;  ///< of the pointers, those to it
   };
   struct Pointer {
     size_t step;
@@ -28,9 +31,10 @@ struct BoundRow {
     uint32_t value;
     ptrdiff_t offset;
   };
+  bool bound = false;  ///< since the region's run began
   std::vector<Step> steps;
   std::vector<Value> values;            ///< that lie in buffers
-  std::vector<Pointer> pointers;        ///< to these
+  std::vector<Pointer> pointers;        ///< to these, by value
   std::vector<const RowLoad*> loads;    ///< into scratch
   std::vector<const RowStore*> stores;  ///< from scratch
 
@@ -46,10 +50,16 @@ struct BoundRow {
 /// Runs chunks of a region, one after the other, on one thread.
 class LineRunner {
  public:
-  LineRunner(const RegionRun& run, const RunState& s, BoundRow& row, Dims& line);
+  /// scratch: scratch_bytes for it alone; null: the thread's own.
+  LineRunner(const RegionRun& run, const RunState& s, std::array<BoundRow, 2>& rows, Dims& line,
+             std::byte* scratch = nullptr);
+  static size_t scratch_bytes(const Region& r, const TileProgram& p);
   void chunk(int32_t c);
-  /// By buffer, whether there is memory for a vector behind it, from now on.
-  void give_room(const uint8_t* room) { room_ = room, bound_ = false; }
+  /// By buffer, from now on.
+  void give_room(const Room* room, bool last) {
+    room_ = room, last_ = last;
+    for (BoundRow& row : rows_) row.bound = false;
+  }
   /// Adds the time of each instruction up there, from now on; null: nobody measures.
   void measure(double* seconds) { seconds_ = seconds; }
 
@@ -91,14 +101,15 @@ class LineRunner {
   const TileProgram& p_;
   const RegionRun& run_;
   const RunState& s_;
-  std::byte *sums_, *values_, *slots_;
+  std::byte *sums_, *values_, *fixed_, *slots_;
   std::byte** at_;  ///< where each value is
   /// Of each instruction the operands that are the same lines for all tiles.
   Lines* lines_;
-  BoundRow& row_;
-  Dims& line_;          ///< room for a place in a view
-  bool bound_ = false;  ///< row_, since the first tile
-  const uint8_t* room_ = nullptr;
+  std::array<BoundRow, 2>& rows_;
+  BoundRow* row_;  ///< whose turn it is
+  Dims& line_;     ///< room for a place in a view
+  const Room* room_ = nullptr;
+  bool last_ = false;  ///< step
   double* seconds_ = nullptr;
   int64_t first_ = 0;
   int32_t valid_ = 0;

@@ -1,7 +1,6 @@
 #include "cpu/run/loop_runner.h"
 
 #include <cstring>
-#include <mutex>
 
 #include "cpu/program/region_run.h"
 
@@ -21,14 +20,28 @@ std::vector<StepInput> step_inputs(const LoopPlan& plan) {
   return inputs;
 }
 
-/// Which of a body's buffers have room behind them after the first step.
-std::vector<uint8_t> with_room(const LoopPlan& plan, const LoopPlaces& places) {
-  std::vector<uint8_t> room;
+/// Which of a body's buffers have room behind them after the first step: what is carried in the
+/// loop's own memory, and rows of what is read or kept in all steps, behind which there is the next
+/// row. (Behind the last one there is none, and what is written runs over into the next one, which
+/// has to come later.)
+std::vector<Room> with_room(const LoopPlan& plan, const LoopPlaces& places) {
+  std::vector<Room> room;
+  const Room inside = plan.reverse ? Room::None : Room::ButInTheLastStep;
+  auto written = [&](size_t output) {
+    const PlanOutput& made = plan.body.outputs[output];
+    if (made.alias_input >= 0) return Room::None;
+    if (places.is_own(plan.body, output)) return Room::Always;
+    if (made.desc.count < kLanes) return Room::None;
+    return places.outputs[source_output(plan.body, output)].kept >= 0 ? inside : Room::None;
+  };
   for (const Buffer& b : plan.body.buffers) {
-    const bool carried = b.place == Place::Input && plan.inputs[b.index].kind == Kind::Carried;
-    room.push_back(carried
-                       ? places.is_own(plan.body, plan.carried[plan.inputs[b.index].index].output)
-                       : b.place == Place::Output && places.is_own(plan.body, b.index));
+    Room& r = room.emplace_back(Room::None);
+    if (b.place == Place::Output) r = written(b.index);
+    if (b.place == Place::Input && plan.inputs[b.index].kind == Kind::Sliced &&
+        plan.body.inputs[b.index].count >= kLanes)
+      r = plan.reverse ? Room::Always : inside;
+    if (b.place == Place::Input && plan.inputs[b.index].kind == Kind::Carried)
+      r = written(plan.carried[plan.inputs[b.index].index].output);
   }
   return room;
 }
@@ -48,53 +61,34 @@ struct Arrays {
 
 }  // namespace
 
-/// The memory of what is carried, of one run.
-struct LoopRunner::Pool {
-  std::mutex mutex;
-  std::vector<std::unique_ptr<Scratch>> idle;
-
-  std::unique_ptr<Scratch> take() {
-    std::lock_guard lock(mutex);
-    if (idle.empty()) return std::make_unique<Scratch>();
-    auto scratch = std::move(idle.back());
-    idle.pop_back();
-    return scratch;
-  }
-  void give(std::unique_ptr<Scratch> scratch) {
-    std::lock_guard lock(mutex);
-    idle.push_back(std::move(scratch));
-  }
-};
-
 LoopRunner::LoopRunner(const LoopPlan& plan)
     : plan_(plan),
       places_(plan, plan.body, false),
-      body_(plan.body, step_inputs(plan), with_room(plan, places_)),
-      pool_(std::make_unique<Pool>()) {}
-
-LoopRunner::~LoopRunner() = default;
+      body_(plan.body, step_inputs(plan), with_room(plan, places_)) {}
 
 double LoopRunner::work() const { return body_.work() * static_cast<double>(plan_.steps); }
 
 void LoopRunner::run(const void* const* inputs, void* const* results) const {
-  struct Lease {
-    Pool& pool;
-    std::unique_ptr<Scratch> scratch = pool.take();
-    ~Lease() { pool.give(std::move(scratch)); }
-  } lease{*pool_};
-  std::byte* memory = lease.scratch->get(std::max<size_t>(places_.bytes, 64));
-  const LoopSteps steps(plan_, plan_.body, places_, Arrays{inputs, results, memory});
+  const auto in = [&](std::byte* memory) {
+    return LoopSteps(plan_, plan_.body, places_, Arrays{inputs, results, memory});
+  };
   body_.run_steps(
-      plan_.steps, [&](int64_t step, const void** in, void** out) { steps.bind(step, in, out); },
-      [&](int64_t step, int64_t first, int64_t last, int64_t rows) {
-        steps.copies(step, [&](size_t bytes, const std::byte* from, std::byte* to) {
+      plan_.steps, places_.bytes,
+      [&](std::byte* memory, int64_t step, const void** read, void** written) {
+        in(memory).bind(step, read, written);
+      },
+      [&](std::byte* memory, int64_t step, int64_t first, int64_t last, int64_t rows) {
+        in(memory).copies(step, [&](size_t bytes, const std::byte* from, std::byte* to) {
           const size_t row = bytes / static_cast<size_t>(rows);
           const size_t at = static_cast<size_t>(first) * row;
           std::memcpy(to + at, from + at, static_cast<size_t>(last - first) * row);
         });
+      },
+      [&](std::byte* memory) {
+        in(memory).finish([](size_t bytes, const std::byte* from, std::byte* to) {
+          std::memcpy(to, from, bytes);
+        });
       });
-  steps.finish(
-      [](size_t bytes, const std::byte* from, std::byte* to) { std::memcpy(to, from, bytes); });
 }
 
 }  // namespace gradcell::cpu

@@ -13,7 +13,6 @@ namespace gradcell::cpu {
 class LoopRunner {
  public:
   explicit LoopRunner(const LoopPlan& plan);
-  ~LoopRunner();
 
   /// One pointer an input and a result of the loop.
   void run(const void* const* inputs, void* const* results) const;
@@ -23,8 +22,6 @@ class LoopRunner {
   const LoopPlan& plan_;
   LoopPlaces places_;
   Runner body_;
-  struct Pool;
-  std::unique_ptr<Pool> pool_;
 };
 
 }  // namespace gradcell::cpu

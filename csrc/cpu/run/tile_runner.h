@@ -9,6 +9,7 @@
 #include "cpu/kernels/pair_kernels.h"
 #include "cpu/kernels/tile_kernels.h"
 #include "cpu/program/region_run.h"
+#include "cpu/program/spread.h"
 #include "cpu/run/profile.h"
 #include "cpu/run/view_load.h"
 #include "plan/region/scratch.h"
@@ -146,12 +147,42 @@ class TileRunner {
         continue;
       }
       run(i, [&] {
-        if (bound_[i].loop)
-          bound_[i].loop(bound_[i].args);
+        if (!bound_[i].loop)
+          execute(i, bound_[i].args);
+        else if (p_.nested[i] > 0)
+          nested(i);
         else
-          execute(r_.program[i], bound_[i].args);
+          bound_[i].loop(bound_[i].args);
       });
       ++i;
+    }
+  }
+
+  /// A loop that reads spread values: over every n-th feature, n times, or over n neighbours at a
+  /// time.
+  void nested(size_t at) {
+    const Instruction& i = r_.program[at];
+    LoopArgs a = bound_[at].args;
+    const int32_t n = p_.nested[at], others = i.features / n;
+    const bool every = n <= others;  // the fewer and longer loops
+    a.features = every ? others : n;
+    ptrdiff_t next[kMaxOperands] = {};  // bytes
+    for (int k = 0; k < i.operand_count; ++k) {
+      const Operand& o = i.operand[k];
+      const Spread* const s = spread_of(p_, o);
+      const ptrdiff_t pitch = s ? pitch_[s->value] : this->pitch(o);
+      const ptrdiff_t inner = pitch * (s ? s->step : o.stride);
+      const ptrdiff_t outer = pitch * (s ? s->outer : ptrdiff_t{n} * o.stride);
+      a.s[k] = every ? outer : inner;
+      next[k] = (every ? inner : outer) * size_of(o);
+    }
+    const ptrdiff_t to = a.pitch * (every ? 1 : n) * size_of({false, i.dst});
+    if (every) a.pitch *= n;
+    for (int32_t left = every ? n : others; left > 0; --left) {
+      bound_[at].loop(a);
+      a.d = static_cast<std::byte*>(a.d) + to;
+      for (int k = 0; k < i.operand_count; ++k)
+        a.p[k] = static_cast<const std::byte*>(a.p[k]) + next[k];
     }
   }
 
@@ -166,12 +197,8 @@ class TileRunner {
         a.features = std::min(pass.chunk, features - f);
         a.d = static_cast<std::byte*>(a.d) +
               f * a.pitch * static_cast<ptrdiff_t>(compute_size(r_.values[at.dst].type));
-        for (int k = 0; k < at.operand_count; ++k) {
-          const Operand& o = at.operand[k];
-          const Compute type = o.uniform ? r_.uniforms[o.value].type : r_.values[o.value].type;
-          a.p[k] = static_cast<const std::byte*>(a.p[k]) +
-                   f * a.s[k] * static_cast<ptrdiff_t>(compute_size(type));
-        }
+        for (int k = 0; k < at.operand_count; ++k)
+          a.p[k] = static_cast<const std::byte*>(a.p[k]) + f * a.s[k] * size_of(at.operand[k]);
         run(i, [&] { bound_[i].loop(a); });
       }
     }
@@ -198,6 +225,10 @@ class TileRunner {
     at_[d.value] = static_cast<std::byte*>(s_.buffers[d.buffer]) +
                    static_cast<size_t>(place + d.offset) * compute_size(v.type);
     pitch_[d.value] = v.features > 1 ? d.pitch : rows_;
+  }
+  ptrdiff_t size_of(const Operand& o) const {
+    const Compute type = o.uniform ? r_.uniforms[o.value].type : r_.values[o.value].type;
+    return static_cast<ptrdiff_t>(compute_size(type));
   }
   /// Elements from one feature of an operand's value to the next.
   ptrdiff_t pitch(const Operand& o) const { return o.uniform ? 1 : pitch_[o.value]; }
@@ -331,14 +362,17 @@ class TileRunner {
     a.pitch = pitch_[i.dst];
     for (int k = 0; k < i.operand_count; ++k) {
       const Operand& o = i.operand[k];
-      a.p[k] = pointer(o);
+      const Spread* const s = spread_of(p_, o);
+      a.p[k] = pointer(s ? Operand{false, s->value, s->base} : o);
       a.s[k] = o.stride * pitch(o);
     }
     a.features = i.features;
     a.rows = rows_;
   }
 
-  void execute(const Instruction& i, const LoopArgs& args) {
+  void execute(size_t at, const LoopArgs& args) {
+    const Instruction& i = r_.program[at];
+    if (p_.taken[at].dropped) return;
     switch (i.kind) {
       case TileOp::Elementwise:
       case TileOp::Chain:
@@ -362,9 +396,7 @@ class TileRunner {
         return;
       }
       case TileOp::FeatureReduce:
-        return k_.feature_reduce(i.combine, i.type, at_[i.dst], pointer(i.operand[0]),
-                                 pitch(i.operand[0]), r_.maps[i.map].data(), i.features,
-                                 r_.maps[i.map2].data(), i.inner, rows_);
+        return reduce_features(at);
       case TileOp::Product:
         if (by_pairs(r_.weights[i.weights].dtype)) return product_of_pairs(i);
         return by_float(i.type, [&](auto t) {
@@ -389,6 +421,22 @@ class TileRunner {
               i.inner, rows_, valid_, reinterpret_cast<T*>(sums(i.dst)));
         });
     }
+  }
+
+  void reduce_features(size_t at) {
+    const Instruction& i = r_.program[at];
+    const Operand& x = i.operand[0];
+    Factor a{pointer(x), pitch(x), r_.maps[i.map].data(), r_.maps[i.map2].data()}, b;
+    const int32_t products = p_.taken[at].products;
+    if (products >= 0) {
+      const auto factor = [&](const SumOfProducts::Factor& f) {
+        return Factor{at_[f.value], pitch_[f.value], f.base.data(), f.step.data()};
+      };
+      const auto& factors = p_.products[static_cast<size_t>(products)].factors;
+      a = factor(factors[0]), b = factor(factors[1]);
+    }
+    k_.feature_reduce(i.combine, i.type, at_[i.dst], a, products < 0 ? nullptr : &b, i.features,
+                      i.inner, rows_);
   }
 
   const float* floats(const Operand& o) const { return reinterpret_cast<const float*>(pointer(o)); }

@@ -157,6 +157,8 @@ class Slicing : public Viewing {
     SliceSpec s{Dims(a.start.begin(), a.start.end()), type.dims,
                 Dims(a.step.begin(), a.step.end())};
     switch (g[x].op) {
+      case Op::Neg:
+        return unary(g, Op::Neg, slice(g, g.input(x, 0), s));
       case Op::Slice:
         return of_slice(g, x, s);
       case Op::SliceScatter:

@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "plan/lists.h"
+#include "plan/region/spread.h"
 #include "plan/region/uses.h"
 
 namespace gradcell {
@@ -35,9 +36,24 @@ struct Lives {
     }
     for (const RowStore& s : r.stores)
       if (!s.from.uniform) use(s.from.value, n);
+    for (int32_t at = n; at-- > 0;) keep_sources(r, at);
   }
 
  private:
+  /// What an engine can read in place of a copy's or of products, until those are read.
+  void keep_sources(const Region& r, int32_t at) {
+    const Instruction& i = r.program[at];
+    if (i.kind == TileOp::Copy && i.map >= 0 && last[i.dst] < narrow<int32_t>(r.program.size()) &&
+        nested(r.maps[static_cast<size_t>(i.map)]))
+      use(i.operand[0].value, last[i.dst]);
+    if (i.kind != TileOp::FeatureReduce || i.combine != Combine::Sum || at == 0) return;
+    const Instruction& made = r.program[at - 1];
+    if (!is_product_of_values(made) || i.operand[0].uniform || made.dst != i.operand[0].value ||
+        first[made.dst] != at - 1 || last[made.dst] != at)
+      return;
+    for (int k = 0; k < made.operand_count; ++k) use(made.operand[k].value, at);
+  }
+
   void use(uint32_t v, int32_t at) {
     first[v] = std::min(first[v], at);
     last[v] = std::max(last[v], at);

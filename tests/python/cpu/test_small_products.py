@@ -1,8 +1,10 @@
-"""Products of matrices of at most eight rows and columns, which no library computes."""
+"""Products of small matrices, which no library computes: all of a batch in one call."""
 
 from __future__ import annotations
 
+import ctypes
 import itertools
+import mmap
 
 import numpy as np
 import pytest
@@ -10,7 +12,9 @@ import pytest
 from gradcell import Tensor, ops
 
 RNG = np.random.default_rng(8)
-SIZES = [1, 2, 3, 4, 5, 8, 9]
+SIZES = [1, 2, 3, 4, 5, 8, 9, 16]
+#: On both sides of the largest: rows, columns, terms.
+BORDERS = [*itertools.product([31, 32, 33], [15, 16, 17], [31, 32, 33])]
 
 
 @pytest.mark.one_in(4)
@@ -18,7 +22,8 @@ SIZES = [1, 2, 3, 4, 5, 8, 9]
 @pytest.mark.parametrize("count", [1, 3, 700])
 @pytest.mark.parametrize("turned", [*itertools.product([False, True], repeat=2)], ids=str)
 def test_all_sizes(turned, count, dtype):
-    for m, n, k in itertools.product(SIZES if count < 100 else [1, 3, 8], repeat=3):
+    sizes = SIZES if count < 100 else [1, 3, 8]
+    for m, n, k in [*itertools.product(sizes, repeat=3), *(BORDERS if count < 100 else ())]:
         a, b = (
             RNG.normal(size=(count, m, k)).astype(dtype),
             RNG.normal(size=(count, k, n)).astype(dtype),
@@ -29,6 +34,28 @@ def test_all_sizes(turned, count, dtype):
         found = ops.BatchMatMul(*turned)(*map(Tensor, given)).asnumpy()
         near = 1e-5 if dtype == np.float32 else 1e-13
         np.testing.assert_allclose(found, a.astype(np.float64) @ b, atol=near)
+
+
+def before_a_page(array):
+    """The array behind which no memory can be read."""
+    page = mmap.PAGESIZE
+    whole = (array.nbytes + page - 1) // page * page
+    pages = mmap.mmap(-1, whole + page)
+    begin = ctypes.addressof(ctypes.c_char.from_buffer(pages))
+    libc = ctypes.CDLL(None, use_errno=True)
+    assert libc.mprotect(ctypes.c_void_p(begin + whole), page, 0) == 0
+    placed = np.frombuffer(pages, array.dtype, array.size, whole - array.nbytes)
+    placed = placed.reshape(array.shape)
+    placed[...] = array
+    return placed
+
+
+@pytest.mark.parametrize("count", [1, 2, 5])
+def test_nothing_behind_an_input_is_read(count):
+    for m, n, k in [(2, 2, 1), (3, 3, 3), (5, 9, 2), (16, 9, 9)]:
+        a, b = (before_a_page(RNG.normal(size=(count, *s))) for s in ((m, k), (k, n)))
+        found = ops.matmul(Tensor.from_numpy(a), Tensor.from_numpy(b)).asnumpy()
+        np.testing.assert_allclose(found, a @ b, atol=1e-13)
 
 
 def test_what_is_no_number_stays_so():
