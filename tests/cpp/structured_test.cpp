@@ -80,6 +80,10 @@ TEST_F(Structured, Slice) {
   EXPECT_EQ(slice(g, placed, {{8, 1}, {4, 3}, {-2, 2}}), s);
   expect_same(placed, raw(Op::SliceScatter, s, {10, 7}, {8, 1, -2, 2}));
   EXPECT_EQ(slice_scatter(g, x, Dims{10, 7}, Dims{0, 0}, Dims{1, 1}), x);
+  const NodeId negative = unary(g, Op::Neg, x),
+               part = slice(g, negative, {{8, 1}, {4, 3}, {-2, 2}});
+  EXPECT_EQ(part, unary(g, Op::Neg, s));
+  expect_same(part, raw(Op::Slice, negative, {4, 3}, {8, 1, -2, 2}));
   // One element along an axis: any step is the same, 0 too, and nothing of it may leave a trace.
   expect_same(slice(g, x, {{4, 0}, {1, 7}, {1, 1}}), raw(Op::Slice, x, {1, 7}, {4, 0, 9, 1}));
 }

@@ -28,7 +28,7 @@ bool lines_read(const Instruction& i, int k, const Spread& s, const TileProgram&
 /// Whether an instruction is a loop that can read its k-th operand as s says.
 bool reads_spread(const Instruction& i, int k, const Spread& s, const TileProgram& p) {
   if (!is_loop(i) || i.kind == TileOp::Narrow) return false;
-  if (i.operand[k].base != 0 || i.operand[k].stride != 1) return false;
+  if (i.operand[k].base != 0 || i.operand[k].stride != 1 || i.features % s.n != 0) return false;
   for (int n = 0; n < i.operand_count; ++n)
     if (const Spread* other = spread_of(p, i.operand[n]); n != k && other && other->n != s.n)
       return false;

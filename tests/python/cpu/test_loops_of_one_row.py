@@ -95,6 +95,16 @@ def test_a_step_is_one_region():
     assert bodies(gc.plan_text(gradient, *inputs)) == [["region rows=1"]] * 2
 
 
+def test_what_is_placed_negated_is_taken_away():
+    def f(x):
+        return ((x[1:] - x[:-1]) ** 3).sum()
+
+    x = np.random.default_rng(5).normal(size=9)
+    assert "Neg" not in gc.graph_text(gc.grad(f), Tensor(x))
+    apart = 3 * np.diff(x) ** 2
+    agree([gc.grad(f)(Tensor(x))], [np.append(0, apart) - np.append(apart, 0)])
+
+
 def test_rows_that_never_meet_stay_rows():
     def layer(x, w):
         return ops.scan(lambda c, _: (ops.tanh(c @ w), None), x, None, length=STEPS)[0]

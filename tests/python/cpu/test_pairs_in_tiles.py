@@ -60,6 +60,13 @@ def test_spread_in_many_ways(shape):
     agree(f, given, np.float64)
 
 
+@pytest.mark.parametrize("size", [7, 9, 16, 18])
+def test_a_part_of_what_is_repeated(size):
+    """Which need not be whole repetitions."""
+    x = RNG.normal(size=(5, 3))
+    agree(lambda np, x: (np.tanh(np.tile(x, (1, 16))[:, :size]) * 2,), (x,), np.float64)
+
+
 @pytest.mark.parametrize("steps", [1, 2, 9])
 def test_in_loops(steps):
     """A step of few rows, all of whose columns are what the step before has made."""
