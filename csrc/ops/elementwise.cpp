@@ -317,12 +317,14 @@ NodeId accumulate(Graph& g, NodeId a, NodeId b) {
   if (a == kNoNode || b == kNoNode) return a == kNoNode ? b : a;
   // What is negated and placed among zeros is placed and taken away. (A zero may get another sign.)
   const auto negated = [&](NodeId x) {
-    return g[x].op == Op::SliceScatter && g[g.input(x, 0)].op == Op::Neg;
+    const auto p = placement(g, x);
+    return p && g[p->from].op == Op::Neg;
   };
   if (negated(a) && !negated(b)) std::swap(a, b);
   if (!negated(b)) return binary(g, Op::Add, a, b);
-  const NodeId x = g.input(g.input(b, 0), 0);
-  return binary(g, Op::Sub, a, make(g, Op::SliceScatter, {{&x, 1}, g.attrs(b), {{}, g.dims(b)}}));
+  const Placement p = *placement(g, b);
+  const Dims dims = g.dims(b);
+  return binary(g, Op::Sub, a, slice_scatter(g, g.input(p.from, 0), dims, p.start, p.step));
 }
 
 // Derivatives
