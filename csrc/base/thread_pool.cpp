@@ -14,6 +14,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/parts.h"
 #include "base/system/sleep.h"
 #include "base/system/system.h"
 
@@ -240,6 +241,18 @@ void parallel_for(int64_t tasks, FunctionRef<void(int task, int worker)> body, i
     }
   }
   for (int task = 0; task < n_tasks; ++task) body(task, 0);
+}
+
+void by_parts(int64_t n, int64_t each, FunctionRef<void(int64_t begin, int64_t end)> body) {
+  if (n == 0) return;
+  const int64_t parts = std::clamp<int64_t>(n * each / 16384, 1, std::min<int64_t>(n, 64));
+  parallel_for(parts, [&](int p, int) { body(n * p / parts, n * (p + 1) / parts); });
+}
+
+void split(int64_t n, int64_t work, FunctionRef<void(int64_t begin, int64_t end)> body) {
+  const int64_t pieces = std::min<int64_t>({n, work / 65536, 4 * max_threads()});
+  if (pieces <= 1 || max_threads() == 1) return body(int64_t(0), n);
+  parallel_for(pieces, [&](int p, int) { body(n * p / pieces, n * (p + 1) / pieces); });
 }
 
 int max_threads() {

@@ -42,31 +42,43 @@ void bind_operator(py::class_<Tensor, TensorPtr>& tensor, const char* method, co
   });
 }
 
-void bind_rows(py::module_& m, py::class_<Tensor, TensorPtr>& tensor) {
-#define UNARY(Name, fn, ...)                                                                       \
-  m.def(                                                                                           \
-      #fn, [](py::handle x) { return unary(Op::Name, only_tensor(x, #Name)); }, py::arg("input")); \
-  tensor.def(                                                                                      \
-      #fn, [](const TensorPtr& x) { return unary(Op::Name, x); }, row_text(Op::Name).c_str());
-#define BINARY(Name, fn, ...)                                                                     \
-  m.def(                                                                                          \
-      #fn,                                                                                        \
-      [](py::handle a, py::handle b) {                                                            \
-        return binary(Op::Name, to_operand(a, #Name), to_operand(b, #Name));                      \
-      },                                                                                          \
-      py::arg("input"), py::arg("other"));                                                        \
-  tensor.def(                                                                                     \
-      #fn,                                                                                        \
-      [](const TensorPtr& a, py::handle b) { return binary(Op::Name, a, to_operand(b, #Name)); }, \
-      py::arg("other"), row_text(Op::Name).c_str());
-#define TERNARY(Name, fn, ...)                                                            \
-  m.def(                                                                                  \
-      #fn,                                                                                \
-      [](py::handle c, py::handle a, py::handle b) {                                      \
-        return select(only_tensor(c, #Name), to_operand(a, #Name), to_operand(b, #Name)); \
-      },                                                                                  \
-      py::arg("condition"), py::arg("input"), py::arg("other"));
-#include "ir/rows.h"
+/// One function for all rows of a kind: one for each row would take a tenth of a second to compile.
+void bind_row(py::module_& m, py::class_<Tensor, TensorPtr>& tensor, Op op) {
+  const char *const name = info(op).name, *const fn = info(op).function;
+  switch (info(op).kind) {
+    case OpKind::Unary:
+    case OpKind::Predicate:
+      m.def(
+          fn, [op, name](py::handle x) { return unary(op, only_tensor(x, name)); },
+          py::arg("input"));
+      tensor.def(fn, [op](const TensorPtr& x) { return unary(op, x); }, row_text(op).c_str());
+      break;
+    case OpKind::Binary:
+    case OpKind::Compare:
+      m.def(
+          fn,
+          [op, name](py::handle a, py::handle b) {
+            return binary(op, to_operand(a, name), to_operand(b, name));
+          },
+          py::arg("input"), py::arg("other"));
+      tensor.def(
+          fn,
+          [op, name](const TensorPtr& a, py::handle b) {
+            return binary(op, a, to_operand(b, name));
+          },
+          py::arg("other"), row_text(op).c_str());
+      break;
+    case OpKind::Ternary:
+      m.def(
+          fn,
+          [name](py::handle c, py::handle a, py::handle b) {
+            return select(only_tensor(c, name), to_operand(a, name), to_operand(b, name));
+          },
+          py::arg("condition"), py::arg("input"), py::arg("other"));
+      break;
+    case OpKind::Structured:
+      break;
+  }
 }
 
 Number to_number(py::handle value) {
@@ -318,7 +330,8 @@ void bind_views(py::module_& m) {
 void bind_ops(py::module_& m) {
   py::module_ o = m.def_submodule("ops", "Ops of the core.");
   auto tensor = py::reinterpret_borrow<py::class_<Tensor, TensorPtr>>(m.attr("Tensor"));
-  bind_rows(o, tensor);
+  for (uint16_t i = 0; i < narrow<uint16_t>(Op::Count); ++i)
+    bind_row(o, tensor, static_cast<Op>(i));
   bind_structured(o, false);
   py::module_ views = m.def_submodule("views", "Movements as views of their tensor.");
   bind_views(views);

@@ -18,6 +18,7 @@
 namespace gradcell {
 
 enum class Op : uint16_t {
+#define NAMES_ALONE
 #define ROW(Name, ...) Name,
 #define STRUCTURED ROW
 #include "ir/rows.h"

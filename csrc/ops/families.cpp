@@ -7,11 +7,13 @@
 
 namespace gradcell {
 
+#define NAMES_ALONE
 #define STRUCTURED(Name, fn) const Spec& spec_of_##Name();
 #include "ir/rows.h"
 
 const Spec* const* specs() {
   static const std::array specs{
+#define NAMES_ALONE
 #define ROW(Name, ...) &elementwise_spec(Op::Name),
 #define STRUCTURED(Name, fn) &spec_of_##Name(),
 #include "ir/rows.h"

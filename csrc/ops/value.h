@@ -21,6 +21,7 @@ inline Value full_like(Value x, double v) {
 inline Value zeros_like(Value x) { return full_like(x, 0); }
 inline Value ones_like(Value x) { return full_like(x, 1); }
 
+#define NAMES_ALONE
 #define UNARY(Name, fn, ...) \
   inline Value fn(Value x) { return {x.graph, unary(*x.graph, Op::Name, x.id)}; }
 #define BINARY(Name, fn, ...)                                                                     \

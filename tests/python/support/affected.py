@@ -42,7 +42,7 @@ FOLDERS = {
     "docs": "documents",
     "examples": "documents",
     "tools": "documents agreement",
-    "packaging": "documents/test_wheels.py",
+    "packaging": "documents/test_wheels.py documents/test_recipes.py documents/test_platforms.py",
     "README.md": "documents",
     "ARCHITECTURE.md": "documents",
     "CONTRIBUTING.md": "documents",
