@@ -178,9 +178,10 @@ void order(const T* x, int64_t rows, int64_t n, bool descending, int32_t* to) {
     for (int64_t r = begin; r < end; ++r) {
       auto* a = reinterpret_cast<Entry<K>*>(room);
       auto* b = reinterpret_cast<Entry<K>*>(room + bytes);
-      by_parts(n, 1, [&](int64_t i, int64_t last) {
+      const T* const row = x + r * n;
+      by_parts(n, 1, [a, row, descending](int64_t i, int64_t last) {
         for (; i < last; ++i) {
-          const K key = key_of(x[r * n + i]);
+          const K key = key_of(row[i]);
           a[i] = {descending ? static_cast<K>(~key) : key, known<uint32_t>(i)};
         }
       });
@@ -217,11 +218,11 @@ void first_in_rows(const Call& c, const void* const* in, void* out) {
       std::vector<Placed<K>> kept;
       for (int64_t r = begin; r < end; ++r) {
         const T* const row = x.data() + r * n;
-        auto key = [&](int64_t i) {
+        auto key = [row, largest](int64_t i) {
           const K in_order = key_of(row[i]);
           return largest ? static_cast<K>(~in_order) : in_order;
         };
-        auto better = [&](int64_t first, int64_t last, int64_t bound) {
+        auto better = [row, largest](int64_t first, int64_t last, int64_t bound) {
           const T top = row[bound];
           int any = 0;  // a NaN may be one
           for (int64_t i = first; i < last; ++i)
