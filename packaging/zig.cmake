@@ -20,6 +20,7 @@ foreach(tool ar ranlib)
   endif()
 endforeach()
 set(CMAKE_INSTALL_NAME_TOOL true)
+set(GRADCELL_X86_64 x86_64_v)  # v2, v3 and v4 in -march
 set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
 set(CMAKE_FIND_ROOT_PATH_MODE_PACKAGE ONLY)
 set(CMAKE_FIND_ROOT_PATH /nowhere)
