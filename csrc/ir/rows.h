@@ -2,8 +2,8 @@
 // that are not defined, ROW stands for each kind of elementwise row; without it a comparison is a
 // BINARY row and a predicate a UNARY one, both with no derivative, and other rows give nothing.
 //
-// With NAMES_ALONE rows have their first two columns: what asks for no more is not compiled again when
-// a formula changes. csrc/CMakeLists.txt writes them.
+// With NAMES_ALONE rows have their first two columns: what asks for no more is not compiled again
+// when a formula changes. csrc/CMakeLists.txt writes them.
 #ifdef ROW
 #define UNARY ROW
 #define BINARY ROW
