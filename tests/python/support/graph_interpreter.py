@@ -362,11 +362,8 @@ def binary(node: Node, a: Value, b: Value) -> Value:
             e = np.where(through, math.inf, e)
         if node.op == "CopySign":
             e = np.where(through, 2 * np.abs(a.v) + a.e, a.e)
-        if node.op in (
-            "Mod",
-            "Fmod",
-            "FloorDiv",
-        ):  # an engine's quotient may be another whole number
+        if node.op in ("Mod", "Fmod", "FloorDiv"):
+            # An engine's quotient may be another whole number.
             ratio = a.v / b.v
             reach = (a.e + np.abs(ratio) * b.e) / (np.abs(b.v) - b.e)
             e = np.where(np.floor(ratio - reach) != np.floor(ratio + reach), math.inf, e)
