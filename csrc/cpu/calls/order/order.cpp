@@ -179,15 +179,14 @@ void order(const T* x, int64_t rows, int64_t n, bool descending, int32_t* to) {
       auto* a = reinterpret_cast<Entry<K>*>(room);
       auto* b = reinterpret_cast<Entry<K>*>(room + bytes);
       const T* const row = x + r * n;
-      by_parts(n, 1, [a, row, descending](int64_t i, int64_t last) {
-        for (; i < last; ++i) {
-          const K key = key_of(row[i]);
-          a[i] = {descending ? static_cast<K>(~key) : key, known<uint32_t>(i)};
-        }
+      const K turned = descending ? static_cast<K>(~K()) : K();
+      by_parts(n, 1, [a, row, turned](int64_t i, int64_t last) {
+        for (; i < last; ++i) a[i] = {static_cast<K>(key_of(row[i]) ^ turned), known<uint32_t>(i)};
       });
       a = sort_by_digits(a, b, static_cast<size_t>(n));
-      by_parts(n, 1, [&](int64_t i, int64_t last) {
-        for (; i < last; ++i) to[r * n + i] = known<int32_t>(a[i].at);
+      int32_t* const places = to + r * n;
+      by_parts(n, 1, [a, places](int64_t i, int64_t last) {
+        for (; i < last; ++i) places[i] = known<int32_t>(a[i].at);
       });
     }
   });
