@@ -76,7 +76,9 @@ def test_the_dockerfile_runs_the_readmes_first_command() -> None:
     lines = (PACKAGING / "Dockerfile").read_text().splitlines()
     readme = (ROOT / "README.md").read_text()
     first = re.search(r"^    (python3 -m venv .*) && \.venv/bin/gradcell demo$", readme, re.M)
-    levels = re.search(r"`(--config-settings=\S+)`, as the published wheels do", " ".join(readme.split()))
+    levels = re.search(
+        r"`(--config-settings=\S+)`, as the published wheels do", " ".join(readme.split())
+    )
     assert first and levels
     assert f"RUN {first[1]} {levels[1]}" in lines
     assert 'CMD ["gradcell", "demo"]' in lines
