@@ -815,7 +815,10 @@ class Check:
         bends = [a - b for a, b in zip(right, left, strict=True)]  # shrinks with h, but at a kink
         first, best = (4 * fine - rough) / 3, (4 * finer - fine) / 3
         scale = max(1.0, abs(best))
-        kink = max(abs(best - first), abs(2 * bends[2] - bends[1]))
+        h = 2.7183e-4  # steps of a trunc may be even over the others
+        between = (at(h) - at(-h)) / (2 * h)
+        foretold = fine + (rough - fine) * ((h / 2e-4) ** 2 - 1) / 3
+        kink = max(abs(best - first), abs(2 * bends[2] - bends[1]), abs(between - foretold))
         if not kink <= 1e-6 * scale or not math.isfinite(bound):
             self.counts[f"{what}: no slope"] += 1
             return
