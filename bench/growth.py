@@ -6,8 +6,8 @@
 A line is a kind of program of n like parts: recorded, differentiated, planned and run, once, with
 nothing kept from before. Its exponent is the slope of log(time) over log(size): 1 is linear. The
 time is the processor's, on one thread, the least of several. A line whose exponent is above 1.2 is
-measured again at four times the size: where a cache ends there is a step, which is no growth. The
-exit status is 1 if an exponent is above 1.2 there too.
+measured again at four times the size, which decides: where a cache ends there is a step, which is no
+growth. The exit status is 1 if an exponent is above 1.2.
 """
 
 from __future__ import annotations
@@ -699,11 +699,9 @@ def main() -> int:
             continue
         n = max(1, round(n * options.times))
         try:
-            first = measured(make, n, options.repeats, options.limit)
-            n, found, exponent = first
+            n, found, exponent = measured(make, n, options.repeats, options.limit)
             if exponent > MOST and found[-1] * 16 < options.limit:
-                again = measured(make, 4 * n, options.repeats, options.limit)
-                n, found, exponent = min(first, again, key=lambda m: m[-1])
+                n, found, exponent = measured(make, 4 * n, options.repeats, options.limit)
         except Exception as e:
             print(f"{name}: {type(e).__name__}: {e}", flush=True)
             above += 1
