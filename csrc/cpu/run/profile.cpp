@@ -20,13 +20,17 @@ std::string name_of(const Instruction& i) {
   return name == "reduction" ? str(name, " (", combine_name(i.combine), ")") : name;
 }
 
+double operations_of(const Region& r, const Instruction& i) {
+  if (info(i.kind).work != TileOpInfo::Work::Product) return 0;
+  return 2.0 * static_cast<double>(r.rows) * i.features * i.inner;
+}
+
 ProfiledStep describe(const Region& r, int stage) {
   ProfiledStep step{"region", stage, r.rows, 0, {}};
   const auto rows = static_cast<double>(r.rows);
   for (const Instruction& i : r.program) {
     ProfiledOp op{name_of(i), i.location};
-    if (info(i.kind).work == TileOpInfo::Work::Product)
-      op.operations = 2.0 * rows * i.features * i.inner;
+    op.operations = operations_of(r, i);
     op.elements = rows * i.features;
     step.ops.push_back(std::move(op));
   }
@@ -66,24 +70,44 @@ double operations_of_attention(const Call& c) {
     }
     return total;
   }
-  const AttentionInputs at = operands_of(c);
-  const Dims &q = c.in[0].dims, &k = c.in[1].dims;
+  const auto a = decode<AttentionAttributes>(c.attributes);
+  const AttentionInputs at = attention_inputs(c.op, a);
   auto width = [&](size_t i) { return static_cast<double>(c.in[i].dims.back()); };
   double widths = width(0);
   for (auto f = static_cast<size_t>(at.factors); f < c.in.size(); f += 2) widths += width(f);
   if (at.c >= 0) widths += width(static_cast<size_t>(at.c));
-  const auto scores = static_cast<double>(element_count(Dims(q.begin(), q.end() - 1)));
-  return 2.0 * scores * static_cast<double>(k[k.size() - 2]) * widths;
+  const Dims q = heads_outside(c.in[0].dims, a.inside), k = heads_outside(c.in[1].dims, a.inside);
+  const int64_t queries = q[q.size() - 2], keys = k[k.size() - 2];
+  double seen = 0;  // pairs of a head within the band
+  for (int64_t m = 0; m < queries; ++m) {
+    const int64_t first = std::max<int64_t>(m - std::min(a.behind, m), 0);
+    const int64_t last = a.ahead >= keys - m ? keys : m + a.ahead + 1;
+    seen += static_cast<double>(std::max<int64_t>(last - first, 0));
+  }
+  return 2.0 * static_cast<double>(product(q, 0, q.size() - 2)) * seen * widths;
 }
+
+double operations_of(const Plan& plan);
 
 /// Multiplications and additions of what multiplies matrices; of others nobody counts them.
 double operations_of(const Call& c) {
   if (c.form == Form::Product) return operations_of_products(c);
   if (c.form == Form::Attend) return operations_of_attention(c);
+  if (c.loop) return static_cast<double>(c.loop->steps) * operations_of(c.loop->body);
   if (c.form != Form::Convolve) return 0;
   const auto a = decode<ConvolutionAttributes>(c.attributes);
   const auto s = convolution_sizes(c.op, c.in[0].dims, c.in[1].dims, c.out.dims, a);
   return 2.0 * static_cast<double>(s.work());
+}
+
+double operations_of(const Plan& plan) {
+  double total = 0;
+  for (const Stage& stage : plan.stages) {
+    for (const Region& r : stage.regions)
+      for (const Instruction& i : r.program) total += operations_of(r, i);
+    for (const Call& c : stage.calls) total += operations_of(c);
+  }
+  return total;
 }
 
 /// What a call reads and writes; of parts that were made where the whole stands, nothing.

@@ -85,6 +85,32 @@ def test_profile_names_ops_and_lines():
     assert "GFLOPS" in text and here in text and "region of 4000 rows" in text
 
 
+def operations(f, *given):
+    return sum(line.operations for line in ms.profiler.profile(f, *given, repeat=1).ops())
+
+
+@pytest.mark.parametrize("layout", ["BNSD", "BSH"])
+@pytest.mark.parametrize("causal", [False, True])
+def test_products_of_attention_are_counted(layout, causal):
+    batch, heads, tokens, features = 2, 3, 64, 16
+
+    def attend(q):
+        mode = {"sparse_mode": 2} if causal else {}
+        return ops.flash_attention_score(q, 2 * q, 3 * q, heads, input_layout=layout, **mode)
+
+    inside = (batch, tokens, heads * features)
+    x = numbers(*(inside if layout == "BSH" else (batch, heads, tokens, features)))
+    pairs = tokens * (tokens + 1) // 2 if causal else tokens**2
+    assert operations(ms.jit(attend), x) == 2 * (2 * batch * heads * pairs * features)
+
+
+def test_products_in_a_loop_are_counted():
+    def walk(x, w):
+        return ops.scan(lambda x, _: (ops.tanh(x @ w), None), x, None, 7)[0]
+
+    assert operations(ms.jit(walk), numbers(32, 48), numbers(48, 48)) == 7 * 2 * 32 * 48 * 48
+
+
 def test_nothing_is_measured_when_nobody_asks():
     f, x = ms.grad(lambda x: ops.sin(x).sum()), numbers(50)
     ms._core.start_profile()
