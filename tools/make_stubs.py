@@ -8,9 +8,10 @@ _core.pyi is kept in git. It changes when a binding does: pybind11 puts each fun
 its docstring, and methods that Python adds to Tensor (ops/method.py) bring their
 own. What a row of the op table adds, a function in `ops` and a method of Tensor, is the same text for
 every row of a kind, so it is not kept: CMake writes _op_rows.pyi before it builds, by reading the
-table, which needs neither NumPy nor the core; the classes of _core.pyi inherit from those there. It
-lies beside the sources, where mypy and editors find it, and is part of the wheel. So a new row changes
-no stub in git, and `pip install .` or a build of any preset brings its types.
+table, which needs neither NumPy nor the core; the classes of _core.pyi inherit from those there, and
+ops/__init__.pyi imports the functions and primitives that are no more than a row. It lies beside the
+sources, where mypy and editors find it, and is part of the wheel: `pip install .` or a build of any
+preset brings the types of a new row.
 """
 
 from __future__ import annotations
@@ -46,6 +47,7 @@ from typing import Any
 
 from gradcell._core import Tensor
 from gradcell.base.types import Array, TensorLike
+from gradcell.ops.primitive import Primitive
 
 '''
 #: The kinds of rows and the operands of their functions; a method's first is the tensor.
@@ -201,21 +203,28 @@ def lines(text: str, indent: str) -> list[str]:
 def rows_stub(table: str) -> str:
     """_op_rows.pyi for the text of the op table."""
     rows = re.findall(rf"^({'|'.join(ROW_OPERANDS)})\((\w+), (\w+),", table, re.M)
-    functions, methods = ["class OpRows:"], ["class TensorRows:"]
-    for kind, _, name in rows:
+    functions, methods, public = ["class OpRows:"], ["class TensorRows:"], []
+    for kind, primitive, name in rows:
         operands = [
             f"{operand}: {'Array' if operand == TENSORS.get(kind) else 'TensorLike'}"
             for operand in ROW_OPERANDS[kind]
         ]
-        functions += lines(f"{STATIC}def {name}({', '.join(operands)}) -> Tensor: ...", "    ")
-        of_tensor = ", ".join(["self", *operands[1:]])
-        methods += lines(f"def {name}({of_tensor}) -> Tensor: ...", "    ")
+        of_ops = f"({', '.join(operands)}) -> Tensor: ..."
+        of_tensor = f"({', '.join(['self', *operands[1:]])}) -> Tensor: ..."
+        called = f"({', '.join(['self', *operands])}) -> Tensor: ..."
+        functions += lines(f"{STATIC}def {name}{of_ops}", "    ")
+        methods += lines(f"def {name}{of_tensor}", "    ")
+        public += [
+            f"def {name}{of_ops}",
+            f"class {primitive}(Primitive):",
+            f"    def __call__{called}",
+        ]
     for name in re.findall(r"^STRUCTURED\(\w+, (\w+)\)", table, re.M):
         if name not in UNBOUND:
             functions += lines(
                 f"{STATIC}def {name}(*args: Any, **kwargs: Any) -> Tensor: ...", "    "
             )
-    return ROWS_HEAD + "\n".join([*functions, "", *methods]) + "\n"
+    return ROWS_HEAD + "\n".join([*functions, "", *methods, "", *public]) + "\n"
 
 
 def row_functions() -> set[str]:
@@ -358,7 +367,8 @@ def differences() -> list[str]:
     built = ROWS_TARGET
     if not built.exists():  # nothing was built in this checkout: what the installed package has
         built = Path(_core.__file__).parent / built.name
-    functions, methods = (names(part) for part in built.read_text().split("class TensorRows"))
+    of_ops, of_tensor = built.read_text().split("\n\ndef ")[0].split("class TensorRows")
+    functions, methods = names(of_ops), names(of_tensor)
     wanted = {(name, "") for name in row_functions()} | {("OpRows", "")}
     structured = {(name, "") for name in structured_functions()}
     missing = (functions ^ (wanted | structured)) | (methods ^ (wanted - {("OpRows", "")}))

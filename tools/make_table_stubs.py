@@ -93,8 +93,24 @@ def defined(name: str, value: Any) -> bool:
     return re.search(rf"^(def|class) {name}\b", Path(place.__file__).read_text(), re.M) is not None
 
 
+def is_row(name: str, value: Any) -> bool:
+    """Whether a function or primitive is no more than the row of the op table that has its name."""
+    from gradcell import _core
+    from gradcell.ops.elements.elementwise import ROWS
+
+    if isinstance(value, FunctionType):
+        return ROWS.get(name) is value
+    call = vars(value).get("__call__") if isinstance(value, type) else None
+    function, inputs = (getattr(call, part, None) for part in ("function", "inputs"))
+    rows = {row["name"]: ROWS.get(row["function"]) for row in _core.op_table()}
+    alike = inputs is not None and [*inputs] == [*inputs.values()]
+    return alike and function is rows.get(name, call)
+
+
 def line(module: ModuleType, name: str) -> str:
     value = getattr(module, name)
+    if is_row(name, value):
+        return f"from gradcell._op_rows import {name} as {name}"
     if isinstance(value, ModuleType):
         package, _, last = value.__name__.rpartition(".")
         return f"from {package} import {last} as {name}"
@@ -118,7 +134,7 @@ def imported(lines: list[str]) -> list[str]:
         names.setdefault(module, []).append(f"{name} as {another}")
     out = []
     for module, found in sorted(names.items()):
-        public = getattr(importlib.import_module(module), "__all__", [])
+        public = getattr(sys.modules.get(module), "__all__", [])  # _op_rows is no module
         if sorted(found) == sorted(f"{n} as {n}" for n in public):
             out.append(f"from {module} import *")
         else:
@@ -130,19 +146,22 @@ def imported(lines: list[str]) -> list[str]:
 
 
 def in_groups(classes: list[str]) -> list[str]:
-    """Classes with bases that say how they are called, where several are called alike."""
-    heads = re.compile(r"class (\w+)\(([\w.]+)\):\n((?:    def __init__.*\n)?)(    def __call__.*)")
-    found = [(m, (m[2], m[4])) for text in classes if (m := heads.fullmatch(text))]
-    counts = Counter(key for _, key in found)
+    """Classes with bases that say how they are called and made, where several are called or made alike."""
+    parts = re.compile(
+        r"class (\w+)\(([\w.]+)\):\n((?:    def __init__.*)?)\n?((?:    def __call__.*)?)"
+    )
+    found = {text: m.groups() for text in classes if (m := parts.fullmatch(text))}
+    counts = Counter((base, text) for _, base, *both in found.values() for text in both if text)
     several = [key for key, n in counts.items() if n > 2]
-    bases = {key: f"_Called{i}" for i, key in enumerate(several)}
-    rewritten = {
-        m[0]: f"class {m[1]}({bases[key]}):" + (f"\n{m[3]}".rstrip() or " ...")
-        for m, key in found
-        if key in bases
-    }
+    kinds = {key: "_Called" if "def __call__" in key[1] else "_Made" for key in several}
+    bases = {key: f"{kind}{i}" for i, (key, kind) in enumerate(kinds.items())}
+    rewritten = {}
+    for text, (name, base, *both) in found.items():
+        shared = [bases[base, part] for part in reversed(both) if (base, part) in bases]
+        own = "".join(f"\n{part}" for part in both if part and (base, part) not in bases)
+        rewritten[text] = f"class {name}({', '.join(shared) or base}):{own or ' ...'}"
     return [
-        *(f"class {name}({base}):\n{call}" for (base, call), name in bases.items()),
+        *(f"class {name}({base}):\n{part}" for (base, part), name in bases.items()),
         *(rewritten.get(text, text) for text in classes),
     ]
 

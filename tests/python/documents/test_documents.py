@@ -74,7 +74,7 @@ PREDICATE(IsOdd, is_odd, x != x)
 TERNARY(Pick, pick, c ? a : b, dy, dy)
 STRUCTURED(Reshape, reshape, Linear)
 """
-    functions, methods = tool.rows_stub(table).split("class TensorRows")
+    functions, methods, public = re.split(r"class TensorRows|\n\n(?=def)", tool.rows_stub(table))
     found = re.findall(r"def (.*): \.\.\.", functions)
     assert found == [
         "lorentz(input: Array) -> Tensor",
@@ -88,6 +88,9 @@ STRUCTURED(Reshape, reshape, Linear)
         "is_odd(self)",
         "pick(self, input: TensorLike, other: TensorLike)",
     ]
+    assert re.findall(r"^def (.*): \.\.\.", public, re.M) == found
+    assert re.findall(r"class (\w+)", public) == ["Lorentz", "Pair", "IsOdd", "Pick"]
+    assert "def __call__(self, input: TensorLike, other: TensorLike) -> Tensor" in public
 
 
 def test_types_are_installed() -> None:

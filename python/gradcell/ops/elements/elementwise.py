@@ -28,7 +28,7 @@ def _function(row: dict[str, Any]) -> Callable[..., Tensor]:
             return function(input)  # type: ignore[no-any-return]
     elif kind == "ternary":
 
-        def op(condition: TensorLike, input: TensorLike, other: TensorLike) -> Tensor:  # type: ignore[misc]
+        def op(condition: Array, input: TensorLike, other: TensorLike) -> Tensor:  # type: ignore[misc]
             return function(condition, input, other)  # type: ignore[no-any-return]
     else:
 
