@@ -98,8 +98,8 @@ def is_row(name: str, value: Any) -> bool:
     from gradcell import _core
     from gradcell.ops.elements.elementwise import ROWS
 
-    if isinstance(value, FunctionType):
-        return ROWS.get(name) is value
+    if isinstance(value, FunctionType):  # (in a choice's, the condition has a wider type)
+        return name != "where" and ROWS.get(name) is value
     call = vars(value).get("__call__") if isinstance(value, type) else None
     function, inputs = (getattr(call, part, None) for part in ("function", "inputs"))
     rows = {row["name"]: ROWS.get(row["function"]) for row in _core.op_table()}

@@ -7,8 +7,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from gradcell import _core
-from gradcell.base import bad_type, later, notice, tracebacks
-from gradcell.base.convert import to_dtype
+from gradcell.base import bad_type, later, notice, to_dtype, tracebacks
 from gradcell.base.signposts import nearest
 
 __all__ = [

@@ -12,8 +12,7 @@ from gradcell._core import (  # isort: skip
     DType, bfloat16, bool as bool_, complex64, complex128, float16, float32, float64, int8, int16,
     int32, int64, uint8, uint16, uint32, uint64,
 )  # fmt: skip
-from gradcell.base.convert import has_numpy_dtype
-from gradcell.base.signposts import missing
+from gradcell.base import has_numpy_dtype, missing
 
 half = float16
 single = float32

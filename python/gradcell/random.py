@@ -19,10 +19,7 @@ import numpy as np
 
 from gradcell import _core
 from gradcell._core import Tensor, ops as _ops
-from gradcell.base import arguments, bad_type, bad_value
-from gradcell.base.public import publish
-from gradcell.base.signposts import kind_of
-from gradcell.base.types import DTypeLike
+from gradcell.base import DTypeLike, arguments, bad_type, bad_value, kind_of, publish
 from gradcell.ops.arrays.indexing import topk
 from gradcell.ops.one_plan import one_plan
 from gradcell.ops.random import draws as _draws, keys as _keys

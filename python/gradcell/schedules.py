@@ -14,14 +14,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from gradcell import _core
-from gradcell._core import Tensor
-from gradcell.base import arguments, bad_type, bad_value
-from gradcell.base.signposts import kind_of
+from gradcell._core import Tensor, ops as _ops
+from gradcell.base import arguments, bad_type, bad_value, kind_of
 from gradcell.nn.learning_rate_schedule import LearningRateSchedule
 
 __all__ = ["constant", "cosine", "exponential", "linear", "piecewise"]
-
-_ops = _core.ops
 
 
 class _Schedule(LearningRateSchedule):

@@ -6,7 +6,7 @@ import typing as _typing
 
 from gradcell import dtype
 from gradcell._core import Tensor
-from gradcell.base.public import later as _later
+from gradcell.base import later as _later
 from gradcell.base.seed import get_seed, set_seed
 from gradcell.common import initializer
 from gradcell.compilation.compiled import jit

@@ -13,8 +13,7 @@ from typing import Any
 
 from gradcell import _core
 from gradcell._core import Tensor
-from gradcell.base import arguments, bad_type, bad_value
-from gradcell.base.cells import CellBase
+from gradcell.base import CellBase, arguments, bad_type, bad_value
 from gradcell.base.symbol import Symbol as Symbol
 from gradcell.compilation.compiled import jit, run_traced
 

@@ -15,8 +15,7 @@ import numpy as np
 
 from gradcell import _core
 from gradcell._core import Tensor
-from gradcell.base import bad_type, bad_value, fields, publish, unsupported, where
-from gradcell.base.door import with_tensors
+from gradcell.base import bad_type, bad_value, fields, publish, unsupported, where, with_tensors
 from gradcell.base.seed import generator
 from gradcell.base.signposts import nearest
 from gradcell.tensors import tensor

@@ -6,8 +6,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from gradcell import _core
-from gradcell.base import bad_type, bad_value, tree
-from gradcell.base.door import with_tensors
+from gradcell.base import bad_type, bad_value, tree, with_tensors
 
 __all__ = ["recompute"]
 

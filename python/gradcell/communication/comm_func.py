@@ -12,8 +12,7 @@ from typing import Any
 
 from gradcell import _core
 from gradcell._core import Tensor, ops as _ops
-from gradcell.base import arguments, bad_type, bad_value, fail
-from gradcell.base.door import with_tensors
+from gradcell.base import arguments, bad_type, bad_value, fail, with_tensors
 from gradcell.communication import collectives
 from gradcell.communication.collectives import REDUCTIONS
 from gradcell.communication.management import GlobalComm, member_of

@@ -17,8 +17,7 @@ from typing import Any, ParamSpec, TypeVar, overload
 
 from gradcell import _core
 from gradcell._core import Tensor
-from gradcell.base import bad_type, door, tree
-from gradcell.base.remade import Made, Remade
+from gradcell.base import Made, Remade, bad_type, door, tree
 from gradcell.compilation.prints import Prints
 from gradcell.compilation.signatures import Unhashable, signature
 

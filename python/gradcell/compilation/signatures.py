@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 
 from gradcell._core import Tensor
-from gradcell.base import tree
-from gradcell.base.remade import Remade
+from gradcell.base import Remade, tree
 
 __all__ = ["Unhashable", "signature"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradcell.base.public import publish as _publish
+from gradcell.base import publish as _publish
 
 from gradcell.dataset import (  # isort: skip
     config as config, files, records, samplers, sources, steps, text as text, transforms as transforms,

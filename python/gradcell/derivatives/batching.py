@@ -16,13 +16,12 @@ import numpy as np
 
 from gradcell import _core
 from gradcell._core import Tensor, ops as _ops
-from gradcell.base import bad_type, fail, tree
-from gradcell.base.cells import CellBase
-from gradcell.base.door import with_tensors
-from gradcell.base.remade import Made, transform
-from gradcell.base.signposts import explains_arguments
 from gradcell.compilation.compiled import cache_for, function_name
 from gradcell.derivatives.differentiating import P, R, in_places
+
+from gradcell.base import (  # isort: skip
+    CellBase, Made, bad_type, explains_arguments, fail, transform, tree, with_tensors,
+)  # fmt: skip
 
 __all__ = ["vmap"]
 

@@ -9,8 +9,7 @@ from typing import Any
 
 from gradcell import _core
 from gradcell._core import Tensor
-from gradcell.base import bad_type, bad_value, fail, tree, where
-from gradcell.base.door import with_tensors
+from gradcell.base import bad_type, bad_value, fail, tree, where, with_tensors
 from gradcell.base.remade import name_of
 from gradcell.compilation.compiled import run_traced
 from gradcell.derivatives.own_derivatives import Pullback, Tensors, call, defined_at, filled, fitted

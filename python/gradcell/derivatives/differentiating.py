@@ -16,10 +16,8 @@ import numpy as np
 
 from gradcell import _core
 from gradcell._core import Tensor
-from gradcell.base import arguments, bad_type, bad_value, door, tree
-from gradcell.base.cells import CellBase
+from gradcell.base import CellBase, Made, arguments, bad_type, bad_value, door, tree
 from gradcell.base.naming import by_own_names
-from gradcell.base.remade import Made
 from gradcell.compilation.compiled import cache_for, own
 from gradcell.derivatives.checks import (
     as_tensors,

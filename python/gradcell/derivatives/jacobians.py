@@ -11,9 +11,7 @@ from typing import Any, overload
 
 from gradcell import _core
 from gradcell._core import Tensor, ops as _ops
-from gradcell.base import arguments, tree
-from gradcell.base.remade import Made, transform
-from gradcell.base.signposts import explains_arguments
+from gradcell.base import Made, arguments, explains_arguments, transform, tree
 from gradcell.derivatives.batching import in_vmap, moved_axis, over_examples
 from gradcell.derivatives.differentiating import By, Call, Given, No, P, R, Several, transformed
 

@@ -9,8 +9,7 @@ from typing import Any
 
 from gradcell import _core
 from gradcell._core import Tensor
-from gradcell.base import arguments, bad_type, bad_value, door, tree
-from gradcell.base.remade import Made, transform
+from gradcell.base import Made, arguments, bad_type, bad_value, door, transform, tree
 from gradcell.compilation.compiled import cache_for
 from gradcell.derivatives.batching import vmap
 from gradcell.derivatives.checks import refuse_in_no_grad

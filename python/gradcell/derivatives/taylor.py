@@ -12,8 +12,7 @@ from typing import Any, overload
 
 from gradcell import _core, dtype as dtypes
 from gradcell._core import Tensor, ops as _ops
-from gradcell.base import arguments, bad_index, bad_type, bad_value, door, tree
-from gradcell.base.remade import transform
+from gradcell.base import arguments, bad_index, bad_type, bad_value, door, transform, tree
 from gradcell.derivatives.differentiating import By, Call, Given, No, P, R, transformed
 
 __all__ = ["biharmonic", "derivative", "divergence", "jet", "laplacian", "partials"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typing as _typing
 
-from gradcell.base.public import later as _later
+from gradcell.base import later as _later
 from gradcell.mint import functions as _functions
 from gradcell.mint.functions import *  # noqa: F403
 

@@ -7,8 +7,7 @@ from typing import Any
 
 from gradcell import _core, ops
 from gradcell._core import Tensor, ops as _ops
-from gradcell.base import arguments
-from gradcell.base.convert import to_dtype
+from gradcell.base import arguments, to_dtype
 from gradcell.base.spelling import spelling
 from gradcell.ops.arrays.creation import filled, spaced
 from gradcell.ops.arrays.shaping import diagonal_or_matrix

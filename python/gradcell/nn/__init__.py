@@ -9,7 +9,7 @@ import importlib as _importlib
 import sys as _sys
 import types as _types
 
-from gradcell.base.public import later as _later, publish as _publish
+from gradcell.base import later as _later, publish as _publish
 from gradcell.nn import cell as _cell
 from gradcell.nn.activations import *  # noqa: F403
 from gradcell.nn.attention import *  # noqa: F403

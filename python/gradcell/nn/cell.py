@@ -12,9 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, Protocol, TypeVar
 
 from gradcell import _core
 from gradcell._core import Tensor
-from gradcell.base import bad_key, bad_type, bad_value, structure, tree, where
-from gradcell.base.convert import to_dtype
-from gradcell.base.door import is_tensor
+from gradcell.base import bad_key, bad_type, bad_value, is_tensor, structure, to_dtype, tree, where
 from gradcell.base.naming import by_own_names
 from gradcell.base.signposts import SignatureOfInit, check_arguments, instead
 from gradcell.common.recompute import recompute

@@ -8,8 +8,7 @@ from typing import Any
 
 from gradcell import context
 from gradcell._core import Tensor
-from gradcell.base import bad_key, bad_type, bad_value, notice, where
-from gradcell.base.cells import CellBase
+from gradcell.base import CellBase, bad_key, bad_type, bad_value, notice, where
 from gradcell.tensors.parameter import _Buffer
 from gradcell.tensors.tensor import declared_shape
 

@@ -9,8 +9,7 @@ from dataclasses import InitVar
 from typing import Any, ClassVar
 
 from gradcell._core import Tensor, ops as _ops
-from gradcell.base import arguments, bad_value, fields, publish
-from gradcell.base.places import place_type
+from gradcell.base import arguments, bad_value, fields, place_type, publish
 from gradcell.nn.cell import Layer
 from gradcell.ops.networks import pooling, windows
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math as _math
 
 from gradcell._core import Tensor as ndarray
-from gradcell.base.public import explain as _explain, later as _later
+from gradcell.base import explain as _explain, later as _later
 
 from gradcell.dtype import (  # isort: skip
     bool_, complex64, complex128, float16, float32, float64, int8, int16, int32, int64, uint8,

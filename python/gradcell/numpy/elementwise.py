@@ -9,9 +9,8 @@ from typing import Any, Protocol
 
 from gradcell import ops
 from gradcell._core import Tensor
-from gradcell.base import publish
+from gradcell.base import DTypeLike, TensorLike, publish
 from gradcell.base.spelling import named, spelling, text_of
-from gradcell.base.types import DTypeLike, TensorLike
 from gradcell.numpy.conversion import floating, operands, tensor, tensors, typed
 
 

@@ -11,8 +11,7 @@ import numpy as np
 
 from gradcell import _core, ops
 from gradcell._core import Tensor
-from gradcell.base import arguments, bad_type, publish
-from gradcell.base.convert import to_dtype
+from gradcell.base import arguments, bad_type, publish, to_dtype
 from gradcell.numpy import making
 from gradcell.numpy.conversion import array, tensor, typed, vector
 from gradcell.numpy.functions import broadcast_arrays, stack

@@ -97,7 +97,7 @@ def _beyond(call: Callable[..., Any], /, *args: Any, **given: Any) -> Any:
                 bad_value(f"numpy.{name}: {key} must be one of {allowed}, got {value!r}")
     out = given.pop("out", None)
     out = out[0] if isinstance(out, tuple) else out
-    where: Any = given.pop("where", True) if not _has(call, "where") else True
+    where = given.pop("where", True) if not _has(call, "where") else True
     dtype = given.pop("dtype", None) if not _has(call, "dtype") else None
     found = typed(call(*args, **given), dtype)
     if out is None and where is True:

@@ -11,8 +11,7 @@ import numpy as np
 
 from gradcell import _core, ops
 from gradcell._core import Tensor, ops as _ops
-from gradcell.base import arguments, bad_value
-from gradcell.base.convert import to_dtype
+from gradcell.base import arguments, bad_value, to_dtype
 from gradcell.base.places import places
 
 from gradcell.numpy.conversion import (  # isort: skip

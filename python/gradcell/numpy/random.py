@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 
 from gradcell._core import Tensor
-from gradcell.base import fail
-from gradcell.base.signposts import missing
+from gradcell.base import fail, missing
 from gradcell.compilation.prints import recording
 from gradcell.numpy.conversion import _plain
 

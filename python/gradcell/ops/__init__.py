@@ -11,8 +11,7 @@ from typing import Any
 from gradcell.ops.elements.elementwise import *  # noqa: F403
 
 # isort: split
-from gradcell.base.public import explain as _explain
-from gradcell.base.signposts import missing as _missing
+from gradcell.base import explain as _explain, missing as _missing
 from gradcell.derivatives.transform import GradOperation, get_grad, grad, jvp, value_and_grad, vjp
 from gradcell.ops._index import MODULES as _MODULES
 from gradcell.ops.arrays import creation, indexing, shaping

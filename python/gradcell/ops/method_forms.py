@@ -8,9 +8,7 @@ import numpy as np
 
 from gradcell import _core, ops
 from gradcell._core import Tensor
-from gradcell.base import arguments, bad_type
-from gradcell.base.convert import has_numpy_dtype, to_dtype
-from gradcell.base.door import is_tensor
+from gradcell.base import arguments, bad_type, has_numpy_dtype, is_tensor, to_dtype
 from gradcell.ops.method import in_place, method
 
 

@@ -9,8 +9,7 @@ import numpy as np
 
 from gradcell import _core, ops
 from gradcell._core import Tensor
-from gradcell.base import arguments, bad_index, bad_type, bad_value
-from gradcell.base.convert import to_dtype
+from gradcell.base import arguments, bad_index, bad_type, bad_value, to_dtype
 from gradcell.ops._index import IN_PLACE_LATER, METHODS_LATER
 from gradcell.ops.arrays import shaping
 from gradcell.ops.method import attach, in_place, method, record_later

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typing as _typing
 
-from gradcell.base.public import later as _later
+from gradcell.base import later as _later
 from gradcell.communication.mode import ParallelMode
 
 if _typing.TYPE_CHECKING:

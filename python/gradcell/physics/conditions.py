@@ -7,8 +7,7 @@ from collections.abc import Callable, Sequence
 
 from gradcell import ops
 from gradcell._core import Tensor
-from gradcell.base import bad_value
-from gradcell.base.remade import Made, transform
+from gradcell.base import Made, bad_value, transform
 from gradcell.derivatives.transform import jvp
 
 __all__ = ["dirichlet", "interface", "neumann", "periodicity", "robin"]

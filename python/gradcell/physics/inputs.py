@@ -10,8 +10,7 @@ import numpy as np
 
 from gradcell import ops
 from gradcell._core import Tensor
-from gradcell.base import bad_value
-from gradcell.base.remade import Made, transform
+from gradcell.base import Made, bad_value, transform
 
 __all__ = ["constrained", "enriched", "fourier", "periodic", "vanishing"]
 

@@ -10,8 +10,7 @@ from typing import Any
 
 from gradcell import _core
 from gradcell._core import Tensor
-from gradcell.base import tree
-from gradcell.base.door import with_tensors
+from gradcell.base import tree, with_tensors
 
 
 class _Scopes:

@@ -13,8 +13,7 @@ from typing import Any
 
 from gradcell import _core
 from gradcell._core import Tensor
-from gradcell.base import bad_value, fail, tree
-from gradcell.base.door import with_tensors
+from gradcell.base import bad_value, fail, tree, with_tensors
 from gradcell.base.notebook import Drawing, Listing
 from gradcell.base.whole_file import write_whole
 from gradcell.show import drawing

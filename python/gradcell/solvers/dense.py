@@ -8,9 +8,7 @@ from typing import Any
 import numpy as np
 
 from gradcell import _core
-from gradcell._core import DType, Tensor
-
-_ops = _core.ops
+from gradcell._core import DType, Tensor, ops as _ops
 
 
 def wide(x: Tensor) -> Tensor:

@@ -6,9 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gradcell._core import Tensor
-from gradcell.base import bad_type, bad_value
-from gradcell.base.public import explain
-from gradcell.base.signposts import kind_of
+from gradcell.base import bad_type, bad_value, explain, kind_of
 from gradcell.compilation.compiled import jit
 from gradcell.solvers.first import FirstSteps
 from gradcell.solvers.solver import Solver, SolverState

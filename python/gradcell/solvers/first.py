@@ -7,13 +7,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from gradcell import _core
-from gradcell._core import Tensor
+from gradcell._core import Tensor, ops as _ops
 from gradcell.base import bad_value
 from gradcell.compilation.compiled import jit
 from gradcell.derivatives.transform import value_and_grad
 from gradcell.tensors.parameter import Parameter
-
-_ops = _core.ops
 
 
 class FirstSteps:

@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 
 from gradcell import _core
-from gradcell._core import Tensor
-from gradcell.base import bad_value
-from gradcell.base.public import explain
+from gradcell._core import Tensor, ops as _ops
+from gradcell.base import bad_value, explain
 from gradcell.compilation.compiled import jit
 from gradcell.solvers.covariance import Covariance, covariance
 from gradcell.solvers.dense import DenseSystem, relative_rounding, wide
@@ -24,7 +23,6 @@ from gradcell.tensors.parameter import Parameter
 
 __all__ = ["GaussNewton", "GaussNewtonState"]
 
-_ops = _core.ops
 
 #: The multiples of a direction that are tried.
 STEPS = (1.0, 0.5, 0.2, 0.05, 0.01, 1e-3)

@@ -11,14 +11,12 @@ from typing import Any
 import numpy as np
 
 from gradcell import _core
-from gradcell._core import DType, Tensor
+from gradcell._core import DType, Tensor, ops as _ops
 from gradcell.derivatives.differentiating import differentiating
 from gradcell.ops.control.loops import loop
 from gradcell.ops.matrices import factorisations
 from gradcell.solvers.dense import damping_of, relative_rounding, wide
 from gradcell.solvers.jacobian import Blocks, joined
-
-_ops = _core.ops
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from gradcell import _core
-from gradcell._core import DType, Tensor
+from gradcell._core import DType, Tensor, ops as _ops
 from gradcell.base import arguments, bad_value, where
 from gradcell.compilation.compiled import function_name, jit
 from gradcell.derivatives.batching import over_examples
@@ -23,7 +23,6 @@ from gradcell.derivatives.differentiating import differentiating
 from gradcell.derivatives.jacobians import _rows
 from gradcell.tensors.parameter import Parameter
 
-_ops = _core.ops
 Residuals = Callable[..., Tensor]
 
 

@@ -11,8 +11,7 @@ import numpy as np
 
 from gradcell import _core
 from gradcell._core import DType, Tensor
-from gradcell.base import arguments, bad_type, bad_value
-from gradcell.base.public import explain
+from gradcell.base import arguments, bad_type, bad_value, explain
 from gradcell.compilation.compiled import jit
 from gradcell.derivatives.checks import check_weights
 from gradcell.derivatives.transform import value_and_grad
@@ -21,8 +20,6 @@ from gradcell.solvers.solver import Solver, SolverState, Vector
 from gradcell.tensors.parameter import Parameter
 
 __all__ = ["BFGS", "LBFGS", "SSBFGS", "FlatLoss", "QuasiNewtonState", "SSBroyden", "lbfgs"]
-
-_ops = _core.ops
 
 
 class FlatLoss:

@@ -11,8 +11,7 @@ from typing import Any
 
 from gradcell import _core
 from gradcell._core import ParameterBase, Tensor
-from gradcell.base import arguments, bad_type, bad_value, structure, where
-from gradcell.base.convert import to_dtype
+from gradcell.base import arguments, bad_type, bad_value, structure, to_dtype, where
 from gradcell.tensors import printing
 from gradcell.tensors.tensor import HOOKS, copied_attributes, with_hooks
 

@@ -26,7 +26,7 @@ import numpy as np
 
 from gradcell import _core, context
 from gradcell._core import Tensor
-from gradcell.base.cells import CellBase
+from gradcell.base import CellBase
 
 #: What becomes of a number: it is said or decided by, nobody knows, or it is computed with.
 _USED, _UNKNOWN, _LOST = range(3)

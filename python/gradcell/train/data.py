@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from gradcell._core import Tensor
-from gradcell.base import bad_type, bad_value, tree
-from gradcell.base.door import is_tensor
+from gradcell.base import bad_type, bad_value, is_tensor, tree
 from gradcell.dataset.datasets import Dataset
 from gradcell.nn.cell import Cell
 

@@ -6,11 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from gradcell import _core
-from gradcell._core import Tensor
+from gradcell._core import Tensor, ops as _ops
 from gradcell.amp.loss_scale import LossScaler, all_finite
-from gradcell.base import arguments, bad_type, bad_value, door, tree
-from gradcell.base.remade import Made, transform
-from gradcell.base.signposts import kind_of
+from gradcell.base import Made, arguments, bad_type, bad_value, door, kind_of, transform, tree
 from gradcell.communication.sharing import _shares_data
 from gradcell.communication.start import same_parameters
 from gradcell.compilation.compiled import jit
@@ -21,8 +19,6 @@ from gradcell.nn.optim import FunctionalOptimizer
 from gradcell.nn.optim.optimizer import half_to_float
 from gradcell.nn.wrap.grad_reducer import DistributedGradReducer
 from gradcell.nn.wrap.loss_scale import overflow_anywhere, unless
-
-_ops = _core.ops
 
 
 def _checked(out: Any, has_aux: bool) -> Tensor:

@@ -5,7 +5,7 @@ Decoding files and turning images need the package Pillow: pip install gradcell[
 
 from __future__ import annotations
 
-from gradcell.base.public import publish as _publish
+from gradcell.base import publish as _publish
 from gradcell.dataset.vision.color import *  # noqa: F403
 from gradcell.dataset.vision.convert import *  # noqa: F403
 from gradcell.dataset.vision.geometry import *  # noqa: F403

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from gradcell._core import Tensor
-from gradcell.base import bad_type, bad_value, where
-from gradcell.base.door import with_tensors
+from gradcell.base import bad_type, bad_value, where, with_tensors
 
 
 def rearrange_inputs(func: Callable[..., Any]) -> Callable[..., Any]:

@@ -6,13 +6,11 @@ from dataclasses import InitVar
 from typing import Any, ClassVar, NoReturn
 
 from gradcell import _core
-from gradcell._core import Tensor
+from gradcell._core import Tensor, ops as _ops
 from gradcell.base import arguments, bad_type, bad_value, fields
 from gradcell.nn.cell import Cell
 from gradcell.nn.optim.optimizer import Optimizer, averaged
 from gradcell.tensors.parameter import Parameter, ParameterTuple
-
-_ops = _core.ops
 
 
 def _rms(x: Tensor) -> Tensor:

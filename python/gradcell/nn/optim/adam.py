@@ -8,13 +8,10 @@ from dataclasses import InitVar
 from typing import Any, ClassVar
 
 from gradcell import _core
-from gradcell._core import Tensor
-from gradcell.base import arguments, fields
-from gradcell.base.signposts import wrong_argument
+from gradcell._core import Tensor, ops as _ops
+from gradcell.base import arguments, fields, wrong_argument
 from gradcell.nn.optim.optimizer import Optimizer, assign, averaged
 from gradcell.tensors.parameter import Parameter, ParameterTuple
-
-_ops = _core.ops
 
 
 def _power(base: float, step: Tensor) -> tuple[Tensor, Tensor]:

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
-from gradcell import _core
-from gradcell._core import Tensor
-from gradcell.base import bad_type, bad_value, tree as _tree
-from gradcell.base.door import with_tensors
+from gradcell._core import Tensor, ops as _ops
+from gradcell.base import bad_type, bad_value, tree as _tree, with_tensors
 from gradcell.compilation.compiled import jit
 from gradcell.tensors.parameter import Parameter
 
-_ops = _core.ops
 T = TypeVar("T")
 
 

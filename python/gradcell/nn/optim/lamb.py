@@ -6,12 +6,9 @@ import math
 from dataclasses import InitVar
 from typing import Any
 
-from gradcell import _core
-from gradcell._core import Tensor
+from gradcell._core import Tensor, ops as _ops
 from gradcell.base import fields
 from gradcell.nn.optim.adam import Decoupled
-
-_ops = _core.ops
 
 
 def _norm(x: Tensor) -> Tensor:

@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from gradcell import _core
-from gradcell._core import Tensor
+from gradcell._core import Tensor, ops as _ops
 from gradcell.base import bad_type, fields
 from gradcell.nn.optim.optimizer import Optimizer, half_to_float, real_numbers
 from gradcell.tensors.parameter import Parameter, ParameterTuple
-
-_ops = _core.ops
 
 
 def _norm(x: Tensor) -> Tensor:

@@ -11,8 +11,6 @@ from gradcell.base import fields
 from gradcell.nn.optim.optimizer import Optimizer, assign
 from gradcell.tensors.parameter import Parameter, ParameterTuple
 
-_ops = _core.ops
-
 
 @fields.declared
 class Momentum(Optimizer):

@@ -15,16 +15,14 @@ from typing import Any, ClassVar
 import numpy as np
 
 from gradcell import _core
-from gradcell._core import Tensor
-from gradcell.base import arguments, bad_key, bad_type, bad_value, fields, unsupported
-from gradcell.base.signposts import kind_of
+from gradcell._core import Tensor, ops as _ops
+from gradcell.base import arguments, bad_key, bad_type, bad_value, fields, kind_of, unsupported
 from gradcell.communication.sharing import _get_enable_parallel_optimizer
 from gradcell.nn.cell import Cell
 from gradcell.nn.learning_rate_schedule import LearningRateSchedule
 from gradcell.nn.optim.functional import FunctionalOptimizer
 from gradcell.tensors.parameter import Parameter, ParameterTuple
 
-_ops = _core.ops
 _GROUP_KEYS = ("params", "lr", "weight_decay", "grad_centralization", "order_params")
 _HALF = ("float16", "bfloat16")
 #: The dtype of state, where it is not the parameter's.

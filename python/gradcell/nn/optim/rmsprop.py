@@ -5,13 +5,10 @@ from __future__ import annotations
 from dataclasses import InitVar
 from typing import Any
 
-from gradcell import _core
-from gradcell._core import Tensor
+from gradcell._core import Tensor, ops as _ops
 from gradcell.base import fields
 from gradcell.nn.optim.optimizer import Optimizer, assign, averaged
 from gradcell.tensors.parameter import ParameterTuple
-
-_ops = _core.ops
 
 
 @fields.declared

@@ -6,12 +6,10 @@ from dataclasses import InitVar
 from typing import Any
 
 from gradcell import _core
-from gradcell._core import Tensor
+from gradcell._core import Tensor, ops as _ops
 from gradcell.base import bad_value, fields
 from gradcell.nn.optim.optimizer import Optimizer, assign
 from gradcell.tensors.parameter import Parameter, ParameterTuple
-
-_ops = _core.ops
 
 
 @fields.declared

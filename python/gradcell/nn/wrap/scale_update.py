@@ -10,8 +10,7 @@ import numpy as np
 
 from gradcell import _core
 from gradcell._core import Tensor, ops as _ops
-from gradcell.base import arguments, tree, where as _where
-from gradcell.base.door import with_tensors
+from gradcell.base import arguments, tree, where as _where, with_tensors
 from gradcell.nn.cell import Cell
 from gradcell.tensors.parameter import Parameter
 

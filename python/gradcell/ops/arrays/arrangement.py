@@ -9,8 +9,7 @@ import numpy as np
 
 from gradcell import _core
 from gradcell._core import Tensor, ops as _ops
-from gradcell.base import arguments, bad_value, where
-from gradcell.base.convert import to_dtype
+from gradcell.base import arguments, bad_value, to_dtype, where
 from gradcell.base.spelling import spelling
 from gradcell.ops.arrays import indexing, shaping
 from gradcell.ops.elements import complex_numbers

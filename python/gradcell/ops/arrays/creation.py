@@ -10,9 +10,7 @@ import numpy as np
 
 from gradcell import _core
 from gradcell._core import Tensor, ops as _ops
-from gradcell.base import arguments, bad_type, bad_value, where
-from gradcell.base.convert import to_dtype
-from gradcell.base.types import DTypeLike, Shape
+from gradcell.base import DTypeLike, Shape, arguments, bad_type, bad_value, to_dtype, where
 from gradcell.ops.method import method
 from gradcell.ops.one_plan import one_plan
 

@@ -10,10 +10,8 @@ import numpy as np
 
 from gradcell import _core
 from gradcell._core import Tensor, ops as _ops
-from gradcell.base import arguments, bad_index, bad_type, bad_value
+from gradcell.base import arguments, bad_index, bad_type, bad_value, is_tensor, place_type
 from gradcell.base.convert import limits
-from gradcell.base.door import is_tensor
-from gradcell.base.places import place_type
 from gradcell.base.spelling import named
 from gradcell.derivatives.own_derivatives import Pushforward, call
 from gradcell.ops.arrays import assignments, indexing, shaping

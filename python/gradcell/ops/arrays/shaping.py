@@ -11,9 +11,7 @@ import numpy as np
 
 from gradcell import _core
 from gradcell._core import Tensor, ops as _ops
-from gradcell.base import arguments, bad_type, bad_value
-from gradcell.base.convert import to_dtype
-from gradcell.base.door import with_tensors
+from gradcell.base import arguments, bad_type, bad_value, to_dtype, with_tensors
 from gradcell.base.spelling import spelling
 from gradcell.ops.method import method
 from gradcell.ops.one_plan import one_plan

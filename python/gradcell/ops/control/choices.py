@@ -6,16 +6,14 @@ from collections.abc import Callable
 from typing import Any, TypeVar, overload
 
 from gradcell import _core
-from gradcell._core import Tensor
-from gradcell.base import arguments, bad_value, tree
-from gradcell.base.door import with_tensors
+from gradcell._core import Tensor, ops as _ops
+from gradcell.base import arguments, bad_value, tree, with_tensors
 from gradcell.ops.elements.complex_numbers import real_valued
 from gradcell.ops.matrices.factorisations import inverse, svd
 from gradcell.ops.matrices.norms import norm
 
 __all__ = ["cond"]
 
-_ops = _core.ops
 
 R = TypeVar("R")
 

@@ -15,8 +15,7 @@ import numpy as np
 
 from gradcell import _core
 from gradcell._core import Tensor, ops as _ops
-from gradcell.base import arguments, bad_type, bad_value, tree
-from gradcell.base.door import with_tensors
+from gradcell.base import arguments, bad_type, bad_value, tree, with_tensors
 from gradcell.compilation.compiled import run_traced
 from gradcell.derivatives.batching import of_any_example
 from gradcell.ops.control.choices import as_tensors, chosen, has_value

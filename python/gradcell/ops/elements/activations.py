@@ -10,8 +10,7 @@ import math
 from typing import Any
 
 from gradcell._core import Tensor, ops as _ops
-from gradcell.base import arguments, bad_value
-from gradcell.base.convert import to_dtype
+from gradcell.base import arguments, bad_value, to_dtype
 from gradcell.base.spelling import spelling
 from gradcell.ops.method import method
 from gradcell.ops.one_plan import in_float32, one_plan, wide_plan

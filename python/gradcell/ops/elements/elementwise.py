@@ -8,10 +8,9 @@ from typing import Any
 
 from gradcell import _core
 from gradcell._core import Tensor, ops as _ops
-from gradcell.base import arguments, bad_type
+from gradcell.base import Array, TensorLike, arguments, bad_type
 from gradcell.base.convert import all_bits
 from gradcell.base.spelling import spelling
-from gradcell.base.types import Array, TensorLike
 from gradcell.ops.elements.row_texts import text_of
 from gradcell.ops.method import method
 from gradcell.ops.one_plan import one_plan, wide_plan
@@ -28,7 +27,7 @@ def _function(row: dict[str, Any]) -> Callable[..., Tensor]:
             return function(input)  # type: ignore[no-any-return]
     elif kind == "ternary":
 
-        def op(condition: Array, input: TensorLike, other: TensorLike) -> Tensor:  # type: ignore[misc]
+        def op(condition: TensorLike, input: TensorLike, other: TensorLike) -> Tensor:  # type: ignore[misc]
             return function(condition, input, other)  # type: ignore[no-any-return]
     else:
 

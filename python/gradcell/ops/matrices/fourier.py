@@ -16,8 +16,7 @@ import numpy as np
 
 from gradcell import _core
 from gradcell._core import DType, Tensor, ops as _ops
-from gradcell.base import arguments, bad_type, bad_value
-from gradcell.base.convert import has_numpy_dtype, to_dtype
+from gradcell.base import arguments, bad_type, bad_value, has_numpy_dtype, to_dtype
 from gradcell.ops.arrays import shaping
 from gradcell.ops.elements.complex_numbers import part
 from gradcell.ops.one_plan import one_plan

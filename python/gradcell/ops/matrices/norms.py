@@ -7,8 +7,7 @@ from typing import Any
 
 from gradcell import _core
 from gradcell._core import Tensor, ops as _ops
-from gradcell.base import arguments, bad_value
-from gradcell.base.convert import to_dtype
+from gradcell.base import arguments, bad_value, to_dtype
 from gradcell.ops.elements import complex_numbers
 from gradcell.ops.elements.complex_numbers import size_of
 from gradcell.ops.method import method, spelled

@@ -13,8 +13,7 @@ import numpy as np
 
 from gradcell import _core
 from gradcell._core import Tensor, ops as _ops
-from gradcell.base import arguments, bad_type, bad_value, where
-from gradcell.base.places import place_type
+from gradcell.base import arguments, bad_type, bad_value, place_type, where
 from gradcell.ops.elements.activations import _softplus, log_softmax
 from gradcell.ops.one_plan import one_plan, wide_plan
 

@@ -11,8 +11,7 @@ from typing import Any
 
 from gradcell import _core
 from gradcell._core import Tensor, ops as _ops
-from gradcell.base import arguments, bad_value
-from gradcell.base.places import place_type
+from gradcell.base import arguments, bad_value, place_type
 from gradcell.ops.arrays import assignments, creation, indexing, shaping
 from gradcell.ops.control import composition
 from gradcell.ops.elements import activations, elementwise

@@ -7,8 +7,7 @@ from typing import Any
 
 from gradcell import _core
 from gradcell._core import Tensor
-from gradcell.base import bad_type, bad_value, tree
-from gradcell.base.door import with_tensors
+from gradcell.base import bad_type, bad_value, tree, with_tensors
 from gradcell.derivatives.hooks import check_hook
 from gradcell.derivatives.own_derivatives import Pullback, Tensors, call, defined_at, filled
 from gradcell.ops.primitive import Primitive

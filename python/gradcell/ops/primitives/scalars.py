@@ -11,9 +11,7 @@ import numpy as np
 
 from gradcell import _core
 from gradcell._core import Tensor, ops as _ops
-from gradcell.base import arguments, bad_type, publish, tree
-from gradcell.base.convert import to_dtype
-from gradcell.base.door import with_tensors
+from gradcell.base import arguments, bad_type, publish, to_dtype, tree, with_tensors
 
 
 def tuple_to_array(input_x: Any) -> Tensor:

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from gradcell._core import Tensor, ops as _ops
-from gradcell.base import arguments, bad_value
-from gradcell.base.places import place_type
+from gradcell.base import arguments, bad_value, place_type
 from gradcell.ops.arrays import assignments
 from gradcell.ops.control.loops import ForiLoop
 from gradcell.ops.one_plan import one_plan

@@ -8,8 +8,7 @@ from typing import Any
 
 from gradcell import _core
 from gradcell._core import Tensor, ops as _ops
-from gradcell.base import arguments, bad_value
-from gradcell.base.places import place_type
+from gradcell.base import arguments, bad_value, place_type
 from gradcell.ops.networks import convolution, interpolation, pooling, windows
 from gradcell.ops.one_plan import one_plan
 

@@ -16,11 +16,9 @@ import numpy as np
 
 from gradcell import _core
 from gradcell._core import ParameterBase, Tensor, ops as _ops
-from gradcell.base import arguments, bad_type, bad_value
-from gradcell.base.convert import to_dtype
+from gradcell.base import DTypeLike, arguments, bad_type, bad_value, to_dtype
 from gradcell.base.places import places
 from gradcell.base.seed import get_seed, on_set_seed
-from gradcell.base.types import DTypeLike
 from gradcell.ops.arrays import indexing
 from gradcell.ops.method import method
 from gradcell.ops.one_plan import one_plan

@@ -13,10 +13,7 @@ import numpy as np
 
 from gradcell import _core
 from gradcell._core import Tensor, ops as _ops
-from gradcell.base import arguments, bad_value
-from gradcell.base.convert import to_dtype
-from gradcell.base.places import place_type
-from gradcell.base.types import Axis, DTypeLike
+from gradcell.base import Axis, DTypeLike, arguments, bad_value, place_type, to_dtype
 from gradcell.ops.arrays import indexing
 from gradcell.ops.elements.complex_numbers import part
 from gradcell.ops.method import method, spelled

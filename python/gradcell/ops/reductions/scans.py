@@ -9,9 +9,7 @@ import numpy as np
 
 from gradcell import _core
 from gradcell._core import Tensor, ops as _ops
-from gradcell.base import arguments, bad_value
-from gradcell.base.convert import to_dtype
-from gradcell.base.types import Axis, DTypeLike
+from gradcell.base import Axis, DTypeLike, arguments, bad_value, to_dtype
 from gradcell.derivatives.own_derivatives import Pushforward, call
 from gradcell.ops.arrays import indexing, shaping
 from gradcell.ops.elements import composed

@@ -8,9 +8,7 @@ import numpy as np
 
 from gradcell import _core
 from gradcell._core import Tensor, ops as _ops
-from gradcell.base import arguments, bad_type, bad_value
-from gradcell.base.convert import has_numpy_dtype, to_dtype
-from gradcell.base.types import DTypeLike
+from gradcell.base import DTypeLike, arguments, bad_type, bad_value, has_numpy_dtype, to_dtype
 from gradcell.ops.arrays import arrangement, indexing, shaping
 from gradcell.ops.method import method, spelled
 from gradcell.ops.one_plan import one_plan, wide_plan
