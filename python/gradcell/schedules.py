@@ -13,8 +13,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from gradcell import _core
-from gradcell._core import Tensor, ops as _ops
+from gradcell._core import Tensor, float32, ops as _ops
 from gradcell.base import arguments, bad_type, bad_value, kind_of
 from gradcell.nn.learning_rate_schedule import LearningRateSchedule
 
@@ -31,7 +30,7 @@ class _Schedule(LearningRateSchedule):
 
     def construct(self, global_step: Any) -> Tensor:
         given = global_step if isinstance(global_step, Tensor) else Tensor(global_step)
-        step = _ops.cast(given, _core.float32)
+        step = _ops.cast(given, float32)
         if not self.warmup:
             return self.rate(step)
         grown = _ops.minimum((step + 1.0) / float(self.warmup), 1.0)
@@ -57,7 +56,7 @@ def _exponential(start: float, end: float, steps: int, step: Tensor) -> Tensor:
 
 
 def _piecewise(rates: dict[int, float], step: Tensor) -> Tensor:
-    found = _ops.full(list(step.shape), 0.0, _core.float32)
+    found = _ops.full(list(step.shape), 0.0, float32)
     for begin, rate in rates.items():
         found = _ops.where(_ops.greater_equal(step, float(begin)), rate, found)
     return found

@@ -14,8 +14,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any
 
-from gradcell import _core
-from gradcell._core import Tensor, ops as _ops
+from gradcell._core import Tensor, float32, int32, ops as _ops
 from gradcell.base import arguments, bad_type, tree
 from gradcell.nn.cell import Cell
 from gradcell.tensors.parameter import Parameter
@@ -38,7 +37,7 @@ def _times(t: Tensor, factor: Tensor) -> Tensor:
     if not t.dtype.is_floating:
         bad_type(f"loss scaling: a tensor of {t.dtype} can be neither scaled nor unscaled")
     if t.dtype.name in _HALF:
-        return _ops.cast(_ops.cast(t, _core.float32) * factor, t.dtype)
+        return _ops.cast(_ops.cast(t, float32) * factor, t.dtype)
     return t * _ops.cast(factor, t.dtype)
 
 
@@ -55,7 +54,7 @@ def all_finite(inputs: Any, status: Any = None) -> Tensor:
 
 def init_status() -> Tensor:
     """The start of an overflow check, for all_finite: zeros. It has no effect here."""
-    return _ops.full([8], 0.0, _core.float32)
+    return _ops.full([8], 0.0, float32)
 
 
 # Scalers ------------------------------------------------------------------------------------------
@@ -102,7 +101,7 @@ class StaticLossScaler(_Scaler):
 
     def __init__(self, scale_value: float) -> None:
         self._scale = check_scale("StaticLossScaler", "scale_value", scale_value, 1.0)
-        self.scale_value: Tensor = Tensor(self._scale, _core.float32)
+        self.scale_value: Tensor = Tensor(self._scale, float32)
 
     def adjust(self, grads_finite: Any) -> bool:
         """False: the scale stays."""
@@ -127,8 +126,8 @@ class DynamicLossScaler(_Scaler):
         value = check_scale(owner, "scale_value", scale_value, 1.0)
         self.scale_factor: float = arguments.number(scale_factor, owner, "scale_factor", above=1)
         self.scale_window: int = arguments.integer(scale_window, owner, "scale_window", 1)
-        self.scale_value: Parameter = Parameter(Tensor(value, _core.float32), "scale_value", False)
-        self.counter: Parameter = Parameter(Tensor(0, _core.int32), "counter", False)
+        self.scale_value: Parameter = Parameter(Tensor(value, float32), "scale_value", False)
+        self.counter: Parameter = Parameter(Tensor(0, int32), "counter", False)
         self._guard = FloorGuard(owner)
 
     def check(self) -> None:
@@ -148,7 +147,7 @@ class DynamicLossScaler(_Scaler):
         self._guard.count(overflow, scale)
         grow = _ops.equal(counter, self.scale_window - 1)
         self.scale_value._set_array(next_scale(scale, self.scale_factor, overflow, grow))
-        count = ((counter + 1) % self.scale_window) * _ops.cast(finite, _core.int32)
+        count = ((counter + 1) % self.scale_window) * _ops.cast(finite, int32)
         self.counter._set_array(count)
         return True
 

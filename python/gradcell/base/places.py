@@ -6,13 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from gradcell import _core
-from gradcell._core import DType, Tensor
+from gradcell._core import DType, Tensor, int32, int64
 
 
 def place_type(most: int, dtype: Any = None) -> DType:
     """The dtype of numbers up to `most`: int64 in place of int32 (or of no dtype) if it cannot hold them."""
-    return _core.int64 if dtype in (None, _core.int32) and most >= 2**31 else dtype or _core.int32
+    return int64 if dtype in (None, int32) and most >= 2**31 else dtype or int32
 
 
 def places(found: Any) -> Tensor:

@@ -11,8 +11,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from gradcell import _core
-from gradcell._core import Tensor
+from gradcell._core import Tensor, device_in_use, release_cached_memory, synchronize_device
 from gradcell.base import CellBase, arguments, bad_type, bad_value
 from gradcell.base.symbol import Symbol as Symbol
 from gradcell.compilation.compiled import jit, run_traced
@@ -25,7 +24,7 @@ cells_compile_cache: dict[int, Any] = {}
 
 def ms_memory_recycle() -> None:
     """Returns memory that is kept for later use to the system."""
-    _core.release_cached_memory()
+    release_cached_memory()
 
 
 _OPTIONS = {
@@ -229,15 +228,15 @@ class _PynativeExecutor:
 
     def sync(self) -> None:
         """Waits until all that has been asked for is computed."""
-        if _core.device_in_use() >= 0:
-            _core.synchronize_device(_core.device_in_use())
+        if device_in_use() >= 0:
+            synchronize_device(device_in_use())
 
     def set_grad_flag(self, flag: bool) -> None:
         """Does nothing: a transform runs its function itself, so nothing has to be recorded beforehand."""
 
     def clear_res(self) -> None:
         """Gives cached memory back."""
-        _core.release_cached_memory()
+        release_cached_memory()
 
 
 class _CellGraphExecutor:

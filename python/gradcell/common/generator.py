@@ -6,8 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from gradcell import _core
-from gradcell._core import Tensor
+from gradcell._core import Tensor, int64
 from gradcell.base import arguments, seed as _seed
 from gradcell.ops.random.state import get_rng_state, set_rng_state
 
@@ -29,7 +28,7 @@ class Generator:
         """(the seed, how many numbers were asked for before); step: how many now."""
         before = self._offset
         self._offset += int(arguments.tensor(step, "Generator", "step"))
-        return Tensor(self.initial_seed(), _core.int64), Tensor(before, _core.int64)
+        return Tensor(self.initial_seed(), int64), Tensor(before, int64)
 
     def manual_seed(self, seed: int) -> Generator:
         """Sets the seed of all random numbers: set_seed under PyTorch's name. Returns itself.

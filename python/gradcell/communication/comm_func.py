@@ -10,8 +10,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from gradcell import _core
-from gradcell._core import Tensor, ops as _ops
+from gradcell._core import Tensor, in_trace, int32, ops as _ops
 from gradcell.base import arguments, bad_type, bad_value, fail, with_tensors
 from gradcell.communication import collectives
 from gradcell.communication.collectives import REDUCTIONS
@@ -132,7 +131,7 @@ def all_to_all_single_with_output_shape(
     given = _sizes(input_split_sizes, x.shape[0], g.size, owner, "input_split_sizes")
     had = _sizes(output_split_sizes, shape[0], g.size, owner, "output_split_sizes")
     # Equal parts, the longest of any process, with what is too much left out behind.
-    most = Tensor(max(*given, *had), _core.int32)
+    most = Tensor(max(*given, *had), int32)
     longest = int(collectives.all_reduce(most, "max", group).asnumpy())
     rest, parts, at = list(x.shape[1:]), [], 0
     for rows in given:
@@ -173,7 +172,7 @@ def _partner(owner: str, rank: Any, name: str, group: str) -> tuple[Any, int]:
     g = member_of(group)
     if g.size == 1:
         fail(f"{owner}: there is only one process, no other process to talk to")
-    if _core.in_trace():
+    if in_trace():
         fail(
             f"{owner}: messages cannot be part of a graph; exchange in collectives, or outside of the "
             "function that is transformed"

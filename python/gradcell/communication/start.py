@@ -6,8 +6,7 @@ import hashlib
 from collections.abc import Iterable
 from typing import Any
 
-from gradcell import _core
-from gradcell._core import Tensor
+from gradcell._core import Tensor, int32, ops as _ops
 from gradcell.base import fail
 from gradcell.communication import collectives
 from gradcell.communication.engine import processes
@@ -27,7 +26,7 @@ def _digest(parameters: list[Any]) -> Tensor:
     for p in parameters:
         data = p.name.encode() + str(p.shape).encode() + p.asnumpy().tobytes()
         rows.append(list(hashlib.blake2b(data, digest_size=6).digest()))
-    return Tensor(rows, _core.int32)
+    return Tensor(rows, int32)
 
 
 def same_parameters(parameters: Iterable[Any]) -> None:
@@ -41,7 +40,7 @@ def same_parameters(parameters: Iterable[Any]) -> None:
         broadcast_parameters(own)
         return
     mine = _digest(own)
-    all_of = collectives.all_gather(_core.ops.reshape(mine, [1, *mine.shape])).asnumpy()
+    all_of = collectives.all_gather(_ops.reshape(mine, [1, *mine.shape])).asnumpy()
     for rank in range(processes.world.size):
         differs = (all_of[rank] != all_of[0]).any(-1)
         if differs.any():

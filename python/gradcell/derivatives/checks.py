@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcell import _core
-from gradcell._core import Tensor
+from gradcell._core import Tensor, is_array, located, records_constants
 from gradcell.base import bad_type, bad_value, fail, tree
 from gradcell.compilation.compiled import function_name
 from gradcell.tensors.parameter import Parameter, parameter_behind
@@ -17,7 +16,7 @@ from gradcell.tensors.parameter import Parameter, parameter_behind
 
 def refuse_in_no_grad() -> None:
     """Raises RuntimeError within no_grad."""
-    if _core.records_constants():
+    if records_constants():
         fail("In no_grad context, you can not calculate gradient")
 
 
@@ -148,7 +147,7 @@ def check_argument(fn: Any, args: Sequence[Any], position: int, integers: bool =
     it: by floating tensors; integers: by tensors of any dtype and by numbers too."""
     if position >= len(args):
         raise PositionError(
-            _core.located(
+            located(
                 f"grad_position {position} is out of range: the element in grad_position must belong to "
                 f"[0, {len(args)}), since {function_name(fn)} was called with {len(args)} "
                 f"argument{'s' * (len(args) != 1)}"
@@ -162,7 +161,7 @@ def check_argument(fn: Any, args: Sequence[Any], position: int, integers: bool =
         return
     found = tree.leaves(as_tensors(arg) if mutable or tree.is_container(arg) else arg)
     if not found:
-        of = f" of dtype {arg.dtype}" if _core.is_array(arg) and hasattr(arg, "dtype") else ""
+        of = f" of dtype {arg.dtype}" if is_array(arg) and hasattr(arg, "dtype") else ""
         bad_type(
             f"{function_name(fn)}: cannot differentiate with respect to argument {position}: it is not a "
             f"Tensor but {type(arg).__name__}{of}"

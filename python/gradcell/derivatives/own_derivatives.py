@@ -11,8 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from gradcell import _core
-from gradcell._core import Tensor, ops as _ops
+from gradcell._core import Tensor, call_outputs, ops as _ops
 from gradcell.base import fail, tree
 
 Tensors = Sequence["Tensor | None"]
@@ -114,4 +113,4 @@ class Pushforward:
 def call(values: list[Tensor], inputs: list[Tensor], rule: Pullback | Pushforward) -> list[Tensor]:
     """The values as outputs of a call whose derivatives by the inputs are the rule's."""
     kept, rule.kept = rule.kept, []  # as nodes from now on
-    return _core.call_outputs(values, inputs, rule, kept)
+    return call_outputs(values, inputs, rule, kept)

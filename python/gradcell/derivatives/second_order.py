@@ -7,8 +7,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from gradcell import _core
-from gradcell._core import Tensor
+from gradcell._core import Tensor, adjoint, tangent
 from gradcell.base import Made, arguments, bad_type, bad_value, door, transform, tree
 from gradcell.compilation.compiled import cache_for
 from gradcell.derivatives.batching import vmap
@@ -49,10 +48,10 @@ def gauss_newton_product(
         vectors = tree.leaves(v)
         with Call(by, args, kwargs) as call:
             _check_vectors(vectors, call.wrt)
-            moved = _core.tangent(call.outputs, call.wrt, vectors)
+            moved = tangent(call.outputs, call.wrt, vectors)
             if loss is not None:
                 moved = _curvature(loss, call.outputs, moved)
-            return call.with_aux(call.arranged(_core.adjoint(call.outputs, moved, call.wrt)))
+            return call.with_aux(call.arranged(adjoint(call.outputs, moved, call.wrt)))
 
     def product(*args: Any, **kwargs: Any) -> Any:
         refuse_in_no_grad()
@@ -84,8 +83,8 @@ def _curvature(loss: Callable[..., Tensor], outputs: list[Tensor], v: list[Tenso
                 "gauss_newton_product: loss must give one number of the outputs, got "
                 f"{list(value.shape) if isinstance(value, Tensor) else type(value).__name__}"
             )
-        slope = _core.adjoint([value], [None], points)
-        return _core.tangent(slope, points, v)
+        slope = adjoint([value], [None], points)
+        return tangent(slope, points, v)
 
 
 @transform()

@@ -13,8 +13,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from typing import Any, ClassVar, NamedTuple
 
-from gradcell import _core
-from gradcell._core import Tensor, ops as _ops
+from gradcell._core import Tensor, float32, int32, ops as _ops
 from gradcell.base import arguments, bad_type, bad_value, unsupported
 from gradcell.nn.cell import Cell
 from gradcell.nn.optim.optimizer import assign, averaged
@@ -103,7 +102,7 @@ class Optimizer(Cell):
                 state = ParameterTuple([Parameter(Tensor(float(start)), n) for n in names])
             setattr(self, name, state)
         if self._counter:
-            setattr(self, self._counter, Parameter(Tensor(0, _core.int32), self._counter, False))
+            setattr(self, self._counter, Parameter(Tensor(0, int32), self._counter, False))
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Adds Parameters with options of their own."""
@@ -119,7 +118,7 @@ class Optimizer(Cell):
             for value, bounds in zip(values, _BOUNDS[name], strict=True):
                 arguments.number(float(value), self.cls_name, name, **bounds)
         at = f"learning_rate_group_{len(self.param_groups)}"
-        group["lr"] = Parameter(Tensor(float(group["lr"]), _core.float32), at, False)
+        group["lr"] = Parameter(Tensor(float(group["lr"]), float32), at, False)
         group.setdefault("weight_decay", 0.0)
         self.lrs.append(group["lr"])
         self.param_groups.append(group)
@@ -134,7 +133,7 @@ class Optimizer(Cell):
             found, wanted = len(gradients), len(self.parameters)
             bad_value(f"{self.cls_name}: got {found} gradients for {wanted} parameters")
         count = getattr(self, self._counter) if self._counter else None
-        t = None if count is None else _ops.cast(assign(count, count + 1), _core.float32)
+        t = None if count is None else _ops.cast(assign(count, count + 1), float32)
         for i, group in enumerate(self.param_groups):
             for k in range(self.group_start_id[i], self.group_start_id[i + 1]):
                 p, g = self.parameters[k].value(), gradients[k]

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradcell import _core
-from gradcell._core import Tensor, ops as _ops
+from gradcell._core import Tensor, float32, ops as _ops
 from gradcell.base import arguments, bad_key, bad_type, bad_value, fields, publish
 from gradcell.base.signposts import kind_of, nearest
 from gradcell.common.initializer import initializer
@@ -193,7 +192,7 @@ class PReLU(OfX):
                     f"For 'PReLU', 'w' as a list must hold a number for each of the {channel} channels, but "
                     f"got {w}."
                 )
-            w = Tensor(w, _core.float32)
+            w = Tensor(w, float32)
         elif not isinstance(w, Tensor):
             arguments.number(w, "PReLU", "w")
         self.w: Parameter = Parameter(initializer(w, (channel,)), name="a")

@@ -7,8 +7,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from gradcell import _core
-from gradcell._core import Tensor
+from gradcell._core import Tensor, further_outputs
 from gradcell.base import bad_type, bad_value, fail, tree
 from gradcell.derivatives.hooks import HookHandle, check_hook
 from gradcell.derivatives.own_derivatives import Pullback, Tensors, call, defined_at, zeros_like
@@ -220,7 +219,7 @@ class _Entry:
         tokens: list[Tensor] = []
         if self.marked:
             zeros = [zeros_like(v) for v in values]
-            tokens = _core.further_outputs(self.marked[0], zeros, self.count)
+            tokens = further_outputs(self.marked[0], zeros, self.count)
         count, others = len(values), len(tokens)
         self.marked, self.args = [], ()
 

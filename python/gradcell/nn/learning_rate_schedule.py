@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import InitVar
 
-from gradcell import _core
-from gradcell._core import Tensor, ops as _ops
+from gradcell._core import Tensor, float32, ops as _ops, user_location
 from gradcell.base import fields, publish
 from gradcell.nn.cell import Cell
 
@@ -28,7 +27,7 @@ class _Decay(LearningRateSchedule):
     is_stair: bool = fields.boolean(default=False)
 
     def _p(self, global_step: Tensor) -> Tensor:
-        p = _ops.cast(global_step, _core.float32) / float(self.decay_steps)
+        p = _ops.cast(global_step, float32) / float(self.decay_steps)
         return _ops.floor(p) if self.is_stair else p
 
 
@@ -81,11 +80,11 @@ class CosineDecayLR(LearningRateSchedule):
         if self.min_lr >= self.max_lr:
             raise ValueError(
                 f"For '{self.cls_name}', the 'max_lr' must be greater than the 'min_lr', but got "
-                f"{self.max_lr} and {self.min_lr} ({_core.user_location()})"
+                f"{self.max_lr} and {self.min_lr} ({user_location()})"
             )
 
     def construct(self, global_step: Tensor) -> Tensor:
-        p = _ops.minimum(_ops.cast(global_step, _core.float32) / float(self.decay_steps), 1.0)
+        p = _ops.minimum(_ops.cast(global_step, float32) / float(self.decay_steps), 1.0)
         half = 0.5 * (self.max_lr - self.min_lr)
         return self.min_lr + half * (1.0 + _ops.cos(p * math.pi))
 
@@ -111,12 +110,12 @@ class PolynomialDecayLR(LearningRateSchedule):
         if self.end >= learning_rate:
             raise ValueError(
                 f"For '{self.cls_name}', the 'end_learning_rate' must be less than the "
-                f"'learning_rate' ({_core.user_location()})"
+                f"'learning_rate' ({user_location()})"
             )
         self.span: float = learning_rate - self.end
 
     def construct(self, global_step: Tensor) -> Tensor:
-        p = _ops.cast(global_step, _core.float32) / float(self.decay_steps)
+        p = _ops.cast(global_step, float32) / float(self.decay_steps)
         if self.update_decay_steps:
             p = p / _ops.maximum(_ops.ceil(p), 1.0)
         else:
@@ -136,7 +135,7 @@ class WarmUpLR(LearningRateSchedule):
     warmup_steps: int = fields.integer(1)
 
     def construct(self, global_step: Tensor) -> Tensor:
-        p = _ops.cast(global_step, _core.float32) / float(self.warmup_steps)
+        p = _ops.cast(global_step, float32) / float(self.warmup_steps)
         return self.learning_rate * _ops.minimum(p, 1.0)
 
 

@@ -8,8 +8,7 @@ import math
 from dataclasses import InitVar
 from typing import Any
 
-from gradcell import _core
-from gradcell._core import Tensor, ops as _ops
+from gradcell._core import Tensor, int32, ops as _ops
 from gradcell.base import arguments, bad_value, fields, publish
 from gradcell.nn.activations import _activation_of
 from gradcell.nn.losses import LossBase, _Pair
@@ -313,7 +312,7 @@ class FocalLoss(LossBase):
         by_class = labels.shape[1] == 1
         if by_class:
             # Looked up in the identity, so that a class out of range is an IndexError.
-            rows = _ops.gather(_identity(classes, logp), _ops.cast(shares, _core.int32), 0)
+            rows = _ops.gather(_identity(classes, logp), _ops.cast(shares, int32), 0)
             rows = _ops.reshape(rows, [n, logp.shape[2], classes])
             shares = _ops.transpose(rows, [0, 2, 1])
         part = _ops.pow(_ops.sub(1.0, _ops.exp(logp)), self.gamma)
@@ -325,7 +324,7 @@ class FocalLoss(LossBase):
 
 
 def _identity(n: int, like: Tensor) -> Tensor:
-    rows, columns = (_ops.iota([n, n], _core.int32, k) for k in range(2))
+    rows, columns = (_ops.iota([n, n], int32, k) for k in range(2))
     return _ops.cast(_ops.equal(rows, columns), like.dtype)
 
 

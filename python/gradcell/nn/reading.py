@@ -10,8 +10,7 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
-from gradcell import _core
-from gradcell._core import DType
+from gradcell._core import DType, ops as _ops
 from gradcell.tensors.parameter import Parameter
 
 
@@ -20,7 +19,7 @@ def read(value: Any, dtype: DType) -> Any:
     if isinstance(value, Parameter):
         if value.dtype == dtype or value.dtype.is_complex or not value.dtype.is_floating:
             return value
-        cast = _core.ops.cast(value, dtype)
+        cast = _ops.cast(value, dtype)
         cast.__dict__["_parameter"] = value
         return cast
     if isinstance(value, _Read) or not _holds_parameters(value):

@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gradcell import _core
-from gradcell._core import Tensor, ops as _ops
+from gradcell._core import DenseQuasiNewton, Tensor, float64, ops as _ops
 from gradcell.base import arguments, publish, unsupported
 from gradcell.compilation.compiled import jit
 from gradcell.derivatives.transform import value_and_grad
@@ -68,9 +67,9 @@ def minimize(
     @jit  # traced once: args are the same in every call
     def evaluate(point: Tensor, *given: Any) -> tuple[Tensor, Tensor]:
         value, slope = value_and_gradient(_ops.cast(point, start.dtype), *given)
-        return value, _ops.cast(slope, _core.float64)
+        return value, _ops.cast(slope, float64)
 
-    solver = _core.DenseQuasiNewton(start.asnumpy().astype(np.float64), "bfgs", most, small, 0.0)
+    solver = DenseQuasiNewton(start.asnumpy().astype(np.float64), "bfgs", most, small, 0.0)
     ended = "steps"
     while ended == "steps" and solver.steps < limit:
         before = solver.steps

@@ -7,13 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from gradcell import _core
-from gradcell._core import DType, Tensor, ops as _ops
+from gradcell._core import DType, Tensor, float64, ops as _ops
 
 
 def wide(x: Tensor) -> Tensor:
     """In float64."""
-    return _ops.cast(x, _core.float64)
+    return _ops.cast(x, float64)
 
 
 def relative_rounding(dtype: Any) -> float:

@@ -6,8 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from gradcell import _core
-from gradcell._core import Tensor, ops as _ops
+from gradcell._core import Tensor, float64, ops as _ops
 from gradcell.base import bad_value
 from gradcell.compilation.compiled import jit
 from gradcell.derivatives.transform import value_and_grad
@@ -30,7 +29,7 @@ class FirstSteps:
     def _recorded(self, *points: Any) -> Tensor:
         before = [_ops.add(p, 0.0) for p in self._parameters]
         value, found = self._gradients(*points)
-        value = _ops.reshape(_ops.cast(value, _core.float64), [])
+        value = _ops.reshape(_ops.cast(value, float64), [])
         largest = _largest(found)
         finite = _ops.logical_and(_ops.isfinite(largest), _ops.isfinite(value))
         if self._relative:
@@ -42,7 +41,7 @@ class FirstSteps:
         self._optimizer(tuple(found))
         for p, old in zip(self._parameters, before, strict=True):
             p.set_data(_ops.where(finite, p, old))
-        return _ops.where(finite, value, _ops.full([], math.nan, _core.float64))
+        return _ops.where(finite, value, _ops.full([], math.nan, float64))
 
     def step(self, *points: Any) -> float:
         """Return the loss before the step, NaN if no step was taken."""

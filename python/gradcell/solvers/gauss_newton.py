@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcell import _core
-from gradcell._core import Tensor, ops as _ops
+from gradcell._core import Tensor, float64, ops as _ops
 from gradcell.base import bad_value, explain
 from gradcell.compilation.compiled import jit
 from gradcell.solvers.covariance import Covariance, covariance
@@ -180,7 +179,7 @@ class GaussNewton(Solver[GaussNewtonState]):
                 return self._recorded(apart, damping, points)
 
             self._plans[apart] = jit(recorded)
-        damping = Tensor(np.array([self.damping or 0.0, raised]), _core.float64)
+        damping = Tensor(np.array([self.damping or 0.0, raised]), float64)
         self.evaluations += 1
         found = self._plans[apart](damping, given)
         return [float(x) for x in found.asnumpy()]
@@ -392,7 +391,7 @@ def _both(damping: Tensor) -> list[Tensor]:
 
 
 def _number(x: float) -> Tensor:
-    return _ops.full([], x, _core.float64)
+    return _ops.full([], x, float64)
 
 
 def _square_sum(x: Tensor) -> Tensor:

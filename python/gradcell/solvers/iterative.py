@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcell import _core
-from gradcell._core import DType, Tensor, ops as _ops
+from gradcell._core import DType, Tensor, adjoint, ops as _ops, tangent
 from gradcell.derivatives.differentiating import differentiating
 from gradcell.ops.control.loops import loop
 from gradcell.ops.matrices import factorisations
@@ -36,11 +35,11 @@ class Linear:
 
     def moved(self, x: Tensor) -> Tensor:
         """J x, [N]."""
-        return _core.tangent([self.vector], self.weights, self.blocks.split(x))[0]
+        return tangent([self.vector], self.weights, self.blocks.split(x))[0]
 
     def back(self, y: Tensor) -> Tensor:
         """J' y, [P]."""
-        return joined(_core.adjoint([self.vector], [y], self.weights))
+        return joined(adjoint([self.vector], [y], self.weights))
 
 
 class IterativeSystem:

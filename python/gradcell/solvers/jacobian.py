@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcell import _core
-from gradcell._core import DType, Tensor, ops as _ops
+from gradcell._core import DType, Tensor, adjoint, ops as _ops, tangent
 from gradcell.base import arguments, bad_value, where
 from gradcell.compilation.compiled import function_name, jit
 from gradcell.derivatives.batching import over_examples
@@ -190,7 +189,7 @@ class Blocks:
                 for k in range(out.size):
                     piece = _ops.reshape(_ops.slice(out, [k], [1], [1]), [])
                     sens = _ops.full([], scale, self.dtype)
-                    rows.append(joined(_core.adjoint([piece], [sens], weights)))
+                    rows.append(joined(adjoint([piece], [sens], weights)))
             return [_ops.concat([_ops.reshape(r, [1, self.size]) for r in rows], 0)]
 
         found = _over_points(one, points)[0]
@@ -209,8 +208,8 @@ class Blocks:
         """The second derivative of the vector along a direction of the parameters, [N]."""
         with differentiating(parameters=self.parameters) as (_, weights):
             along = self.split(direction)
-            first = _core.tangent([self.vector(points)], weights, along)
-            return _core.tangent(first, weights, along)[0]
+            first = tangent([self.vector(points)], weights, along)
+            return tangent(first, weights, along)[0]
 
     # Parameters -----------------------------------------------------------------------------------
 

@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcell import _core
-from gradcell._core import DType, Tensor
+from gradcell._core import DenseQuasiNewton, DType, LbfgsFloat32, LbfgsFloat64, Tensor
 from gradcell.base import arguments, bad_type, bad_value, explain
 from gradcell.compilation.compiled import jit
 from gradcell.derivatives.checks import check_weights
@@ -257,7 +256,7 @@ class LBFGS(_QuasiNewton):
         )  # fmt: skip
 
     def _begun(self, start: Vector) -> Any:
-        kinds = {"float32": _core.LbfgsFloat32, "float64": _core.LbfgsFloat64}
+        kinds = {"float32": LbfgsFloat32, "float64": LbfgsFloat64}
         return kinds[self._numbers.name](start, self._history, *self._options)
 
 
@@ -276,7 +275,7 @@ class BFGS(_QuasiNewton):
                 f"{self._name}: the parameters must be float64, not float32, whose rounding soon spoils the "
                 "matrix; LBFGS takes both"
             )
-        return _core.DenseQuasiNewton(start, self._update, *self._options)
+        return DenseQuasiNewton(start, self._update, *self._options)
 
 
 class SSBFGS(BFGS):

@@ -11,8 +11,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from gradcell import _core
-from gradcell._core import Tensor
+from gradcell._core import Tensor, op_table
 from gradcell.base import unsupported
 from gradcell.tensors.parameter import Parameter
 from gradcell.train.onnx_writer import Node, Writer
@@ -432,6 +431,6 @@ def _written(e: Writer, node: Node) -> str:
         return e.op(SAME[kind], *made)
     if kind in RULES:
         return RULES[kind](e, node)
-    reasons = {row["name"]: row["not_in_onnx"] for row in _core.op_table()}
+    reasons = {row["name"]: row["not_in_onnx"] for row in op_table()}
     reason = reasons[kind] or "there is no operator for it"
     unsupported(f"export: ONNX has nothing for {kind}, made at {node['location']}: {reason}")

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from gradcell import _core
-from gradcell._core import Tensor, ops as _ops
+from gradcell._core import Tensor, ops as _ops, same_node
 from gradcell.amp.loss_scale import LossScaler, all_finite
 from gradcell.base import Made, arguments, bad_type, bad_value, door, kind_of, transform, tree
 from gradcell.communication.sharing import _shares_data
@@ -108,7 +107,7 @@ def train_step(
         """(what loss returns, the gradients, whether they overflow)."""
         (_, out), grads = gradients(*args, **kwargs)
         zeros = ((g, _ops.full(list(g.shape), 0.0, g.dtype)) for g in tree.leaves(grads))
-        if all(_core.same_node(g, zero) for g, zero in zeros):
+        if all(same_node(g, zero) for g, zero in zeros):
             bad_value(
                 "train_step: the loss depends on none of the parameters that the optimiser has: was it made "
                 "for another network?"

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import InitVar
 from typing import Any, ClassVar, NoReturn
 
-from gradcell import _core
-from gradcell._core import Tensor, ops as _ops
+from gradcell._core import Tensor, float32, ops as _ops
 from gradcell.base import arguments, bad_type, bad_value, fields
 from gradcell.nn.cell import Cell
 from gradcell.nn.optim.optimizer import Optimizer, averaged
@@ -76,7 +75,7 @@ class AdaFactor(Optimizer):
         self.exp_avg_sq_row: ParameterTuple = self._statistics("row", lambda s: s[:-1])
         self.exp_avg_sq_col: ParameterTuple = self._statistics("col", lambda s: (*s[:-2], s[-1]))
         self.exp_avg_sq: ParameterTuple = self._statistics("", None)
-        self.step: Parameter = Parameter(Tensor([0.0], _core.float32), name="afactor_step")
+        self.step: Parameter = Parameter(Tensor([0.0], float32), name="afactor_step")
 
     def _agree(self) -> None:
         if self.warmup_init and not self.relative_step:
@@ -108,7 +107,7 @@ class AdaFactor(Optimizer):
             elif of_matrix is not None:
                 shape = of_matrix(shape)
             name = f"exp_avg_sq_{kind}{'_' if kind else ''}{p.name}"
-            dtype = _core.float32 if p.dtype.itemsize < 4 else p.dtype
+            dtype = float32 if p.dtype.itemsize < 4 else p.dtype
             made.append(Parameter(_ops.full(list(shape), 0.0, dtype), name))
         return ParameterTuple(made)
 

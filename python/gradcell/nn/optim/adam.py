@@ -7,8 +7,7 @@ import math
 from dataclasses import InitVar
 from typing import Any, ClassVar
 
-from gradcell import _core
-from gradcell._core import Tensor, ops as _ops
+from gradcell._core import Tensor, float32, ops as _ops
 from gradcell.base import arguments, fields, wrong_argument
 from gradcell.nn.optim.optimizer import Optimizer, assign, averaged
 from gradcell.tensors.parameter import Parameter, ParameterTuple
@@ -75,7 +74,7 @@ class Adam(Optimizer):
         for name, value in given.items():
             setattr(self, name, self._checks[name].check(value, self.cls_name, name))
         self.use_amsgrad: bool = use_amsgrad
-        ones = _ops.full(list(self._power_shape), 1.0, _core.float32)
+        ones = _ops.full(list(self._power_shape), 1.0, float32)
         self.beta1_power: Parameter = Parameter(Tensor(ones), name="beta1_power")
         self.beta2_power: Parameter = Parameter(Tensor(ones), name="beta2_power")
         self.moment1: ParameterTuple = self.state("moment1")
@@ -200,7 +199,7 @@ class AdaMax(Optimizer):
     loss_scale: InitVar[float] = fields.of_base(default=1.0)
 
     def _build(self) -> None:
-        self.beta1_power: Parameter = Parameter(Tensor([1.0], _core.float32), name="beta1_power")
+        self.beta1_power: Parameter = Parameter(Tensor([1.0], float32), name="beta1_power")
         self.moment1: ParameterTuple = self.state("moment1")
         self.moment2: ParameterTuple = self.state("moment2")
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import InitVar
 from typing import Any
 
-from gradcell import _core
-from gradcell._core import Tensor, ops as _ops
+from gradcell._core import Tensor, float32, ops as _ops
 from gradcell.base import fields
 from gradcell.nn.optim.optimizer import Optimizer, assign
 from gradcell.tensors.parameter import Parameter, ParameterTuple
@@ -39,7 +38,7 @@ class ASGD(Optimizer):
 
     def _scalars(self, prefix: str, value: float) -> ParameterTuple:
         return ParameterTuple(
-            Parameter(Tensor(value, _core.float32), name=prefix + p.name) for p in self.parameters
+            Parameter(Tensor(value, float32), name=prefix + p.name) for p in self.parameters
         )
 
     def step_scalars(self, step: Tensor) -> Any:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import InitVar
 from typing import Any
 
-from gradcell import _core
-from gradcell._core import Tensor
+from gradcell._core import Tensor, float32
 from gradcell.base import fields
 from gradcell.nn.optim.optimizer import Optimizer, assign
 from gradcell.tensors.parameter import Parameter, ParameterTuple
@@ -31,7 +30,7 @@ class Momentum(Optimizer):
     use_nesterov: bool = fields.boolean(default=False)
 
     def _build(self, momentum: float) -> None:
-        self.momentum = Parameter(Tensor(momentum, _core.float32), name="momentum")
+        self.momentum = Parameter(Tensor(momentum, float32), name="momentum")
         self.moments: ParameterTuple = self.state("moments")
 
     def update_parameter(self, k: int, p: Tensor, g: Tensor, lr: Tensor, scalars: Any) -> Tensor:

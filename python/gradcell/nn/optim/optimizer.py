@@ -14,8 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from gradcell import _core
-from gradcell._core import Tensor, ops as _ops
+from gradcell._core import Tensor, float32, float64, int32, ops as _ops
 from gradcell.base import arguments, bad_key, bad_type, bad_value, fields, kind_of, unsupported
 from gradcell.communication.sharing import _get_enable_parallel_optimizer
 from gradcell.nn.cell import Cell
@@ -26,12 +25,12 @@ from gradcell.tensors.parameter import Parameter, ParameterTuple
 _GROUP_KEYS = ("params", "lr", "weight_decay", "grad_centralization", "order_params")
 _HALF = ("float16", "bfloat16")
 #: The dtype of state, where it is not the parameter's.
-_STATE = {**dict.fromkeys((*_HALF, "complex64"), _core.float32), "complex128": _core.float64}
+_STATE = {**dict.fromkeys((*_HALF, "complex64"), float32), "complex128": float64}
 
 
 def half_to_float(x: Tensor) -> Tensor:
     """float16 and bfloat16 as float32; other dtypes as they are."""
-    return _ops.cast(x, _core.float32) if x.dtype.name in _HALF else x
+    return _ops.cast(x, float32) if x.dtype.name in _HALF else x
 
 
 def opt_init_args_register(fn: Callable[..., None]) -> Callable[..., None]:
@@ -134,7 +133,7 @@ class Optimizer(Cell):
         group_of = {id(p): k for k, g in enumerate(groups) for p in g["params"]}
         self._group = [group_of[id(p)] for p in ordered]
 
-        self.global_step: Parameter = Parameter(Tensor([0], _core.int32), name="global_step")
+        self.global_step: Parameter = Parameter(Tensor([0], int32), name="global_step")
         self.is_group_lr: bool = any(g["own_lr"] for g in groups)
         default_lr = self._build_rate(learning_rate, "learning_rate")
         own = [
@@ -407,7 +406,7 @@ class Optimizer(Cell):
                 f"'{bad.flat[0]}' with type 'float'."
             )
         if values.ndim == 0:
-            return Parameter(Tensor(float(values), _core.float32), name=name)
+            return Parameter(Tensor(float(values), float32), name=name)
         return _ListedRate(values, name)
 
     def _decay(self, weight_decay: Any) -> Any:
@@ -486,7 +485,7 @@ class Optimizer(Cell):
     def _decay_now(self, decay: Any) -> Any:
         if isinstance(decay, Cell):
             return _ops.reshape(decay(self.global_step), [])
-        return Tensor(decay, _core.float32)
+        return Tensor(decay, float32)
 
     def _decay_factor(self, k: int) -> Any:
         """The weight decay of parameter k: a tensor, a number, or None if it has none."""
@@ -586,7 +585,7 @@ class Optimizer(Cell):
 
     def step_number(self) -> Tensor:
         """The present step's number as a 0-d float32 tensor, 1 at the first."""
-        return _ops.cast(_ops.reshape(self.global_step + 1, []), _core.float32)
+        return _ops.cast(_ops.reshape(self.global_step + 1, []), float32)
 
     def construct(self, gradients: Any, *more: Any) -> tuple[bool, ...]:
         """Updates the parameters by their gradients."""

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import InitVar
 from typing import Any
 
-from gradcell import _core
-from gradcell._core import Tensor, ops as _ops
+from gradcell._core import Tensor, float32, ops as _ops
 from gradcell.base import bad_value, fields
 from gradcell.nn.optim.optimizer import Optimizer, assign
 from gradcell.tensors.parameter import Parameter, ParameterTuple
@@ -35,7 +34,7 @@ class SGD(Optimizer):
 
     def _build(self, momentum: float) -> None:
         self._momentum: float = momentum
-        self.momentum = Parameter(Tensor(momentum, _core.float32), name="momentum")
+        self.momentum = Parameter(Tensor(momentum, float32), name="momentum")
         self._agree()
         self.accum: ParameterTuple = self.state("accum")
         self.stat: ParameterTuple = self.state("stat", 1.0)

@@ -8,8 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from gradcell import _core
-from gradcell._core import DType, Tensor, ops as _ops
+from gradcell._core import DType, Tensor, in_trace, ops as _ops
 from gradcell.base import arguments, errors, explain
 from gradcell.nn.cell import Cell
 from gradcell.nn.probability.distribution.distribution import Distribution, kept, own
@@ -161,7 +160,7 @@ class _WithParameters(Bijector):
         """Raises ValueError for a parameter below 0, or at it."""
         value = self._own[name]
         bad = _ops.less_equal(value, 0.0) if strictly else _ops.less(value, 0.0)
-        if not _core.in_trace() and bad.asnumpy().any():
+        if not in_trace() and bad.asnumpy().any():
             bound = "greater than" if strictly else "at least"
             errors.bad_value(
                 f"For '{type(self).__name__}', the '{name}' must be {bound} 0, but got {value.asnumpy()}."

@@ -6,8 +6,7 @@ import functools
 import warnings
 from typing import Any
 
-from gradcell import _core
-from gradcell._core import Tensor, ops as _ops
+from gradcell._core import Tensor, float32, in_trace, ops as _ops
 from gradcell.base import arguments, bad_type, bad_value, tree
 from gradcell.communication.sharing import (
     _get_device_num,
@@ -107,7 +106,7 @@ def _as_they_are(gradients: Any) -> Any:
 
 def _as_float32(x: Any) -> Any:
     half = isinstance(x, Tensor) and x.dtype.is_floating and not x.dtype.is_complex
-    return _ops.cast(x, _core.float32) if half else x
+    return _ops.cast(x, float32) if half else x
 
 
 class WithGradCell(Cell):
@@ -242,7 +241,7 @@ class TrainOneStepCell(Cell):
         object.__setattr__(self, "_warned", False)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if not self._begun and not _core.in_trace():
+        if not self._begun and not in_trace():
             same_parameters(self.get_parameters())
             object.__setattr__(self, "_begun", True)
         return super().__call__(*args, **kwargs)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradcell import _core
-from gradcell._core import Tensor, ops as _ops
+from gradcell._core import Tensor, float32, in_trace, ops as _ops
 from gradcell.base import arguments
 from gradcell.communication import collectives
 from gradcell.communication.buckets import buckets, joined, taken_apart
@@ -51,7 +50,7 @@ class DistributedGradReducer(Cell):
         object.__setattr__(self, "_unsure", tuple(parameters) if unsure else ())
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if self._unsure and not _core.in_trace():
+        if self._unsure and not in_trace():
             same_parameters(self._unsure)
             object.__setattr__(self, "_unsure", ())
         return super().__call__(*args, **kwargs)
@@ -68,7 +67,7 @@ class DistributedGradReducer(Cell):
         """The gradient in the dtype that it is added up in."""
         half = g.dtype.is_floating and g.dtype.itemsize < 4
         if half and get_auto_parallel_context("gradient_fp32_sync"):
-            return _ops.cast(g, _core.float32)
+            return _ops.cast(g, float32)
         return g
 
     def averaged(self, total: Tensor) -> Tensor:

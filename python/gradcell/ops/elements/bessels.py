@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcell import _core
-from gradcell._core import Tensor, ops as _ops
+from gradcell._core import Tensor, float64, ops as _ops
 from gradcell.base import arguments
 from gradcell.ops.one_plan import one_plan
 
@@ -180,7 +179,7 @@ def _made(kind: str, order: int, scaled: bool) -> Any:
 
     def function(x: Any) -> Tensor:
         given = arguments.floating(arguments.tensor(x, name, "x"))
-        t = _ops.cast(given, _core.float64)
+        t = _ops.cast(given, float64)
         # Even and odd functions are smooth at 0: no |x|, whose derivative is 0 there.
         below = _ops.less(t, 0) if at_zero is None else _ops.less_equal(t, 0)
         size = _ops.where(below, -t if at_zero is None else 1.0, t)

@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcell import _core
-from gradcell._core import Tensor, ops as _ops
+from gradcell._core import Tensor, float64, ops as _ops
 from gradcell.base import arguments, bad_type, bad_value
 from gradcell.ops.method import method
 from gradcell.ops.one_plan import one_plan, wide_plan
@@ -51,7 +50,7 @@ def _pair(x: Any, y: Any, op: str, names: tuple[str, str]) -> tuple[Any, Tensor,
     a, b = (_real(t, op) for t in arguments.operands(x, y, op, names))
     dtype = (a + b).dtype
     shape = list(np.broadcast_shapes(tuple(a.shape), tuple(b.shape)))
-    a, b = (_ops.broadcast_to(_ops.cast(t, _core.float64), shape) for t in (a, b))
+    a, b = (_ops.broadcast_to(_ops.cast(t, float64), shape) for t in (a, b))
     return dtype, a, b
 
 
@@ -183,7 +182,7 @@ def _incomplete(input: Any, other: Any, op: str) -> tuple[Tensor, Tensor]:
     p_small, q_small = _near_zero(*(_ops.where(small, t, 0.5) for t in (a, x)))
     a, x = (_ops.where(small, 3.0, t) for t in (a, x))
     below = _ops.logical_and(_ops.less(x, a - 1.0), _ops.greater_equal(a, 3.0))
-    part = _tail(a, x, below, 40 if dtype == _core.float64 else 24)
+    part = _tail(a, x, below, 40 if dtype == float64 else 24)
     p = _ops.where(small, p_small, _ops.where(below, part, 1.0 - part))
     q = _ops.where(small, q_small, _ops.where(below, 1.0 - part, part))
     p = _ops.where(none, first, _ops.where(all_, 1.0, _ops.where(never, 0.0, p)))
@@ -234,7 +233,7 @@ def _stirling_rest(x: Tensor) -> Tensor:
     too."""
     inverse = _ops.reciprocal(x)
     square, tail = _ops.square(inverse), _ops.full([], 0.0, x.dtype)
-    for n in range(12 if x.dtype == _core.float64 else 4, 0, -1):
+    for n in range(12 if x.dtype == float64 else 4, 0, -1):
         tail = _BERNOULLI[n - 1] / (2 * n * (2 * n - 1)) + square * tail
     return inverse * tail
 
@@ -314,7 +313,7 @@ _ZETA = (
 def _log_gamma_from_2(d: Tensor) -> Tensor:
     """log Gamma(2 + d) for |d| <= 1/2 (Abramowitz and Stegun 6.1.33), exact in its third derivative too."""
     series = _ops.full([], 0.0, d.dtype)
-    for n in range(34 if d.dtype == _core.float64 else 13, 1, -1):
+    for n in range(34 if d.dtype == float64 else 13, 1, -1):
         series = _ZETA[n - 2] / n - d * series
     return d * (1 - _EULER + d * series)
 
@@ -365,15 +364,15 @@ def digamma(input: Any) -> Tensor:
     """
     x = _real(arguments.operand(input, "digamma", "input"), "digamma")
     # shorter types are computed in float64 too, and need fewer of its digits
-    steps, terms = (10, 8) if x.dtype == _core.float64 else (6, 5)
-    t = _ops.cast(x, _core.float64)
+    steps, terms = (10, 8) if x.dtype == float64 else (6, 5)
+    t = _ops.cast(x, float64)
     low = _ops.less(t, 0.5)
     y = _ops.where(low, 1.0 - t, t)
     total = _ops.reciprocal(y)
     for k in range(1, steps):
         total = total + _ops.reciprocal(y + float(k))
     z = y + float(steps)
-    square, series = _ops.square(_ops.reciprocal(z)), _ops.full([], 0.0, _core.float64)
+    square, series = _ops.square(_ops.reciprocal(z)), _ops.full([], 0.0, float64)
     for n in range(terms, 0, -1):
         series = square * (_BERNOULLI[n - 1] / (2 * n) + series)
     above = _ops.log(z) - 0.5 / z - series - total

@@ -14,8 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcell import _core
-from gradcell._core import DType, Tensor, ops as _ops
+from gradcell._core import DType, Tensor, default_dtype, float32, float64, ops as _ops
 from gradcell.base import arguments, bad_type, bad_value, has_numpy_dtype, to_dtype
 from gradcell.ops.arrays import shaping
 from gradcell.ops.elements.complex_numbers import part
@@ -38,7 +37,7 @@ def _pairs(x: Tensor, owner: str) -> Tensor:
         return _ops.view_as_real(x)
     if x.dtype.name == "bool" or not has_numpy_dtype(x.dtype):
         bad_type(f"For '{owner}', the input must not be {x.dtype}")
-    wide = x.dtype if x.dtype == _core.float64 else _core.float32
+    wide = x.dtype if x.dtype == float64 else float32
     column = _ops.reshape(_ops.cast(x, wide), [*x.shape, 1])
     return _ops.concat([column, _ops.full([*x.shape, 1], 0, wide)], x.ndim)
 
@@ -217,7 +216,7 @@ _make()
 def _frequencies(values: Callable[[int, float], Any], n: Any, d: Any, dtype: Any) -> Tensor:
     name = values.__name__
     count = arguments.integer(n, name, "n", 1)
-    want: DType = _core.default_dtype() if dtype is None else to_dtype(dtype)
+    want: DType = default_dtype() if dtype is None else to_dtype(dtype)
     return Tensor(values(count, arguments.number(d, values.__name__, "d")), want)
 
 
@@ -332,7 +331,7 @@ def stft(
     frames = _ops.gather(t, Tensor(at[pieces]), t.ndim - 1)
     weights = np.zeros(n)
     weights[(n - width) // 2 : (n - width) // 2 + width] = 1
-    factor = Tensor(weights, _core.float32)
+    factor = Tensor(weights, float32)
     if window is not None:
         w = arguments.tensor(window, "stft", "window")
         if list(w.shape) != [width]:

@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcell import _core
-from gradcell._core import Tensor, ops as _ops
+from gradcell._core import Tensor, complex128, float64, ops as _ops
 from gradcell.base import arguments, bad_value
 from gradcell.ops.arrays import shaping
 from gradcell.ops.elements import complex_numbers
@@ -395,7 +394,7 @@ def matrix_exp(input: Any) -> Tensor:
     x = arguments.floating(arguments.tensor(input, "matrix_exp"))
     if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
         bad_value(f"matrix_exp: square matrices are needed, got shape {list(x.shape)}")
-    wide = _ops.cast(x, _core.complex128 if x.dtype.is_complex else _core.float64)
+    wide = _ops.cast(x, complex128 if x.dtype.is_complex else float64)
     part = _ops.mul(wide, 0.5**_HALVINGS)
     one = _ops.cast(Tensor(np.eye(x.shape[-1])), wide.dtype)
     total: Any = one

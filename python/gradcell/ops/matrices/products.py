@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from gradcell import _core
-from gradcell._core import Tensor, ops as _ops
+from gradcell._core import Tensor, float32, float64, ops as _ops
 from gradcell.base import arguments, bad_type, bad_value
 from gradcell.ops.arrays import shaping
 from gradcell.ops.method import method
@@ -104,7 +103,7 @@ def tensor_dot(x1: Any, x2: Any, axes: Any) -> Tensor:
 
 
 #: Whose products are not rounded before they are summed.
-_EXACT = (_core.float32, _core.float64)
+_EXACT = (float32, float64)
 
 
 def _product(sizes: list[int]) -> int:

@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcell import _core
-from gradcell._core import Tensor, ops as _ops
+from gradcell._core import Tensor, float32, int32, int64, ops as _ops, promote
 from gradcell.base import arguments, bad_value
 from gradcell.ops.arrays import shaping
 from gradcell.ops.one_plan import one_plan, wide_plan
@@ -189,7 +188,7 @@ def _image(x: Tensor, i: int) -> Tensor:
 def _taken(image: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
     """image [c, h, w] at integer positions [...]: [c, ...]."""
     c, h, w = image.shape
-    place = _ops.cast(rows, _core.int64) * w + _ops.cast(columns, _core.int64)
+    place = _ops.cast(rows, int64) * w + _ops.cast(columns, int64)
     flat = _ops.gather(_ops.reshape(image, [c, h * w]), _ops.reshape(place, [-1]), 1)
     return _ops.reshape(flat, [c, *place.shape])
 
@@ -309,7 +308,7 @@ def crop_and_resize(
             _ops.broadcast_to(_ops.reshape(_row(line, k), shape), [rows, columns])
             for line, shape in ((y, [rows, 1]), (at, [1, columns]))
         ]
-        one = _ops.transpose(_ops.cast(_image(x, i), _core.float32), [2, 0, 1])
+        one = _ops.transpose(_ops.cast(_image(x, i), float32), [2, 0, 1])
         places = [
             _ops.minimum(_ops.maximum(v, 0.0), float(n - 1))
             for v, n in zip(grid, (h, w), strict=True)
@@ -371,7 +370,7 @@ def grid_sample(
             corner = [_ops.minimum(v, float(m - 1)) for v, m in zip(corner, sizes, strict=True)]
         pixels.append(_ops.reshape(_place(corner, sizes), one))
         weights.append(_ops.reshape(weight, one))
-    dtype = _core.promote(x.dtype, places.dtype)
+    dtype = promote(x.dtype, places.dtype)
     out = _ops.sample(
         _ops.cast(_ops.reshape(x, [n, c, math.prod(sizes)]), dtype),
         _ops.concat(pixels, 1),
@@ -430,7 +429,7 @@ def _place(corner: Sequence[Tensor], sizes: Sequence[int]) -> Tensor:
     for k, (v, size) in enumerate(zip(corner, sizes, strict=True)):
         inside = _ops.logical_and(_ops.greater_equal(v, 0.0), _ops.less_equal(v, float(size - 1)))
         step = math.prod(sizes[k + 1 :])
-        lines.append(_ops.where(inside, _ops.cast(v, _core.int32) * step, far))
+        lines.append(_ops.where(inside, _ops.cast(v, int32) * step, far))
     return _ops.maximum(functools.reduce(_ops.add, lines), -1)
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from gradcell import _core
-from gradcell._core import Tensor, ops as _ops
+from gradcell._core import Tensor, int64, ops as _ops
 from gradcell.base import arguments, bad_value
 from gradcell.ops.control.loops import loop
 from gradcell.ops.networks.losses import _pair, _reduced
@@ -42,15 +41,15 @@ def _picked(rows: Tensor, column: Tensor) -> Tensor:
     """rows [N, W] at column [N, K]: [N, K]; IndexError where a column is out of range."""
     n, width = rows.shape
     outside = _ops.logical_or(_ops.less(column, 0), _ops.greater_equal(column, width))
-    first = _ops.mul(_ops.iota(list(column.shape), _core.int64, 0), width)
+    first = _ops.mul(_ops.iota(list(column.shape), int64, 0), width)
     at = _ops.where(outside, n * width, _ops.add(first, column))
     return _ops.gather(_ops.reshape(rows, [n * width]), at, 0)
 
 
 def _lengths(value: Any, n: int, op: str, name: str) -> Tensor:
     if isinstance(value, (tuple, list)):
-        value = Tensor(list(value), _core.int64)
-    length = _ops.cast(arguments.tensor(value, op, name), _core.int64)
+        value = Tensor(list(value), int64)
+    length = _ops.cast(arguments.tensor(value, op, name), int64)
     if list(length.shape) not in ([n], []):
         bad_value(f"For '{op}', the '{name}' must have shape [{n}], but got {list(length.shape)}.")
     return _ops.reshape(_ops.broadcast_to(length, [n]), [n, 1])
@@ -89,22 +88,22 @@ def ctc_loss(
     steps = _lengths(input_lengths, n, op, "input_lengths")
     count = _lengths(target_lengths, n, op, "target_lengths")
     s = t.shape[1]
-    t = _ops.cast(t, _core.int64)
-    in_target = _ops.less(_ops.iota([n, s], _core.int64, 1), count)
+    t = _ops.cast(t, int64)
+    in_target = _ops.less(_ops.iota([n, s], int64, 1), count)
     t = _ops.where(in_target, t, blank)
     # Targets with blanks around each: [N, 2 S + 1]
-    pairs = _ops.concat([_ops.full([n, s, 1], blank, _core.int64), _ops.reshape(t, [n, s, 1])], 2)
-    last = _ops.full([n, 1], blank, _core.int64)
+    pairs = _ops.concat([_ops.full([n, s, 1], blank, int64), _ops.reshape(t, [n, s, 1])], 2)
+    last = _ops.full([n, 1], blank, int64)
     extended = _ops.concat([_ops.reshape(pairs, [n, 2 * s]), last], 1)
     width = 2 * s + 1
     # A label may follow another one directly, unless they are the same.
     fresh = _ops.not_equal(extended, blank)
     if width > 2:
         before = _ops.slice(extended, [0, 0], [n, width - 2], [1, 1])
-        before = _ops.concat([_ops.full([n, 2], blank, _core.int64), before], 1)
+        before = _ops.concat([_ops.full([n, 2], blank, int64), before], 1)
         fresh = _ops.logical_and(fresh, _ops.not_equal(extended, before))
-    place = _ops.iota([n, width], _core.int64, 1)
-    numbers = _ops.reshape(_ops.iota([time], _core.int64, 0), [time, 1, 1])
+    place = _ops.iota([n, width], int64, 1)
+    numbers = _ops.reshape(_ops.iota([time], int64, 0), [time, 1, 1])
 
     def step(state: list[Tensor], slices: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
         (alpha,), (row, number) = state, slices

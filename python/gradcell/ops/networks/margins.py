@@ -8,8 +8,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from gradcell import _core
-from gradcell._core import Tensor, ops as _ops
+from gradcell._core import Tensor, int32, int64, ops as _ops
 from gradcell.base import arguments, bad_value
 from gradcell.ops.elements.activations import _softplus
 from gradcell.ops.networks.losses import _pair, _reduced
@@ -167,15 +166,15 @@ def multi_margin_loss(
     arguments.one_of(p, (1, 2), op, "p")
     margin = arguments.number(margin, op, "margin")
     n, classes = x.shape
-    rows = _ops.iota([n], _core.int64, 0)
-    at = rows * classes + _ops.cast(t, _core.int64)
+    rows = _ops.iota([n], int64, 0)
+    at = rows * classes + _ops.cast(t, int64)
     own = _ops.reshape(_ops.gather(_ops.reshape(x, [n * classes]), at, 0), [n, 1])
     loss = _ops.relu(x - own + margin)
     loss = _ops.square(loss) if p == 2 else loss
     if weight is not None:
         scale = _ops.gather(arguments.tensor(weight, op, "weight"), t, 0)
         loss = loss * _ops.reshape(scale, [n, 1])
-    other = _ops.not_equal(_ops.iota([n, classes], _core.int64, 1), _ops.reshape(t, [n, 1]))
+    other = _ops.not_equal(_ops.iota([n, classes], int64, 1), _ops.reshape(t, [n, 1]))
     return _reduced(_ops.mean(_ops.where(other, loss, 0), 1), reduction)
 
 
@@ -195,14 +194,14 @@ def multilabel_margin_loss(input: Any, target: Any, reduction: str = "mean") -> 
     single = x.ndim == 1
     x, t = (_ops.reshape(v, [1, -1]) if single else v for v in (x, t))
     n, classes = x.shape
-    before_end = _ops.cast(_ops.less(t, 0), _core.int32)
+    before_end = _ops.cast(_ops.less(t, 0), int32)
     valid = _ops.equal(_ops.cumsum(before_end, 1), 0)  # [N, C]: target k of row n counts
-    classes_at = _ops.iota([n, classes, classes], _core.int64, 2)
-    chosen = _ops.equal(classes_at, _ops.reshape(_ops.cast(t, _core.int64), [n, classes, 1]))
+    classes_at = _ops.iota([n, classes, classes], int64, 2)
+    chosen = _ops.equal(classes_at, _ops.reshape(_ops.cast(t, int64), [n, classes, 1]))
     chosen = _ops.logical_and(chosen, _ops.reshape(valid, [n, classes, 1]))
     # own[n, k]: x at target k; labels[n, i]: whether class i is a label
-    own = _ops.take_along(x, _ops.cast(_ops.where(valid, t, 0), _core.int32))
-    labels = _ops.greater(_ops.reduce_sum(_ops.cast(chosen, _core.int32), 1), 0)
+    own = _ops.take_along(x, _ops.cast(_ops.where(valid, t, 0), int32))
+    labels = _ops.greater(_ops.reduce_sum(_ops.cast(chosen, int32), 1), 0)
     loss = _ops.reshape(x, [n, 1, classes]) - _ops.reshape(own, [n, classes, 1])
     loss = _ops.relu(loss + 1.0)
     other = _ops.logical_not(_ops.reshape(labels, [n, 1, classes]))

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcell import _core
-from gradcell._core import Tensor, ops as _ops
+from gradcell._core import ParameterBase, Tensor, float32, float64, ops as _ops, promote
 from gradcell.base import arguments, bad_value
 from gradcell.ops.arrays import assignments
 from gradcell.ops.one_plan import one_plan, wide_plan
@@ -36,7 +35,7 @@ def _normalized(x: Tensor, axes: list[int], eps: float) -> tuple[Tensor, Tensor,
     """
     if x.dtype.is_narrow_float:
         return tuple(  # type: ignore[return-value]
-            _ops.cast(y, x.dtype) for y in _normalized(_ops.cast(x, _core.float32), axes, eps)
+            _ops.cast(y, x.dtype) for y in _normalized(_ops.cast(x, float32), axes, eps)
         )
     mean, centred, variance = moments(x, axes)
     return scaled(centred, variance, eps), mean, variance
@@ -95,7 +94,7 @@ def _batch_norm(
     x = arguments.floating(x)
     axes, narrow = [0, *range(2, x.ndim)], x.dtype
     given = [narrow] + [v.dtype for v in (weight, bias) if isinstance(v, Tensor)]
-    result = functools.reduce(_core.promote, given)
+    result = functools.reduce(promote, given)
     x = arguments.single(x)
     if training:
         m, centred, v = moments(x, axes)
@@ -103,7 +102,7 @@ def _batch_norm(
         unbiased = _ops.mul(v, count / max(count - 1, 1))
         seen = _ops.reshape(m, [-1]), _ops.reshape(unbiased, [-1])
         for moving, new in zip((mean, variance), seen, strict=True):
-            if isinstance(moving, _core.ParameterBase):
+            if isinstance(moving, ParameterBase):
                 kept = _ops.mul(arguments.single(moving), 1 - momentum)
                 now = _ops.add(kept, _ops.mul(new, momentum))
                 assignments.assign(moving, _ops.cast(now, moving.dtype))
@@ -167,7 +166,7 @@ def rms_norm(x: Any, gamma: Any, epsilon: float = 1e-6) -> tuple[Tensor, Tensor]
     t = arguments.floating(arguments.tensor(x, "rms_norm", "x"))
     g = arguments.tensor(gamma, "rms_norm", "gamma")
     axes = list(range(t.ndim - g.ndim, t.ndim))
-    wide = t if t.dtype == _core.float64 else _ops.cast(t, _core.float32)
+    wide = t if t.dtype == float64 else _ops.cast(t, float32)
     inverse = _ops.rsqrt(_ops.add(_ops.mean(_ops.square(wide), axes, True), epsilon))
     return _ops.mul(_ops.cast(_ops.mul(wide, inverse), t.dtype), g), inverse
 

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcell import _core
-from gradcell._core import Tensor, ops as _ops
+from gradcell._core import Tensor, int64, ops as _ops
 from gradcell.base import arguments, bad_type, bad_value
 from gradcell.ops.arrays import indexing, shaping
 from gradcell.ops.networks import convolution, windows
@@ -69,14 +68,14 @@ def fold(
 def _starts(samples: Tensor, n: int, kernel: int, m: int) -> Tensor:
     """Places where m windows begin in n elements, by a number in [0, 1): (..., m); the last at the end
     (Graham, Fractional max-pooling (2014), section 3)."""
-    last = _ops.full([*samples.shape, 1], n - kernel, _core.int64)
+    last = _ops.full([*samples.shape, 1], n - kernel, int64)
     if m == 1:
         return last
     step = np.float32((n - kernel) / (m - 1))
     u = shaping.expand_dims(samples, -1)
     at = _ops.add(Tensor(np.arange(m - 1, dtype=np.float32)), u)
     places = _ops.sub(_ops.floor(_ops.mul(at, step)), _ops.floor(_ops.mul(u, step)))
-    return _ops.concat([_ops.cast(places, _core.int64), last], -1)
+    return _ops.concat([_ops.cast(places, int64), last], -1)
 
 
 def _windows(x: Tensor, kernel: Sequence[int], sizes: Sequence[int], samples: Tensor) -> Tensor:

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from gradcell import _core
-from gradcell._core import Tensor, ops as _ops
+from gradcell._core import Tensor, int32, op_table, ops as _ops
 from gradcell.base import arguments, bad_value, place_type
 from gradcell.ops.arrays import assignments, creation, indexing, shaping
 from gradcell.ops.control import composition
@@ -136,8 +135,8 @@ define("ReduceMin", _reduced(reductions.amin, "The smallest element."), keep_dim
 define("ReduceProd", _reduce_prod, keep_dims=False)
 define("ReduceAll", reductions.all, "input axis", keep_dims=False)
 define("ReduceAny", _reduced(reductions.any, "Return whether any is true."), keep_dims=False)
-define("Argmax", _place(reductions.argmax, "largest"), "input_x", axis=-1, output_type=_core.int32)
-define("Argmin", _place(reductions.argmin, "smallest"), axis=-1, output_type=_core.int32)
+define("Argmax", _place(reductions.argmax, "largest"), "input_x", axis=-1, output_type=int32)
+define("Argmin", _place(reductions.argmin, "smallest"), axis=-1, output_type=int32)
 for _of in (reductions.max, reductions.min):
     _name = f"Arg{_of.__name__.title()}WithValue"
     define(_name, _with_place(_of), "input", axis=0, keep_dims=False)
@@ -387,6 +386,6 @@ for _name, _function in _FUNCTIONS.items():
     define(_name, getattr(elementwise, _function))
 for _name in ("And", "Or"):
     define(f"Logical{_name}", elementwise.ROWS[f"logical_{_name.lower()}"], "x y")
-for _row in _core.op_table():
+for _row in op_table():
     if _row["kind"] != "structured" and _row["name"] not in __all__:
         define(_row["name"], elementwise.ROWS[_row["function"]])

@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 
 import gradcell
-from gradcell import _core
-from gradcell._core import Tensor
+from gradcell._core import Tensor, in_trace
 from gradcell.base import fail, tree, unsupported
 from gradcell.derivatives.custom_rules import gradients_of
 from gradcell.derivatives.own_derivatives import Pullback, Tensors, call, defined_at, filled
@@ -59,7 +58,7 @@ class Custom(Primitive):
         several = isinstance(out, (tuple, list))
         values = [Tensor(np.asarray(o)) for o in (out if several else [out])]
         tensors = [x for x in inputs if isinstance(x, Tensor)]
-        if _core.in_trace() and tensors:
+        if in_trace() and tensors:
             values = call(values, tensors, self._rule(inputs, several))
         return tuple(values) if several else values[0]
 

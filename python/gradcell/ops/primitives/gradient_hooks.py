@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from gradcell import _core
-from gradcell._core import Tensor
+from gradcell._core import Tensor, in_trace, ops as _ops
 from gradcell.base import bad_type, bad_value, tree, with_tensors
 from gradcell.derivatives.hooks import check_hook
 from gradcell.derivatives.own_derivatives import Pullback, Tensors, call, defined_at, filled
@@ -32,7 +31,7 @@ class InsertGradientOf(Primitive):
         """The input."""
         input_x = with_tensors(input_x)
         values = tree.leaves(input_x)
-        if not _core.in_trace() or not values:
+        if not in_trace() or not values:
             return input_x
         shape, f = tree.outline(input_x), self.f
 
@@ -69,7 +68,7 @@ class HookBackward(Primitive):
             if not isinstance(x, Tensor):
                 bad_type(f"HookBackward: expected tensors, got {type(x).__name__}")
         hook = self.hook_fn
-        if _core.in_trace() and inputs:
+        if in_trace() and inputs:
 
             def pull(xs: list[Tensor], outputs: Any, cotangents: Tensors, _: Any) -> Tensors:
                 given = filled(cotangents, xs)
@@ -102,5 +101,5 @@ def _fitted(f: Any, new: Any, given: list[Tensor], name: str, casts: bool) -> li
                 f"should be Tensor shape:{list(was.shape)} {was.dtype}, but got Tensor "
                 f"shape:{list(got.shape)} {got.dtype}"
             )
-        checked.append(got if got.dtype == was.dtype else _core.ops.cast(got, was.dtype))
+        checked.append(got if got.dtype == was.dtype else _ops.cast(got, was.dtype))
     return checked

@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcell import _core
-from gradcell._core import Tensor
+from gradcell._core import Tensor, ops as _ops
 from gradcell.base import arguments, unsupported
 from gradcell.derivatives.transform import value_and_grad
 from gradcell.ops.elements import activations
@@ -44,7 +43,7 @@ def sparse_ctc_loss(
             logs, Tensor(targets), sequence_length, Tensor(counts), classes - 1, "none",
             ignore_longer_outputs_than_inputs,
         )  # fmt: skip
-        return _core.ops.reduce_sum(losses), losses
+        return _ops.reduce_sum(losses), losses
 
     (_, losses), gradient = value_and_grad(total, has_aux=True)(scores)
     return losses, gradient

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcell import _core
-from gradcell._core import Tensor, ops as _ops
+from gradcell._core import Tensor, int64, ops as _ops
 from gradcell.base import arguments, bad_value
 from gradcell.ops.arrays import scatters
 
@@ -35,7 +34,7 @@ def sparse_reshape(indices: Any, shape: Any, new_shape: Any) -> tuple[Tensor, Te
             f"SparseReshape: places in shape {old} need {len(old)} columns, got indices of shape "
             f"{list(at.shape)}"
         )
-    flat = _ops.reduce_sum(_ops.mul(_ops.cast(at, _core.int64), _strides(old)), [1], True)
+    flat = _ops.reduce_sum(_ops.mul(_ops.cast(at, int64), _strides(old)), [1], True)
     sizes = Tensor(np.array(new, np.int64))
     return _ops.mod(_ops.floor_div(flat, _strides(new)), sizes), sizes
 

@@ -6,8 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from gradcell import _core
-from gradcell._core import Tensor, ops as _ops
+from gradcell._core import Tensor, int64, ops as _ops
 from gradcell.base import arguments, bad_value, place_type
 from gradcell.ops.networks import convolution, interpolation, pooling, windows
 from gradcell.ops.one_plan import one_plan
@@ -48,7 +47,7 @@ def max_pool_with_argmax(
     t = _channels(x, "MaxPoolWithArgmax", (4,), data_format)
     axes = windows.axes_of(t, "MaxPoolWithArgmax", kernel_size, strides, pad_mode)
     out, index = pooling.max_pool(t, axes, True)
-    first = _ops.mul(_ops.iota(list(index.shape), _core.int64, 1), t.shape[2] * t.shape[3])
+    first = _ops.mul(_ops.iota(list(index.shape), int64, 1), t.shape[2] * t.shape[3])
     index = _ops.cast(_ops.add(index, first), place_type(t.size))
     return _back(out, data_format), _back(index, data_format)
 

@@ -14,8 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcell import _core
-from gradcell._core import Tensor, ops as _ops
+from gradcell._core import Tensor, float32, int64, ops as _ops, uint64
 from gradcell.derivatives.batching import differs
 from gradcell.ops.elements.integers import bitwise_left_shift, bitwise_right_shift
 
@@ -30,7 +29,7 @@ NUMBERS, SPLIT, FOLDED, BEGUN = range(4)
 
 def is_key(x: Any) -> bool:
     """Return whether x is a key: one 64-bit integer without a sign."""
-    return isinstance(x, Tensor) and x.dtype == _core.uint64 and x.ndim == 0
+    return isinstance(x, Tensor) and x.dtype == uint64 and x.ndim == 0
 
 
 def _number(value: int) -> Tensor:
@@ -70,9 +69,9 @@ def words(shape: Sequence[int], key: Tensor, part: int) -> Tensor:
     """Return words of 32 bits, in uint64."""
     count = math.prod(shape)
     blocks = -(-count // 4)
-    counters = _ops.cast(_ops.iota([blocks], _core.int64, 0), _core.uint64)
+    counters = _ops.cast(_ops.iota([blocks], int64, 0), uint64)
     counters = _ops.add(counters, _number(part << 48))
-    zero = _ops.full([blocks], 0, _core.uint64)
+    zero = _ops.full([blocks], 0, uint64)
     found = philox(key, [_low(counters), _high(counters), zero, zero])
     flat = _ops.concat([_ops.reshape(w, [blocks, 1]) for w in found], 1)
     flat = _ops.slice(_ops.reshape(flat, [4 * blocks]), [0], [count], [1])
@@ -82,8 +81,8 @@ def words(shape: Sequence[int], key: Tensor, part: int) -> Tensor:
 def drawn(shape: list[int], key: Tensor, part: int) -> Tensor:
     """Return float32 numbers in [0, 1), multiples of 2^-24. part: the numbers of each are others."""
     if not differs(key):
-        offset = Tensor([part << 48], _core.int64)
-        state = _ops.concat([_ops.reshape(_ops.cast(key, _core.int64), [1]), offset], 0)
+        offset = Tensor([part << 48], int64)
+        state = _ops.concat([_ops.reshape(_ops.cast(key, int64), [1]), offset], 0)
         return _ops.random_uniform(state, shape)
     bits = bitwise_right_shift(words(shape, key, part), _number(8))
-    return _ops.mul(_ops.cast(bits, _core.float32), 2.0**-24)
+    return _ops.mul(_ops.cast(bits, float32), 2.0**-24)

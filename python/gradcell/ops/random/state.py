@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcell import _core
-from gradcell._core import Tensor
+from gradcell._core import Tensor, uint8
 from gradcell.base import bad_type, seed as _seed, where
 from gradcell.ops.random import draws
 
@@ -67,7 +66,7 @@ def set_rng_state(state: Tensor) -> None:
     Raises TypeError unless state is a tensor of uint8, ValueError if get_rng_state cannot have given
     it; then nothing is changed.
     """
-    if not isinstance(state, Tensor) or state.dtype != _core.uint8:
+    if not isinstance(state, Tensor) or state.dtype != uint8:
         got = state.dtype if isinstance(state, Tensor) else type(state).__name__
         bad_type(f"set_rng_state: expected a Tensor of uint8, got {got}")
     text = state.asnumpy().tobytes()

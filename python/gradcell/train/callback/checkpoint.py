@@ -7,8 +7,7 @@ import re
 import time
 from typing import Any
 
-from gradcell import _core
-from gradcell._core import Tensor
+from gradcell._core import Tensor, int32
 from gradcell.base import arguments, bad_type, bad_value
 from gradcell.communication import collectives
 from gradcell.communication.management import get_rank
@@ -20,7 +19,7 @@ from gradcell.train.serialization import save_checkpoint
 
 def _as_rank_0(yes: bool) -> bool:
     """Return rank 0's answer on all ranks, whose clocks differ."""
-    return bool(collectives.broadcast(Tensor(int(yes), _core.int32), 0).asnumpy())
+    return bool(collectives.broadcast(Tensor(int(yes), int32), 0).asnumpy())
 
 
 class CheckpointConfig:

@@ -13,8 +13,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from gradcell import _core
-from gradcell._core import DType, Tensor, ops as _ops
+from gradcell._core import DType, Tensor, default_dtype, in_trace, ops as _ops
 from gradcell.base import arguments, bad_type, bad_value, where
 from gradcell.nn.cell import Cell
 
@@ -75,7 +74,7 @@ class Distribution(Cell):
         self._dtype = dtype
         given = dict(param or {})
         tensors = [v for v in given.values() if isinstance(v, Tensor) and v.dtype.is_floating]
-        self.parameter_type: DType = tensors[0].dtype if tensors else _core.default_dtype()
+        self.parameter_type: DType = tensors[0].dtype if tensors else default_dtype()
         if self._value_dtypes == "floating":
             self.parameter_type = arguments.floating_dtype(dtype, owner)
         self._own = {k: None if v is None else self._parameter(k, v) for k, v in given.items()}
@@ -89,7 +88,7 @@ class Distribution(Cell):
         if value.dtype != self.parameter_type:
             value = _ops.cast(value, self.parameter_type)
         need = self._needs.get(name, "")
-        if not need or _core.in_trace():
+        if not need or in_trace():
             return value  # type: ignore[no-any-return]
         numbers = value.asnumpy()
         inside = numbers > 0 if need == "positive" else (numbers >= 0) & (numbers <= 1)

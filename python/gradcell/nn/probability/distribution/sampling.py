@@ -9,8 +9,7 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from gradcell import _core
-from gradcell._core import Tensor, ops as _ops
+from gradcell._core import Tensor, float64, ops as _ops
 from gradcell.derivatives.transform import grad
 from gradcell.nn.derivatives import custom_vjp
 from gradcell.ops.elements.gammas import igamma, lgamma
@@ -18,13 +17,13 @@ from gradcell.ops.random.draws import _draw, _draw_normal
 
 
 def _fixed(parameter: Tensor, shape: list[int]) -> Tensor:
-    wide = _ops.broadcast_to(_ops.cast(parameter, _core.float64), shape)
+    wide = _ops.broadcast_to(_ops.cast(parameter, float64), shape)
     return _ops.stop_gradient(wide)
 
 
 def _uniform(shape: list[int], seed: Any) -> Tensor:
     """float64 numbers in (0, 1]."""
-    return _ops.sub(1.0, _ops.cast(_draw(shape, seed), _core.float64))
+    return _ops.sub(1.0, _ops.cast(_draw(shape, seed), float64))
 
 
 def _first(values: Tensor, accepted: Tensor) -> Tensor:
@@ -62,7 +61,7 @@ def gamma(shape: list[int], concentration: Tensor, seed: Any) -> Tensor:
     small = _ops.less(a, 1.0)
     d = _ops.where(small, a + 1.0, a) - 1.0 / 3.0
     tries = [12, *shape]
-    z = _ops.cast(_draw_normal(tries, seed), _core.float64)
+    z = _ops.cast(_draw_normal(tries, seed), float64)
     root = 1.0 + z * _ops.rsqrt(9.0 * d)
     positive = _ops.greater(root, 0.0)
     v = _ops.where(positive, root * root * root, 1.0)
@@ -70,7 +69,7 @@ def gamma(shape: list[int], concentration: Tensor, seed: Any) -> Tensor:
     accepted = _ops.logical_and(positive, _ops.less(_ops.log(_uniform(tries, seed)), bound))
     less = _ops.exp(_ops.log(_uniform(shape, seed)) / a)
     drawn = _first(d * v, accepted) * _ops.where(small, less, 1.0)
-    wide = _ops.broadcast_to(_ops.cast(concentration, _core.float64), shape)
+    wide = _ops.broadcast_to(_ops.cast(concentration, float64), shape)
     return _moved()(wide, _ops.stop_gradient(drawn))  # type: ignore[no-any-return]
 
 
@@ -81,7 +80,7 @@ def poisson(shape: list[int], rate: Tensor, seed: Any) -> Tensor:
     few = _ops.less(rate, 10.0)
     arrivals = _ops.cumsum(-_ops.log(_uniform([64, *shape], seed)), 0)
     in_time = _ops.less_equal(arrivals, _ops.where(few, rate, 1.0))
-    counted = _ops.reduce_sum(_ops.cast(in_time, _core.float64), [0])
+    counted = _ops.reduce_sum(_ops.cast(in_time, float64), [0])
     rate = _ops.where(few, 10.0, rate)
     tries = [24, *shape]
     u, v = _uniform(tries, seed) - 0.5, _uniform(tries, seed)
