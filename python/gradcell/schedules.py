@@ -18,6 +18,7 @@ from gradcell.base import arguments, bad_type, bad_value, kind_of
 from gradcell.nn.learning_rate_schedule import LearningRateSchedule
 
 __all__ = ["constant", "cosine", "exponential", "linear", "piecewise"]
+__dir__ = sorted(__all__).copy
 
 
 class _Schedule(LearningRateSchedule):
@@ -127,7 +128,3 @@ def piecewise(rates: Mapping[int, float], *, warmup: int = 0) -> LearningRateSch
         )
     checked = {n: arguments.number(r, owner, "rates", least=0) for n, r in rates.items()}
     return _Schedule("piecewise", functools.partial(_piecewise, checked), warmup)
-
-
-def __dir__() -> list[str]:
-    return __all__.copy()

@@ -15,6 +15,7 @@ from gradcell._core import Tensor
 from gradcell.base import bad_type, bad_value, tree as _tree
 
 __all__ = ["Structure", "flatten", "leaves", "map", "register", "structure", "unflatten"]
+__dir__ = sorted(__all__).copy
 
 C = TypeVar("C", bound=type)
 
@@ -154,7 +155,3 @@ def register(
         bad_value(f"tree.register: what a {kind.__name__} is in a tree does not change")
     _tree.register(kind, parts, rebuilt)
     return kind
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)

@@ -1,7 +1,5 @@
 """Mixed precision and loss scaling."""
 
-from __future__ import annotations
-
 from gradcell.amp import loss_scale, mixed_precision
 from gradcell.amp.loss_scale import *  # noqa: F403
 from gradcell.amp.mixed_precision import *  # noqa: F403

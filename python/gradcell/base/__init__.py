@@ -4,8 +4,6 @@ the user's line.
 In: Python values. Out: tensors, dtypes, checked numbers, texts. It knows the core and nothing above itself.
 """
 
-from __future__ import annotations
-
 from gradcell.base.cells import CellBase as CellBase
 from gradcell.base.convert import has_numpy_dtype as has_numpy_dtype, to_dtype as to_dtype
 from gradcell.base.door import is_tensor as is_tensor, with_tensors as with_tensors

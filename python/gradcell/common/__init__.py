@@ -1,7 +1,5 @@
 """MindSpore's `common`: dtypes, initialisers, the seed."""
 
-from __future__ import annotations
-
 import typing as _typing
 
 from gradcell import dtype

@@ -1,7 +1,5 @@
 """The process's seed, under MindSpore's module name."""
 
-from __future__ import annotations
-
 from gradcell.base.seed import (
     _get_graph_seed as _get_graph_seed,
     get_seed as get_seed,

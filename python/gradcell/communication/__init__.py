@@ -1,7 +1,5 @@
 """Processes that work together: one process is rank 0 of a group of one, without MPI."""
 
-from __future__ import annotations
-
 from gradcell.communication import comm_func, management
 from gradcell.communication.management import *  # noqa: F403
 

@@ -1,7 +1,5 @@
 """ParallelMode: names of the ways to share work."""
 
-from __future__ import annotations
-
 
 class ParallelMode:
     """Names of the ways in which several devices share the work."""

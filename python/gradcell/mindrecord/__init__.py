@@ -1,7 +1,5 @@
 """MindRecord: MindSpore's files of rows, read and written without MindSpore."""
 
-from __future__ import annotations
-
 from gradcell.mindrecord.reader import FileReader, RecordFile, shards_of
 from gradcell.mindrecord.writer import FileWriter, write_rows
 

@@ -1,7 +1,5 @@
 """mindspore.mint: the ops with PyTorch's names and argument orders; nn, linalg and special are modules."""
 
-from __future__ import annotations
-
 import typing as _typing
 
 from gradcell.base import later as _later

@@ -47,6 +47,7 @@ __all__: list[str] = [
     "GradOperation", "Primitive", "get_grad", "grad", "jvp", "value_and_grad", "vjp",
     *(name for name in _LATER if not name.startswith("_")),
 ]  # fmt: skip
+__dir__ = sorted(__all__).copy
 
 
 def __getattr__(name: str) -> Any:
@@ -59,7 +60,3 @@ def __getattr__(name: str) -> Any:
     value = module if place is None else getattr(module, name)
     globals()[name] = value
     return value
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)

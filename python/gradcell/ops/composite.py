@@ -1,7 +1,5 @@
 """Functions of functions and of trees, under MindSpore's older module name."""
 
-from __future__ import annotations
-
 from gradcell.derivatives.transform import GradOperation
 from gradcell.ops.arrays.creation import ones_like, zeros_like
 from gradcell.ops.arrays.indexing import clip_by_value
@@ -18,7 +16,4 @@ __all__ = [
     "ones_like", "partial", "repeat_elements", "repeat_interleave", "tensor_dot", "uniform",
     "zeros_like",
 ]  # fmt: skip
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__dir__ = sorted(__all__).copy

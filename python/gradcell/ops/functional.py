@@ -1,7 +1,5 @@
 """The names of gradcell.ops, under MindSpore's older module name."""
 
-from __future__ import annotations
-
 import typing as _typing
 
 from gradcell.ops.operations import __all__ as __all__, __dir__ as __dir__

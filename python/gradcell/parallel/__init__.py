@@ -1,7 +1,5 @@
 """Work shared by several processes: ParallelMode, and MindSpore's names for dividing networks."""
 
-from __future__ import annotations
-
 import typing as _typing
 
 from gradcell.base import later as _later

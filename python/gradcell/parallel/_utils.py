@@ -1,7 +1,5 @@
 """Questions of training cells about the parallel setting, under MindSpore's module name."""
 
-from __future__ import annotations
-
 from gradcell.communication.sharing import (
     _get_device_num as _get_device_num,
     _get_enable_parallel_optimizer as _get_enable_parallel_optimizer,

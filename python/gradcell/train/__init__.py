@@ -1,7 +1,5 @@
 """Training: Model, callbacks, metrics, loss-scale managers, checkpoints."""
 
-from __future__ import annotations
-
 from gradcell.amp.train import build_train_network
 from gradcell.nn import metrics
 from gradcell.nn.metrics import *  # noqa: F403

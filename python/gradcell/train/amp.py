@@ -1,7 +1,5 @@
 """Mixed precision, under MindSpore's path."""
 
-from __future__ import annotations
-
 from gradcell.amp import mixed_precision
 from gradcell.amp.mixed_precision import *  # noqa: F403
 from gradcell.amp.train import build_train_network

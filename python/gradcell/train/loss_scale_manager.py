@@ -1,7 +1,5 @@
 """Managers of the loss scale, under MindSpore's path."""
 
-from __future__ import annotations
-
 from gradcell.amp.loss_scale import DynamicLossScaleManager, FixedLossScaleManager, LossScaleManager
 
 __all__ = ["DynamicLossScaleManager", "FixedLossScaleManager", "LossScaleManager"]

@@ -3,8 +3,6 @@
 Decoding files and turning images need the package Pillow: pip install gradcell[vision].
 """
 
-from __future__ import annotations
-
 from gradcell.base import publish as _publish
 from gradcell.dataset.vision.color import *  # noqa: F403
 from gradcell.dataset.vision.convert import *  # noqa: F403

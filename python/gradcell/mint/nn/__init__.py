@@ -3,8 +3,6 @@
 layers.py has those with parameters of other names, renamed.py the others.
 """
 
-from __future__ import annotations
-
 from gradcell.base import publish as _publish
 from gradcell.mint.nn import functional as functional
 from gradcell.mint.nn.layers import *  # noqa: F403

@@ -1,7 +1,5 @@
 """Optimisers."""
 
-from __future__ import annotations
-
 from gradcell.nn.optim.ada_grad import Adadelta, Adagrad, ProximalAdagrad
 from gradcell.nn.optim.adafactor import AdaFactor
 from gradcell.nn.optim.adam import Adam, AdaMax, AdamOffload, AdamWeightDecay, LazyAdam

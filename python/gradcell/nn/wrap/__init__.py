@@ -1,7 +1,5 @@
 """Cells around a network: its loss, its gradients, one training step."""
 
-from __future__ import annotations
-
 from gradcell.nn.wrap.grad_reducer import DistributedGradReducer
 from gradcell.nn.wrap.loss_scale import (
     DynamicLossScaleUpdateCell,

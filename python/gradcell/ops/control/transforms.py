@@ -1,7 +1,5 @@
 """Transforms of functions, by their names among the ops."""
 
-from __future__ import annotations
-
 from gradcell.derivatives.batching import vmap
 from gradcell.derivatives.jacobians import jacfwd, jacrev, linearize
 from gradcell.derivatives.taylor import derivative, jet

@@ -1,7 +1,5 @@
 """Callbacks: what Model calls at the beginnings and ends of training, epochs and steps."""
 
-from __future__ import annotations
-
 from gradcell.base import explain
 from gradcell.train.callback.adapt import EarlyStopping, LearningRateScheduler, ReduceLROnPlateau
 from gradcell.train.callback.backup import BackupAndRestore, OnRequestExit

@@ -1,7 +1,5 @@
 """Summaries of training as TensorBoard's event files."""
 
-from __future__ import annotations
-
 from gradcell.train.summary.summary_record import SummaryRecord
 
 __all__ = ["SummaryRecord"]

@@ -1,7 +1,5 @@
 """Probability distributions: densities, moments, entropies, divergences, samples."""
 
-from __future__ import annotations
-
 from gradcell.base import explain
 from gradcell.nn.probability.distribution.continuous import (
     Cauchy,
