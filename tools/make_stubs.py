@@ -5,7 +5,7 @@
     python tools/make_stubs.py --check          exits 1 if they do not have the names of the core
 
 _core.pyi is kept in git. It changes when a binding does: pybind11 puts each function's signature into
-its docstring, and methods that Python adds to Tensor (ops/method.py) bring their
+its docstring, and methods that Python adds to Tensor (ops/decorators.py) bring their
 own. What a row of the op table adds, a function in `ops` and a method of Tensor, is the same text for
 every row of a kind, so it is not kept: CMake writes _op_rows.pyi before it builds, by reading the
 table, which needs neither NumPy nor the core; the classes of _core.pyi inherit from those there, and

@@ -3,7 +3,7 @@
     python tools/make_table_stubs.py            writes them, from the built package
     python tools/make_table_stubs.py --check    exits 1 if one of them is not what would be written
 
-An op is public by its module's __all__, and a method of Tensor by its decorator (ops/method.py). Modules
+An op is public by its module's __all__, and a method of Tensor by its decorator (ops/decorators.py). Modules
 that ops/__init__.py does not import from are imported when one of their ops is first asked for: what they
 have is known from the index.
 
@@ -206,7 +206,7 @@ def modules_later() -> list[ModuleType]:
 
 def methods_of(module: ModuleType) -> tuple[list[str], list[str]]:
     """The ops of a module that are methods of Tensor, and those that are in place."""
-    from gradcell.ops.method import METHODS
+    from gradcell.ops.decorators import METHODS
 
     plain, in_place = [], []
 

@@ -21,7 +21,7 @@ from gradcell import _core
 from gradcell._core import Tensor, ops as _ops
 from gradcell.base import DTypeLike, arguments, bad_type, bad_value, kind_of, publish
 from gradcell.ops.arrays.indexing import topk
-from gradcell.ops.one_plan import one_plan
+from gradcell.ops.decorators import one_plan
 from gradcell.ops.random import draws as _draws, keys as _keys
 
 #: How many random bits the numbers of a dtype have, where it is not 24: as many as it can tell apart below 1.

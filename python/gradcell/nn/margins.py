@@ -13,9 +13,9 @@ from gradcell.base import arguments, bad_value, fields, publish
 from gradcell.nn.activations import _activation_of
 from gradcell.nn.losses import LossBase, _Pair
 from gradcell.nn.of_functions import cell_of
+from gradcell.ops.decorators import in_float32
 from gradcell.ops.elements.activations import log_softmax
 from gradcell.ops.networks import ctc, margins as _functions
-from gradcell.ops.one_plan import in_float32
 from gradcell.ops.reductions.reductions import length
 
 

@@ -11,7 +11,7 @@ from gradcell import _core, ops
 from gradcell._core import Tensor, ops as _ops
 from gradcell.base import arguments, bad_value, fields, publish
 from gradcell.nn.cell import Cell
-from gradcell.ops.one_plan import in_float32
+from gradcell.ops.decorators import in_float32
 from gradcell.ops.reductions.reductions import length
 
 

@@ -13,8 +13,8 @@ from gradcell import _core, ops
 from gradcell._core import Tensor, ops as _ops
 from gradcell.base import arguments, bad_type, bad_value, to_dtype
 from gradcell.base.spelling import spelling
+from gradcell.ops.decorators import one_plan
 from gradcell.ops.elements.complex_numbers import real_valued
-from gradcell.ops.one_plan import one_plan
 
 from gradcell.numpy.conversion import (  # isort: skip
     _plain, array, floating, floats, operands, tensor, tensors, typed,

@@ -11,7 +11,7 @@ from gradcell._core import Tensor, ops as _ops
 from gradcell.base import arguments, publish
 from gradcell.base.spelling import named, spelling
 from gradcell.numpy.conversion import floating, floats, operand, operands, tensor, typed
-from gradcell.ops.one_plan import in_float32
+from gradcell.ops.decorators import in_float32
 from gradcell.ops.reductions.reductions import length, square_sizes
 
 

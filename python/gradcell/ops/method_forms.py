@@ -9,7 +9,7 @@ import numpy as np
 from gradcell import _core, ops
 from gradcell._core import Tensor
 from gradcell.base import arguments, bad_type, has_numpy_dtype, is_tensor, to_dtype
-from gradcell.ops.method import in_place, method
+from gradcell.ops.decorators import in_place, method
 
 
 def listed(op: str, values: tuple[Any, ...]) -> list[int]:

@@ -12,7 +12,7 @@ from gradcell._core import Tensor
 from gradcell.base import arguments, bad_index, bad_type, bad_value, to_dtype
 from gradcell.ops._index import IN_PLACE_LATER, METHODS_LATER
 from gradcell.ops.arrays import shaping
-from gradcell.ops.method import attach, in_place, method, record_later
+from gradcell.ops.decorators import attach, in_place, method, record_later
 from gradcell.ops.method_forms import listed, reshape
 from gradcell.tensors.taken import notice
 

@@ -15,9 +15,9 @@ import numpy as np
 from gradcell import _core, ops
 from gradcell._core import Tensor, ops as _ops
 from gradcell.base import arguments, bad_value
+from gradcell.ops.decorators import one_plan
 from gradcell.ops.elements import bessels, gammas
 from gradcell.ops.matrices.factorisations import _differentiable
-from gradcell.ops.one_plan import one_plan
 
 __all__ = [
     "beta", "betainc", "betaln", "digamma", "erf", "erfc", "erfcinv", "erfinv", "expit", "gamma", "gammainc",

@@ -17,9 +17,9 @@ import numpy as np
 from gradcell import _core, ops
 from gradcell._core import Tensor, ops as _ops
 from gradcell.base import arguments, bad_type, bad_value, publish
+from gradcell.ops.decorators import one_plan
 from gradcell.ops.elements import gammas
 from gradcell.ops.matrices.factorisations import triangular_solution
-from gradcell.ops.one_plan import one_plan
 from gradcell.scipy import special
 
 _HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)

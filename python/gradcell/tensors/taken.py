@@ -62,7 +62,7 @@ _MOST_PLACES = 4096
 #: What takes the numbers for the user.
 _PLUMBING = {
     "gradcell.tensors.tensor", "gradcell.tensors.numpy_protocol", "gradcell.base.tree",
-    "gradcell.ops.method", "gradcell.ops.tensor_methods",
+    "gradcell.ops.decorators", "gradcell.ops.tensor_methods",
 }  # fmt: skip
 
 

@@ -16,7 +16,7 @@ import pytest
 
 import gradcell as gc
 from gradcell import Parameter, Tensor, nn, ops
-from gradcell.ops.one_plan import one_plan
+from gradcell.ops.decorators import one_plan
 
 X = np.random.default_rng(0).standard_normal((6, 8)).astype(np.float32)
 I = np.random.default_rng(1).integers(-9, 9, (6, 8)).astype(np.int32)  # noqa: E741
@@ -501,6 +501,6 @@ def test_a_fault_in_making_a_form_is_not_hidden(monkeypatch: pytest.MonkeyPatch)
 
     x = Tensor(X)
     np.testing.assert_array_equal(double(x).asnumpy(), X * 3)
-    monkeypatch.setattr("gradcell.ops.one_plan.keep_form", broken)
+    monkeypatch.setattr("gradcell.ops.decorators.keep_form", broken)
     with pytest.raises(RuntimeError, match="no form of it"):
         double(x)

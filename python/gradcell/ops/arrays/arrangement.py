@@ -12,9 +12,8 @@ from gradcell._core import Tensor, ops as _ops
 from gradcell.base import arguments, bad_value, to_dtype, where
 from gradcell.base.spelling import spelling
 from gradcell.ops.arrays import indexing, shaping
+from gradcell.ops.decorators import method, one_plan
 from gradcell.ops.elements import complex_numbers
-from gradcell.ops.method import method
-from gradcell.ops.one_plan import one_plan
 
 __all__ = [
     "adjoint", "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_tensors", "column_stack", "diagflat",

@@ -7,7 +7,7 @@ from typing import Any
 from gradcell import _core
 from gradcell._core import ParameterBase, Tensor, ops as _ops
 from gradcell.base import arguments, bad_type, bad_value
-from gradcell.ops.one_plan import one_plan
+from gradcell.ops.decorators import one_plan
 from gradcell.tensors.indexing import replaced
 from gradcell.tensors.parameter import Parameter, parameter_behind
 

@@ -11,8 +11,7 @@ import numpy as np
 from gradcell import _core
 from gradcell._core import Tensor, ops as _ops
 from gradcell.base import DTypeLike, Shape, arguments, bad_type, bad_value, to_dtype, where
-from gradcell.ops.method import method
-from gradcell.ops.one_plan import one_plan
+from gradcell.ops.decorators import method, one_plan
 
 __all__ = [
     "arange", "eye", "fill", "full", "full_like", "linspace", "ones", "ones_like", "range",

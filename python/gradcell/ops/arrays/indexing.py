@@ -11,9 +11,8 @@ from gradcell import _core
 from gradcell._core import Tensor, ops as _ops
 from gradcell.base import arguments, bad_index, bad_type, bad_value
 from gradcell.base.spelling import spelling
+from gradcell.ops.decorators import in_place, method, one_plan
 from gradcell.ops.elements.complex_numbers import size_of
-from gradcell.ops.method import in_place, method
-from gradcell.ops.one_plan import one_plan
 from gradcell.tensors.indexing import replaced
 
 __all__ = [

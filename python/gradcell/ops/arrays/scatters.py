@@ -15,9 +15,8 @@ from gradcell.base.convert import limits
 from gradcell.base.spelling import named
 from gradcell.derivatives.own_derivatives import Pushforward, call
 from gradcell.ops.arrays import assignments, indexing, shaping
+from gradcell.ops.decorators import in_place, method, one_plan
 from gradcell.ops.elements import composed
-from gradcell.ops.method import in_place, method
-from gradcell.ops.one_plan import one_plan
 from gradcell.tensors.indexing import replaced
 
 __all__: list[str] = [

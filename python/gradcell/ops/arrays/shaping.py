@@ -13,8 +13,7 @@ from gradcell import _core
 from gradcell._core import Tensor, ops as _ops
 from gradcell.base import arguments, bad_type, bad_value, to_dtype, with_tensors
 from gradcell.base.spelling import spelling
-from gradcell.ops.method import method
-from gradcell.ops.one_plan import one_plan
+from gradcell.ops.decorators import method, one_plan
 
 __all__ = [
     "broadcast_to", "cast", "cat", "chunk", "concat", "diag", "diagonal", "dtype", "expand_dims",

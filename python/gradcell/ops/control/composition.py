@@ -13,7 +13,7 @@ from gradcell import _core
 from gradcell._core import Tensor, ops as _ops
 from gradcell.base import arguments, bad_type, bad_value
 from gradcell.compilation import prints
-from gradcell.ops.one_plan import one_plan
+from gradcell.ops.decorators import one_plan
 from gradcell.tensors.parameter import Parameter
 
 __all__ = [

@@ -12,8 +12,7 @@ from typing import Any
 from gradcell._core import Tensor, ops as _ops
 from gradcell.base import arguments, bad_value, to_dtype
 from gradcell.base.spelling import spelling
-from gradcell.ops.method import method
-from gradcell.ops.one_plan import in_float32, one_plan, wide_plan
+from gradcell.ops.decorators import in_float32, method, one_plan, wide_plan
 
 __all__ = [
     "celu", "elu", "gelu", "glu", "hardshrink", "hardtanh",

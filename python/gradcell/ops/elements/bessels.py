@@ -11,7 +11,7 @@ import numpy as np
 
 from gradcell._core import Tensor, float64, ops as _ops
 from gradcell.base import arguments
-from gradcell.ops.one_plan import one_plan
+from gradcell.ops.decorators import one_plan
 
 __all__: list[str] = []
 

@@ -12,8 +12,7 @@ from typing import Any, ParamSpec
 from gradcell import _core
 from gradcell._core import Tensor, ops as _ops
 from gradcell.base import arguments, bad_type
-from gradcell.ops.method import method
-from gradcell.ops.one_plan import one_plan
+from gradcell.ops.decorators import method, one_plan
 
 __all__ = [
     "angle", "conj", "imag", "is_complex", "isreal", "polar", "real", "view_as_real",

@@ -9,9 +9,8 @@ from gradcell import _core
 from gradcell._core import Tensor, ops as _ops
 from gradcell.base import arguments
 from gradcell.base.convert import gap_at_one, limits
+from gradcell.ops.decorators import method, one_plan, wide_plan
 from gradcell.ops.elements import complex_numbers, elementwise
-from gradcell.ops.method import method
-from gradcell.ops.one_plan import one_plan, wide_plan
 
 __all__ = [
     "addcdiv", "addcmul", "approximate_equal", "cbrt", "deg2rad", "fix", "float_power", "frac",

@@ -11,9 +11,8 @@ from gradcell._core import Tensor, ops as _ops
 from gradcell.base import Array, TensorLike, arguments, bad_type
 from gradcell.base.convert import all_bits
 from gradcell.base.spelling import spelling
+from gradcell.ops.decorators import method, one_plan, wide_plan
 from gradcell.ops.elements.row_texts import text_of
-from gradcell.ops.method import method
-from gradcell.ops.one_plan import one_plan, wide_plan
 
 __all__ = []
 

@@ -14,8 +14,7 @@ import numpy as np
 
 from gradcell._core import Tensor, float64, ops as _ops
 from gradcell.base import arguments, bad_type, bad_value
-from gradcell.ops.method import method
-from gradcell.ops.one_plan import one_plan, wide_plan
+from gradcell.ops.decorators import method, one_plan, wide_plan
 
 __all__ = [
     "digamma", "igamma", "igammac", "lgamma", "mvlgamma", "polygamma", "zeta",

@@ -12,8 +12,7 @@ from gradcell._core import Tensor, ops as _ops
 from gradcell.base import arguments, bad_type
 from gradcell.base.convert import all_bits
 from gradcell.base.spelling import named
-from gradcell.ops.method import method
-from gradcell.ops.one_plan import one_plan
+from gradcell.ops.decorators import method, one_plan
 
 __all__ = [
     "bitwise_and", "bitwise_left_shift", "bitwise_not", "bitwise_or", "bitwise_right_shift",

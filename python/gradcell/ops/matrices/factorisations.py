@@ -20,9 +20,8 @@ from gradcell._core import Tensor, ops as _ops
 from gradcell.base import arguments, bad_value, unsupported
 from gradcell.derivatives.own_derivatives import Pullback, call, fitted
 from gradcell.ops.arrays import arrangement, shaping
+from gradcell.ops.decorators import method, one_plan, wide_plan
 from gradcell.ops.elements import complex_numbers
-from gradcell.ops.method import method
-from gradcell.ops.one_plan import one_plan, wide_plan
 from gradcell.ops.reductions import reductions
 
 __all__ = [

@@ -17,8 +17,8 @@ import numpy as np
 from gradcell._core import DType, Tensor, default_dtype, float32, float64, ops as _ops
 from gradcell.base import arguments, bad_type, bad_value, has_numpy_dtype, to_dtype
 from gradcell.ops.arrays import shaping
+from gradcell.ops.decorators import one_plan
 from gradcell.ops.elements.complex_numbers import part
-from gradcell.ops.one_plan import one_plan
 
 __all__: list[str] = [
     "fftfreq", "fftshift", "ifftshift", "rfftfreq", "stft",

@@ -12,11 +12,10 @@ import numpy as np
 from gradcell._core import Tensor, complex128, float64, ops as _ops
 from gradcell.base import arguments, bad_value
 from gradcell.ops.arrays import shaping
+from gradcell.ops.decorators import method, one_plan, wide_plan
 from gradcell.ops.elements import complex_numbers
 from gradcell.ops.matrices import products
 from gradcell.ops.matrices.norms import vector_norm
-from gradcell.ops.method import method
-from gradcell.ops.one_plan import one_plan, wide_plan
 
 __all__ = [
     "addbmm", "addmv", "addr", "baddbmm", "batch_dot", "block_diag", "cdist", "cross", "einsum",

@@ -8,10 +8,9 @@ from typing import Any
 from gradcell import _core
 from gradcell._core import Tensor, ops as _ops
 from gradcell.base import arguments, bad_value, to_dtype
+from gradcell.ops.decorators import in_float32, method, one_plan, spelled
 from gradcell.ops.elements import complex_numbers
 from gradcell.ops.elements.complex_numbers import size_of
-from gradcell.ops.method import method, spelled
-from gradcell.ops.one_plan import in_float32, one_plan
 from gradcell.ops.reductions import reductions
 
 __all__ = ["cosine_similarity", "norm", "renorm", "vector_norm"]

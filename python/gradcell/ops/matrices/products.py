@@ -8,8 +8,7 @@ from typing import Any
 from gradcell._core import Tensor, float32, float64, ops as _ops
 from gradcell.base import arguments, bad_type, bad_value
 from gradcell.ops.arrays import shaping
-from gradcell.ops.method import method
-from gradcell.ops.one_plan import one_plan
+from gradcell.ops.decorators import method, one_plan
 
 __all__ = ["addmm", "bmm", "dense", "dot", "ger", "inner", "matmul", "mm", "outer", "tensor_dot"]
 

@@ -18,7 +18,7 @@ import numpy as np
 from gradcell import _core
 from gradcell._core import Tensor, ops as _ops
 from gradcell.base import arguments, bad_type, where
-from gradcell.ops.one_plan import one_plan
+from gradcell.ops.decorators import one_plan
 from gradcell.ops.random.draws import _draw, _stream
 
 __all__ = ["flash_attention_score"]

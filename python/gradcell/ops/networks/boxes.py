@@ -16,7 +16,7 @@ import numpy as np
 from gradcell._core import Tensor, float32, int32, int64, ops as _ops, promote
 from gradcell.base import arguments, bad_value
 from gradcell.ops.arrays import shaping
-from gradcell.ops.one_plan import one_plan, wide_plan
+from gradcell.ops.decorators import one_plan, wide_plan
 
 __all__ = [
     "bounding_box_decode", "bounding_box_encode", "check_valid", "crop_and_resize",

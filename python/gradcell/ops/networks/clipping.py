@@ -9,8 +9,8 @@ from typing import Any, overload
 from gradcell import _core
 from gradcell._core import Tensor, ops as _ops
 from gradcell.base import arguments, bad_value, fail
+from gradcell.ops.decorators import one_plan
 from gradcell.ops.matrices.norms import norm
-from gradcell.ops.one_plan import one_plan
 from gradcell.ops.reductions.reductions import length
 
 __all__ = ["clip_by_global_norm", "clip_by_norm"]

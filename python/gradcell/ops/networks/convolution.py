@@ -7,8 +7,8 @@ from typing import Any
 
 from gradcell._core import Tensor, ops as _ops
 from gradcell.base import arguments, bad_type, bad_value
+from gradcell.ops.decorators import one_plan
 from gradcell.ops.networks import windows
-from gradcell.ops.one_plan import one_plan
 
 __all__ = ["conv1d", "conv2d", "conv3d"]
 

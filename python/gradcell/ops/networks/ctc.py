@@ -8,8 +8,8 @@ from typing import Any
 from gradcell._core import Tensor, int64, ops as _ops
 from gradcell.base import arguments, bad_value
 from gradcell.ops.control.loops import loop
+from gradcell.ops.decorators import wide_plan
 from gradcell.ops.networks.losses import _pair, _reduced
-from gradcell.ops.one_plan import wide_plan
 
 __all__ = ["ctc_loss"]
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from gradcell._core import Tensor, ops as _ops
 from gradcell.base import arguments, bad_value
+from gradcell.ops.decorators import one_plan
 from gradcell.ops.networks import pooling
-from gradcell.ops.one_plan import one_plan
 
 __all__ = ["interpolate"]
 

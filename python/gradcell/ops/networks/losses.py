@@ -14,8 +14,8 @@ import numpy as np
 from gradcell import _core
 from gradcell._core import Tensor, ops as _ops
 from gradcell.base import arguments, bad_type, bad_value, place_type, where
+from gradcell.ops.decorators import one_plan, wide_plan
 from gradcell.ops.elements.activations import _softplus, log_softmax
-from gradcell.ops.one_plan import one_plan, wide_plan
 
 __all__ = [
     "binary_cross_entropy", "binary_cross_entropy_with_logits", "cross_entropy", "huber_loss",

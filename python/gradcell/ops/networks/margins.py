@@ -10,9 +10,9 @@ from typing import Any
 
 from gradcell._core import Tensor, int32, int64, ops as _ops
 from gradcell.base import arguments, bad_value
+from gradcell.ops.decorators import wide_plan
 from gradcell.ops.elements.activations import _softplus
 from gradcell.ops.networks.losses import _pair, _reduced
-from gradcell.ops.one_plan import wide_plan
 from gradcell.ops.reductions.reductions import length
 
 __all__ = [

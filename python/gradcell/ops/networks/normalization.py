@@ -10,7 +10,7 @@ import numpy as np
 from gradcell._core import ParameterBase, Tensor, float32, float64, ops as _ops, promote
 from gradcell.base import arguments, bad_value
 from gradcell.ops.arrays import assignments
-from gradcell.ops.one_plan import one_plan, wide_plan
+from gradcell.ops.decorators import one_plan, wide_plan
 
 __all__ = ["batch_norm", "layer_norm", "lrn", "rms_norm"]
 

@@ -11,8 +11,8 @@ import numpy as np
 from gradcell._core import Tensor, int64, ops as _ops
 from gradcell.base import arguments, bad_type, bad_value
 from gradcell.ops.arrays import indexing, shaping
+from gradcell.ops.decorators import one_plan
 from gradcell.ops.networks import convolution, windows
-from gradcell.ops.one_plan import one_plan
 from gradcell.ops.random import draws
 from gradcell.ops.reductions import reductions
 

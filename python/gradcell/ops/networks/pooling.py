@@ -11,8 +11,8 @@ import numpy as np
 from gradcell import _core
 from gradcell._core import Tensor, ops as _ops
 from gradcell.base import arguments, bad_type, bad_value
+from gradcell.ops.decorators import one_plan
 from gradcell.ops.networks import windows
-from gradcell.ops.one_plan import one_plan
 from gradcell.tensors.indexing import replaced
 
 __all__ = [

@@ -13,10 +13,10 @@ from gradcell._core import Tensor, int32, op_table, ops as _ops
 from gradcell.base import arguments, bad_value, place_type
 from gradcell.ops.arrays import assignments, creation, indexing, shaping
 from gradcell.ops.control import composition
+from gradcell.ops.decorators import one_plan, wide_plan
 from gradcell.ops.elements import activations, elementwise
 from gradcell.ops.matrices import products
 from gradcell.ops.networks import losses, normalization
-from gradcell.ops.one_plan import one_plan, wide_plan
 from gradcell.ops.primitives import summaries
 from gradcell.ops.primitives.rows import REQUIRED, Axis, primitive, row
 from gradcell.ops.random import draws

@@ -9,7 +9,7 @@ from gradcell._core import Tensor, ops as _ops
 from gradcell.base import arguments, bad_value, place_type
 from gradcell.ops.arrays import assignments
 from gradcell.ops.control.loops import ForiLoop
-from gradcell.ops.one_plan import one_plan
+from gradcell.ops.decorators import one_plan
 
 
 def _of(gradient: Any, state: Any) -> Any:

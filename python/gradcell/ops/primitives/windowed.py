@@ -8,8 +8,8 @@ from typing import Any
 
 from gradcell._core import Tensor, int64, ops as _ops
 from gradcell.base import arguments, bad_value, place_type
+from gradcell.ops.decorators import one_plan
 from gradcell.ops.networks import convolution, interpolation, pooling, windows
-from gradcell.ops.one_plan import one_plan
 
 
 def _channels(x: Any, owner: str, ranks: Sequence[int], data_format: str) -> Tensor:

@@ -20,8 +20,7 @@ from gradcell.base import DTypeLike, arguments, bad_type, bad_value, to_dtype
 from gradcell.base.places import places
 from gradcell.base.seed import get_seed, on_set_seed
 from gradcell.ops.arrays import indexing
-from gradcell.ops.method import method
-from gradcell.ops.one_plan import one_plan
+from gradcell.ops.decorators import method, one_plan
 from gradcell.ops.random import keys
 
 __all__ = [

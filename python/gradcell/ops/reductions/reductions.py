@@ -15,9 +15,8 @@ from gradcell import _core
 from gradcell._core import Tensor, ops as _ops
 from gradcell.base import Axis, DTypeLike, arguments, bad_value, place_type, to_dtype
 from gradcell.ops.arrays import indexing
+from gradcell.ops.decorators import method, one_plan, spelled, wide_plan
 from gradcell.ops.elements.complex_numbers import part
-from gradcell.ops.method import method, spelled
-from gradcell.ops.one_plan import one_plan, wide_plan
 
 __all__ = [
     "all", "amax", "amin", "any", "argmax", "argmin", "count_nonzero", "logsumexp", "max", "mean",

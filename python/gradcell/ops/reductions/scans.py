@@ -12,9 +12,8 @@ from gradcell._core import Tensor, ops as _ops
 from gradcell.base import Axis, DTypeLike, arguments, bad_value, to_dtype
 from gradcell.derivatives.own_derivatives import Pushforward, call
 from gradcell.ops.arrays import indexing, shaping
+from gradcell.ops.decorators import method, one_plan, wide_plan
 from gradcell.ops.elements import composed
-from gradcell.ops.method import method
-from gradcell.ops.one_plan import one_plan, wide_plan
 
 __all__ = [
     "cummax", "cummin", "cumprod", "cumsum", "diff", "linear_recurrence", "logcumsumexp", "trapz",

@@ -13,8 +13,7 @@ from gradcell import _core
 from gradcell._core import Tensor, ops as _ops
 from gradcell.base import arguments, bad_value
 from gradcell.ops.arrays import indexing
-from gradcell.ops.method import method
-from gradcell.ops.one_plan import one_plan
+from gradcell.ops.decorators import method, one_plan
 from gradcell.ops.reductions import reductions
 
 __all__ = ["bucketize", "isin", "searchsorted", "unique", "unique_consecutive", "unique_with_pad"]

@@ -10,8 +10,7 @@ from gradcell import _core
 from gradcell._core import Tensor, ops as _ops
 from gradcell.base import DTypeLike, arguments, bad_type, bad_value, has_numpy_dtype, to_dtype
 from gradcell.ops.arrays import arrangement, indexing, shaping
-from gradcell.ops.method import method, spelled
-from gradcell.ops.one_plan import one_plan, wide_plan
+from gradcell.ops.decorators import method, one_plan, spelled, wide_plan
 from gradcell.ops.reductions import reductions
 
 __all__ = [
