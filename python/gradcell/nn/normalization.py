@@ -341,6 +341,42 @@ class LayerNorm(Layer):
 
 
 @fields.declared
+class RMSNorm(Layer):
+    """$gamma x / sqrt(mean(x^2) + epsilon)$, over the last dimensions of each sample, without a mean or beta.
+
+    Zhang & Sennrich, Root mean square layer normalization (2019), equation 4. normalized_shape: the
+    shape of gamma. gamma_init: anything that `initializer` takes. epsilon: added to the mean square.
+
+    Input: any floating tensor whose last dimensions are normalized_shape (half types are normalised in
+    float32); output of the same shape and dtype. Parameters: gamma.
+
+    Raises TypeError for arguments of a wrong type, ValueError for incompatible shapes.
+    """
+
+    normalized_shape: tuple[int, ...] | list[int] = fields.checked(_sizes, shown=True)
+    gamma_init: InitVar[Any] = fields.anything(default="ones")
+    epsilon: float = fields.number(default=1e-6, shown=True)
+    dtype: InitVar[_core.DType | None] = fields.floating_dtype(default=None)
+
+    def _build(self, gamma_init: Any, dtype: _core.DType | None) -> None:
+        shape = tuple(self.normalized_shape)
+        self.gamma: Parameter = Parameter(initializer(gamma_init, shape, dtype), "gamma")
+
+    def construct(self, input_x: Tensor) -> Tensor:
+        input_x = arguments.tensor(input_x, "RMSNorm", "input_x")
+        first = input_x.ndim - len(self.normalized_shape)
+        if tuple(input_x.shape[max(first, 0) :]) != tuple(self.normalized_shape):
+            bad_value(
+                f"For 'RMSNorm', the input's shape must end with {list(self.normalized_shape)}, but got "
+                f"shape {list(input_x.shape)}."
+            )
+        x = _widened(input_x)
+        mean = _ops.mean(_ops.square(x), list(range(first, x.ndim)), True)
+        normal = _ops.mul(x, _ops.rsqrt(_ops.add(mean, self.epsilon)))
+        return _ops.cast(_ops.mul(normal, self._params["gamma"]), input_x.dtype)
+
+
+@fields.declared
 class GroupNorm(Layer):
     """Normalisation of each sample over groups of channels, then gamma and beta by channel.
 

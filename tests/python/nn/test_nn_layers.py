@@ -233,6 +233,23 @@ def test_layer_norm(mode):
         nn.LayerNorm(3)
 
 
+def test_rms_norm(mode):
+    x = normal(2, 3, 4)
+    for shape in ((4,), (3, 4)):
+        gamma = normal(*shape)
+        cell = nn.RMSNorm(shape, Tensor(gamma), 1e-3, F64)
+        axes = tuple(range(3 - len(shape), 3))
+        expected = gamma * x / np.sqrt((x * x).mean(axes, keepdims=True) + 1e-3)
+        np.testing.assert_allclose(cell(Tensor(x)).asnumpy(), expected, rtol=1e-12)
+        check_gradients(cell, [x], second=True)
+    half = nn.RMSNorm((4,))(Tensor(x, ms.float16))
+    assert half.dtype == ms.float16 and nn.RMSNorm((4,)).parameters_dict()["gamma"].size == 4
+    with pytest.raises(ValueError, match=r"shape must end with \[3\], but got shape \[2, 3, 4\]"):
+        nn.RMSNorm((3,))(Tensor(x))
+    with pytest.raises(TypeError, match="normalized_shape"):
+        nn.RMSNorm(3)
+
+
 def test_group_norm(mode):
     x = normal(2, 4, 3)
     cell = nn.GroupNorm(2, 4, gamma_init=Tensor(normal(4)), dtype=F64)

@@ -197,6 +197,7 @@ ROWS: dict[str, tuple[tuple[np.ndarray, ...], dict[str, Name]]] = {
     "instance norm of volumes": ((VOLUME,), {
         "nn.InstanceNorm3d": cell(lambda: nn.InstanceNorm3d(6))}),
     "root mean square": ((X * 5,), {
+        "nn.RMSNorm": cell(lambda: nn.RMSNorm((6,))),
         "ops.rms_norm": lambda x: ops.rms_norm(x, *like(x, ONES))[0]}),
     "length": ((X,), {
         "nn.Norm": lambda x: nn.Norm(1)(x), "ops.norm": lambda x: ops.norm(x, dim=1),
