@@ -36,6 +36,8 @@ ACTIVATIONS: list[tuple[str, Callable[..., Tensor], Callable[[np.ndarray], np.nd
     ("hardtanh", ops.hardtanh, lambda x: np.clip(x, -1, 1)),
     ("hardsigmoid", ops.hardsigmoid, lambda x: np.clip(x + 3, 0, 6) / 6),
     ("hardswish", ops.hardswish, lambda x: x * np.clip(x + 3, 0, 6) / 6),
+    ("squareplus", ops.squareplus, lambda x: (x + np.sqrt(x * x + 4)) / 2),
+    ("squareplus-b", lambda x: ops.squareplus(x, 0.5), lambda x: (x + np.sqrt(x * x + 0.5)) / 2),
     ("softsign", ops.softsign, lambda x: x / (1 + np.abs(x))),
     ("tanhshrink", ops.tanhshrink, lambda x: x - np.tanh(x)),
     ("hardshrink", ops.hardshrink, lambda x: np.where(np.abs(x) > 0.5, x, 0)),
@@ -62,7 +64,9 @@ def test_activation(name: str, fn: Any, reference: Any) -> None:
     check_derivatives(fn, POINTS)
 
 
-@pytest.mark.parametrize("fn", [ops.softplus, ops.logsigmoid, ops.mish, ops.silu, ops.gelu])
+@pytest.mark.parametrize(
+    "fn", [ops.softplus, ops.squareplus, ops.logsigmoid, ops.mish, ops.silu, ops.gelu]
+)
 def test_smooth_at_zero(fn: Any) -> None:
     """No kink at 0, where formulas made of max and abs have one."""
     check_derivatives(fn, np.zeros((3,)), order=4)
@@ -78,7 +82,8 @@ def test_softplus_derivatives_at_zero_are_exact() -> None:
 
 
 @pytest.mark.parametrize(
-    "fn", [ops.softplus, ops.logsigmoid, ops.silu, ops.mish, ops.gelu, ops.elu]
+    "fn",
+    [ops.softplus, ops.squareplus, ops.logsigmoid, ops.silu, ops.mish, ops.gelu, ops.elu],
 )
 def test_extreme_arguments_stay_finite(fn: Any) -> None:
     x = T(np.array([-1e4, -500.0, -100.0, 100.0, 500.0, 1e4], np.float32))
@@ -86,6 +91,17 @@ def test_extreme_arguments_stay_finite(fn: Any) -> None:
     first = ms.grad(lambda t: fn(t).sum())
     assert np.isfinite(first(x).asnumpy()).all()
     assert np.isfinite(ms.grad(lambda t: first(t).sum())(x).asnumpy()).all()
+
+
+def test_squareplus_keeps_its_digits_far_below_zero() -> None:
+    x = np.array([-1e150, -1e8, -3e3, -7.0, 0.0, 1e200])
+    with mpmath.workdps(400):
+        exact = [float((mpmath.mpf(v) + mpmath.sqrt(mpmath.mpf(v) ** 2 + 4)) / 2) for v in x]
+    np.testing.assert_allclose(ops.squareplus(T(x)).asnumpy(), exact, rtol=1e-15)
+    found = ops.squareplus(T(np.array([-np.inf, np.inf, np.nan]))).asnumpy()
+    np.testing.assert_array_equal(found, [0, np.inf, np.nan])
+    with pytest.raises(ValueError, match="'b' must be finite and > 0"):
+        ops.squareplus(T(x), -1.0)
 
 
 def test_layer_norm() -> None:

@@ -17,7 +17,7 @@ from gradcell.ops.decorators import in_float32, method, one_plan, wide_plan
 __all__ = [
     "celu", "elu", "gelu", "glu", "hardshrink", "hardtanh",
     "leaky_relu", "log_softmax", "logsigmoid", "mish", "prelu", "relu6", "selu", "silu", "softmax",
-    "softmin", "softplus", "softshrink", "softsign", "swish", "tanhshrink", "threshold",
+    "softmin", "softplus", "softshrink", "softsign", "squareplus", "swish", "tanhshrink", "threshold",
 ]  # fmt: skip
 
 
@@ -54,6 +54,21 @@ def softplus(input: Any, beta: Any = 1, threshold: Any = 20) -> Tensor:
     y = y if plain else _ops.div(y, beta)
     arguments.option(threshold, "softplus", "threshold")
     return y if threshold >= 20 else _ops.where(_ops.greater(scaled, threshold), x, y)
+
+
+@wide_plan
+def squareplus(x: Any, b: float = 4.0) -> Tensor:
+    """$(x + sqrt(x^2 + b)) / 2$, a smooth max(x, 0) without exponentials. Barron, "Squareplus: a
+    softplus-like algebraic rectifier" (2021), equation 1.
+
+    b: how wide the bend is, above 0; at 0 the result is sqrt(b) / 2.
+    """
+    t = _float(x, "squareplus")
+    bend = arguments.number(b, "squareplus", "b", above=0)
+    below = _ops.less(t, 0)
+    # Below 0 the sum cancels; times the difference it is b.
+    large = _ops.add(_ops.hypot(t, math.sqrt(bend)), _ops.where(below, _ops.neg(t), t))
+    return _ops.where(below, _ops.div(bend / 2, large), _ops.mul(large, 0.5))
 
 
 @method(wide_plan)
