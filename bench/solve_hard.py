@@ -89,14 +89,14 @@ def l_shape() -> Recipe:
         return m.exp(r * m.cos(t)) * m.sin(r * m.sin(t))
 
     asked = {
-        "equation": lambda u: gc.laplacian(enriched(u, given)),
+        "equation": gc.laplacian,
         "shape": shape,
-        "conditions": [(lambda u: held(exact)(enriched(u, given)), None)],
+        "conditions": [(held(exact), None)],
+        "ansatz": lambda v: enriched(v, given),
         "outputs": 5,
     }
     test = shape.interior(10_000, 7, "uniform")
-    want = exact(test, np, np.arctan2)
-    return Recipe(asked, test, want, 1e-6, lambda u: enriched(u, given))
+    return Recipe(asked, test, exact(test, np, np.arctan2), 1e-6)
 
 
 @cache
@@ -121,27 +121,24 @@ def slit() -> Recipe:
     Reference: its series there, whose first coefficient is 401.1624537452."""
     given = powers(Corner((0.0, 0.0), (1.0, 0.0), 2 * PI), 1)
 
-    def slope(u: Any) -> Any:
-        return neumann(enriched(u, given), 0.0)
-
-    def held_at(value: float) -> Any:
-        return lambda u: held(value)(enriched(u, given))
+    def insulated(p: Any) -> Any:
+        return ((p[:, 1] == 0) & (p[:, 0] > 0)) | (p[:, 1] == 1) | (p[:, 0] == -1)
 
     asked = {
-        "equation": lambda u: gc.laplacian(enriched(u, given)),
+        "equation": gc.laplacian,
         "shape": Box([-1, 0], [1, 1]),
         "conditions": [
-            (held_at(0.0), lambda p: (p[:, 1] == 0) & (p[:, 0] < 0)),
-            (held_at(500.0), where(0, 1.0)),
-            (slope, lambda p: ((p[:, 1] == 0) & (p[:, 0] > 0)) | (p[:, 1] == 1) | (p[:, 0] == -1)),
+            (held(0.0), lambda p: (p[:, 1] == 0) & (p[:, 0] < 0)),
+            (held(500.0), where(0, 1.0)),
+            (lambda u: neumann(u, 0.0), insulated),
         ],
+        "ansatz": lambda v: enriched(v, given),
         "outputs": 3,
     }
     test = Box([-1, 0], [1, 1]).interior(10_000, 7, "uniform")
     d = motz_reference()
     z = test[:, :1] + 1j * test[:, 1:]
-    want = (z ** (np.arange(len(d)) + 0.5) @ d).real[:, None]
-    return Recipe(asked, test, want, 1e-6, lambda u: enriched(u, given))
+    return Recipe(asked, test, (z ** (np.arange(len(d)) + 0.5) @ d).real[:, None], 1e-6)
 
 
 POISSON = 0.3
@@ -344,18 +341,15 @@ def flow(u: Any) -> Any:
     return found
 
 
-def cavity(reynolds: float, target: float) -> Recipe:
-    """Steady flow in the unit square, whose lid moves at speed 1, by its stream function; the velocities'
-    error. Nothing is done to the corners, where the velocity jumps. Reference: 56 polynomials along each axis
-    beside Taylor's solution in the corners, whose extrema on the middle lines at 100 are those of O. Botella
-    and R. Peyret (Computers & Fluids 27, 1998) to 2e-7."""
+def navier_stokes(reynolds: float) -> Any:
+    """The residual of a stream function in a steady flow."""
+    orders = [
+        (0,), (1,), (0, 0, 0), (0, 1, 1), (0, 0, 1), (1, 1, 1),
+        (0, 0, 0, 0), (0, 0, 1, 1), (1, 1, 1, 1),
+    ]  # fmt: skip
 
     def equation(u: Any) -> Any:
-        orders = [
-            (0,), (1,), (0, 0, 0), (0, 1, 1), (0, 0, 1), (1, 1, 1),
-            (0, 0, 0, 0), (0, 0, 1, 1), (1, 1, 1, 1),
-        ]  # fmt: skip
-        parts = gc.partials(enriched(u, corner_angles), orders)
+        parts = gc.partials(u, orders)
 
         def residual(x: gc.Tensor) -> gc.Tensor:
             s_x, s_y, xxx, xyy, xxy, yyy, xxxx, xxyy, yyyy = parts(x)
@@ -364,29 +358,38 @@ def cavity(reynolds: float, target: float) -> Recipe:
 
         return residual
 
+    return equation
+
+
+def cavity(reynolds: float, target: float) -> Recipe:
+    """Steady flow in the unit square, whose lid moves at speed 1, by its stream function; the velocities'
+    error. Nothing is done to the corners, where the velocity jumps. Reference: 56 polynomials along each axis
+    beside Taylor's solution in the corners, whose extrema on the middle lines at 100 are those of O. Botella
+    and R. Peyret (Computers & Fluids 27, 1998) to 2e-7."""
+
     def wall(speed: float) -> Any:
         def condition(u: Any) -> Any:
-            stream = enriched(u, corner_angles)
-            moved = flow(stream)
+            moved = flow(u)
 
             def residual(x: gc.Tensor) -> gc.Tensor:
                 v = moved(x)
-                return ops.concat((stream(x), column(v, 0) - speed, column(v, 1)), 1)
+                return ops.concat((u(x), column(v, 0) - speed, column(v, 1)), 1)
 
             return residual
 
         return condition
 
     asked = {
-        "equation": equation,
+        "equation": navier_stokes(reynolds),
         "shape": Box([0, 0], [1, 1]),
         "conditions": [(wall(1.0), where(1, 1.0)), (wall(0.0), lambda p: p[:, 1] < 1)],
+        "ansatz": lambda v: enriched(v, corner_angles),
         "outputs": 5,
     }
 
     test = grid([0.01, 0.01], [0.99, 0.99], 71)
     want = references.cavity(reynolds)(test)
-    return Recipe(asked, test, want, target, lambda u: flow(enriched(u, corner_angles)))
+    return Recipe(asked, test, want, target, flow)
 
 
 # Eigenvalues --------------------------------------------------------------------------------------------

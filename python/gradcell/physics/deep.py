@@ -72,7 +72,8 @@ def train(asked: Asked, fitter: Fitter, piece: Piece, seed: int, end: float) -> 
     while (left := end - clock.perf_counter()) > 0:
         solver.run(_STEPS, resample=points, max_seconds=left)
         fresh = solver.blocks.given(points())
-        level = np.sqrt(np.mean(np.square(net(fresh[0][0]).asnumpy()))) or 1.0
+        u = asked.solution(net)(fresh[0][0]).asnumpy()
+        level = np.sqrt(np.mean(np.square(u))) or 1.0
         misfit = np.sqrt(solver._objective(fresh).asnumpy() / len(fresh)) / level
         copy = Layers(asked, seed)
         for old, new in zip(net.trainable_params(), copy.trainable_params(), strict=True):

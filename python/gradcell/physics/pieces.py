@@ -27,6 +27,8 @@ ROWS, EDGES = 2.0, 0.7
 APART = 3
 #: The most Newton steps, and the multiples of one that are tried.
 _NEWTON, _SHARES = 12, (1.0, 0.5, 0.2, 0.05)
+#: The points at which a solution's size is seen.
+_SOME = 400
 #: The ridge of a fit to values that Newton's steps begin with, in roundings.
 _SMOOTH = 1e6
 
@@ -34,8 +36,9 @@ _SMOOTH = 1e6
 @dataclass(frozen=True)
 class Piece:
     """A solution in a box, by the numbers of its network. misfit: the root of the mean square of residuals at
-    points that it was not fitted to, each as the error of u that would cause it, relative to u. gap: the
-    same not relative to u. scale: what the residuals were multiplied by."""
+    points that it was not fitted to, each as the error of u by its waves that would cause it, and beside it
+    the change of u that fitting noise of this size would make: the first sees waves that are missing, the
+    second faster ones than the points determine. Relative to u; gap: not relative to it."""
 
     coordinates: Coordinates
     frequencies: Array
@@ -43,7 +46,11 @@ class Piece:
     amplitudes: Array
     misfit: float
     gap: float
-    scale: Array
+
+    def beats(self, other: Piece) -> bool:
+        """Return whether its residuals are clearly smaller, as they are and relative to u: what is wrong is
+        often far too small or far too large."""
+        return self.misfit < 0.8 * other.misfit and self.gap < 0.8 * other.gap
 
     @property
     def count(self) -> int:
@@ -87,7 +94,7 @@ class Asked:
 
     def __init__(
         self, equation: Any, shape: Any, conditions: Any, outputs: int, time: int | None,
-        periodic: Sequence[int],
+        periodic: Sequence[int], ansatz: Any,
     ) -> None:  # fmt: skip
         if not isinstance(shape, Shape):
             bad_type(f"solve: shape must be a Shape such as Box, got {type(shape).__name__}")
@@ -97,11 +104,11 @@ class Asked:
         pairs = all(
             isinstance(c, (tuple, list)) and len(c) == 2 and callable(c[0]) for c in conditions
         )
-        if not callable(equation) or not pairs:
+        if not callable(equation) or not pairs or not (ansatz is None or callable(ansatz)):
             bad_type(
-                "solve: equation must be a function of u that gives a residual function, and conditions "
-                "pairs of such a function and of where it holds, a function of points, or None for all of "
-                "the boundary"
+                "solve: equation must be a function of u that gives a residual function, conditions pairs "
+                "of such a function and of where it holds, a function of points, or None for all of the "
+                "boundary, and ansatz a function of the network that gives u"
             )
         self.conditions: list[tuple[Callable[..., Any], Where]] = [(c, at) for c, at in conditions]
         axes = [*periodic, *([] if time is None else [time])]
@@ -114,8 +121,19 @@ class Asked:
         if axes and not self.boxed:
             bad_value("solve: time and periodic are axes of a Box, but the shape is another one")
         self.outputs: int = outputs
+        self.ansatz: Callable[[Any], Callable[[Tensor], Tensor]] | None = ansatz
         self.time: int | None = time
         self.periodic: tuple[int, ...] = tuple(periodic)
+
+    def solution(self, cell: nn.Cell) -> Callable[[Tensor], Tensor]:
+        """What a network is the solution by."""
+        return cell if self.ansatz is None else self.ansatz(cell)
+
+    def values(self, part: Any, x: Array) -> Array:
+        """The solution by a network, [n, d] to [n, m]."""
+        if self.ansatz is None:
+            return np.asarray(part.values(x))
+        return np.asarray(self.solution(part.cell())(Tensor(x)).asnumpy())
 
     def stretched(self, k: int) -> bool:
         """Return whether an axis may have sites."""
@@ -171,8 +189,9 @@ def compared(asked: Asked, cell: nn.Cell, normals: Sequence[bool]) -> list[Calla
             return lambda x, n, past: residual(x, n) - past
         return lambda x, n, past: residual(x) - past
 
-    made = [make(cell) for make, _ in asked.conditions]
-    return [asked.equation(cell), *map(of, made, normals)]
+    u = asked.solution(cell)
+    made = [make(u) for make, _ in asked.conditions]
+    return [asked.equation(u), *map(of, made, normals)]
 
 
 class _Plans:
@@ -186,6 +205,8 @@ class _Plans:
         self.vector = jit(blocks.vector)
         self.system = jit(lambda given: (blocks.vectors(given), blocks.jacobian(given, apart)))
         self.bent = jit(blocks.second)
+        solution = Blocks("solve", [asked.solution(cell)], [cell.amplitudes], None)
+        self.solution = jit(lambda x: (solution.vector([(x,)]), solution.jacobian([(x,)], [True])))
         self.conditions = jit(
             lambda given: [fn(*p) for fn, p in zip(functions[1:], given, strict=True)]
         )
@@ -203,7 +224,8 @@ class Fitter:
         cell.amplitudes.set_data(Tensor(np.ones((1, asked.outputs))))
         of = Coordinates(asked.shape.low, asked.shape.high, ((),) * asked.size)
         x, zero = Tensor(asked.inside(n, of, seed)), Tensor(np.zeros((n, 1)))
-        self.normals: list[bool] = [_takes_normals(make(cell), x) for make, _ in asked.conditions]
+        u = asked.solution(cell)
+        self.normals: list[bool] = [_takes_normals(make(u), x) for make, _ in asked.conditions]
         blocks = Blocks("solve", compared(asked, cell, self.normals), [cell.amplitudes], None)
         given = [(x,), *[(x, x, zero)] * len(asked.conditions)]
         if not all(blocks.rows_apart(given)):
@@ -221,12 +243,10 @@ class Fitter:
         return self._plans[key]
 
     def fit(
-        self, of: Coordinates, reach: Array, count: int, before: Piece | None, guess: Guess,
-        scale: Array | None = None,
-    ) -> Piece:  # fmt: skip
+        self, of: Coordinates, reach: Array, count: int, before: Piece | None, guess: Guess
+    ) -> Piece:
         """A piece in these coordinates with frequencies up to reach [d]. before: the piece of the time
-        before. guess: where Newton's steps begin; zero without it. scale: what residuals are multiplied by
-        for the misfit, so that pieces can be compared; by default from the piece itself."""
+        before. guess: where Newton's steps begin; zero without it."""
         asked, plans = self.asked, self._plans_for(count, of.most)
         random = np.random.default_rng([self.seed, count])
         frequencies = random.uniform(-1, 1, (asked.size, count)) * reach[:, None]
@@ -248,13 +268,16 @@ class Fitter:
         if self.linear is None:
             self.linear = self._is_linear(plans, given, random)
         if guess is not None and not self.linear:
-            x = given[0][0].asnumpy()[: count + count // 4]
-            amplitudes = least_squares(np.sin(of.of(x) @ frequencies + phases), guess(x), _SMOOTH)
+            x = given[0][0].asnumpy()[: 3 * count]
+            waves = np.sin(of.of(x) @ frequencies + phases)
+            near, _ = least_squares(waves, guess(x), ridge=_SMOOTH)
+            amplitudes = self._better(plans, given, near, amplitudes)
         last = np.inf
+        changes = self._changes(plans, fresh[0][0])
         for _ in range(_NEWTON):
             cell.amplitudes.set_data(Tensor(amplitudes))
             right, rows, weights = self._system(plans, given)
-            step = least_squares(rows, -right)
+            step, noise = least_squares(rows, -right, changes)
             foretold = np.linalg.norm(right + rows @ step)
             shares, there, tried = iter(_SHARES), np.inf, amplitudes
             while not there < np.linalg.norm(right) and (share := next(shares, 0.0)):
@@ -270,15 +293,12 @@ class Fitter:
             if self.linear or there < 1.5 * foretold or there > 0.9 * last:
                 break
             last = there
-        right, _, own = self._system(plans, fresh)
-        if scale is not None:
-            right *= scale / own
-        u = np.sin(of.of(fresh[0][0].asnumpy()) @ frequencies + phases) @ amplitudes
-        gap = float(np.sqrt(count / 2 / len(fresh)) * np.linalg.norm(right))
+        right, _, _ = self._system(plans, fresh)
+        level = _mean(plans.solution(fresh[0][0][:_SOME])[0].asnumpy()) or 1.0
+        unit = np.hypot(_mean(changes) / np.sqrt(len(fresh)), noise / np.sqrt(right.size))
+        gap = float(unit * np.linalg.norm(right))
         gap = gap if np.isfinite(gap) else np.inf
-        misfit = gap / float(np.sqrt(np.mean(np.square(u))) or 1.0)
-        scale = own if scale is None else scale
-        return Piece(of, frequencies, phases, amplitudes, misfit, gap, scale)
+        return Piece(of, frequencies, phases, amplitudes, gap / level, gap)
 
     def drawn(
         self, of: Coordinates, rows: int, edges: int, before: Piece | None, seed: int, method: str = ""
@@ -313,8 +333,26 @@ class Fitter:
         points = self.drawn(
             piece.coordinates, int(ROWS * unknowns), int(EDGES * unknowns), None, self.seed
         )
-        _, parts = plans.system(plans.blocks.given(points))
-        return [float(np.linalg.norm(p.asnumpy()) / np.sqrt(piece.count / 2)) for p in parts]
+        given = plans.blocks.given(points)
+        _, parts = plans.system(given)
+        unit = _mean(self._changes(plans, given[0][0]))
+        return [float(np.linalg.norm(p.asnumpy()) / unit) for p in parts]
+
+    def _better(self, plans: _Plans, given: Any, guess: Array, zero: Array) -> Array:
+        """A guess, or zero where that has the smaller residuals, as for parts that cancel one another."""
+
+        def size(amplitudes: Array, weights: Array) -> float:
+            plans.cell.amplitudes.set_data(Tensor(amplitudes))
+            return float(np.linalg.norm(plans.vector(given).asnumpy() * weights))
+
+        plans.cell.amplitudes.set_data(Tensor(guess))
+        weights = self._system(plans, given)[2]
+        return guess if size(guess, weights) < size(zero, weights) else zero
+
+    def _changes(self, plans: _Plans, x: Tensor) -> Array:
+        """How amplitudes change the solution at some of these points: rows of a Jacobian."""
+        (rows,) = plans.solution(x[:_SOME])[1]
+        return np.asarray(rows.asnumpy())
 
     def _is_linear(self, plans: _Plans, given: Any, random: np.random.Generator) -> bool:
         """Return whether the residuals' second derivative by u vanishes."""
@@ -338,6 +376,11 @@ class Fitter:
         matrix = np.concatenate([p.asnumpy() for p in parts])
         matrix *= whole[:, None]
         return np.concatenate([v.asnumpy() for v in vectors]) * whole, matrix, whole
+
+
+def _mean(rows: Array) -> float:
+    """The root of the mean square of rows' lengths."""
+    return float(np.linalg.norm(rows) / np.sqrt(len(rows)))
 
 
 def _takes_normals(residual: Any, x: Tensor) -> bool:

@@ -74,18 +74,21 @@ class _Part(Protocol):
 class Solution:
     """A solution that `solve` found: a function of points [n, d] that gives u, [n, m], made of networks.
 
-    parts: the networks with where they are the solution. axis: that of the time, or None.
+    parts: the networks with where they are the solution. asked: the problem.
 
-    networks: the cells: one, or one for each piece of time. ends: where each piece of time ends. misfit: the
-    root of the mean square of the residuals at points that nothing was fitted to, each divided by what an
-    error of u of its own size would cause there. error: the estimated relative error: the misfit, or how far
-    the solution moved with the last pass times the factor by which the misfit fell, if that is more; nan
-    after one pass. history: a SolutionPass for each pass. why: sentences that say what was chosen and for
-    what reason. reached: whether the estimated error is at most the tolerance.
+    networks: the cells: one, or one for each piece of time, in the ansatz if there is one. ends: where each
+    piece of time ends. misfit: the residuals at points that nothing was fitted to, as errors of u relative to
+    it: those of its own waves that would cause them, and the change that fitting them would make if they were
+    noise. error: the estimated relative error: the misfit, or how far the solution moved with the last pass
+    times the factor by which the misfit fell, if that is more; nan after one pass. history: a SolutionPass
+    for each pass. why: sentences that say what was chosen and for what reason. reached: whether the estimated
+    error is at most the tolerance.
     """
 
-    def __init__(self, parts: Sequence[Any], axis: int | None) -> None:
+    def __init__(self, parts: Sequence[Any], asked: Asked) -> None:
+        axis = asked.time
         self._parts: list[_Part] = list(parts)
+        self._asked: Asked = asked
         self._axis: int = axis or 0
         boxes = [p.coordinates for p in parts]
         self.ends: list[float] = [] if axis is None else [float(b.high[axis]) for b in boxes]
@@ -100,10 +103,10 @@ class Solution:
 
     def __call__(self, x: Tensor) -> Tensor:
         """Return u at points [n, d] as a tensor [n, m] that can be differentiated."""
-        found: Tensor = self.networks[0](x)
+        found: Tensor = self._asked.solution(self.networks[0])(x)
         for end, network in zip(self.ends, self.networks[1:], strict=False):
             later = x[:, self._axis : self._axis + 1] > end
-            found = ops.where(later, network(x), found)
+            found = ops.where(later, self._asked.solution(network)(x), found)
         return found
 
     def values(self, x: Any) -> Array:
@@ -111,10 +114,16 @@ class Solution:
 
         x: the points.
         """
-        points = np.asarray(x, np.float64)
-        which = np.searchsorted(self.ends[:-1], points[:, self._axis])
-        parts = {int(k): self._parts[k].values(points[which == k]) for k in np.unique(which)}
-        found = np.empty((len(points), *next(iter(parts.values())).shape[1:]))
+        return self._gathered(np.asarray(x, np.float64), self._asked.values)
+
+    def _inside(self, x: Array) -> Array:
+        """What the networks give, without the ansatz."""
+        return self._gathered(x, lambda part, x: part.values(x))
+
+    def _gathered(self, x: Array, of: Callable[[Any, Array], Array]) -> Array:
+        which = np.searchsorted(self.ends[:-1], x[:, self._axis])
+        parts = {int(k): of(self._parts[k], x[which == k]) for k in np.unique(which)}
+        found = np.empty((len(x), *next(iter(parts.values())).shape[1:]))
         for k, values in parts.items():
             found[which == k] = values
         return found
@@ -131,6 +140,7 @@ def solve(
     outputs: int = 1,
     time: int | None = None,
     periodic: Sequence[int] = (),
+    ansatz: Callable[[Any], Callable[[Tensor], Tensor]] | None = None,
     tolerance: float = 1e-6,
     max_seconds: float = 60.0,
     seed: int = 0,
@@ -150,13 +160,14 @@ def solve(
     points, [n, d] to [n, outputs], as `gc.partials` takes it. shape: where it holds. conditions: pairs of
     such a function, as `lambda u: physics.dirichlet(u, 0.0)`, and of where on the boundary it holds: a
     function of points [n, d] that gives [n] of bool, or None for all of it. Residuals that take normals
-    behind the points, as those of `neumann`, get them. outputs: how many numbers u has at a point. time: the
-    axis of a Box along which u evolves from conditions at its low end, in up to three coordinates in pieces
-    one after the other.
-    periodic: axes of a Box after whose length u repeats itself. tolerance: the estimated relative error at
-    which it ends. max_seconds: when it ends at the latest, with the best pass so far. seed: of points and
-    frequencies. callback: a function of the Solution after each pass, which ends the run by returning True.
-    progress: prints a line a pass.
+    behind the points, as those of `neumann`, get them. outputs: how many numbers the network, or u, has at a
+    point. time: the axis of a Box along which u evolves from conditions at its low end, in up to three
+    coordinates in pieces one after the other. periodic: axes of a Box after whose length u repeats itself.
+    ansatz: a function of the network that gives u, which equation and conditions then get:
+    `lambda v: physics.enriched(v, given)`, or `lambda v: lambda x: before(x) + v(x)`, which begins with
+    another solution. tolerance: the estimated relative error at which it ends. max_seconds: when it ends at
+    the latest, with the best pass so far. seed: of points and frequencies. callback: a function of the
+    Solution after each pass, which ends the run by returning True. progress: prints a line a pass.
 
     All is in float64. Raises TypeError and ValueError for other arguments, what GaussNewton raises for
     residuals of other shapes, and ValueError if no pass ends in time.
@@ -166,7 +177,7 @@ def solve(
             "solve: tolerance must not be negative and max_seconds positive, got "
             f"{tolerance} and {max_seconds}"
         )
-    asked = Asked(equation, shape, conditions, outputs, time, periodic)
+    asked = Asked(equation, shape, conditions, outputs, time, periodic, ansatz)
     return _Run(asked, tolerance, max_seconds, seed, callback, progress).solution()
 
 
@@ -187,6 +198,7 @@ class _Run:
         self.space = [[k for k in range(size) if k != asked.time]]
         self.reach = np.full(size, _FIRST[0])
         self.scanned = False  # whether the frequencies are those of a fit that says something
+        self.seen: set[Any] = set()  # what was fitted in this pass: boxes, waves and frequencies
         self.fit_seconds = 0.0
         self.best: Solution | None = None
         self.history: list[SolutionPass] = []
@@ -202,12 +214,10 @@ class _Run:
 
     def fit(
         self, of: Coordinates, count: int, before: Piece | None, guess: Guess,
-        reach: Array | None = None, scale: Array | None = None,
+        reach: Array | None = None,
     ) -> Piece:  # fmt: skip
         begun = self.spent()
-        found = self.fitter.fit(
-            of, self.reach if reach is None else reach, count, before, guess, scale
-        )
+        found = self.fitter.fit(of, self.reach if reach is None else reach, count, before, guess)
         self.fit_seconds = self.spent() - begun
         return found
 
@@ -219,16 +229,17 @@ class _Run:
         of axes after the other from those that there are."""
         firsts = () if self.scanned or best else _FIRST[1:]
         best = best or self.fit(of, count, before, guess)
-        seen = {tuple(self.reach)}
+        fit = of.sites, *of.low, *of.high, count
+        self.seen.add((*fit, *self.reach))
 
         def better(reach: Array) -> bool:
             nonlocal best
             assert best is not None
-            if tuple(reach) in seen:
+            if (*fit, *reach) in self.seen:
                 return False
-            seen.add(tuple(reach))
-            found = self.fit(of, count, before, guess, reach, best.scale)
-            if not found.gap < 0.8 * best.gap:
+            self.seen.add((*fit, *reach))
+            found = self.fit(of, count, before, guess, reach)
+            if not found.beats(best):
                 return False
             best, self.reach = found, reach
             return True
@@ -279,7 +290,7 @@ class _Run:
             z = np.repeat(self.random.uniform(-1, 1, (lines, 1, size)), n, 1)
             z[:, :, k] = np.linspace(-1, 1, n)
             x = of.back(z.reshape(-1, size))
-            u = piece.values(x).reshape(lines, n, -1)
+            u = self.asked.values(piece, x).reshape(lines, n, -1)
             length = float(of.high[k] - of.low[k])
             found[k] = steep_sites([*x[:, k].reshape(lines, n)], [*u], length, _SITES)
         return tuple(found)
@@ -326,10 +337,15 @@ class _Run:
             if 40 * self.fit_seconds > self.seconds - self.spent():
                 self.why.append(f"More than {count} waves would have taken too long.")
                 break
-            if self.scanned:
-                self.reach = self.reach * _MORE ** (1 / asked.size)
+            self.faster()
             count = int(_MORE * count)
         self.tell([piece])
+
+    def faster(self) -> None:
+        """The frequencies that more waves have room for."""
+        self.seen.clear()
+        if self.scanned:
+            self.reach = self.reach * _MORE ** (1 / self.asked.size)
 
     def timed(self, axis: int) -> None:
         """Passes over pieces of time, each with more waves and a smaller misfit."""
@@ -346,23 +362,37 @@ class _Run:
                 break
             h = float(pieces[0].coordinates.high[axis] - self.asked.shape.low[axis])
             count, tolerance = int(_MORE * count), _LESS * tolerance
+            self.faster()
         self.tell(pieces)
 
     def march(self, axis: int, count: int, tolerance: float, h: float) -> list[Piece]:
-        """One pass: its pieces, none if it did not end in time, and the length of the shortest one. A piece
-        whose misfit is above the tolerance is halved as long as that helps, gets more waves where it does
-        not, and is taken where nothing does."""
+        """One pass: its pieces, none if it did not end in time. Where the misfit is above the tolerance, a
+        piece is halved as long as that helps, gets more waves where it does not, and where nothing does its
+        misfit becomes the tolerance. Frequencies in time stay as they are when a piece becomes shorter or
+        longer. Longer ones are tried where the misfit allows, now and then where it is just below the
+        tolerance."""
         low, high = (float(x[axis]) for x in (self.asked.shape.low, self.asked.shape.high))
         pieces: list[Piece] = []
         sites: Any = ((),) * self.asked.size
         t, most, past = low, 2 * count, self.past()
-        tried: list[tuple[float, float]] = []  # lengths and misfits of pieces that begin here
+        tried: list[tuple[Piece, Array]] = []  # that begin here, with their frequencies
+        alike, patience = (
+            0,
+            2,
+        )  # pieces of the same length, and how many before a longer one is tried
+
+        def lengthen(to: float) -> float:
+            self.reach[axis] *= to / h
+            return to
+
         while high - t > 1e-9 * (high - low):
             if self.over():
                 if self.best is None:
                     bad_value(f"solve: no pass ended within {self.seconds:g} s, allow max_seconds")
                 return []
-            h = high - t if high - t < 1.3 * h else h
+            longer = alike >= patience and not tried
+            h = lengthen(2 * h) if longer else h
+            h = lengthen(high - t) if high - t < 1.3 * h else h
             begin, end = self.asked.shape.low.copy(), self.asked.shape.high.copy()
             begin[axis], end[axis] = t, t + h
             of, before = Coordinates(begin, end, sites), pieces[-1] if pieces else None
@@ -372,34 +402,42 @@ class _Run:
                 piece = self.searched(of, count, None, guess, groups, tolerance / 10)
             else:
                 piece = self.fit(of, count, before, guess)
+            if longer:
+                alike, patience = 0, 2 if piece.misfit <= tolerance else 2 * patience
+                if piece.misfit > tolerance:
+                    h = lengthen(h / 2)
+                    continue
             piece = self.adapted(piece, tolerance, count, before, guess)
             if piece.misfit < _LOST:
                 sites = piece.coordinates.sites
             if piece.misfit > tolerance and h > 1e-6 * (high - low):
-                tried.append((h, piece.misfit))
-                helps = len(tried) < 3 or piece.misfit < 0.5 * tried[-3][1]
-                if helps or piece.misfit > _LOST:
-                    h /= 2
+                tried.append((piece, self.reach.copy()))
+                helps = len(tried) < 3 or piece.misfit < 0.5 * tried[-3][0].misfit
+                if helps or piece.misfit > _CLEAR:
+                    h = lengthen(h / 2)
                     continue
+                least = min(p.misfit for p, _ in tried)
+                piece, self.reach = next(x for x in tried if x[0].misfit < 1.5 * least)
+                h = float(piece.coordinates.high[axis]) - t
                 if count < most:
                     count, tried = int(_MORE * count), []
                     continue
+                tolerance = 1.5 * piece.misfit
             pieces.append(piece)
             t += h
-            if piece.misfit > tolerance and tried:
-                h = tried[0][0]
-            elif piece.misfit < tolerance / 2:
-                h *= 1.4 if piece.misfit > tolerance / 100 else 2.5
+            alike = 0 if tried else alike + 1
+            if piece.misfit < tolerance / 2:
+                h, alike = lengthen(h * (1.4 if piece.misfit > tolerance / 100 else 2.5)), 0
             tried, sites = [], self.sites(piece)
         return pieces
 
     def past(self) -> Guess:
         """The last solution, where it says something."""
-        return self.best.values if self.best and self.best.misfit < _LOST else None
+        return self.best._inside if self.best and self.best.misfit < _LOST else None
 
     def ended(self, parts: Sequence[_Part]) -> bool:
         """Takes note of a pass; whether it was the last one."""
-        found, change = Solution(parts, self.asked.time), float("nan")
+        found, change = Solution(parts, self.asked), float("nan")
         if self.best is not None:
             some = parts[:: max(1, len(parts) // 50)]
             x = np.concatenate([self.asked.inside(400, p.coordinates, 7) for p in some])

@@ -136,11 +136,14 @@ def set_row(parameter: Parameter, values: Any) -> None:
     parameter.set_data(Tensor(np.asarray(values, np.float64).reshape(1, -1)))
 
 
-def least_squares(matrix: Array, right: Array, ridge: float = _RIDGE) -> Array:
+def least_squares(
+    matrix: Array, right: Array, seen: Array | None = None, ridge: float = _RIDGE
+) -> tuple[Array, float]:
     """The x that makes |matrix x - right| smallest, beside a ridge of so many roundings: by Householder's
     reflections, which keep the digits that a product with the transposed matrix loses.
 
-    matrix: [n, m]. right: [n] or [n, k]. Returns [m] or [m, k].
+    matrix: [n, m]. right: [n] or [n, k]. seen: rows [l, m]. Returns x, [m] or [m, k], and how large products
+    of these rows with x are (the root of the sum over one of them) if right is independent noise of size 1.
     """
     n, m = matrix.shape
     length = np.sqrt(np.einsum("ij,ij->j", matrix, matrix))
@@ -152,7 +155,11 @@ def least_squares(matrix: Array, right: Array, ridge: float = _RIDGE) -> Array:
     whole[np.arange(n, n + m), np.arange(m)] = ridge * np.finfo(np.float64).eps * np.sqrt(m)
     upper: Any = np.linalg.qr(whole, mode="r")
     found = np.linalg.solve(upper[:m, :m], upper[:m, m:]) / length[:, None]
-    return np.asarray(found.reshape(m, *right.shape[1:]))
+    found = np.asarray(found.reshape(m, *right.shape[1:]))
+    if seen is None:
+        return found, 0.0
+    spread = np.linalg.solve(upper[:m, :m].T, (seen / length).T)
+    return found, float(np.linalg.norm(spread) / np.sqrt(len(seen)))
 
 
 def steep_sites(
