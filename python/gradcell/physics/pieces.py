@@ -126,11 +126,11 @@ class Asked:
         self.periodic: tuple[int, ...] = tuple(periodic)
 
     def solution(self, cell: nn.Cell) -> Callable[[Tensor], Tensor]:
-        """What a network is the solution by."""
+        """Return the solution that a network gives."""
         return cell if self.ansatz is None else self.ansatz(cell)
 
     def values(self, part: Any, x: Array) -> Array:
-        """The solution by a network, [n, d] to [n, m]."""
+        """Return the solution by a network, [n, d] to [n, m]."""
         if self.ansatz is None:
             return np.asarray(part.values(x))
         return np.asarray(self.solution(part.cell())(Tensor(x)).asnumpy())
@@ -350,7 +350,7 @@ class Fitter:
         return guess if size(guess, weights) < size(zero, weights) else zero
 
     def _changes(self, plans: _Plans, x: Tensor) -> Array:
-        """How amplitudes change the solution at some of these points: rows of a Jacobian."""
+        """Rows of a Jacobian: the changes of the solution by amplitudes, at some of these points."""
         (rows,) = plans.solution(x[:_SOME])[1]
         return np.asarray(rows.asnumpy())
 

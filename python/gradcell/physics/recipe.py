@@ -117,7 +117,7 @@ class Solution:
         return self._gathered(np.asarray(x, np.float64), self._asked.values)
 
     def _inside(self, x: Array) -> Array:
-        """What the networks give, without the ansatz."""
+        """Return what the networks give, without the ansatz."""
         return self._gathered(x, lambda part, x: part.values(x))
 
     def _gathered(self, x: Array, of: Callable[[Any, Array], Array]) -> Array:
