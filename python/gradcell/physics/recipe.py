@@ -376,10 +376,8 @@ class _Run:
         sites: Any = ((),) * self.asked.size
         t, most, past = low, 2 * count, self.past()
         tried: list[tuple[Piece, Array]] = []  # that begin here, with their frequencies
-        alike, patience = (
-            0,
-            2,
-        )  # pieces of the same length, and how many before a longer one is tried
+        # Pieces of one length so far, and how many there are before a longer one is tried.
+        alike, patience = 0, 2
 
         def lengthen(to: float) -> float:
             self.reach[axis] *= to / h
