@@ -36,12 +36,17 @@ void register_row(const char* name, Op op, unsigned operands) {
   for (unsigned uniform = 0; uniform < (1u << operands) - 1; ++uniform) {
     std::string kinds;
     for (unsigned k = 0; k < operands; ++k) kinds += uniform >> k & 1 ? 'u' : 'v';
+    const auto loop_of = [&](Compute type) { return kernels().elementwise(op, type, uniform); };
     const auto add = [&](const char* type, Loop loop, auto bench) {
       const auto id = std::string("loop/") + name + "/" + type + "/" + kinds;
       benchmark::RegisterBenchmark(id.c_str(), bench, loop, operands, uniform);
     };
-    add("float", kernels().elementwise(op, Compute::F32, uniform), bench_loop<float>);
-    add("double", kernels().elementwise(op, Compute::F64, uniform), bench_loop<double>);
+    if (!loop_of(Compute::F32)) {  // of truth values, which are integers
+      add("int", loop_of(Compute::I32), bench_loop<int32_t>);
+      continue;
+    }
+    add("float", loop_of(Compute::F32), bench_loop<float>);
+    add("double", loop_of(Compute::F64), bench_loop<double>);
   }
 }
 
