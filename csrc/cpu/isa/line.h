@@ -61,6 +61,12 @@ GRADCELL_INLINE auto half_of(const V& v, std::index_sequence<k...>) {
   return __builtin_shufflevector(v, v, (k + (upper ? sizeof...(k) : 0))...);
 }
 
+/// All lanes of two vectors, k: their numbers.
+template <class V, size_t... k>
+GRADCELL_INLINE auto joined(const V& low, const V& high, std::index_sequence<k...>) {
+  return __builtin_shufflevector(low, high, k...);
+}
+
 /// The lanes of a register, combined in halves.
 template <Combine how, class V>
 auto across_lanes(const V& v) {

@@ -81,7 +81,8 @@ GRADCELL_INLINE auto operand(const X* p, [[maybe_unused]] bool is_uniform) {
 /// d = Row(operands), in steps of V over numbers T. The first of three operands is a bool. Bit k of
 /// `set` says whether operand k is uniform.
 template <class Row, class V, class T, class R, Uniform... uniform>
-GRADCELL_INLINE void run_loop(const LoopArgs& p, unsigned set) {
+GRADCELL_INLINE void run_loop(const LoopArgs& args, unsigned set) {
+  const LoopArgs p = args;  // which no store changes
   [&]<size_t... k>(std::index_sequence<k...>) {
     ptrdiff_t n = p.rows, features = p.features;
     if (p.pitch == n && ((p.s[k] == (set >> k & 1 ? 0 : n)) && ...)) n *= features, features = 1;
@@ -432,30 +433,91 @@ V taken(V a, V b) {
   return how == Combine::Max || how == Combine::Min ? combined<how>(b, a) : combined<how>(a, b);
 }
 
+/// The terms of a reduction: features of a factor.
+template <class T>
+struct Terms {
+  using V = RegisterOf<T>;
+  const T* x;
+  const int32_t* step;
+  ptrdiff_t pitch;
+
+  Terms(const Factor& of, int32_t f)
+      : x(static_cast<const T*>(of.at) + of.base[f] * of.pitch), step(of.step), pitch(of.pitch) {}
+  const T* term(ptrdiff_t k, ptrdiff_t row) const { return x + step[k] * pitch + row; }
+  static V value(const T* term, ptrdiff_t row) { return loaded(term + row); }
+  template <Combine how>
+  static V taken_in(V sum, const T* term, ptrdiff_t row) {
+    return taken<how>(sum, loaded(term + row));
+  }
+  void skip(ptrdiff_t terms, ptrdiff_t rows) { step += terms, x += rows; }
+};
+
+template <class T>
+RegisterOf<T> product_added(RegisterOf<T> a, RegisterOf<T> b, RegisterOf<T> sum) {
+  if constexpr (std::is_floating_point_v<T>)
+    return math::mad(a, b, sum);
+  else
+    return sum + a * b;
+}
+
+/// Squares of features of a factor.
+template <class T>
+struct SquareTerms : Terms<T> {
+  using V = RegisterOf<T>;
+  static V value(const T* term, ptrdiff_t row) {
+    const V x = loaded(term + row);
+    return x * x;
+  }
+  template <Combine>
+  static V taken_in(V sum, const T* term, ptrdiff_t row) {
+    const V x = loaded(term + row);
+    return product_added<T>(x, x, sum);
+  }
+};
+
+/// Products of features of two factors.
+template <class T>
+struct ProductTerms {
+  using V = RegisterOf<T>;
+  using Term = std::pair<const T*, const T*>;
+  Terms<T> a, b;
+
+  Term term(ptrdiff_t k, ptrdiff_t row) const { return {a.term(k, row), b.term(k, row)}; }
+  static V value(Term t, ptrdiff_t row) { return loaded(t.first + row) * loaded(t.second + row); }
+  template <Combine>
+  static V taken_in(V sum, Term t, ptrdiff_t row) {
+    return product_added<T>(loaded(t.first + row), loaded(t.second + row), sum);
+  }
+  void skip(ptrdiff_t terms, ptrdiff_t rows) { a.skip(terms, rows), b.skip(terms, rows); }
+};
+
 /// z = the terms k < n, each of `rows` rows, in as many registers at a time as there are, up to R.
-template <Combine how, int R = 4, class T, class Term>
-GRADCELL_INLINE void reduce_blocks(T* z, ptrdiff_t n, ptrdiff_t rows, Term term, ptrdiff_t at = 0) {
+template <Combine how, int R = 4, class T, class Terms>
+GRADCELL_INLINE void reduce_blocks(T* z, ptrdiff_t n, ptrdiff_t rows, Terms terms,
+                                   ptrdiff_t at = 0) {
   constexpr ptrdiff_t kStep = math::kVectorBytes / sizeof(T);
   for (; at + R * kStep <= rows; at += R * kStep) {
     RegisterOf<T> all[R];
+    auto term = terms.term(0, at);
 #pragma GCC unroll 4
-    for (int r = 0; r < R; ++r) all[r] = term(0, at + r * kStep);
+    for (int r = 0; r < R; ++r) all[r] = terms.value(term, r * kStep);
     for (ptrdiff_t k = 1; k < n; ++k) {
+      term = terms.term(k, at);
 #pragma GCC unroll 4
-      for (int r = 0; r < R; ++r) all[r] = taken<how>(all[r], term(k, at + r * kStep));
+      for (int r = 0; r < R; ++r) all[r] = terms.template taken_in<how>(all[r], term, r * kStep);
     }
 #pragma GCC unroll 4
     for (int r = 0; r < R; ++r) std::memcpy(z + at + r * kStep, &all[r], sizeof all[r]);
   }
   if constexpr (R > 1)
-    if (at < rows) reduce_blocks<how, R / 2>(z, n, rows, term, at);
+    if (at < rows) reduce_blocks<how, R / 2>(z, n, rows, terms, at);
 }
 
 constexpr ptrdiff_t kBlockOfSum = 32;
 
 /// Long sums are taken pairwise, block by block, which bounds the rounding error.
-template <class T, class Term>
-void sum_pairwise(T* z, ptrdiff_t n, ptrdiff_t rows, Term term) {
+template <class T, class Terms>
+void sum_pairwise(T* z, ptrdiff_t n, ptrdiff_t rows, const Terms& terms) {
   constexpr ptrdiff_t kStrip = 64;
   for (ptrdiff_t at = 0; at < rows; at += kStrip) {
     const ptrdiff_t width = std::min(kStrip, rows - at);
@@ -472,8 +534,9 @@ void sum_pairwise(T* z, ptrdiff_t n, ptrdiff_t rows, Term term) {
     };
     T block[kStrip];
     for (ptrdiff_t k0 = 0; k0 < n; k0 += kBlockOfSum) {
-      reduce_blocks<Combine::Sum>(block, std::min(kBlockOfSum, n - k0), width,
-                                  [=](ptrdiff_t k, ptrdiff_t i) { return term(k0 + k, at + i); });
+      Terms some = terms;
+      some.skip(k0, at);
+      reduce_blocks<Combine::Sum>(block, std::min(kBlockOfSum, n - k0), width, some);
       push(block);
     }
     bool first = true;
@@ -489,27 +552,21 @@ void sum_pairwise(T* z, ptrdiff_t n, ptrdiff_t rows, Term term) {
 void feature_reduce(Combine how, Compute type, void* d, const Factor& a, const Factor* b,
                     int32_t features, int32_t n, int32_t rows) {
   by_reduction(how, type, [&]<Combine c, class T>() {
-    const auto reader = [](const Factor& of, int32_t f) {
-      const T* const x = static_cast<const T*>(of.at) + of.base[f] * of.pitch;
-      return [x, step = of.step, pitch = of.pitch](ptrdiff_t k, ptrdiff_t i) {
-        return loaded(x + step[k] * pitch + i);
-      };
-    };
     T* z = static_cast<T*>(d);
-    const auto sum = [&](auto term) {
-      n > kBlockOfSum ? sum_pairwise(z, n, rows, term)
-                      : reduce_blocks<Combine::Sum>(z, n, rows, term);
+    const auto sum = [&](const auto& terms) {
+      n > kBlockOfSum ? sum_pairwise(z, n, rows, terms)
+                      : reduce_blocks<Combine::Sum>(z, n, rows, terms);
     };
     for (int32_t f = 0; f < features; ++f, z += rows) {
-      const auto x = reader(a, f);
-      if constexpr (c != Combine::Sum) {
+      const Terms<T> x(a, f);
+      if constexpr (c != Combine::Sum)
         reduce_blocks<c>(z, n, rows, x);
-      } else if (!b) {
+      else if (!b)
         sum(x);
-      } else {
-        const auto y = reader(*b, f);
-        sum([x, y](ptrdiff_t k, ptrdiff_t i) { return x(k, i) * y(k, i); });
-      }
+      else if (b == &a)
+        sum(SquareTerms<T>{x});
+      else
+        sum(ProductTerms<T>{x, Terms<T>(*b, f)});
     }
   });
 }

@@ -311,6 +311,50 @@ void fold_rows(Combine how, DType type, const void* x, ptrdiff_t stride, size_t 
   });
 }
 
+/// A register of results from accumulators.
+template <class A, class T>
+typename Line<T>::Part rounded(const A* acc) {
+  using Part = typename Line<T>::Part;
+  constexpr size_t kCount = sizeof(Part) / sizeof(T);
+  if constexpr (sizeof(A) == sizeof(T)) {
+    return lanes_as<Part>(load_as<typename Line<A>::Part>(acc));
+  } else {
+    using Wide = typename Line<A>::Part;
+    typedef T Half __attribute__((vector_size(sizeof(Part) / 2)));
+    static_assert(sizeof(A) == 2 * sizeof(T));
+    return joined(lanes_as<Half>(load_as<Wide>(acc)),
+                  lanes_as<Half>(load_as<Wide>(acc + kCount / 2)),
+                  std::make_index_sequence<kCount>());
+  }
+}
+
+/// Accumulators are filled, and rounded, by whole registers: what is stored in smaller parts is not
+/// at hand when all of it is loaded next.
+template <Combine how, class T>
+void reduce_columns(const T* x, ptrdiff_t stride, size_t rows, T* y, size_t n) {
+  using A = AccumulatorOf<how, T>;
+  constexpr size_t kPiece = 256, kResults = kVectorBytes / sizeof(T);
+  A acc[kPiece];
+  for (size_t at = 0; at < n; at += kPiece) {
+    const size_t piece = std::min(kPiece, n - at);
+    for (size_t j = 0; j < piece; j += Line<A>::kCount)
+      Wide<A, A>::write(Line<A>::of(identity<how, A>()), acc + j);
+    fold_columns<how>(x + at, stride, rows, acc, piece);
+    size_t j = 0;
+    for (; j + kResults <= piece; j += kResults) store(y + at + j, rounded<A, T>(acc + j));
+    for (; j < piece; ++j) y[at + j] = static_cast<T>(acc[j]);
+  }
+}
+
+void reduce_rows(Combine how, Compute type, const void* x, ptrdiff_t stride, size_t rows, void* y,
+                 size_t n) {
+  by_compute(type, [&]<class T>(T) {
+    by_combine(how, [&]<Combine c>() {
+      reduce_columns<c>(static_cast<const T*>(x), stride, rows, static_cast<T*>(y), n);
+    });
+  });
+}
+
 /// f(map) of float or double.
 template <class T, class F>
 void by_map(Mapped map, const void* number, F f) {
@@ -468,9 +512,9 @@ void exceed(bool largest, DType type, const void* x, int64_t here, void* top, in
 }  // namespace
 
 extern const WholeKernels kWholeKernels;
-const WholeKernels kWholeKernels = {
-    fold,      sum_halves,    fold_rows,      sum_mapped, sum_rows_mapped,
-    scan_rows, first_extreme, first_extremes, exceed,     convert,
-    logical,   bits,          select,         places,     copy_apart};
+const WholeKernels kWholeKernels = {fold,           sum_halves,      fold_rows, reduce_rows,
+                                    sum_mapped,     sum_rows_mapped, scan_rows, first_extreme,
+                                    first_extremes, exceed,          convert,   logical,
+                                    bits,           select,          places,    copy_apart};
 
 }  // namespace gradcell::cpu::GRADCELL_ISA

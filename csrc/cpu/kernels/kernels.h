@@ -52,7 +52,8 @@ struct Kernels {
                  int32_t n, int32_t rows);
   void (*scatter)(Compute type, void* d, const LoopArgs& from, bool uniform, const int32_t* map,
                   int32_t n);
-  /// d[f] = reduction over k < n of a[base[f] + step[k]], or of its products with b's (null: none).
+  /// d[f] = reduction over k < n of a[base[f] + step[k]], or of its products with b's (null: none;
+  /// a itself: squares).
   void (*feature_reduce)(Combine how, Compute type, void* d, const Factor& a, const Factor* b,
                          int32_t features, int32_t n, int32_t rows);
   /// acc[f][lane] combined with a[f][valid rows].

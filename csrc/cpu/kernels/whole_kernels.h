@@ -51,8 +51,11 @@ struct WholeKernels {
   /// acc[j] combined with x[r * stride + j], j < n, for one r < rows after the other.
   void (*fold_rows)(Combine how, DType type, const void* x, ptrdiff_t stride, size_t rows,
                     void* acc, size_t n);
-  /// The same for sums of floats or doubles that are mapped first; `number`: for those that are
-  /// none.
+  /// y[j] = the combination of x[r * stride + j], r < rows, for j < n.
+  void (*reduce_rows)(Combine how, Compute type, const void* x, ptrdiff_t stride, size_t rows,
+                      void* y, size_t n);
+  /// As fold and fold_rows for sums of floats or doubles that are mapped first; `number`: for those
+  /// that are none.
   void (*sum_mapped)(Mapped map, DType type, const void* x, size_t n, const void* number,
                      void* acc);
   void (*sum_rows_mapped)(Mapped map, DType type, const void* x, ptrdiff_t stride, size_t rows,

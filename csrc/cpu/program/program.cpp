@@ -187,6 +187,39 @@ bool is_made_apart(const Region& r, const TileProgram& p, uint32_t value) {
   return true;
 }
 
+/// Whether each value is kept in a buffer.
+std::vector<uint8_t> direct_values(const Region& r, const TileProgram& p) {
+  std::vector<uint8_t> marks(r.values.size(), 0);
+  for (const TileProgram::Direct& d : p.direct) marks[d.value] = 1;
+  return marks;
+}
+
+void find_moving(const Region& r, TileProgram& p) {
+  p.moving.clear();
+  if (p.direct.empty()) return;
+  const std::vector<uint8_t> is_direct = direct_values(r, p);
+  for (uint32_t at = 0; at < r.program.size(); ++at) {
+    const Instruction& i = r.program[at];
+    bool moving = !accumulates(i) && is_direct[i.dst];
+    for (int k = 0; k < i.operand_count; ++k)
+      if (const Operand& o = i.operand[k]; !o.uniform) {
+        const Spread* s = spread_of(p, o);
+        moving |= is_direct[s ? s->value : o.value];
+      }
+    if (moving) p.moving.push_back(at);
+  }
+}
+
+bool is_loaded(const Region& r, uint32_t value) {
+  return std::ranges::any_of(r.loads, [&](const RowLoad& l) { return l.value == value; });
+}
+
+/// Whether all features of a value are stored, and nothing else.
+bool is_whole(const Region& r, const RowStore& s) {
+  return !s.from.uniform && s.from.base == 0 && s.from.stride == 1 &&
+         s.features == r.values[s.from.value].features;
+}
+
 /// Fills in what full tiles keep in buffers: values of one feature that the plan names, and rows of
 /// several features that lie in blocks of whole tiles.
 void find_direct(const Plan& plan, const Region& r, TileProgram& p) {
@@ -194,7 +227,7 @@ void find_direct(const Plan& plan, const Region& r, TileProgram& p) {
   auto add = [&](uint32_t value, BufferId buffer, int64_t pitch, int64_t offset = 0) {
     p.direct.push_back({value, buffer, pitch, offset});
     is_direct[value] = 1;
-    return uint8_t{1};
+    return narrow<int32_t>(p.direct.size()) - 1;
   };
   auto in_blocks = [&](BufferId buffer, const TileValue& v, DType dtype) {
     const Buffer& b = plan.buffers[buffer];
@@ -204,37 +237,27 @@ void find_direct(const Plan& plan, const Region& r, TileProgram& p) {
   for (size_t at = 0; at < r.loads.size(); ++at) {
     const RowLoad& l = r.loads[at];
     const TileValue& v = r.values[l.value];
-    uint8_t& direct = p.loads_direct.emplace_back(0);
-    if (v.direct_in >= 0)
-      direct = v.direct_in == narrow<int32_t>(at) &&
-               add(l.value, l.buffer, 1, l.viewed() ? l.view.offset : 0);
-    else if (const int64_t block = l.viewed() ? 0 : in_blocks(l.buffer, v, l.dtype))
+    int32_t& direct = p.loads_direct.emplace_back(-1);
+    if (v.direct_in == narrow<int32_t>(at))
+      direct = add(l.value, l.buffer, 1, l.viewed() ? l.view.offset : 0);
+    else if (const int64_t block = l.viewed() ? 0 : in_blocks(l.buffer, v, l.dtype);
+             v.direct_in < 0 && block > 0)
       direct = add(l.value, l.buffer, block);
   }
   for (size_t at = 0; at < r.stores.size(); ++at) {
     const RowStore& s = r.stores[at];
-    uint8_t& direct = p.stores_direct.emplace_back(0);
+    int32_t& direct = p.stores_direct.emplace_back(-1);
     if (s.from.uniform || is_direct[s.from.value]) continue;
     const TileValue& v = r.values[s.from.value];
-    if (v.direct_out >= 0) {
-      direct = v.direct_out == narrow<int32_t>(at) && add(s.from.value, s.buffer, 1);
-      continue;
-    }
-    const bool whole = s.from.base == 0 && s.from.stride == 1 && s.features == v.features &&
-                       plan.buffers[s.buffer].place == Place::Temp;
-    const bool loaded =
-        std::ranges::any_of(r.loads, [&](const RowLoad& l) { return l.value == s.from.value; });
     const int64_t block = in_blocks(s.buffer, v, s.dtype);
-    if (whole && !loaded && block > 0 && is_made_apart(r, p, s.from.value))
+    if (v.direct_out == narrow<int32_t>(at))
+      direct = add(s.from.value, s.buffer, 1);
+    else if (v.direct_out < 0 && block > 0 && is_whole(r, s) &&
+             plan.buffers[s.buffer].place == Place::Temp && !is_loaded(r, s.from.value) &&
+             is_made_apart(r, p, s.from.value))
       direct = add(s.from.value, s.buffer, block);
   }
-  for (uint32_t at = 0; at < r.program.size() && !p.direct.empty(); ++at) {
-    const Instruction& i = r.program[at];
-    bool moving = !accumulates(i) && is_direct[i.dst];
-    for (int k = 0; k < i.operand_count; ++k)
-      moving |= !i.operand[k].uniform && is_direct[i.operand[k].value];
-    if (moving) p.moving.push_back(at);
-  }
+  find_moving(r, p);
 }
 
 // Kernels -----------------------------------------------------------------------------------------
@@ -280,6 +303,44 @@ TileProgram prepare(const Plan& plan, const Region& r) {
 }
 
 }  // namespace
+
+void keep_carried(const Plan& plan, const Region& r, TileProgram& p, std::span<const Carry> all) {
+  using Direct = TileProgram::Direct;
+  if (all.empty()) return;
+  std::vector<uint8_t> is_direct = direct_values(r, p);
+  auto stays = [&](BufferId buffer, uint32_t value, DType dtype) {
+    const TileValue& v = r.values[value];
+    return v.features > 1 && v.head + v.tail == 0 && is_compute_type(dtype) &&
+           block_of(plan, r, buffer, v.features) == 1 && !is_direct[value];
+  };
+  for (const Carry& c : all) {
+    const auto store = std::ranges::find(r.stores, c.written, &RowStore::buffer);
+    if (store == r.stores.end() || !is_whole(r, *store) || is_loaded(r, store->from.value) ||
+        !stays(c.written, store->from.value, store->dtype) ||
+        std::ranges::count(r.stores, c.written, &RowStore::buffer) > 1)
+      continue;
+    // All that read what is written, which several may do.
+    auto reads = [&](const RowLoad& l) {
+      return std::ranges::any_of(
+          all, [&](const Carry& o) { return o.written == c.written && o.read == l.buffer; });
+    };
+    if (!std::ranges::all_of(r.loads, [&](const RowLoad& l) {
+          return !reads(l) || (!l.viewed() && stays(l.buffer, l.value, l.dtype));
+        }))
+      continue;
+    auto add = [&](uint32_t value, BufferId buffer, Direct::But but) {
+      p.direct.push_back({value, buffer, p.tile_rows, 0, but});
+      is_direct[value] = 1;
+      return narrow<int32_t>(p.direct.size()) - 1;
+    };
+    p.stores_direct[static_cast<size_t>(store - r.stores.begin())] =
+        add(store->from.value, c.written, Direct::But::Last);
+    for (size_t at = 0; at < r.loads.size(); ++at)
+      if (reads(r.loads[at]))
+        p.loads_direct[at] = add(r.loads[at].value, r.loads[at].buffer, Direct::But::First);
+  }
+  find_moving(r, p);
+}
 
 bool is_loop(const Instruction& i) {
   const TileOpInfo::Runs runs = info(i.kind).runs;

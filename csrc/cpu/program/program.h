@@ -41,8 +41,8 @@ struct Spread : Nested {
   uint32_t value = 0;
 };
 
-/// The factors of products that a sum over features adds up as it makes them: term k of result f is
-/// feature base[f] + step[k] of each.
+/// The factors of products that a sum over features adds up as it makes them, or the one that it
+/// squares: term k of result f is feature base[f] + step[k] of each.
 struct SumOfProducts {
   struct Factor {
     uint32_t value;
@@ -63,9 +63,11 @@ struct TileProgram {
     BufferId buffer;
     int64_t pitch;
     int64_t offset = 0;  ///< where the buffer's rows begin, of a view
+    /// Of what a loop carries (keep_carried): but in this step, whose rows lie as others want them.
+    enum class But : uint8_t { NoStep, First, Last } but = But::NoStep;
   };
   std::vector<Direct> direct;
-  std::vector<uint8_t> loads_direct, stores_direct;  ///< of each load and store: whether it is one
+  std::vector<int32_t> loads_direct, stores_direct;  ///< of each load and store: which; -1: none
   std::vector<uint32_t> moving;                      ///< instructions that use direct values
   bool lines = false;                                ///< rows lie as in memory, see line_runner.h
   std::optional<Bands> bands;                        ///< views are read where they lie, see bands.h
@@ -117,5 +119,13 @@ Loop find_loop(const Instruction& i, unsigned uniform);
 
 /// Throws NotImplemented where there is no kernel for an instruction.
 Program prepare(Plan plan);
+
+/// What a loop's step reads and the next one gets instead, in memory of the loop's own.
+struct Carry {
+  BufferId read, written;
+};
+/// Whole tiles of features keep what is carried there as it lies in tiles, from the first step's
+/// end to the last one's begin. For a region whose tiles go through all steps.
+void keep_carried(const Plan& plan, const Region& r, TileProgram& p, std::span<const Carry> all);
 
 }  // namespace gradcell::cpu

@@ -80,9 +80,9 @@ void find_products(const Region& r, TileProgram& p) {
         uses(r, made.dst) != 1)
       continue;
     SumOfProducts products;
-    for (const int k : {0, made.operand_count - 1})
+    for (int k = 0; k < made.operand_count; ++k)
       if (auto f = factor_of(r, p, made, k, sum)) products.factors.push_back(std::move(*f));
-    if (products.factors.size() < 2) continue;
+    if (narrow<int>(products.factors.size()) < made.operand_count) continue;
     p.taken[at].products = narrow<int32_t>(p.products.size());
     p.products.push_back(std::move(products));
     p.taken[at - 1].dropped = true;

@@ -339,7 +339,8 @@ Runner::Runner(Plan plan)
     }
 }
 
-Runner::Runner(Plan plan, const std::vector<StepInput>& inputs, std::vector<Room> room)
+Runner::Runner(Plan plan, const std::vector<StepInput>& inputs, std::vector<Room> room,
+               std::span<const Carry> carried)
     : Runner(std::move(plan)) {
   room_ = std::move(room);
   apart_ = rows_apart(program_, inputs);
@@ -348,8 +349,12 @@ Runner::Runner(Plan plan, const std::vector<StepInput>& inputs, std::vector<Room
            !program_.stages[0][0].lines && !program_.stages[0][0].bands && work_ < kParallelWork;
   if (!apart_) return;
   TileProgram& p = program_.stages[0][0];
-  const int64_t rows = this->plan().stages[0].regions[0].rows;
-  if (!p.lines) p.tile_rows = std::min(p.tile_rows, step_rows(rows));
+  const Region& region = stages[0].regions[0];
+  const int64_t rows = region.rows;
+  if (!p.lines) {
+    p.tile_rows = std::min(p.tile_rows, step_rows(rows));
+    keep_carried(this->plan(), region, p, carried);
+  }
   p.chunks = narrow<int32_t>(std::clamp<int64_t>((rows + p.tile_rows - 1) / p.tile_rows, 1, 64));
 }
 
@@ -439,6 +444,8 @@ void Runner::run_apart(Context& context, int64_t steps, size_t own_bytes, BindSt
         if constexpr (std::is_same_v<decltype(runner), LineRunner&>)
           if (step == 1 || step + 1 == steps)
             runner.give_room(step > 0 ? room_.data() : nullptr, step + 1 == steps);
+        if constexpr (std::is_same_v<decltype(runner), TileRunner&>)
+          runner.at_step(step == 0, step + 1 == steps);
         runner.chunk(chunk);
         end(own, step, from, to, region.rows);
       }

@@ -28,8 +28,11 @@ enum class StepInput : uint8_t { Carried, Sliced, Same };
 class Runner {
  public:
   explicit Runner(Plan plan);
-  /// Of a plan that is run step after step, with constants among its inputs. room: by buffer.
-  Runner(Plan plan, const std::vector<StepInput>& inputs, std::vector<Room> room);
+  /// Of a plan that is run step after step, with constants among its inputs. room: by buffer;
+  /// carried: in memory where nobody else reads or writes but before the first step, and after the
+  /// last.
+  Runner(Plan plan, const std::vector<StepInput>& inputs, std::vector<Room> room,
+         std::span<const Carry> carried);
   ~Runner();
   Runner(const Runner&) = delete;
   Runner& operator=(const Runner&) = delete;

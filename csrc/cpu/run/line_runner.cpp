@@ -614,8 +614,19 @@ void LineRunner::reduce_features(size_t at) {
   const int32_t pitch = r_.values[o.value].features;
   const int32_t apart = spacing(p_.runs[static_cast<size_t>(i.map2)]);
   const WholeKernels& k = whole_kernels();
-  const DType dtype = dtype_of(i.type);
   const auto inner = static_cast<size_t>(i.inner);
+  if (map == Mapped::Itself && i.features > 1 && apart != 0 &&
+      spacing(p_.runs[static_cast<size_t>(i.map)]) == 1) {
+    const size_t size = compute_size(i.type);
+    const std::byte* x = at_[o.value] + static_cast<size_t>(o.base + step[0] + base[0]) * size;
+    std::byte* y = at_[i.dst];
+    for (int32_t r = 0; r < valid_; ++r) {
+      k.reduce_rows(i.combine, i.type, x, apart, inner, y, static_cast<size_t>(i.features));
+      x += static_cast<size_t>(pitch) * size, y += static_cast<size_t>(i.features) * size;
+    }
+    return;
+  }
+  const DType dtype = dtype_of(i.type);
   by_accumulator(i.combine, i.type, [&](auto wide, auto narrow) {
     using A = decltype(wide);
     using T = decltype(narrow);
@@ -623,14 +634,10 @@ void LineRunner::reduce_features(size_t at) {
     T* to = reinterpret_cast<T*>(at_[i.dst]);
     A* const sums = reinterpret_cast<A*>(slot(0));
     const auto features = static_cast<size_t>(i.features);
-    const bool columns =
-        i.features > 1 && apart != 0 && spacing(p_.runs[static_cast<size_t>(i.map)]) == 1;
     for (int32_t r = 0; r < valid_; ++r, line += pitch, to += i.features) {
       std::fill_n(sums, features, identity<A>(i.combine));
       const T* x = line + step[0];
-      if (columns && map == Mapped::Itself) {
-        k.fold_rows(i.combine, dtype, x + base[0], apart, inner, sums, features);
-      } else if (map != Mapped::Itself) {
+      if (map != Mapped::Itself) {
         for (size_t f = 0; f < features; ++f)
           k.sum_mapped(map, dtype, x + base[f], inner, other, &sums[f]);
       } else if (apart == 1 && i.inner >= kShortLine) {

@@ -1,5 +1,6 @@
 #include "cpu/run/loop_runner.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "cpu/program/region_run.h"
@@ -46,6 +47,26 @@ std::vector<Room> with_room(const LoopPlan& plan, const LoopPlaces& places) {
   return room;
 }
 
+/// What is carried in the loop's own memory, and not copied.
+std::vector<Carry> carried(const LoopPlan& plan, const LoopPlaces& places) {
+  std::vector<Carry> all;
+  if (places.copies) return all;
+  auto buffer = [&](Place place, size_t index) {
+    return std::ranges::find_if(
+               plan.body.buffers,
+               [&](const Buffer& b) { return b.place == place && b.index == index; }) -
+           plan.body.buffers.begin();
+  };
+  for (size_t i = 0; i < plan.inputs.size(); ++i) {
+    if (plan.inputs[i].kind != Kind::Carried) continue;
+    const size_t output = plan.carried[plan.inputs[i].index].output;
+    if (places.is_own(plan.body, output))
+      all.push_back({narrow<BufferId>(buffer(Place::Input, i)),
+                     narrow<BufferId>(buffer(Place::Output, source_output(plan.body, output)))});
+  }
+  return all;
+}
+
 /// The arrays of one run.
 struct Arrays {
   const void* const* inputs;
@@ -64,7 +85,7 @@ struct Arrays {
 LoopRunner::LoopRunner(const LoopPlan& plan)
     : plan_(plan),
       places_(plan, plan.body, false),
-      body_(plan.body, step_inputs(plan), with_room(plan, places_)) {}
+      body_(plan.body, step_inputs(plan), with_room(plan, places_), carried(plan, places_)) {}
 
 double LoopRunner::work() const { return body_.work() * static_cast<double>(plan_.steps); }
 

@@ -49,6 +49,9 @@ class TileRunner {
   /// Adds the time of each instruction up there, from now on; null: nobody measures.
   void measure(double* seconds) { seconds_ = seconds; }
 
+  /// Of a loop: which step comes.
+  void at_step(bool first, bool last) { first_step_ = first, last_step_ = last; }
+
   void chunk(int32_t c) {
     repeats_loaded_ = false;
     for (uint32_t a = 0; a < r_.accumulators.size(); ++a) init(r_.accumulators[a], sums(a));
@@ -89,7 +92,7 @@ class TileRunner {
     first_ = t * p_.tile_rows;
     valid_ = narrow<int32_t>(std::min<int64_t>(p_.tile_rows, r_.rows - first_));
     const int32_t rows = (valid_ + 15) / 16 * 16;
-    const bool full = rows == valid_;
+    full_ = rows == valid_;
     if (rows != rows_) {
       rows_ = rows;
       for (size_t v = 0; v < r_.values.size(); ++v) keep_in_scratch(v);
@@ -97,10 +100,10 @@ class TileRunner {
       repeats_loaded_ = false;  // features lie elsewhere
     }
     for (const TileProgram::Direct& d : p_.direct)
-      full ? keep_in_buffer(d) : keep_in_scratch(d.value);
+      stays(d) ? keep_in_buffer(d) : keep_in_scratch(d.value);
     for (uint32_t i : p_.moving) bind(i);
     for (size_t i = 0; i < r_.loads.size(); ++i) {
-      if (full && p_.loads_direct[i]) continue;
+      if (p_.loads_direct[i] >= 0 && stays(p_.direct[p_.loads_direct[i]])) continue;
       const RowLoad& l = r_.loads[i];
       const TileValue& v = r_.values[l.value];
       if (l.viewed()) {
@@ -118,10 +121,10 @@ class TileRunner {
       t_.transpose.load_rows(from, l.dtype, v.features, valid_, v.features, at_[l.value], rows_,
                              rows_);
     }
-    repeats_loaded_ = full;
+    repeats_loaded_ = full_;
     seconds_ ? program(Measured{seconds_}) : program([](size_t, auto f) { f(); });
     for (size_t i = 0; i < r_.stores.size(); ++i) {
-      if (full && p_.stores_direct[i]) continue;
+      if (p_.stores_direct[i] >= 0 && stays(p_.direct[p_.stores_direct[i]])) continue;
       const RowStore& st = r_.stores[i];
       if (const int64_t block = block_of(s_.plan, r_, st.buffer, st.features); block > 1) {
         store_blocks(st, block);
@@ -214,6 +217,13 @@ class TileRunner {
       seconds[i] += std::chrono::duration<double>(Clock::now() - before).count();
     }
   };
+
+  /// Whether this tile keeps a value in its buffer, in this step.
+  bool stays(const TileProgram::Direct& d) const {
+    using But = TileProgram::Direct::But;
+    if (d.but == But::NoStep) return full_;
+    return valid_ == p_.tile_rows && !(d.but == But::First ? first_step_ : last_step_);
+  }
 
   void keep_in_scratch(size_t value) {
     at_[value] = scratch_ + r_.values[value].offset * static_cast<size_t>(p_.tile_rows);
@@ -427,16 +437,17 @@ class TileRunner {
     const Instruction& i = r_.program[at];
     const Operand& x = i.operand[0];
     Factor a{pointer(x), pitch(x), r_.maps[i.map].data(), r_.maps[i.map2].data()}, b;
+    const Factor* by = nullptr;
     const int32_t products = p_.taken[at].products;
     if (products >= 0) {
       const auto factor = [&](const SumOfProducts::Factor& f) {
         return Factor{at_[f.value], pitch_[f.value], f.base.data(), f.step.data()};
       };
       const auto& factors = p_.products[static_cast<size_t>(products)].factors;
-      a = factor(factors[0]), b = factor(factors[1]);
+      a = factor(factors.front()), b = factor(factors.back());
+      by = factors.size() == 1 ? &a : &b;
     }
-    k_.feature_reduce(i.combine, i.type, at_[i.dst], a, products < 0 ? nullptr : &b, i.features,
-                      i.inner, rows_);
+    k_.feature_reduce(i.combine, i.type, at_[i.dst], a, by, i.features, i.inner, rows_);
   }
 
   const float* floats(const Operand& o) const { return reinterpret_cast<const float*>(pointer(o)); }
@@ -484,6 +495,7 @@ class TileRunner {
   double* seconds_ = nullptr;  ///< of each instruction, while somebody measures
   int64_t first_ = 0;
   int32_t valid_ = 0, rows_ = 0;
+  bool full_ = false, first_step_ = true, last_step_ = true;
   bool repeats_loaded_ = false;  ///< what comes again with each tile, since a full one
 };
 
