@@ -123,7 +123,11 @@ def test_columns_of_the_only_row(width, height, dtype, reduced):
 
     def step(lib, state, m):
         made = getattr((state[None] + m), reduced)(axis=0)
-        return lib.tanh(made) if dtype != "int32" else (made % 5).astype(gc.int32 if lib is ops else np.int32)
+        return (
+            lib.tanh(made)
+            if dtype != "int32"
+            else (made % 5).astype(gc.int32 if lib is ops else np.int32)
+        )
 
     @gc.jit
     def last(state, m):
