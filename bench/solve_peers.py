@@ -232,14 +232,40 @@ def _along(f: Any, x: Any, k: int) -> tuple[Any, Any]:
     return jax.jvp(first, (x,), (unit,))
 
 
+def _twin_value(parameters: Any, x: Any, wanted: Any = 0.0) -> Any:
+    return _twin_network(parameters, x) - wanted
+
+
 def _twin_laplacian(of: Any) -> Any:
-    """The residual functions of -laplacian u - c u = source, u = 0 on the border."""
+    """The residual functions of laplacian u + of(u, source), and of u on the border."""
 
     def inside(parameters: Any, x: Any, f: Any) -> Any:
         u = lambda x: _twin_network(parameters, x)  # noqa: E731
-        return _along(u, x, 0)[1] + _along(u, x, 1)[1] + of(u(x), f)
+        return sum(_along(u, x, k)[1] for k in range(len(x))) + of(u(x), f)
 
-    return [inside, lambda parameters, x: _twin_network(parameters, x)]
+    return [inside, _twin_value]
+
+
+def _twin_heat() -> Any:
+    def inside(parameters: Any, x: Any) -> Any:
+        u = lambda x: _twin_network(parameters, x)  # noqa: E731
+        return _along(u, x, 0)[0] - _along(u, x, 1)[1] / PI**2
+
+    return [inside, _twin_value]
+
+
+def _twin_wave() -> Any:
+    import jax.numpy as jnp
+
+    def inside(parameters: Any, x: Any) -> Any:
+        def u(x: Any) -> Any:
+            t, y = x
+            start = jnp.sin(PI * y) + jnp.sin(3 * PI * y) / 2
+            return start + t * t * y * (1 - y) * _twin_network(parameters, x)
+
+        return _along(u, x, 0)[1] - 4 * _along(u, x, 1)[1]
+
+    return [inside]
 
 
 def _twin_burgers() -> Any:
@@ -260,6 +286,9 @@ TWINS: dict[str, Callable[[], Any]] = {
     "poisson": lambda: _twin_laplacian(lambda u, f: f),
     "helmholtz-1": lambda: _twin_laplacian(lambda u, q: u - q),
     "helmholtz-4": lambda: _twin_laplacian(lambda u, q: u - q),
+    "poisson-10": lambda: _twin_laplacian(lambda u, f: -f),
+    "heat": _twin_heat,
+    "wave": _twin_wave,
     "burgers": _twin_burgers,
 }
 
