@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,9 @@ import gradcell as gc
 from gradcell import Tensor, ops, physics
 from gradcell.physics import Ball, Box, dirichlet, neumann
 from gradcell.physics.waves import Coordinates, least_squares, steep_sites
+
+sys.path.append(str(Path(__file__).parents[3] / "bench"))
+from solve_recipe import RECIPES
 
 PI = float(np.pi)
 #: However slow the machine is: all end by their tolerances.
@@ -266,6 +271,16 @@ def test_pieces_of_time_become_longer_again() -> None:
     )  # fmt: skip
     u = found.values(np.column_stack([np.full(n, end), x]))[:, 0]
     assert relative(u, np.fft.irfft(v, n)) < 1e-4 and len(found.networks) < 10
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [1, 2])
+def test_pieces_are_not_cut_for_nothing(seed: int) -> None:
+    """The Allen-Cahn equation of bench/solve.py, with a front that few waves cannot follow: pieces became
+    shorter and shorter, with larger misfits."""
+    asked = RECIPES["allen-cahn"]()
+    found = asked.solved(lambda s: s.misfit < 1e-3, 1e6, seed)
+    assert asked.error(found) < 1e-3 and len(found.networks) < 40
 
 
 def test_units_change_nothing() -> None:
