@@ -275,6 +275,7 @@ size_t add_rows(const float* x, ptrdiff_t stride, size_t rows, double* acc, size
 
 /// Four rows at a time, so that accumulators are read and written once for them.
 template <Combine how, class T, class Map = Itself>
+  requires(!(std::is_floating_point_v<T> && (how == Combine::Max || how == Combine::Min)))
 void fold_columns(const T* x, ptrdiff_t stride, size_t rows, AccumulatorOf<how, T>* acc, size_t n,
                   const Map& map = {}) {
   using A = AccumulatorOf<how, T>;
@@ -298,6 +299,42 @@ void fold_columns(const T* x, ptrdiff_t stride, size_t rows, AccumulatorOf<how, 
       for (size_t k = 0; k < group; ++k)
         acc[j] =
             combined<how>(acc[j], static_cast<A>(map(p[static_cast<ptrdiff_t>(k) * stride + j])));
+  }
+}
+
+/// The largest (smallest), the first of equal ones, and beside it whether there was a NaN, as in a
+/// line.
+template <Combine how, class T>
+  requires(std::is_floating_point_v<T> && (how == Combine::Max || how == Combine::Min))
+void fold_columns(const T* x, ptrdiff_t stride, size_t rows, T* acc, size_t n) {
+  using W = Wide<T, T>;
+  using V = typename W::Acc::Part;
+  const auto better = [](auto v, auto b) {
+    return how == Combine::Max ? (v > b ? v : b) : (v < b ? v : b);
+  };
+  constexpr size_t kRows = 16;
+  for (size_t r = 0; r < rows; r += kRows) {
+    const T* const first = x + static_cast<ptrdiff_t>(r) * stride;
+    const T* const end = first + static_cast<ptrdiff_t>(std::min(rows - r, kRows)) * stride;
+    size_t j = 0;
+    for (; j + W::kLanes <= n; j += W::kLanes) {
+      Line<T> best = W::read(acc + j);
+      decltype(V{} < V{}) nan[kRegisters] = {};
+      for (const T* p = first; p != end; p += stride) {
+        const Line<T> line = W::read(p + j);
+        for (size_t k = 0; k < kRegisters; ++k) {
+          const V v = line.part[k];
+          best.part[k] = better(v, best.part[k]);
+          nan[k] |= v != v;
+        }
+      }
+      for (size_t k = 0; k < kRegisters; ++k)
+        best.part[k] = nan[k] ? V{} + std::numeric_limits<T>::quiet_NaN() : best.part[k];
+      W::write(best, acc + j);
+    }
+    for (; j < n; ++j)
+      for (const T* p = first; p != end; p += stride)
+        acc[j] = p[j] != p[j] ? p[j] : better(p[j], acc[j]);
   }
 }
 

@@ -340,9 +340,10 @@ Runner::Runner(Plan plan)
 }
 
 Runner::Runner(Plan plan, const std::vector<StepInput>& inputs, std::vector<Room> room,
-               std::span<const Carry> carried)
+               std::span<const Carry> carried, bool ends)
     : Runner(std::move(plan)) {
   room_ = std::move(room);
+  ends_ = ends;
   apart_ = rows_apart(program_, inputs);
   const std::vector<Stage>& stages = this->plan().stages;
   alone_ = stages.size() == 1 && stages[0].calls.empty() && stages[0].regions.size() == 1 &&
@@ -397,7 +398,7 @@ void Runner::run_steps(int64_t steps, size_t own_bytes, BindStep bind, EndStep e
     bind_step(plan(), arena, own, step, bind, context.step);
     context.buffers.swap(context.step.buffers);
     run(context, nullptr, nullptr, nullptr, alone_ && step > 0);
-    end(own, step, 0, 1, 1);
+    if (ends_) end(own, step, 0, 1, 1);
   }
   finish(own);
 }
@@ -447,7 +448,7 @@ void Runner::run_apart(Context& context, int64_t steps, size_t own_bytes, BindSt
         if constexpr (std::is_same_v<decltype(runner), TileRunner&>)
           runner.at_step(step == 0, step + 1 == steps);
         runner.chunk(chunk);
-        end(own, step, from, to, region.rows);
+        if (ends_) end(own, step, from, to, region.rows);
       }
     };
     w.run = nullptr;

@@ -30,9 +30,9 @@ class Runner {
   explicit Runner(Plan plan);
   /// Of a plan that is run step after step, with constants among its inputs. room: by buffer;
   /// carried: in memory where nobody else reads or writes but before the first step, and after the
-  /// last.
+  /// last; ends: whether something is to be done when a step has ended.
   Runner(Plan plan, const std::vector<StepInput>& inputs, std::vector<Room> room,
-         std::span<const Carry> carried);
+         std::span<const Carry> carried, bool ends);
   ~Runner();
   Runner(const Runner&) = delete;
   Runner& operator=(const Runner&) = delete;
@@ -69,6 +69,7 @@ class Runner {
   double work_ = 0;
   bool apart_ = false;  ///< rows go through all steps without meeting others
   bool alone_ = false;  ///< a step is one region of tiles, on one thread
+  bool ends_ = false;   ///< a step has an end
   std::vector<Room> room_;
   std::unordered_map<const LoopPlan*, std::unique_ptr<LoopRunner>> loops_;
   struct Pool;

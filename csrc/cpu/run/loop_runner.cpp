@@ -85,7 +85,8 @@ struct Arrays {
 LoopRunner::LoopRunner(const LoopPlan& plan)
     : plan_(plan),
       places_(plan, plan.body, false),
-      body_(plan.body, step_inputs(plan), with_room(plan, places_), carried(plan, places_)) {}
+      body_(plan.body, step_inputs(plan), with_room(plan, places_), carried(plan, places_),
+            places_.copies) {}
 
 double LoopRunner::work() const { return body_.work() * static_cast<double>(plan_.steps); }
 

@@ -140,3 +140,13 @@ def test_columns_of_the_only_row(width, height, dtype, reduced):
         state = step(np, state.astype(wide), m.astype(wide))
     near = {"float32": 2e-5, "float64": 1e-10, "int32": 0}[dtype]
     np.testing.assert_allclose(found, state, rtol=near, atol=near)
+
+
+@pytest.mark.parametrize("width", [1, 8, 17, 33])
+@pytest.mark.parametrize("height", [1, 3, 16, 17, 40])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_extremes_of_columns_with_nan_and_infinity(width, height, dtype):
+    x = np.random.default_rng(height * width).normal(size=(height, width)).astype(dtype)
+    x[height // 2, ::3], x[0, 1::5], x[-1, 2::5] = np.nan, np.inf, -np.inf
+    np.testing.assert_array_equal(ops.amax(Tensor(x), 0).asnumpy(), x.max(0))
+    np.testing.assert_array_equal(ops.amin(Tensor(x), 0).asnumpy(), x.min(0))
