@@ -310,9 +310,9 @@ def report(runs: list[dict[str, Any]]) -> None:
             "took burgers to 1e-5 in 17 s, and in 88 s no further than 1.7e-6. Those of solve_hard.py had "
             "50 to 80 s of a machine with five times as many programs as cores. burgers, helmholtz-4, "
             "allen-cahn, wave, kdv, kuramoto-sivashinsky, gray-scott and the cavities: again with the misfit "
-            "that counts noise, for 10 to 200 s of a third machine with one to three programs a core. jax: the "
-            "same steps from the same weights, compilation included; deepxde: on PyTorch, with the settings "
-            "of its example of such an equation.",
+            "that counts noise, for 10 to 200 s of a third machine with one to three programs a core. "
+            "jax: the same steps from the same weights, compilation included; deepxde: on PyTorch, with "
+            "the settings of its example of such an equation.",
             "",
             table(runs),
             "",
