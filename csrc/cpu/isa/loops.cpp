@@ -452,15 +452,7 @@ struct Terms {
   void skip(ptrdiff_t terms, ptrdiff_t rows) { step += terms, x += rows; }
 };
 
-template <class T>
-RegisterOf<T> product_added(RegisterOf<T> a, RegisterOf<T> b, RegisterOf<T> sum) {
-  if constexpr (std::is_floating_point_v<T>)
-    return math::mad(a, b, sum);
-  else
-    return sum + a * b;
-}
-
-/// Squares of features of a factor.
+/// Squares of features of a factor. (Rounded before they are added, as those that are stored.)
 template <class T>
 struct SquareTerms : Terms<T> {
   using V = RegisterOf<T>;
@@ -471,7 +463,7 @@ struct SquareTerms : Terms<T> {
   template <Combine>
   static V taken_in(V sum, const T* term, ptrdiff_t row) {
     const V x = loaded(term + row);
-    return product_added<T>(x, x, sum);
+    return sum + x * x;
   }
 };
 
@@ -486,7 +478,7 @@ struct ProductTerms {
   static V value(Term t, ptrdiff_t row) { return loaded(t.first + row) * loaded(t.second + row); }
   template <Combine>
   static V taken_in(V sum, Term t, ptrdiff_t row) {
-    return product_added<T>(loaded(t.first + row), loaded(t.second + row), sum);
+    return sum + value(t, row);
   }
   void skip(ptrdiff_t terms, ptrdiff_t rows) { a.skip(terms, rows), b.skip(terms, rows); }
 };
