@@ -436,7 +436,6 @@ V taken(V a, V b) {
 /// The terms of a reduction: features of a factor.
 template <class T>
 struct Terms {
-  using V = RegisterOf<T>;
   const T* x;
   const int32_t* step;
   ptrdiff_t pitch;
@@ -444,41 +443,28 @@ struct Terms {
   Terms(const Factor& of, int32_t f)
       : x(static_cast<const T*>(of.at) + of.base[f] * of.pitch), step(of.step), pitch(of.pitch) {}
   const T* term(ptrdiff_t k, ptrdiff_t row) const { return x + step[k] * pitch + row; }
-  static V value(const T* term, ptrdiff_t row) { return loaded(term + row); }
-  template <Combine how>
-  static V taken_in(V sum, const T* term, ptrdiff_t row) {
-    return taken<how>(sum, loaded(term + row));
-  }
+  static RegisterOf<T> value(const T* term, ptrdiff_t row) { return loaded(term + row); }
   void skip(ptrdiff_t terms, ptrdiff_t rows) { step += terms, x += rows; }
 };
 
-/// Squares of features of a factor. (Rounded before they are added, as those that are stored.)
+/// Their squares. (Rounded before they are added, as those that are stored: plans agree.)
 template <class T>
 struct SquareTerms : Terms<T> {
-  using V = RegisterOf<T>;
-  static V value(const T* term, ptrdiff_t row) {
-    const V x = loaded(term + row);
+  static RegisterOf<T> value(const T* term, ptrdiff_t row) {
+    const RegisterOf<T> x = loaded(term + row);
     return x * x;
-  }
-  template <Combine>
-  static V taken_in(V sum, const T* term, ptrdiff_t row) {
-    const V x = loaded(term + row);
-    return sum + x * x;
   }
 };
 
 /// Products of features of two factors.
 template <class T>
 struct ProductTerms {
-  using V = RegisterOf<T>;
   using Term = std::pair<const T*, const T*>;
   Terms<T> a, b;
 
   Term term(ptrdiff_t k, ptrdiff_t row) const { return {a.term(k, row), b.term(k, row)}; }
-  static V value(Term t, ptrdiff_t row) { return loaded(t.first + row) * loaded(t.second + row); }
-  template <Combine>
-  static V taken_in(V sum, Term t, ptrdiff_t row) {
-    return sum + value(t, row);
+  static RegisterOf<T> value(Term t, ptrdiff_t row) {
+    return loaded(t.first + row) * loaded(t.second + row);
   }
   void skip(ptrdiff_t terms, ptrdiff_t rows) { a.skip(terms, rows), b.skip(terms, rows); }
 };
@@ -496,7 +482,7 @@ GRADCELL_INLINE void reduce_blocks(T* z, ptrdiff_t n, ptrdiff_t rows, Terms term
     for (ptrdiff_t k = 1; k < n; ++k) {
       term = terms.term(k, at);
 #pragma GCC unroll 4
-      for (int r = 0; r < R; ++r) all[r] = terms.template taken_in<how>(all[r], term, r * kStep);
+      for (int r = 0; r < R; ++r) all[r] = taken<how>(all[r], terms.value(term, r * kStep));
     }
 #pragma GCC unroll 4
     for (int r = 0; r < R; ++r) std::memcpy(z + at + r * kStep, &all[r], sizeof all[r]);

@@ -130,6 +130,12 @@ void fold_line(const float* x, size_t n, double* acc, std::integral_constant<Com
       [&](size_t i) { return rest_of<Combine::Sum, W>(x, i, n, map); });
 }
 
+/// The larger (smaller) one, b if they are equal or there is a NaN.
+template <Combine how, class V>
+GRADCELL_INLINE V better(V v, V b) {
+  return how == Combine::Max ? (v > b ? v : b) : (v < b ? v : b);
+}
+
 /// The largest (smallest) in vectors, and beside it whether there was a NaN: shorter chains than
 /// one that a NaN goes through.
 template <class T, Combine how>
@@ -144,8 +150,8 @@ void fold_line(const T* x, size_t n, T* acc, std::integral_constant<Combine, how
   auto nan = best[0][0] != best[0][0];
   auto take = [&](V* line, const Line<T>& from) {
     for (size_t k = 0; k < kRegisters; ++k) {
-      const V v = from.part[k], b = line[k];
-      line[k] = how == Combine::Max ? (v > b ? v : b) : (v < b ? v : b);
+      const V v = from.part[k];
+      line[k] = better<how>(v, line[k]);
       nan |= v != v;
     }
   };
@@ -309,9 +315,6 @@ template <Combine how, class T>
 void fold_columns(const T* x, ptrdiff_t stride, size_t rows, T* acc, size_t n) {
   using W = Wide<T, T>;
   using V = typename W::Acc::Part;
-  const auto better = [](auto v, auto b) {
-    return how == Combine::Max ? (v > b ? v : b) : (v < b ? v : b);
-  };
   constexpr size_t kRows = 16;
   for (size_t r = 0; r < rows; r += kRows) {
     const T* const first = x + static_cast<ptrdiff_t>(r) * stride;
@@ -324,7 +327,7 @@ void fold_columns(const T* x, ptrdiff_t stride, size_t rows, T* acc, size_t n) {
         const Line<T> line = W::read(p + j);
         for (size_t k = 0; k < kRegisters; ++k) {
           const V v = line.part[k];
-          best.part[k] = better(v, best.part[k]);
+          best.part[k] = better<how>(v, best.part[k]);
           nan[k] |= v != v;
         }
       }
@@ -334,7 +337,7 @@ void fold_columns(const T* x, ptrdiff_t stride, size_t rows, T* acc, size_t n) {
     }
     for (; j < n; ++j)
       for (const T* p = first; p != end; p += stride)
-        acc[j] = p[j] != p[j] ? p[j] : better(p[j], acc[j]);
+        acc[j] = p[j] != p[j] ? p[j] : better<how>(p[j], acc[j]);
   }
 }
 

@@ -617,13 +617,11 @@ void LineRunner::reduce_features(size_t at) {
   const auto inner = static_cast<size_t>(i.inner);
   if (map == Mapped::Itself && i.features > 1 && apart != 0 &&
       spacing(p_.runs[static_cast<size_t>(i.map)]) == 1) {
-    const size_t size = compute_size(i.type);
-    const std::byte* x = at_[o.value] + static_cast<size_t>(o.base + step[0] + base[0]) * size;
+    const auto size = static_cast<ptrdiff_t>(compute_size(i.type));
+    const std::byte* x = at_[o.value] + (o.base + step[0] + base[0]) * size;
     std::byte* y = at_[i.dst];
-    for (int32_t r = 0; r < valid_; ++r) {
+    for (int32_t r = 0; r < valid_; ++r, x += pitch * size, y += i.features * size)
       k.reduce_rows(i.combine, i.type, x, apart, inner, y, static_cast<size_t>(i.features));
-      x += static_cast<size_t>(pitch) * size, y += static_cast<size_t>(i.features) * size;
-    }
     return;
   }
   const DType dtype = dtype_of(i.type);

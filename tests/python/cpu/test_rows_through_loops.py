@@ -36,13 +36,18 @@ def one_read_as_the_other_is_made(lib, c, w):
     return a, b + a[:, :1] * b
 
 
+def spread(lib, c, w):
+    a, b = c
+    return 0.5 * (a[:, :1] * b) + lib.tanh(a), lib.tanh(b[:, 2:3] - a) + 0 * w[:1]
+
+
 def moved(lib, c, w):
     a, b = c
     joined = [lib.tanh(b @ w)[:, 3:], a[:, :3]]
     return (lib.cat(joined, 1) if lib is ops else np.concatenate(joined, 1)), a
 
 
-BODIES = [one, both, exchanged, twice, one_read_as_the_other_is_made, moved]
+BODIES = [one, both, exchanged, twice, one_read_as_the_other_is_made, spread, moved]
 NEAR = {"float16": 2e-2, "float32": 2e-5, "float64": 1e-12}
 
 
