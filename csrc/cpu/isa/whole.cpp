@@ -318,13 +318,13 @@ void fold_columns(const T* x, ptrdiff_t stride, size_t rows, T* acc, size_t n) {
   constexpr size_t kRows = 16;
   for (size_t r = 0; r < rows; r += kRows) {
     const T* const first = x + static_cast<ptrdiff_t>(r) * stride;
-    const T* const end = first + static_cast<ptrdiff_t>(std::min(rows - r, kRows)) * stride;
+    const auto group = static_cast<ptrdiff_t>(std::min(rows - r, kRows));
     size_t j = 0;
     for (; j + W::kLanes <= n; j += W::kLanes) {
       Line<T> best = W::read(acc + j);
       decltype(V{} < V{}) nan[kRegisters] = {};
-      for (const T* p = first; p != end; p += stride) {
-        const Line<T> line = W::read(p + j);
+      for (ptrdiff_t i = 0; i < group; ++i) {
+        const Line<T> line = W::read(first + i * stride + j);
         for (size_t k = 0; k < kRegisters; ++k) {
           const V v = line.part[k];
           best.part[k] = better<how>(v, best.part[k]);
@@ -336,8 +336,10 @@ void fold_columns(const T* x, ptrdiff_t stride, size_t rows, T* acc, size_t n) {
       W::write(best, acc + j);
     }
     for (; j < n; ++j)
-      for (const T* p = first; p != end; p += stride)
-        acc[j] = p[j] != p[j] ? p[j] : better<how>(p[j], acc[j]);
+      for (ptrdiff_t i = 0; i < group; ++i) {
+        const T v = first[i * stride + static_cast<ptrdiff_t>(j)];
+        acc[j] = v != v ? v : better<how>(v, acc[j]);
+      }
   }
 }
 

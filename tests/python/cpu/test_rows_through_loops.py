@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -155,3 +157,14 @@ def test_extremes_of_columns_with_nan_and_infinity(width, height, dtype):
     x[height // 2, ::3], x[0, 1::5], x[-1, 2::5] = np.nan, np.inf, -np.inf
     np.testing.assert_array_equal(ops.amax(Tensor(x), 0).asnumpy(), x.max(0))
     np.testing.assert_array_equal(ops.amin(Tensor(x), 0).asnumpy(), x.min(0))
+
+
+@pytest.mark.parametrize(
+    "shape", [(1, 40), (3, 1, 40), (17, 1, 5, 16), (2, 2, 2, 2, 2, 40)], ids=str
+)
+def test_extremes_over_axes_of_one_and_some(shape):
+    x = np.random.default_rng(0).normal(size=shape).astype(np.float32)
+    for count in range(1, len(shape) + 1):
+        for axes in itertools.combinations(range(len(shape)), count):
+            np.testing.assert_array_equal(ops.amax(Tensor(x), axes).asnumpy(), x.max(axes))
+            np.testing.assert_array_equal(ops.amin(Tensor(x), axes).asnumpy(), x.min(axes))
