@@ -150,7 +150,12 @@ TAKES_NUMBERS: dict[str, list[Row]] = {
     "where": [(lambda: ops.where(t(A > 0), N, t(A)), np.where(A > 0, N, A))],
     "softplus": [(lambda: ops.softplus(t(A), N), softplus(N * A) / N),
                  (lambda: ops.softplus(t([0.1, 0.2]), 1, N), [softplus(np.float64(0.1)), 0.2])],
-    "squareplus": [(lambda: ops.squareplus(t(A), N), (A + np.sqrt(A * A + N)) / 2)],
+    "squareplus": [  # times the difference, the sum is N: below 0 the sum cancels
+        (
+            lambda: ops.squareplus(t(A), N),
+            np.where(A < 0, N / (np.sqrt(A * A + N) - A), A + np.sqrt(A * A + N)) / 2,
+        )
+    ],
     "softshrink": [(lambda: ops.softshrink(t(A), N), np.sign(A) * np.maximum(np.abs(A) - N, 0))],
     "sum": [(lambda: t(A).sum(initial=N), A.sum() + N)],
     "threshold": [(lambda: ops.threshold(t(A), N, 0.3), np.where(A > N, A, 0.3))],
