@@ -178,7 +178,8 @@ def recipe(name: str, seed: int, seconds: float | None) -> dict[str, Any] | None
         return None
     size = sum(p.size for net in last.networks for p in net.trainable_params())
     entry = course.record(name, "solve", seed, size, asked.target)
-    return {**entry, "estimated": last.error, "why": last.why}
+    beside = asked.beside(last) if hasattr(asked, "beside") else ""
+    return {**entry, "estimated": last.error, "why": last.why, "beside": beside}
 
 
 def run(
@@ -367,7 +368,7 @@ def main() -> None:
                     times = ", ".join(f"{k} {t:.1f} s" for k, t in found["reached"].items())
                     print(
                         f"{name} {method} {seed}: {times}; best {found['best']:.1e}, "
-                        f"{found['seconds']:.1f} s",
+                        f"{found['seconds']:.1f} s; {found.get('beside', '')}",
                         flush=True,
                     )
                     path.write_text(json.dumps(runs, indent=None, separators=(",", ":")) + "\n")

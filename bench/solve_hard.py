@@ -328,6 +328,13 @@ def corner_angles(x: gc.Tensor) -> gc.Tensor:
     return ops.concat((ops.atan2(down, along), ops.atan2(down, 1 - along)), 1)
 
 
+def inertia(x: gc.Tensor) -> gc.Tensor:
+    """What inertia multiplies smooth functions by at both corners, to second order: the angles and their
+    squares, [n, 4] (C. Hancock, E. Lewis, H. Moffatt, J. Fluid Mech. 112, 1981)."""
+    angles = corner_angles(x)
+    return ops.concat((angles, angles * angles), 1)
+
+
 def scraping(x: gc.Tensor) -> gc.Tensor:
     """The stream functions of both upper corners of the unit square, where the lid meets a wall and the
     velocity jumps, [n, 1] (G. Taylor, 1962)."""
@@ -369,15 +376,29 @@ def navier_stokes(reynolds: float) -> Any:
     return equation
 
 
+@dataclass
+class Cavity(Recipe):
+    """A recipe with a table beside it: places on the middle line and the velocity along the lid there."""
+
+    table: Any = None
+
+    def beside(self, solution: Any) -> str:
+        """The largest difference from the table."""
+        at, want = np.array(self.table).T
+        x = gc.Tensor(np.column_stack([np.full(at.size, 0.5), at]))
+        found = gc.jit(flow(solution))(x).asnumpy()[:, 0]
+        return f"Ghia's table: {np.abs(found - want).max():.1e}"
+
+
 def cavity(reynolds: float, target: float) -> Recipe:
     """Steady flow in the unit square, whose lid moves at speed 1, by its stream function; the velocities'
     error. Nothing is done to the corners, where the velocity jumps: the ansatz has Taylor's flow there and
-    smooth functions times the angles beside it. Reference: 56 polynomials along each axis beside Taylor's
-    flow, whose extrema on the middle lines at 100 are those of O. Botella and R. Peyret (Computers & Fluids
-    27, 1998) to 2e-7."""
+    smooth functions times the angles and their squares beside it. Reference: 56 polynomials along each axis
+    beside Taylor's flow, whose extrema on the middle lines at 100 are those of O. Botella and R. Peyret
+    (Computers & Fluids 27, 1998) to 2e-7."""
 
     def ansatz(v: Any) -> Any:
-        rest = enriched(v, corner_angles)
+        rest = enriched(v, inertia)
         return lambda x: scraping(x) + rest(x)
 
     def wall(speed: float) -> Any:
@@ -397,12 +418,100 @@ def cavity(reynolds: float, target: float) -> Recipe:
         "shape": Box([0, 0], [1, 1]),
         "conditions": [(wall(1.0), where(1, 1.0)), (wall(0.0), lambda p: p[:, 1] < 1)],
         "ansatz": ansatz,
-        "outputs": 3,
+        "outputs": 5,
     }
 
     test = grid([0.01, 0.01], [0.99, 0.99], 71)
     want = references.cavity(reynolds)(test)
-    return Recipe(asked, test, want, target, flow)
+    return Cavity(asked, test, want, target, flow, references.GHIA[int(reynolds)])
+
+
+#: Drag and lift coefficients and the difference of pressures of `cylinder` (G. Nabh, Heidelberg, 1998).
+FORCES = 5.57953523384, 0.010618948146, 0.11752016697
+
+
+class Forces(Recipe):
+    """A recipe whose error is the larger one of the drag's and the pressures' relative errors."""
+
+    def values(self, solution: Any) -> Any:
+        """Drag and lift coefficients, and the pressure in front of the cylinder less that behind."""
+        slopes = gc.partials(solution, [(0,), (1,)])
+
+        def traction(x: gc.Tensor) -> gc.Tensor:
+            out, u = (x - gc.Tensor([CENTER, CENTER])) * (1 / RADIUS), solution(x)
+            along, across = (column(out, k) for k in (0, 1))
+            by_x, by_y = slopes(x)
+            return 1e-3 * (by_x * along + by_y * across)[:, :2] - column(u, 2) * out
+
+        turned = np.linspace(0, 2 * PI, 400, endpoint=False)
+        circle = CENTER + RADIUS * np.stack([np.cos(turned), np.sin(turned)], 1)
+        force = gc.jit(traction)(gc.Tensor(circle)).asnumpy().mean(0) * 2 * PI * RADIUS
+        ends = solution.values([[CENTER - RADIUS, CENTER], [CENTER + RADIUS, CENTER]])
+        return np.array([*(force * 2 / (0.2**2 * 2 * RADIUS)), ends[0, 2] - ends[1, 2]])
+
+    def error(self, solution: Any) -> float:
+        """The relative error."""
+        found = self.values(solution)
+        return float(max(abs(found[k] / FORCES[k] - 1) for k in (0, 2)))
+
+    def beside(self, solution: Any) -> str:
+        """All three."""
+        return f"drag, lift, pressures: {', '.join(f'{v:.6g}' for v in self.values(solution))}"
+
+
+CENTER, RADIUS = 0.2, 0.05
+
+
+def cylinder() -> Forces:
+    """Steady flow past a cylinder in a channel at a Reynolds number of 20, by velocities and pressure: the
+    benchmark 2D-1 of M. Schaefer and S. Turek (1996). Parabolic inflow, no force at the outflow; the errors
+    of the cylinder's drag and of the pressures before and behind it, whose references are of high-order
+    elements on fine meshes."""
+    high, fastest, viscosity = 0.41, 0.3, 1e-3
+    shape = Box([0, 0], [2.2, high]) - Ball([CENTER, CENTER], RADIUS)
+
+    def equation(u: Any) -> Any:
+        parts = gc.partials(u, [(0,), (1,), (0, 0), (1, 1)])
+
+        def residual(x: gc.Tensor) -> gc.Tensor:
+            here = u(x)
+            by_x, by_y, xx, yy = parts(x)
+            carried = (column(here, 0) * by_x + column(here, 1) * by_y - viscosity * (xx + yy))[
+                :, :2
+            ]
+            pressure = ops.concat((column(by_x, 2), column(by_y, 2)), 1)
+            return ops.concat((carried + pressure, column(by_x, 0) + column(by_y, 1)), 1)
+
+        return residual
+
+    def inflow(u: Any) -> Any:
+        def residual(x: gc.Tensor) -> gc.Tensor:
+            y = column(x, 1)
+            along = 4 * fastest / high**2 * y * (high - y)
+            return u(x)[:, :2] - ops.concat((along, 0 * y), 1)
+
+        return residual
+
+    def free(u: Any) -> Any:
+        slopes = gc.partials(u, [(0,)])
+
+        def residual(x: gc.Tensor) -> gc.Tensor:
+            (by_x,) = slopes(x)
+            pressure = column(u(x), 2)
+            return viscosity * by_x[:, :2] - ops.concat((pressure, 0 * pressure), 1)
+
+        return residual
+
+    asked = {
+        "equation": equation,
+        "shape": shape,
+        "conditions": [
+            (inflow, where(0, 0.0)), (free, where(0, 2.2)),
+            (lambda u: lambda x: u(x)[:, :2], lambda p: (p[:, 0] > 0) & (p[:, 0] < 2.2)),
+        ],
+        "outputs": 3,
+    }  # fmt: skip
+    return Forces(asked, None, np.array(FORCES), 1e-2)
 
 
 # Eigenvalues --------------------------------------------------------------------------------------------
@@ -525,6 +634,8 @@ HARD: dict[str, Callable[[], Recipe]] = {
     "gray-scott": lambda: gray_scott(100.0, 1e-3),
     "cavity-100": lambda: cavity(100.0, 1e-3),
     "cavity-400": lambda: cavity(400.0, 1e-3),
+    "cavity-1000": lambda: cavity(1000.0, 1e-3),
+    "cylinder": cylinder,
     "oscillator": oscillator,
     "double-well": double_well,
 }

@@ -11,8 +11,9 @@ import numpy as np
 from gradcell import nn
 from gradcell._core import Tensor
 from gradcell.compilation.compiled import jit
+from gradcell.physics.asked import Asked, compared
 from gradcell.physics.networks import network
-from gradcell.physics.pieces import EDGES, Asked, Fitter, Piece, compared
+from gradcell.physics.pieces import EDGES, Fitter, Piece
 from gradcell.physics.points import Array
 from gradcell.physics.waves import Coordinates
 from gradcell.solvers.gauss_newton import GaussNewton

@@ -2,35 +2,27 @@
 
 from __future__ import annotations
 
-import importlib.util
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from gradcell import nn
 from gradcell._core import Tensor
-from gradcell.base import bad_type, bad_value
+from gradcell.base import bad_value
 from gradcell.compilation.compiled import jit
+from gradcell.physics.asked import Asked, Guess, compared, takes_normals
+from gradcell.physics.fits import SOME, Fit, Joint, Place, Plans
+from gradcell.physics.orthogonal import LeastSquares, Rows
 from gradcell.physics.points import Array
-from gradcell.physics.shapes import Box, Shape
-from gradcell.physics.waves import Coordinates, Waves, least_squares
+from gradcell.physics.waves import Coordinates, Waves
 from gradcell.solvers.jacobian import Blocks
-
-Where = Callable[[Array], Array] | None
-Guess = Callable[[Array], Array] | None
 
 #: Residuals of the equation, and of all conditions together, for each unknown.
 ROWS, EDGES = 2.0, 0.7
-#: The most coordinates that are looked at one by one.
-APART = 3
-#: The most Newton steps, and the multiples of one that are tried.
-_NEWTON, _SHARES = 12, (1.0, 0.5, 0.2, 0.05)
-#: The points at which a solution's size is seen.
-_SOME = 400
-#: The ridge of a fit to values that Newton's steps begin with, in roundings.
-_SMOOTH = 1e6
+#: The relative error to which waves make what they need not be multiplied by.
+_MADE = 1e-6
 
 
 @dataclass(frozen=True)
@@ -67,16 +59,6 @@ class Piece:
         z = self.coordinates.of(x)
         return np.asarray(np.sin(z @ self.frequencies + self.phases) @ self.amplitudes)
 
-    def later(self, axis: int) -> Callable[[Array], Array]:
-        """The values at its end of an axis, a function of points."""
-
-        def values(x: Array) -> Array:
-            x = x.copy()
-            x[:, axis] = self.coordinates.high[axis]
-            return self.values(x)
-
-        return values
-
     def fill(self, cell: Waves) -> Waves:
         """Makes a network of this size this one."""
         cell.place(self.coordinates, self.frequencies, self.phases)
@@ -89,129 +71,6 @@ class Piece:
         return self.fill(Waves(size, count, self.amplitudes.shape[1], self.coordinates.most))
 
 
-class Asked:
-    """The problem: the arguments of `solve`, checked."""
-
-    def __init__(
-        self, equation: Any, shape: Any, conditions: Any, outputs: int, time: int | None,
-        periodic: Sequence[int], ansatz: Any,
-    ) -> None:  # fmt: skip
-        if not isinstance(shape, Shape):
-            bad_type(f"solve: shape must be a Shape such as Box, got {type(shape).__name__}")
-        self.equation: Callable[..., Any] = equation
-        self.shape: Shape = shape
-        self.size: int = shape.dimensions
-        pairs = all(
-            isinstance(c, (tuple, list)) and len(c) == 2 and callable(c[0]) for c in conditions
-        )
-        if not callable(equation) or not pairs or not (ansatz is None or callable(ansatz)):
-            bad_type(
-                "solve: equation must be a function of u that gives a residual function, conditions pairs "
-                "of such a function and of where it holds, a function of points, or None for all of the "
-                "boundary, and ansatz a function of the network that gives u"
-            )
-        self.conditions: list[tuple[Callable[..., Any], Where]] = [(c, at) for c, at in conditions]
-        axes = [*periodic, *([] if time is None else [time])]
-        if outputs < 1 or len(set(axes)) < len(axes) or not all(0 <= k < self.size for k in axes):
-            bad_value(
-                f"solve: outputs must be at least 1, time and periodic different axes from 0 to "
-                f"{self.size - 1}, got {outputs}, {time} and {list(periodic)}"
-            )
-        self.boxed: bool = isinstance(shape, Box)
-        if axes and not self.boxed:
-            bad_value("solve: time and periodic are axes of a Box, but the shape is another one")
-        self.outputs: int = outputs
-        self.ansatz: Callable[[Any], Callable[[Tensor], Tensor]] | None = ansatz
-        self.time: int | None = time
-        self.periodic: tuple[int, ...] = tuple(periodic)
-
-    def solution(self, cell: nn.Cell) -> Callable[[Tensor], Tensor]:
-        """Return the solution that a network gives."""
-        return cell if self.ansatz is None else self.ansatz(cell)
-
-    def values(self, part: Any, x: Array) -> Array:
-        """Return the solution by a network, [n, d] to [n, m]."""
-        if self.ansatz is None:
-            return np.asarray(part.values(x))
-        return np.asarray(self.solution(part.cell())(Tensor(x)).asnumpy())
-
-    def stretched(self, k: int) -> bool:
-        """Return whether an axis may have sites."""
-        few = self.size <= APART
-        return few and self.boxed and k != self.time and k not in self.periodic
-
-    def inside(self, n: int, of: Coordinates, seed: int, method: str = "") -> Array:
-        """n points, evenly in the mapped coordinates."""
-        if not self.boxed:
-            return self.shape.interior(n, seed, method or _spread())
-        return of.back(
-            Box([-1] * self.size, [1] * self.size).interior(n, seed, method or _spread())
-        )
-
-    def edge(
-        self, n: int, of: Coordinates, where: Where, seed: int, method: str = ""
-    ) -> tuple[Array, Array, Array]:
-        """n points where a condition holds, the normals, and which points are at the beginning of a time that
-        is not the first one."""
-        if not self.boxed:
-            points, normals = self.shape.boundary(n, seed, method or _spread(), where=where)
-            return points, normals, np.full(n, False)
-        axis, low, high = self.time, self.shape.low, self.shape.high
-
-        def real(z: Array) -> Array:
-            return np.where(z == 1, of.high, np.where(z == -1, of.low, of.back(z)))
-
-        def taken(z: Array) -> Array:
-            x, there = real(z), np.full(len(z), True)
-            if axis is not None:
-                there = (z[:, axis] < 1) | (of.high[axis] == high[axis])
-                x[z[:, axis] == -1, axis] = low[axis]  # a later piece begins like the first one
-            return there if where is None else there & np.asarray(where(x))
-
-        z, normals = Box([-1] * self.size, [1] * self.size).boundary(
-            n, seed, method or _spread(), where=taken
-        )
-        later = axis is not None and of.low[axis] > low[axis]
-        return real(z), normals, (z[:, axis or 0] == -1) & later
-
-
-def _spread() -> str:
-    """Halton's points where SciPy is there."""
-    return "halton" if importlib.util.find_spec("scipy") else "uniform"
-
-
-def compared(asked: Asked, cell: nn.Cell, normals: Sequence[bool]) -> list[Callable[..., Any]]:
-    """The residual functions of an equation, of points, and of its conditions, of points, normals and what is
-    subtracted."""
-
-    def of(residual: Any, takes: bool) -> Callable[..., Any]:
-        if takes:
-            return lambda x, n, past: residual(x, n) - past
-        return lambda x, n, past: residual(x) - past
-
-    u = asked.solution(cell)
-    made = [make(u) for make, _ in asked.conditions]
-    return [asked.equation(u), *map(of, made, normals)]
-
-
-class _Plans:
-    """The equation and conditions for networks of one size, compiled once."""
-
-    def __init__(self, asked: Asked, count: int, sites: int, normals: Sequence[bool]) -> None:
-        self.cell = cell = Waves(asked.size, count, asked.outputs, sites)
-        functions = compared(asked, cell, normals)
-        self.blocks = blocks = Blocks("solve", functions, [cell.amplitudes], None)
-        apart = [True] * len(functions)
-        self.vector = jit(blocks.vector)
-        self.system = jit(lambda given: (blocks.vectors(given), blocks.jacobian(given, apart)))
-        self.bent = jit(blocks.second)
-        solution = Blocks("solve", [asked.solution(cell)], [cell.amplitudes], None)
-        self.solution = jit(lambda x: (solution.vector([(x,)]), solution.jacobian([(x,)], [True])))
-        self.conditions = jit(
-            lambda given: [fn(*p) for fn, p in zip(functions[1:], given, strict=True)]
-        )
-
-
 class Fitter:
     """Fits pieces: Newton steps, each a least-squares problem for the amplitudes."""
 
@@ -219,13 +78,17 @@ class Fitter:
         self.asked: Asked = asked
         self.seed: int = seed
         self.linear: bool | None = None  # not known before the first fit
-        self._plans: dict[tuple[int, int], _Plans] = {}
+        self._orders: dict[int, int] = {}  # of axes across which pieces meet
+        self._plans: dict[tuple[int, int], Plans] = {}
         cell, n = Waves(asked.size, 1, asked.outputs, 0), 7
         cell.amplitudes.set_data(Tensor(np.ones((1, asked.outputs))))
         of = Coordinates(asked.shape.low, asked.shape.high, ((),) * asked.size)
-        x, zero = Tensor(asked.inside(n, of, seed)), Tensor(np.zeros((n, 1)))
+        self._all, self._some = of, Tensor(asked.inside(n, of, seed))
+        x, zero = self._some, Tensor(np.zeros((n, 1)))
         u = asked.solution(cell)
-        self.normals: list[bool] = [_takes_normals(make(u), x) for make, _ in asked.conditions]
+        #: How many numbers the solution has at a point.
+        self.numbers: int = int(u(self._some).shape[1])
+        self.normals: list[bool] = [takes_normals(make(u), x) for make, _ in asked.conditions]
         blocks = Blocks("solve", compared(asked, cell, self.normals), [cell.amplitudes], None)
         given = [(x,), *[(x, x, zero)] * len(asked.conditions)]
         if not all(blocks.rows_apart(given)):
@@ -235,73 +98,131 @@ class Fitter:
         #: How many residuals each function has at a point.
         self.widths: list[int] = [v.size // n for v in blocks.vectors(given)]
 
-    def _plans_for(self, count: int, sites: int) -> _Plans:
+    def _plans_for(self, count: int, sites: int) -> Plans:
         """The compiled functions for so many waves and sites."""
         key = count, sites
         if key not in self._plans:
-            self._plans[key] = _Plans(self.asked, count, sites, self.normals)
+            self._plans[key] = Plans(self.asked, count, sites, self.normals)
         return self._plans[key]
 
     def fit(
         self, of: Coordinates, reach: Array, count: int, before: Piece | None, guess: Guess
     ) -> Piece:
         """A piece in these coordinates with frequencies up to reach [d]. before: the piece of the time
-        before. guess: where Newton's steps begin; zero without it."""
-        asked, plans = self.asked, self._plans_for(count, of.most)
+        before. guess: the u with which Newton's steps begin; zero without it."""
+        return self.together([of], [reach], count, before, guess)[0]
+
+    def together(
+        self, boxes: Sequence[Coordinates], reaches: Sequence[Array], count: int,
+        before: Piece | None, guess: Guess,
+    ) -> list[Piece]:  # fmt: skip
+        """Pieces side by side, whose values and derivatives below the equation's order agree where they meet.
+        The arguments of `fit`, coordinates and frequencies for each."""
+        plans = self._plans_for(count, max(of.most for of in boxes))
         random = np.random.default_rng([self.seed, count])
+        drawn = [
+            self._place(plans, *box, before, random) for box in zip(boxes, reaches, strict=True)
+        ]
+        fits = [Fit(plans, drawn, self._joints(boxes, count))]
+        if self.linear is None:
+            self.linear = fits[0].is_linear(random)
+        if guess is not None and not self.linear:
+            fits[0].begin(guess, self.asked.ansatz is None)
+        if not fits[0].newton(self.linear) and guess is not None and before is None:
+            fits.append(Fit(plans, drawn, fits[0].joints))
+            fits[1].newton(self.linear)
+        gaps = [f.gaps() for f in fits]
+        best = int(np.argmin(np.linalg.norm(gaps, axis=1)))
+        fit, level = fits[best], fits[best].level()
+        return [
+            Piece(p.of, p.frequencies, p.phases, amplitudes, gap / level, gap)
+            for p, amplitudes, gap in zip(drawn, fit.amplitudes, gaps[best], strict=True)
+        ]
+
+    def _place(
+        self, plans: Plans, of: Coordinates, reach: Array, before: Piece | None, random: np.random.Generator
+    ) -> Place:  # fmt: skip
+        asked, (count, outputs) = self.asked, plans.cell.amplitudes.shape
+        unknowns = count * outputs
         frequencies = random.uniform(-1, 1, (asked.size, count)) * reach[:, None]
         for k in asked.periodic:
             frequencies[k] = np.pi * np.rint(frequencies[k] / np.pi)
         phases = random.uniform(0, 2 * np.pi, (1, count))
-        unknowns = count * asked.outputs
-        given, fresh = (
+        there = [True, *(asked.touches(of, where) for _, where in asked.conditions)]
+        points = [
             plans.blocks.given(
                 self.drawn(
-                    of, int(ROWS * unknowns), int(EDGES * unknowns), before, 2 * self.seed + k
+                    of,
+                    int(ROWS * unknowns),
+                    int(EDGES * unknowns),
+                    before,
+                    2 * self.seed + k,
+                    there=there,
                 )
             )
             for k in (0, 1)
-        )
-        cell = plans.cell
-        cell.place(of, frequencies, phases)
-        amplitudes: Array = np.zeros((count, asked.outputs))
-        if self.linear is None:
-            self.linear = self._is_linear(plans, given, random)
-        if guess is not None and not self.linear:
-            x = given[0][0].asnumpy()[: 3 * count]
-            waves = np.sin(of.of(x) @ frequencies + phases)
-            near, _ = least_squares(waves, guess(x), ridge=_SMOOTH)
-            amplitudes = self._better(plans, given, near, amplitudes)
-        last = np.inf
-        changes = self._changes(plans, fresh[0][0])
-        for _ in range(_NEWTON):
-            cell.amplitudes.set_data(Tensor(amplitudes))
-            right, rows, weights = self._system(plans, given)
-            step, noise = least_squares(rows, -right, changes)
-            foretold = np.linalg.norm(right + rows @ step)
-            shares, there, tried = iter(_SHARES), np.inf, amplitudes
-            while not there < np.linalg.norm(right) and (share := next(shares, 0.0)):
-                tried = amplitudes + share * step.reshape(amplitudes.shape)
-                cell.amplitudes.set_data(Tensor(tried))
-                there = float(np.linalg.norm(plans.vector(given).asnumpy() * weights))
-                if self.linear:
-                    break
-            if not (there < np.linalg.norm(right) or self.linear):
-                cell.amplitudes.set_data(Tensor(amplitudes))
-                break
-            amplitudes = tried
-            if self.linear or there < 1.5 * foretold or there > 0.9 * last:
-                break
-            last = there
-        right, _, _ = self._system(plans, fresh)
-        level = _mean(plans.solution(fresh[0][0][:_SOME])[0].asnumpy()) or 1.0
-        unit = np.hypot(_mean(changes) / np.sqrt(len(fresh)), noise / np.sqrt(right.size))
-        gap = float(unit * np.linalg.norm(right))
-        gap = gap if np.isfinite(gap) else np.inf
-        return Piece(of, frequencies, phases, amplitudes, gap / level, gap)
+        ]
+        place = Place(of, frequencies, phases, points, there, np.full(unknowns, True), 1.0)
+        if asked.whole(of):
+            return place
+        share = np.prod((of.high - of.low) / (asked.shape.high - asked.shape.low))
+        power = max(map(self._order, range(asked.size))) / (2 * asked.size)
+        return replace(place, unknown=self._needed(plans, place), weight=float(share**-power))
+
+    def _needed(self, plans: Plans, place: Place) -> Array:
+        """Which amplitudes are needed in a part of the shape: those of an output whose change of the solution
+        where it is constant is no sum of waves of the outputs before it."""
+        (count, outputs), x = plans.cell.amplitudes.shape, place.points[1][0][0]
+        place.fill(plans.cell, np.zeros((count, outputs)))
+        rows = plans.solution(x)[1].asnumpy()
+        plans.cell.place(place.of, place.frequencies * 0, place.phases * 0 + np.pi / 2)
+        alone = plans.solution(x)[1].asnumpy()[:, :outputs]
+        needed = np.full((count, outputs), False)
+        for k in range(outputs):
+            some = rows[:, needed.reshape(-1)]
+            rest = alone[:, k]
+            if k:
+                rest = (
+                    rest - some @ LeastSquares([Rows((0,), some, rest)], [some.shape[1]]).parts[0]
+                )
+            needed[:, k] = np.linalg.norm(rest) > _MADE * np.linalg.norm(alone[:, k])
+        return needed.reshape(-1)
+
+    def _joints(self, boxes: Sequence[Coordinates], count: int) -> list[Joint]:
+        """Where boxes meet; each has as many points along it as waves along an axis, twice."""
+        n = int(np.ceil(ROWS * count ** (1 - 1 / self.asked.size)))
+        found = []
+        for axis in range(self.asked.size):
+            for i, j in itertools.permutations(range(len(boxes)), 2):
+                x = [self.asked.met(n, boxes[i], boxes[j], axis, 2 * self.seed + k) for k in (0, 1)]
+                if len(x[0]) and len(x[1]):
+                    found.append(Joint((i, j), axis, self._order(axis), [*map(Tensor, x)]))
+        return found
+
+    def _order(self, axis: int) -> int:
+        """The order of the equation along an axis: how residuals by a fast wave grow with its frequency."""
+        if axis not in self._orders:
+            asked, fast = self.asked, 1e4
+            cell = Waves(asked.size, 2, asked.outputs, 0)
+            slow = np.stack([np.ones(asked.outputs), np.zeros(asked.outputs)])
+            cell.amplitudes.set_data(Tensor(slow))
+            blocks = Blocks(
+                "solve", [asked.equation(asked.solution(cell))], [cell.amplitudes], None
+            )
+            changes = jit(lambda x: blocks.jacobian([(x,)], [True])[0])
+            sizes = []
+            for w in (fast, 2 * fast):
+                frequencies = np.ones((asked.size, 2))
+                frequencies[axis, 1] = w
+                cell.place(self._all, frequencies, np.ones((1, 2)))
+                sizes.append(np.linalg.norm(changes(self._some).asnumpy()[:, asked.outputs :]))
+            grown = sizes[1] / sizes[0] if sizes[0] > 0 else 2.0
+            self._orders[axis] = max(1, round(float(np.log2(grown))))
+        return self._orders[axis]
 
     def drawn(
-        self, of: Coordinates, rows: int, edges: int, before: Piece | None, seed: int, method: str = ""
+        self, of: Coordinates, rows: int, edges: int, before: Piece | None, seed: int, method: str = "",
+        there: Sequence[bool] = (),
     ) -> list[Any]:  # fmt: skip
         """Points for so many residuals of the equation and so many of all conditions: the arguments of
         `compared`. At the beginning of a piece of time the conditions are to have the values that they have
@@ -309,7 +230,12 @@ class Fitter:
         asked, widths = self.asked, self.widths
         given: list[Any] = [(asked.inside(-(-rows // widths[0]), of, seed, method),)]
         n = max(40, edges // max(1, sum(widths[1:])))
-        drawn = [asked.edge(n, of, where, seed, method) for _, where in asked.conditions]
+        drawn = [
+            asked.edge(n, of, where, seed, method)
+            if k >= len(there) or there[k]
+            else (asked.inside(n, of, seed, method), np.zeros((n, asked.size)), np.full(n, False))
+            for k, (_, where) in enumerate(asked.conditions, 1)
+        ]
         targets = [np.zeros((n, width)) for width in widths[1:]]
         at = [
             (Tensor(x), Tensor(normals), Tensor(t))
@@ -335,60 +261,10 @@ class Fitter:
         )
         given = plans.blocks.given(points)
         _, parts = plans.system(given)
-        unit = _mean(self._changes(plans, given[0][0]))
+        unit = _mean(plans.solution(given[0][0][:SOME])[1].asnumpy())
         return [float(np.linalg.norm(p.asnumpy()) / unit) for p in parts]
-
-    def _better(self, plans: _Plans, given: Any, guess: Array, zero: Array) -> Array:
-        """A guess, or zero where that has the smaller residuals, as for parts that cancel one another."""
-
-        def size(amplitudes: Array, weights: Array) -> float:
-            plans.cell.amplitudes.set_data(Tensor(amplitudes))
-            return float(np.linalg.norm(plans.vector(given).asnumpy() * weights))
-
-        plans.cell.amplitudes.set_data(Tensor(guess))
-        weights = self._system(plans, given)[2]
-        return guess if size(guess, weights) < size(zero, weights) else zero
-
-    def _changes(self, plans: _Plans, x: Tensor) -> Array:
-        """Rows of a Jacobian: the changes of the solution by amplitudes, at some of these points."""
-        (rows,) = plans.solution(x[:_SOME])[1]
-        return np.asarray(rows.asnumpy())
-
-    def _is_linear(self, plans: _Plans, given: Any, random: np.random.Generator) -> bool:
-        """Return whether the residuals' second derivative by u vanishes."""
-        amplitudes = plans.cell.amplitudes
-        amplitudes.set_data(Tensor(random.normal(size=amplitudes.shape)))
-        along = Tensor(random.normal(size=amplitudes.size))
-        bent = np.abs(plans.bent(along, given).asnumpy()).max()
-        return bool(bent <= 1e-9 * np.abs(plans.vector(given).asnumpy()).max())
-
-    def _system(self, plans: _Plans, given: Any) -> tuple[Array, Array, Array]:
-        """Residuals and rows of the Jacobian, each row of length 1 over the root of its function's number of
-        rows, and what they were multiplied by."""
-        vectors, parts = plans.system(given)
-        weights = []
-        for part in parts:
-            rows = part.asnumpy()
-            length = np.sqrt(np.einsum("ij,ij->i", rows, rows))
-            floor = 1e-3 * np.sqrt(np.mean(np.square(length))) or 1.0
-            weights.append(1 / np.maximum(length, floor) / np.sqrt(len(rows)))
-        whole = np.concatenate(weights)
-        matrix = np.concatenate([p.asnumpy() for p in parts])
-        matrix *= whole[:, None]
-        return np.concatenate([v.asnumpy() for v in vectors]) * whole, matrix, whole
 
 
 def _mean(rows: Array) -> float:
     """The root of the mean square of rows' lengths."""
     return float(np.linalg.norm(rows) / np.sqrt(len(rows)))
-
-
-def _takes_normals(residual: Any, x: Tensor) -> bool:
-    """Return whether a condition's residual takes normals behind the points."""
-    try:
-        residual(x)
-    except TypeError as error:
-        if "positional argument" not in str(error):
-            raise
-        return True
-    return False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time as clock
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -12,8 +13,9 @@ import numpy as np
 from gradcell import nn, ops
 from gradcell._core import Tensor
 from gradcell.base import bad_value
+from gradcell.physics.asked import APART, Asked, Guess
 from gradcell.physics.deep import train
-from gradcell.physics.pieces import APART, Asked, Fitter, Guess, Piece
+from gradcell.physics.pieces import Fitter, Piece
 from gradcell.physics.points import Array
 from gradcell.physics.shapes import Shape
 from gradcell.physics.waves import Coordinates, Site, steep_sites
@@ -33,6 +35,8 @@ _SITES = 3
 #: A misfit above which a fit says nothing about the solution, and one below which it says which frequencies
 #: it has.
 _LOST, _CLEAR = 0.5, 0.05
+#: The waves of a piece of space, and the share of all misfits that is left to pieces as they are.
+_EACH, _LEFT = 200, 0.1
 #: In many dimensions, half as many waves again that leave more than this share of the misfit do not pay.
 _SLOW = 0.4
 
@@ -76,23 +80,26 @@ class Solution:
 
     parts: the networks with where they are the solution. asked: the problem.
 
-    networks: the cells: one, or one for each piece of time, in the ansatz if there is one. ends: where each
-    piece of time ends. misfit: the residuals at points that nothing was fitted to, as errors of u relative to
-    it: those of its own waves that would cause them, and the change that fitting them would make if they were
-    noise. error: the estimated relative error: the misfit, or how far the solution moved with the last pass
-    times the factor by which the misfit fell, if that is more; nan after one pass. history: a SolutionPass
-    for each pass. why: sentences that say what was chosen and for what reason. reached: whether the estimated
-    error is at most the tolerance.
+    networks: the cells: one, or one for each piece of time or space, in the ansatz if there is one. ends:
+    where each piece of time ends. misfit: the residuals at points that nothing was fitted to, as errors of u
+    relative to it: those of its own waves that would cause them, and the change that fitting them would
+    make if they were noise. error: the estimated relative error: the misfit, or how far the solution moved
+    with the last pass times the factor by which the misfit fell, if that is more; nan after one pass.
+    history: a SolutionPass for each pass. why: sentences that say what was chosen and for what reason.
+    reached: whether the estimated error is at most the tolerance.
     """
 
     def __init__(self, parts: Sequence[Any], asked: Asked) -> None:
         axis = asked.time
         self._parts: list[_Part] = list(parts)
         self._asked: Asked = asked
-        self._axis: int = axis or 0
         boxes = [p.coordinates for p in parts]
         self.ends: list[float] = [] if axis is None else [float(b.high[axis]) for b in boxes]
-        times = [1.0] if axis is None else [float(b.high[axis] - b.low[axis]) for b in boxes]
+        times = (
+            [1.0 for _ in boxes]
+            if axis is None
+            else [float(b.high[axis] - b.low[axis]) for b in boxes]
+        )
         squares = [p.misfit**2 for p in parts]
         self.misfit: float = float(np.sqrt(np.average(squares, weights=times)))
         self.networks: list[nn.Cell] = [p.cell() for p in parts]
@@ -103,26 +110,32 @@ class Solution:
 
     def __call__(self, x: Tensor) -> Tensor:
         """Return u at points [n, d] as a tensor [n, m] that can be differentiated."""
-        found: Tensor = self._asked.solution(self.networks[0])(x)
-        for end, network in zip(self.ends, self.networks[1:], strict=False):
-            later = x[:, self._axis : self._axis + 1] > end
-            found = ops.where(later, self._asked.solution(network)(x), found)
+        found: Tensor = self._asked.solution(self.networks[-1])(x)
+        for k in reversed(range(len(self._parts) - 1)):
+            low, high = map(Tensor, self._limits(k))
+            there = ops.logical_and(x >= low, x <= high).all(1, keep_dims=True)
+            found = ops.where(there, self._asked.solution(self.networks[k])(x), found)
         return found
+
+    def _limits(self, k: int) -> tuple[Array, Array]:
+        """The box in which a network is the solution, without end where the shape ends."""
+        of, shape = self._parts[k].coordinates, self._asked.shape
+        low = np.where(of.low > shape.low, of.low, -np.inf)
+        return low, np.where(of.high < shape.high, of.high, np.inf)
 
     def values(self, x: Any) -> Array:
         """Return u at points, an array [n, d], as an array [n, m], of each network at its own points only.
 
         x: the points.
         """
-        return self._gathered(np.asarray(x, np.float64), self._asked.values)
-
-    def _inside(self, x: Array) -> Array:
-        """Return what the networks give, without the ansatz."""
-        return self._gathered(x, lambda part, x: part.values(x))
-
-    def _gathered(self, x: Array, of: Callable[[Any, Array], Array]) -> Array:
-        which = np.searchsorted(self.ends[:-1], x[:, self._axis])
-        parts = {int(k): of(self._parts[k], x[which == k]) for k in np.unique(which)}
+        x = np.asarray(x, np.float64)
+        which = np.full(len(x), len(self._parts) - 1)
+        for k in reversed(range(len(self._parts) - 1)):
+            low, high = self._limits(k)
+            which[((x >= low) & (x <= high)).all(1)] = k
+        parts = {
+            int(k): self._asked.values(self._parts[k], x[which == k]) for k in np.unique(which)
+        }
         found = np.empty((len(x), *next(iter(parts.values())).shape[1:]))
         for k, values in parts.items():
             found[which == k] = values
@@ -154,7 +167,9 @@ def solve(
     2022). The frequencies, the places where coordinates are stretched because u is steep there, and the
     lengths of pieces of time are those with the smallest misfit: residuals at points that nothing was fitted
     to. Each pass has more waves and begins with the last one's solution. Where more waves hardly lower
-    the misfit, as in many dimensions, dense layers are trained by Gauss-Newton steps instead.
+    the misfit, u is made of pieces of space, the worst of which are halved from pass to pass, and whose
+    values and derivatives below the equation's order agree where they meet; in more than three dimensions
+    dense layers are trained by Gauss-Newton steps instead.
 
     equation: a function of u that gives a residual function of points, [n, d] to [n, k]; u is a function of
     points, [n, d] to [n, outputs], as `gc.partials` takes it. shape: where it holds. conditions: pairs of
@@ -333,6 +348,9 @@ class _Run:
                 layers = train(asked, self.fitter, piece, self.seed, self.begun + self.seconds)
                 any(self.ended([found]) for found in layers)
                 return
+            if asked.size <= APART and _LOST > piece.misfit > _SLOW * last:
+                self.halved(piece)
+                return
             last, groups = piece.misfit, self.axes
             if 40 * self.fit_seconds > self.seconds - self.spent():
                 self.why.append(f"More than {count} waves would have taken too long.")
@@ -340,6 +358,65 @@ class _Run:
             self.faster()
             count = int(_MORE * count)
         self.tell([piece])
+
+    def halved(self, whole: Piece) -> None:
+        """Pieces of space, those with the largest misfits in halves along each axis from pass to pass."""
+        axes = [k for k in range(self.asked.size) if k not in self.asked.periodic]
+        boxes = [(of, self.reach * _FACTORS[2]) for of in self.halves(whole.coordinates, axes)]
+        factors = itertools.cycle([_FACTORS[1], 1 / _FACTORS[1]])
+        guess = self.past()
+        while True:
+            pieces, boxes = self.side_by_side(boxes, next(factors), guess)
+            guess = Solution(pieces, self.asked).values
+            if self.ended(pieces):
+                break
+            misfits = np.array([p.misfit for p in pieces])
+            order = np.argsort(misfits)
+            kept = order[np.cumsum(misfits[order]) < _LEFT * misfits.sum()]
+            halves = [
+                [b] if k in kept else [(of, b[1]) for of in self.halves(b[0], axes)]
+                for k, b in enumerate(boxes)
+            ]
+            boxes = [b for some in halves for b in some]
+            if 2 * self.fit_seconds * len(boxes) > (self.seconds - self.spent()) * len(pieces):
+                self.why.append(f"More than {len(pieces)} pieces would have taken too long.")
+                break
+        self.tell(pieces)
+
+    def halves(self, of: Coordinates, axes: Sequence[int]) -> list[Coordinates]:
+        """The halves of a box along its longer ones of some axes, those that have any of the shape."""
+        ends, longest = [(of.low, of.high)], max(of.high[k] - of.low[k] for k in axes)
+        for k in (k for k in axes if of.high[k] - of.low[k] > 0.6 * longest):
+            parted = []
+            for low, high in ends:
+                middle = (low[k] + high[k]) / 2
+                below, above = high.copy(), low.copy()
+                below[k] = above[k] = middle
+                parted += [(low, below), (above, high)]
+            ends = parted
+        return [
+            Coordinates(a, b, ((),) * self.asked.size)
+            for a, b in ends
+            if self.asked.inhabited(a, b)
+        ]
+
+    def side_by_side(
+        self, boxes: Sequence[tuple[Coordinates, Array]], factor: float, guess: Guess
+    ) -> tuple[list[Piece], list[tuple[Coordinates, Array]]]:
+        """Pieces in boxes with given frequencies, or so many times them where that is better, and each box
+        with the frequencies whose misfit there is smaller."""
+        count, begun = int(_EACH / np.sqrt(self.fitter.numbers)), self.spent()
+        places, first = map(list, zip(*boxes, strict=True))
+        second = [factor * reach for reach in first]
+        one = self.fitter.together(places, first, count, None, guess)
+        guess = Solution(one, self.asked).values
+        other = self.fitter.together(places, second, count, None, guess)
+        self.fit_seconds = self.spent() - begun
+        misfits = np.array([[p.misfit for p in found] for found in (one, other)])
+        better = misfits[1] < 0.8 * misfits[0]
+        best = [b if new else a for a, b, new in zip(first, second, better, strict=True)]
+        found = [one, other][int(np.argmin(np.linalg.norm(misfits, axis=1)))]
+        return found, [*zip(places, best, strict=True)]
 
     def faster(self) -> None:
         """The frequencies that more waves have room for."""
@@ -394,7 +471,7 @@ class _Run:
             begin, end = self.asked.shape.low.copy(), self.asked.shape.high.copy()
             begin[axis], end[axis] = t, t + h
             of, before = Coordinates(begin, end, sites), pieces[-1] if pieces else None
-            guess = past or (before.later(axis) if before else None)
+            guess = past or (self.later(before, axis) if before else None)
             if before is None:
                 groups = self.axes * (1 if past else 2)
                 piece = self.searched(of, count, None, guess, groups, tolerance / 10)
@@ -430,9 +507,19 @@ class _Run:
             tried, sites = [], self.sites(piece)
         return pieces
 
+    def later(self, piece: Piece, axis: int) -> Callable[[Array], Array]:
+        """The values of a piece at its end of an axis, a function of points."""
+
+        def values(x: Array) -> Array:
+            x = x.copy()
+            x[:, axis] = piece.coordinates.high[axis]
+            return self.asked.values(piece, x)
+
+        return values
+
     def past(self) -> Guess:
         """The last solution, where it says something."""
-        return self.best._inside if self.best and self.best.misfit < _LOST else None
+        return self.best.values if self.best and self.best.misfit < _LOST else None
 
     def ended(self, parts: Sequence[_Part]) -> bool:
         """Takes note of a pass; whether it was the last one."""
@@ -475,8 +562,14 @@ class _Run:
                     f"Axis {k} is stretched where u is steep, most at {place:.2g}, where it changes within "
                     f"{width:.1e}."
                 )
-        if len(pieces) > 1:
-            axis = self.asked.time
+        axis = self.asked.time
+        if len(pieces) > 1 and axis is None:
+            width = min(float(np.min(p.coordinates.high - p.coordinates.low)) for p in pieces)
+            self.why.append(
+                f"More waves did not pay: space is in {len(pieces)} pieces, the smallest {width:.2g} wide; "
+                "those with the largest misfits were halved."
+            )
+        elif len(pieces) > 1:
             lengths = [p.coordinates.high[axis] - p.coordinates.low[axis] for p in pieces]
             self.why.append(
                 f"Time is in {len(pieces)} pieces, the shortest {min(lengths):.2g} long: longer ones had "

@@ -15,11 +15,7 @@ from gradcell._core import Tensor
 from gradcell.physics.points import Array
 from gradcell.tensors.parameter import Parameter
 
-__all__ = ["Coordinates", "Waves", "least_squares", "steep_sites"]
-
-#: The ridge beside columns of length 1, in roundings: it keeps the amplitudes of waves that others can
-#: replace finite, and costs no digit that float64 has.
-_RIDGE = 5.0
+__all__ = ["Coordinates", "Waves", "steep_sites"]
 
 #: The share of all places above which as steep slopes as a site's are no site.
 _EVERYWHERE = 0.25
@@ -134,32 +130,6 @@ class Waves(nn.Cell):
 def set_row(parameter: Parameter, values: Any) -> None:
     """Sets a Parameter [1, d]."""
     parameter.set_data(Tensor(np.asarray(values, np.float64).reshape(1, -1)))
-
-
-def least_squares(
-    matrix: Array, right: Array, seen: Array | None = None, ridge: float = _RIDGE
-) -> tuple[Array, float]:
-    """The x that makes |matrix x - right| smallest, beside a ridge of so many roundings: by Householder's
-    reflections, which keep the digits that a product with the transposed matrix loses.
-
-    matrix: [n, m]. right: [n] or [n, k]. seen: rows [l, m]. Returns x, [m] or [m, k], and how large products
-    of these rows with x are (the root of the sum over one of them) if right is independent noise of size 1.
-    """
-    n, m = matrix.shape
-    length = np.sqrt(np.einsum("ij,ij->j", matrix, matrix))
-    length[length == 0] = 1
-    columns = right.reshape(n, -1)
-    whole = np.zeros((n + m, m + columns.shape[1]))
-    np.divide(matrix, length, out=whole[:n, :m])
-    whole[:n, m:] = columns
-    whole[np.arange(n, n + m), np.arange(m)] = ridge * np.finfo(np.float64).eps * np.sqrt(m)
-    upper: Any = np.linalg.qr(whole, mode="r")
-    found = np.linalg.solve(upper[:m, :m], upper[:m, m:]) / length[:, None]
-    found = np.asarray(found.reshape(m, *right.shape[1:]))
-    if seen is None:
-        return found, 0.0
-    spread = np.linalg.solve(upper[:m, :m].T, (seen / length).T)
-    return found, float(np.linalg.norm(spread) / np.sqrt(len(seen)))
 
 
 def steep_sites(

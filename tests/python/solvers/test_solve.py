@@ -13,7 +13,8 @@ import pytest
 import gradcell as gc
 from gradcell import Tensor, ops, physics
 from gradcell.physics import Ball, Box, dirichlet, neumann
-from gradcell.physics.waves import Coordinates, least_squares, steep_sites
+from gradcell.physics.orthogonal import LeastSquares, Rows
+from gradcell.physics.waves import Coordinates, steep_sites
 
 sys.path.append(str(Path(__file__).parents[3] / "bench"))
 from solve_recipe import RECIPES
@@ -123,6 +124,77 @@ def test_a_moving_front_is_followed_through_time() -> None:
     np.testing.assert_allclose(found(Tensor(x)).asnumpy(), found.values(x), atol=1e-10)
     residual = burgers(found)(Tensor(x)).asnumpy()
     assert np.sqrt(np.mean(residual**2)) < 0.05
+
+
+def ring(x: Any, m: Any = ops) -> Any:
+    """A steep ring, which no stretched coordinate follows."""
+    return m.tanh((m.sqrt(x[:, :1] ** 2 + x[:, 1:] ** 2 + 0.01) - 0.6) / 0.08)
+
+
+@pytest.mark.parametrize("nonlinear", [False, True])
+def test_pieces_of_space_where_more_waves_do_not_pay(nonlinear: bool) -> None:
+    """Beside a hole, whose pieces are cut by it or left out."""
+
+    def equation(u: Any) -> Any:
+        second, want = gc.laplacian(u), gc.laplacian(ring)
+        less = (lambda x: u(x) ** 3 - ring(x) ** 3) if nonlinear else (lambda x: 0.0)
+        return lambda x: second(x) - want(x) - less(x)
+
+    shape = Box([0, 0], [1, 1]) - Ball([0.5, 0.5], 0.3)
+    edge = [
+        (lambda u: dirichlet(u, ring), lambda p: p.min(1) == 0),
+        (lambda u: dirichlet(u, ring), lambda p: p.min(1) > 0),
+    ]
+    passes: list[physics.Solution] = []
+    found = solve(equation, shape, edge, tolerance=2e-3, callback=passes.append)
+    x = shape.interior(500, 3, "uniform")
+    errors = [relative(p.values(x), ring(x, np)) for p in passes]
+    assert found.reached and errors[-1] < 2e-3 and errors[-1] < errors[0] / 10
+    assert len(found.networks) > 3 and "space is in" in " ".join(found.why)
+    np.testing.assert_allclose(found(Tensor(x)).asnumpy(), found.values(x), atol=1e-9)
+    outside = np.array([[-0.1, 0.3], [1.1, 1.2]])  # by the pieces that end there
+    np.testing.assert_allclose(found(Tensor(outside)).asnumpy(), found.values(outside), atol=1e-9)
+    # Values and slopes agree where pieces meet.
+    slopes = gc.partials(found, [(0,)])
+    sides = [
+        Tensor(np.array([[0.5 + e, y] for y in (0.03, 0.1, 0.15, 0.9)])) for e in (-1e-9, 1e-9)
+    ]
+    for f in (found, lambda x: slopes(x)[0]):
+        before, behind = (f(x).asnumpy() for x in sides)
+        assert np.abs(before - behind).max() < 0.02 * np.abs(before).max()
+
+
+def test_outputs_that_are_not_needed_in_a_piece_are_left_out() -> None:
+    """sqrt(r) is needed in the piece with the corner alone; order 2 along x, 1 along y."""
+    from gradcell.physics.asked import Asked
+    from gradcell.physics.pieces import Fitter
+
+    def equation(u: Any) -> Any:
+        parts = gc.partials(u, [(0, 0), (1,)])
+        return lambda x: parts(x)[0] - parts(x)[1]
+
+    def root(x: Tensor) -> Tensor:
+        return ops.sqrt(ops.sqrt((x * x).sum(1, keepdims=True)))
+
+    edge = [(lambda u: dirichlet(u, 0.0), None)]
+    asked = Asked(
+        equation, Box([0, 0], [1, 1]), edge, 2, None, (), lambda v: physics.enriched(v, root)
+    )
+    fitter = Fitter(asked, 0)
+    boxes = [
+        Coordinates(np.array(low), np.array(low) + 0.5, ((), ()))
+        for low in ([0.0, 0.0], [0.0, 0.5], [0.5, 0.0], [0.5, 0.5])
+    ]
+    pieces = fitter.together(boxes, [np.full(2, 4.0)] * 4, 150, None, None)
+    assert all(np.abs(p.amplitudes).max() < 1e-12 for p in pieces)  # u is 0
+    plans = fitter._plans_for(150, 0)
+    random = np.random.default_rng(0)
+    needed = [
+        fitter._place(plans, of, np.full(2, 4.0), None, random).unknown.reshape(150, 2).all(0)
+        for of in boxes
+    ]
+    assert [list(n) for n in needed] == [[True, True]] + [[True, False]] * 3
+    assert [fitter._order(k) for k in (0, 1)] == [2, 1]
 
 
 def test_in_many_dimensions_layers_are_trained() -> None:
@@ -397,8 +469,34 @@ def test_sites_are_where_values_change_fast() -> None:
 def test_least_squares_keep_the_digits_that_normal_equations_lose() -> None:
     matrix = np.vander(np.linspace(0, 1, 60), 12)
     want = np.ones(12)
-    found, spread = least_squares(matrix, matrix @ want, np.eye(12)[:1])
-    assert np.abs(found - want).max() < 1e-6
+    solved = LeastSquares([Rows((0,), matrix, matrix @ want)], [12])
+    assert np.abs(solved.parts[0] - want).max() < 1e-6
     normal = np.linalg.solve(matrix.T @ matrix, matrix.T @ (matrix @ want))
     assert np.abs(normal - want).max() > 1e-5
+    spread = solved.spread([np.eye(12)[:1]])
     assert abs(spread / np.linalg.norm(np.linalg.pinv(matrix)[0]) - 1) < 1e-6
+
+
+@pytest.mark.parametrize("columns", [(), (2,)])
+def test_least_squares_in_parts_are_those_of_all(columns: tuple[int, ...]) -> None:
+    """In a ring of parts, of which one has no equations of its own."""
+    random, sizes = np.random.default_rng(0), [5, 7, 4, 6, 3]
+    ends = np.cumsum([0, *sizes])
+    pairs = [(0,), (1,), (2,), (3,), (0, 1), (1, 2), (2, 3), (3, 4), (4, 0)]
+    rows = [
+        Rows(
+            p, random.normal(size=(9, sum(sizes[k] for k in p))), random.normal(size=(9, *columns))
+        )
+        for p in pairs
+    ]
+    whole = np.zeros((9 * len(rows), ends[-1]))
+    for k, r in enumerate(rows):
+        places = np.concatenate([np.arange(ends[p], ends[p + 1]) for p in r.parts])
+        whole[9 * k : 9 * k + 9, places] = r.matrix
+    seen = [random.normal(size=(3, n)) for n in sizes]
+    solved = LeastSquares(rows, sizes)
+    inverse = np.linalg.pinv(whole)
+    want = inverse @ np.concatenate([r.right for r in rows])
+    np.testing.assert_allclose(np.concatenate(solved.parts), want, rtol=1e-10, atol=1e-12)
+    changes = [s @ inverse[a:b] for s, a, b in zip(seen, ends, ends[1:], strict=False)]
+    assert abs(solved.spread(seen) ** 2 / (np.sum(np.square(changes)) / 15) - 1) < 1e-10
