@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -30,19 +30,22 @@ def damping_of(asked: Tensor, raised: Tensor, largest: Tensor, dtype: Any) -> Te
 
 
 class DenseSystem:
-    """Damped least squares with one Jacobian, by Cholesky's factor in the smaller of its two spaces."""
+    """Damped least squares with one Jacobian, by Cholesky's factor in the smaller of its two spaces; in that
+    of the parameters if other processes have more rows, over which `summed` adds."""
 
     def __init__(
-        self, residual: Tensor, parts: Sequence[Tensor], damping: Tensor, raised: Tensor
-    ) -> None:
+        self, residual: Tensor, parts: Sequence[Tensor], damping: Tensor, raised: Tensor,
+        summed: Callable[[Tensor], Tensor], alone: bool,
+    ) -> None:  # fmt: skip
         self.residual = residual
+        self._summed = summed
         self.jacobian: Tensor = parts[0] if len(parts) == 1 else _ops.concat(parts, 0)
         count, size = self.jacobian.shape
         self.dtype: DType = self.jacobian.dtype
-        self.wide: bool = count < size
-        self.n: int = min(count, size)
+        self.wide: bool = alone and count < size
+        self.n: int = count if self.wide else size
         self.slope: Tensor = self._back(residual)
-        matrix = wide(_ops.matmul(self.jacobian, self.jacobian, not self.wide, self.wide))
+        matrix = summed(wide(_ops.matmul(self.jacobian, self.jacobian, not self.wide, self.wide)))
         elements = _ops.reshape(matrix, [self.n * self.n])
         diagonal = _ops.slice(elements, [0], [self.n], [self.n + 1])
         largest = _ops.reduce_max(diagonal, [0], False)
@@ -53,7 +56,7 @@ class DenseSystem:
     def _back(self, x: Tensor) -> Tensor:
         """J' x, [P]."""
         found = _ops.matmul(self.jacobian, _ops.reshape(x, [x.size, 1]), True)
-        return _ops.reshape(found, [found.size])
+        return self._summed(_ops.reshape(found, [found.size]))
 
     def moved(self, x: Tensor) -> Tensor:
         """J x, [N]."""

@@ -16,9 +16,14 @@ from gradcell.tensors.parameter import Parameter
 class FirstSteps:
     """Steps of an optimiser, each one plan: the loss, its gradient and the update. A step whose loss or
     gradient is not finite leaves the parameters. relative: whether gradients are taken relative to the
-    largest component of the first one, so that Adam's eps, which is added to their size, has no unit."""
+    largest component of the first one, so that Adam's eps, which is added to their size, has no unit.
+    summed: adds gradients over processes."""
 
-    def __init__(self, loss: Callable[..., Tensor], optimizer: Any, relative: bool = False) -> None:
+    def __init__(
+        self, loss: Callable[..., Tensor], optimizer: Any, relative: bool = False,
+        summed: Callable[[Tensor], Tensor] | None = None,
+    ) -> None:  # fmt: skip
+        self._summed = summed
         self._parameters: list[Parameter] = list(optimizer.parameters)
         self._gradients: Callable[..., Any] = value_and_grad(loss, None, self._parameters)
         self._optimizer = optimizer
@@ -29,6 +34,8 @@ class FirstSteps:
     def _recorded(self, *points: Any) -> Tensor:
         before = [_ops.add(p, 0.0) for p in self._parameters]
         value, found = self._gradients(*points)
+        if self._summed is not None:
+            found = [self._summed(g) for g in found]
         value = _ops.reshape(_ops.cast(value, float64), [])
         largest = _largest(found)
         finite = _ops.logical_and(_ops.isfinite(largest), _ops.isfinite(value))
@@ -54,6 +61,7 @@ def adam_steps(
     parameters: list[Parameter],
     steps: int,
     rate: float | Sequence[float],
+    summed: Callable[[Tensor], Tensor] | None = None,
 ) -> Any:
     """Return so many steps of Adam; None for 0. rate: the learning rate of the first one, from which a cosine
     leads to a hundredth of it, or one for each step."""
@@ -67,7 +75,7 @@ def adam_steps(
         return None
     from gradcell import nn
 
-    return FirstSteps(loss, nn.Adam(parameters, learning_rate=rates), relative=True)
+    return FirstSteps(loss, nn.Adam(parameters, learning_rate=rates), True, summed)
 
 
 def _largest(gradients: Sequence[Tensor]) -> Tensor:

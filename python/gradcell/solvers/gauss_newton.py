@@ -76,6 +76,10 @@ class GaussNewton(Solver[GaussNewtonState]):
     with J. value_tolerance: a run ends when ten steps together lowered the loss by less than this share of
     it.
 
+    Where processes share the data (`set_auto_parallel_context(parallel_mode="data_parallel")` before the
+    solver is made), each gives its part of the points, the loss is the mean of theirs, and all take the same
+    steps; callbacks must end runs in all of them.
+
     Raises ValueError for residuals that are not vectors, parameters of other dtypes, weights that are not
     positive, points of unequal counts in one function.
     """
@@ -105,6 +109,7 @@ class GaussNewton(Solver[GaussNewtonState]):
         super().__init__(
             self.blocks.parameters, loss_tolerance, gradient_tolerance, value_tolerance
         )
+        self._summed = self.blocks.summed if self.blocks.processes > 1 else None
         grid = [float(a) for a in steps]
         if not grid or not all(0 < a < np.inf for a in grid):
             bad_value(f"GaussNewton: steps must be positive numbers, got {steps}")
@@ -193,7 +198,7 @@ class GaussNewton(Solver[GaussNewtonState]):
         residual = blocks.vector(points)
         path = self._of_matrix if apart is not None else self._of_products
         direction, bend, moved, slope, damping = path(residual, apart, damping, points)
-        before = _square_sum(residual)
+        before = self._square_sum(residual)
         best = _Best(before, start)
         for a in self._grid:
             change = _ops.mul(direction, a)
@@ -201,13 +206,13 @@ class GaussNewton(Solver[GaussNewtonState]):
                 change = _ops.add(change, _ops.mul(bend, a * a))
             there = _ops.add(start, change)
             blocks.assign(there)
-            loss = _square_sum(blocks.vector(points))
-            best.consider(loss, there, a, _square_sum(_ops.add(residual, _ops.mul(moved, a))))
+            loss = self._square_sum(blocks.vector(points))
+            best.consider(loss, there, a, self._square_sum(_ops.add(residual, _ops.mul(moved, a))))
         blocks.assign(best.point)
         nothing = _ops.full([blocks.size], 0, blocks.dtype)
         self._direction.set_data(_ops.where(best.lower, direction, nothing))
         gradient = _ops.mul(wide(_ops.reduce_max(_ops.abs(slope), [0], False)), 2.0)
-        promised = _ops.sub(before, _square_sum(_ops.add(residual, moved)))
+        promised = _ops.sub(before, self._square_sum(_ops.add(residual, moved)))
         hidden = wide(self._hidden(start, direction, before, promised))
         numbers = [best.loss, before, best.foretold, best.step, damping, gradient, hidden]
         return _ops.concat([_ops.reshape(wide(n), [1]) for n in numbers], 0)
@@ -226,7 +231,9 @@ class GaussNewton(Solver[GaussNewtonState]):
         self, residual: Tensor, apart: Sequence[bool], damping: Tensor, points: Any
     ) -> tuple[Tensor, Tensor | None, Tensor, Tensor, Tensor]:
         asked, raised = _both(damping)
-        system = DenseSystem(residual, self.blocks.jacobian(points, apart), asked, raised)
+        blocks = self.blocks
+        parts, alone = blocks.jacobian(points, apart), blocks.processes == 1
+        system = DenseSystem(residual, parts, asked, raised, blocks.summed, alone)
         return self._along(system, points)
 
     def _of_products(
@@ -281,8 +288,11 @@ class GaussNewton(Solver[GaussNewtonState]):
         ratio = (before - loss) / max(before - foretold, float(np.finfo(np.float64).tiny))
         return self._state(reason or "stepped", loss, ratio=ratio, **more)
 
+    def _square_sum(self, x: Tensor) -> Tensor:
+        return self.blocks.summed(_square_sum(x))
+
     def _objective(self, points: Any) -> Tensor:
-        return _square_sum(self.blocks.vector(points))
+        return self._square_sum(self.blocks.vector(points))
 
     # Certainty ------------------------------------------------------------------------------------
 
@@ -316,6 +326,10 @@ class GaussNewton(Solver[GaussNewtonState]):
         """
         if self._given is None:
             bad_value("covariance: no step has been taken yet: run the solver first")
+        if self.blocks.processes > 1:
+            bad_value(
+                "covariance: processes have parts of the points: give all to a solver in one process"
+            )
         return covariance(self.blocks, self._given, parameters, data, noise)
 
     # State ----------------------------------------------------------------------------------------

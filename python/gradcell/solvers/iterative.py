@@ -37,9 +37,13 @@ class Linear:
         """J x, [N]."""
         return tangent([self.vector], self.weights, self.blocks.split(x))[0]
 
+    def own(self, y: Tensor) -> Tensor:
+        """J' y, [P], by this process's rows."""
+        return joined(adjoint([self.vector], [y], self.weights))
+
     def back(self, y: Tensor) -> Tensor:
         """J' y, [P]."""
-        return joined(adjoint([self.vector], [y], self.weights))
+        return self.blocks.summed(self.own(y))
 
 
 class IterativeSystem:
@@ -70,8 +74,9 @@ class IterativeSystem:
     def _sketched(self, sketch: Tensor) -> tuple[Tensor, Tensor]:
         """(The largest eigenvalues of J'J, falling, in float64; their vectors as rows [rank, P])."""
         rank, size = sketch.shape
-        _, (rows,) = loop(lambda s, x: (s, [self._product(x[0])]), [], [sketch], rank)
-        products, basis = wide(rows), wide(sketch)
+        linear = self.linear
+        _, (rows,) = loop(lambda s, x: (s, [linear.own(linear.moved(x[0]))]), [], [sketch], rank)
+        products, basis = wide(linear.blocks.summed(rows)), wide(sketch)
         norm = _ops.sqrt(_ops.reduce_sum(_ops.square(products), [0, 1], False))
         shift = _ops.mul(norm, relative_rounding(self.dtype) * float(np.sqrt(size)))
         shift = _ops.where(_ops.greater(shift, 0.0), shift, 1.0)
@@ -118,7 +123,11 @@ class IterativeSystem:
             return [x, rest, along, now], []
 
         first = [_ops.full([rest.size], 0, self.dtype), rest, ahead, dot(rest, ahead)]
-        return _ops.mul(loop(step, first, [], self.iterations)[0][0], unit)
+        if self.linear.blocks.processes == 1:
+            return _ops.mul(loop(step, first, [], self.iterations)[0][0], unit)
+        for _ in range(self.iterations):  # a loop's body cannot talk to other processes
+            first, _ = step(first, [])
+        return _ops.mul(first[0], unit)
 
     def direction(self, last: Tensor | None) -> Tensor:
         """Return the s that minimises |J s + r|^2 + d |s - last|^2."""

@@ -7,6 +7,7 @@ point alone, the Jacobian's rows are gradients of single points, made for all of
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -51,6 +52,8 @@ class Blocks:
         self.weights: list[float] = (
             [1.0] * len(self.functions) if weights is None else _checked(self, weights)
         )
+        #: How many processes have parts of the points: the loss is the mean over all of theirs.
+        self.processes: int = _processes()
         self._known: dict[Any, list[bool]] = {}  # whether rows are apart, by the points' shapes
 
     # Points ---------------------------------------------------------------------------------------
@@ -155,7 +158,15 @@ class Blocks:
     # Values ---------------------------------------------------------------------------------------
 
     def _scale(self, block: int, count: int) -> float:
-        return float(np.sqrt(self.weights[block] / count))
+        return float(np.sqrt(self.weights[block] / count / self.processes))
+
+    def summed(self, x: Tensor) -> Tensor:
+        """The sum over all processes that have parts of the points."""
+        if self.processes == 1:
+            return x
+        from gradcell.communication.collectives import all_reduce
+
+        return all_reduce(x)
 
     def vector(self, points: Sequence[tuple[Any, ...]]) -> Tensor:
         """All residuals, scaled: [N]."""
@@ -225,6 +236,12 @@ class Blocks:
         """The parameters become this vector's parts."""
         for p, part in zip(self.parameters, self.split(vector), strict=True):
             p.set_data(part)
+
+
+def _processes() -> int:
+    """Return how many processes have parts of the data; who has not asked for that has not loaded it."""
+    sharing: Any = sys.modules.get("gradcell.communication.sharing")
+    return int(sharing._get_device_num()) if sharing and sharing._shares_data() else 1
 
 
 def _checked(blocks: Blocks, weights: Any) -> list[float]:

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 
-from gradcell._core import Tensor
+from gradcell._core import Tensor, float64
 from gradcell.base import bad_value
 from gradcell.solvers.first import FirstSteps, adam_steps
 from gradcell.tensors.parameter import Parameter
@@ -155,6 +155,17 @@ class Solver(Generic[S]):
     def _settle(self) -> None:
         """Leaves the parameters at the best point."""
 
+    #: Adds over the processes that have parts of the points; None for one process.
+    _summed: Callable[[Tensor], Tensor] | None = None
+
+    def _agreed(self, seconds: float) -> float:
+        """The seconds by which all processes end a run: the largest."""
+        if self._summed is None:
+            return seconds
+        from gradcell.communication.collectives import all_reduce
+
+        return float(all_reduce(Tensor(seconds, float64), "max"))
+
     def _counts(self) -> tuple[int, ...]:
         return self.steps, self.evaluations
 
@@ -191,7 +202,7 @@ class Solver(Generic[S]):
                 f"{self._name}: every must be at least 1, max_steps and progress must not be negative, got "
                 f"{every}, {max_steps} and {progress}"
             )
-        first = adam_steps(self._name, self._objective, self._fitted, adam, rate)
+        first = adam_steps(self._name, self._objective, self._fitted, adam, rate, self._summed)
         begun, self._mark = time.perf_counter(), self._counts()
         alone = (callback, resample, max_seconds, self.loss_tolerance) == (None,) * 4
         last, taken, reason = adam + max_steps, 0, "" if adam + max_steps else "steps"
@@ -219,6 +230,8 @@ class Solver(Generic[S]):
                         self._settle()
                 taken += max(1, self.steps - before)
                 seconds = time.perf_counter() - begun
+                if max_seconds is not None:
+                    seconds = self._agreed(seconds)
                 idle = state.finished and self.steps == before
                 if progress and taken % progress == 0 and not idle:
                     self._print(state, taken, seconds, last)

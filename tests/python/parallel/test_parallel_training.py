@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from rank_programs import inputs, pinn, train
+from rank_programs import inputs, least_squares, pinn, train
 from ranks import needs_ranks, of_tests_that_run, results, start
 
 import gradcell as gc
@@ -47,6 +47,7 @@ PROGRAMS = {
     "test_half_precision": "trains",
     "test_reducer": "reducers",
     "test_pinn": "pinn",
+    "test_gauss_newton": "least_squares",
 }
 
 
@@ -124,6 +125,19 @@ def test_reducer(of_two: dict[str, list[Any]]) -> None:
             assert got.dtype == np.dtype(dtype)
             np.testing.assert_array_equal(got, x.astype(np.float64).sum(0).astype(dtype))
         np.testing.assert_array_equal(f["degree"], inputs(2, "float32").sum(0) / 4)
+
+
+def test_gauss_newton(of_two: dict[str, list[Any]]) -> None:
+    """The loss is the mean of all points', so two processes take the steps of one."""
+    one = least_squares(0, 1)
+    for runs in of_two["least_squares"]:
+        for (loss, x, reason, damping), want in zip(runs, one, strict=True):
+            assert reason == want[2] and damping == pytest.approx(want[3], rel=1e-6)
+            assert loss == pytest.approx(want[0], rel=1e-4)
+            np.testing.assert_allclose(x, want[1], rtol=1e-4, atol=1e-5)
+    first, second = of_two["least_squares"]
+    for a, b in zip(first, second, strict=True):  # the same to the bit
+        np.testing.assert_array_equal(a[1], b[1])
 
 
 def test_pinn(of_two: dict[str, list[Any]]) -> None:

@@ -208,6 +208,9 @@ SHARES = {
     },
     "dense.py": {"1e-3": "of the largest diagonal element", "finfo(np.dtype(dtype.name.lower())).eps":
         "of the largest diagonal element, of a loss, of a parameter"},
+    "fits.py": {
+        "1e-3": "of the mean length of rows", "1e-9": "of the largest residual", "1e6": "of a rounding",
+    },
     "gauss_newton.py": {
         "0.01": "of a direction", "1e-3": "of a direction", "0.1": "of the damping",
         "finfo(np.float64).tiny": "no share: keeps a quotient from dividing by zero",
@@ -226,14 +229,14 @@ SHARES = {
         "finfo(np.float64).tiny": "no share: keeps a quotient from dividing by zero",
     },
     "pictures.py": {"0.1": "of the box around a shape"},
+    "orthogonal.py": {"finfo(np.float64).eps": "of columns of length 1"},
     "pieces.py": {
-        "1e-3": "of the mean length of rows", "1e-9": "of the largest residual", "1e6": "of a rounding",
+        "1e-6": "of what an output makes", "1e4": "radians from the middle of an axis to its end",
     },
     "recipe.py": {
-        "1e-2": "of the solution", "1e-6": "of the solution, of the time", "1e-9": "of the time",
+        "0.1": "of all misfits", "1e-2": "of the solution", "1e-6": "of the solution, of the time", "1e-9": "of the time",
         "finfo(np.float64).tiny": "no share: keeps a quotient from dividing by zero",
     },
-    "waves.py": {"finfo(np.float64).eps": "of columns of length 1"},
 }  # fmt: skip
 
 

@@ -354,6 +354,41 @@ def pinn(rank: int, size: int, points: int = 64) -> Any:
     return [p.asnumpy().copy() for p in net.get_parameters()]
 
 
+def least_squares(rank: int, size: int, points: int = 48) -> Any:
+    """Gauss-Newton steps for u'' + u = 0 and an unknown amplitude, each process with its part of the points:
+    by the matrix, with few points too, by products, with momentum and after steps of Adam; the weights and
+    what runs say."""
+    gc.set_auto_parallel_context(parallel_mode="data_parallel", gradients_mean=True)
+    found: list[Any] = []
+    for options in (
+        {},
+        {"method": "cg"},
+        {"momentum": 0.5},
+        {"few": 8, "damping": 1e-4},
+        {"adam": 5},
+    ):
+        given = dict(options)
+        few, adam = given.pop("few", points), given.pop("adam", 0)
+        net = gc.physics.network([1, 8, 1], 1, gc.float64)
+        scale = gc.Parameter(Tensor(np.array([2.0])), name="scale")
+        second = gc.laplacian(net)
+
+        def inside(x: Any, net: Any = net, second: Any = second) -> Any:
+            return second(x) + net(x)
+
+        def measured(x: Any, u: Any, net: Any = net, scale: Any = scale) -> Any:
+            return net(x) * scale - u
+
+        x = np.linspace(0, 3, few).reshape(-1, 1)
+        mine = x[rank * few // size : (rank + 1) * few // size]
+        solver = gc.GaussNewton(
+            [inside, measured], [*net.trainable_params(), scale], weights=[1, 10], **given
+        )
+        end = solver.run(12, mine, (mine, np.cos(mine)), max_seconds=1e6, adam=adam)
+        found.append((end.loss, end.x, end.reason, solver.damping))
+    return found
+
+
 def model(rank: int, size: int, folder: str, resume: bool) -> Any:
     """Model.train with a sharded dataset and checkpoints, or going on from one."""
     from gradcell.dataset import NumpySlicesDataset
