@@ -29,23 +29,42 @@ def damping_of(asked: Tensor, raised: Tensor, largest: Tensor, dtype: Any) -> Te
     return _ops.where(_ops.greater(found, 0.0), found, 1.0)
 
 
+class Stored:
+    """A Jacobian's rows, by blocks."""
+
+    def __init__(self, parts: Sequence[Tensor], summed: Callable[[Tensor], Tensor]) -> None:
+        self.matrix: Tensor = parts[0] if len(parts) == 1 else _ops.concat(parts, 0)
+        self._summed = summed
+
+    def moved(self, x: Tensor) -> Tensor:
+        """J x, [N]."""
+        found = _ops.matmul(self.matrix, _ops.reshape(x, [x.size, 1]))
+        return _ops.reshape(found, [found.size])
+
+    def back(self, y: Tensor) -> Tensor:
+        """J' y, [P]."""
+        found = _ops.matmul(self.matrix, _ops.reshape(y, [y.size, 1]), True)
+        return self._summed(_ops.reshape(found, [found.size]))
+
+    def gram(self, of_rows: bool) -> Tensor:
+        """J J', [N, N], or J' J, [P, P], in float64."""
+        return self._summed(wide(_ops.matmul(self.matrix, self.matrix, not of_rows, of_rows)))
+
+
 class DenseSystem:
-    """Damped least squares with one Jacobian, by Cholesky's factor in the smaller of its two spaces; in that
-    of the parameters if other processes have more rows, over which `summed` adds."""
+    """Damped least squares with one Jacobian, by Cholesky's factor of the parameters' space, or of the rows'.
+    jacobian: with `moved`, `back` and `gram`."""
 
     def __init__(
-        self, residual: Tensor, parts: Sequence[Tensor], damping: Tensor, raised: Tensor,
-        summed: Callable[[Tensor], Tensor], alone: bool,
-    ) -> None:  # fmt: skip
+        self, residual: Tensor, jacobian: Any, of_rows: bool, damping: Tensor, raised: Tensor
+    ) -> None:
         self.residual = residual
-        self._summed = summed
-        self.jacobian: Tensor = parts[0] if len(parts) == 1 else _ops.concat(parts, 0)
-        count, size = self.jacobian.shape
-        self.dtype: DType = self.jacobian.dtype
-        self.wide: bool = alone and count < size
-        self.n: int = count if self.wide else size
-        self.slope: Tensor = self._back(residual)
-        matrix = summed(wide(_ops.matmul(self.jacobian, self.jacobian, not self.wide, self.wide)))
+        self.jacobian: Any = jacobian
+        self.of_rows: bool = of_rows
+        self.dtype: DType = residual.dtype
+        self.slope: Tensor = jacobian.back(residual)
+        matrix = jacobian.gram(of_rows)
+        self.n: int = matrix.shape[0]
         elements = _ops.reshape(matrix, [self.n * self.n])
         diagonal = _ops.slice(elements, [0], [self.n], [self.n + 1])
         largest = _ops.reduce_max(diagonal, [0], False)
@@ -53,15 +72,9 @@ class DenseSystem:
         damped = _ops.reshape(self.damping, [1, 1])
         self.factor: Tensor = _ops.damped_cholesky_factor(matrix, damped, False)
 
-    def _back(self, x: Tensor) -> Tensor:
-        """J' x, [P]."""
-        found = _ops.matmul(self.jacobian, _ops.reshape(x, [x.size, 1]), True)
-        return self._summed(_ops.reshape(found, [found.size]))
-
     def moved(self, x: Tensor) -> Tensor:
         """J x, [N]."""
-        found = _ops.matmul(self.jacobian, _ops.reshape(x, [x.size, 1]))
-        return _ops.reshape(found, [found.size])
+        return self.jacobian.moved(x)  # type: ignore[no-any-return]
 
     def _solved(self, right: Tensor) -> Tensor:
         column = _ops.reshape(wide(right), [self.n, 1])
@@ -70,7 +83,9 @@ class DenseSystem:
 
     def least_squares(self, right: Tensor) -> Tensor:
         """(J' J + d I)^-1 J' right = J' (J J' + d I)^-1 right."""
-        return self._back(self._solved(right)) if self.wide else self._solved(self._back(right))
+        if self.of_rows:
+            return self.jacobian.back(self._solved(right))  # type: ignore[no-any-return]
+        return self._solved(self.jacobian.back(right))
 
     def direction(self, last: Tensor | None) -> Tensor:
         """Return the s that minimises |J s + r|^2 + d |s - last|^2."""

@@ -14,7 +14,7 @@ from gradcell._core import Tensor, float64, ops as _ops
 from gradcell.base import bad_value, explain
 from gradcell.compilation.compiled import jit
 from gradcell.solvers.covariance import Covariance, covariance
-from gradcell.solvers.dense import DenseSystem, relative_rounding, wide
+from gradcell.solvers.dense import DenseSystem, Stored, relative_rounding, wide
 from gradcell.solvers.iterative import IterativeSystem, linearised
 from gradcell.solvers.jacobian import Blocks
 from gradcell.solvers.solver import Solver, SolverState
@@ -68,13 +68,14 @@ class GaussNewton(Solver[GaussNewtonState]):
     by default 1. damping: the damping at the beginning; by default 1e-3 of the matrix's largest diagonal
     element. momentum: the share of the last direction to which the new one stays close, which lowers the
     noise if points are new in each step (SPRING: G. Goldshlager, N. Abrahamsen, L. Lin, J. Comput. Phys.
-    516, 2024). steps: the multiples a of the direction s that are tried. acceleration: whether trial steps
-    follow the curve $a s + a^2 c$, where c comes from the second derivative of the residuals along s (M.
-    Transtrum, J. Sethna, arXiv:1201.5885). method: "dense", or "cg" for conjugate gradients without a
-    matrix, for thousands of parameters and more. rank: for "cg", the number of products in the sketch that
-    preconditions it (Nystroem). iterations: for "cg", the largest number of its steps, each of two products
-    with J. value_tolerance: a run ends when ten steps together lowered the loss by less than this share of
-    it.
+    516, 2024). steps: the multiples a of the direction s that are tried. acceleration: whether trial
+    steps follow the curve $a s + a^2 c$, where c comes from the second derivative of the residuals along
+    s (M. Transtrum, J. Sethna, arXiv:1201.5885). method: "dense", or "cg" for conjugate gradients without
+    a matrix, for thousands of parameters and more. rows: of how many points of a function rows of J are
+    in memory at once, for millions of points, N far more than P; by default of all. rank: for "cg", the
+    number of products in the sketch that preconditions it (Nystroem). iterations: for "cg", the largest
+    number of its steps, each of two products with J. value_tolerance: a run ends when ten steps together
+    lowered the loss by less than this share of it.
 
     Where processes share the data (`set_auto_parallel_context(parallel_mode="data_parallel")` before the
     solver is made), each gives its part of the points, the loss is the mean of theirs, and all take the same
@@ -99,6 +100,7 @@ class GaussNewton(Solver[GaussNewtonState]):
         steps: Sequence[float] = STEPS,
         acceleration: bool = True,
         method: str = "dense",
+        rows: int | None = None,
         rank: int = 20,
         iterations: int = 30,
         loss_tolerance: float | None = 0.0,
@@ -123,7 +125,13 @@ class GaussNewton(Solver[GaussNewtonState]):
                 'GaussNewton: method must be "dense" or "cg", rank and iterations at least 1, got '
                 f"{method!r}, {rank} and {iterations}"
             )
+        if rows is not None and (rows < 1 or method == "cg"):
+            bad_value(
+                'GaussNewton: rows must be at least 1, and "cg" has no rows in memory, got '
+                f"{rows} and {method!r}"
+            )
         self.momentum: float = momentum
+        self.rows = rows
         self._grid = grid
         self.iterations: int = iterations
         self.method = method
@@ -230,11 +238,15 @@ class GaussNewton(Solver[GaussNewtonState]):
     def _of_matrix(
         self, residual: Tensor, apart: Sequence[bool], damping: Tensor, points: Any
     ) -> tuple[Tensor, Tensor | None, Tensor, Tensor, Tensor]:
-        asked, raised = _both(damping)
-        blocks = self.blocks
-        parts, alone = blocks.jacobian(points, apart), blocks.processes == 1
-        system = DenseSystem(residual, parts, asked, raised, blocks.summed, alone)
-        return self._along(system, points)
+        blocks, (asked, raised) = self.blocks, _both(damping)
+        if self.rows is None:
+            stored = Stored(blocks.jacobian(points, apart), blocks.summed)
+            count, size = stored.matrix.shape
+            of_rows = blocks.processes == 1 and count < size
+            return self._along(DenseSystem(residual, stored, of_rows, asked, raised), points)
+        with linearised(blocks, points) as linear:
+            linear.gram = lambda _: blocks.gram(points, apart, self.rows)
+            return self._along(DenseSystem(residual, linear, False, asked, raised), points)
 
     def _of_products(
         self, residual: Tensor, _: None, damping: Tensor, points: Any

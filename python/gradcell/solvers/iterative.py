@@ -4,7 +4,7 @@ Anal. Appl. 44, 2023: randomized Nystroem preconditioning, algorithms 2.1 and 5.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -32,6 +32,7 @@ class Linear:
         self.blocks: Blocks = blocks
         self.vector: Tensor = vector
         self.weights: list[Tensor] = weights
+        self.gram: Callable[[bool], Tensor] | None = None  # J' J, where it is known
 
     def moved(self, x: Tensor) -> Tensor:
         """J x, [N]."""

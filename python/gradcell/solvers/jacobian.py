@@ -14,13 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from gradcell._core import DType, Tensor, adjoint, ops as _ops, tangent
+from gradcell._core import DType, Tensor, adjoint, float64, ops as _ops, tangent
 from gradcell.base import arguments, bad_value, where
 from gradcell.compilation.compiled import function_name, jit
 from gradcell.derivatives.batching import over_examples
 from gradcell.derivatives.checks import check_weights
 from gradcell.derivatives.differentiating import differentiating
 from gradcell.derivatives.jacobians import _rows
+from gradcell.ops.control.loops import loop
 from gradcell.tensors.parameter import Parameter
 
 Residuals = Callable[..., Tensor]
@@ -188,9 +189,50 @@ class Blocks:
             parts.append(self._of_points(k, fn, p) if apart[k] else self._of_all(k, fn, p))
         return parts
 
-    def _of_points(self, block: int, fn: Residuals, points: tuple[Any, ...]) -> Tensor:
-        """Row by row, for all points at once."""
-        count = next(x.shape[0] for x in points if _is_batch(x))
+    def gram(self, points: Sequence[tuple[Any, ...]], apart: Sequence[bool], rows: int) -> Tensor:
+        """J' J in float64, [size, size], by the rows of so many points at once."""
+        total = _ops.full([self.size, self.size], 0, float64)
+
+        def added(total: Tensor, part: Tensor) -> Tensor:
+            return _ops.add(total, _ops.cast(_ops.matmul(part, part, True), float64))
+
+        for k, (fn, p) in enumerate(zip(self.functions, points, strict=True)):
+            if not apart[k]:
+                total = added(total, self._of_all(k, fn, p))
+                continue
+            batches = [i for i, x in enumerate(p) if _is_batch(x)]
+            count = p[batches[0]].shape[0]
+            parts, rest = divmod(count, rows)
+
+            def of(
+                total: Tensor,
+                some: list[Tensor],
+                k: int = k,
+                fn: Any = fn,
+                p: Any = p,
+                batches: Any = batches,
+                count: int = count,
+            ) -> Tensor:
+                given = list(p)
+                for i, x in zip(batches, some, strict=True):
+                    given[i] = x
+                return added(total, self._of_points(k, fn, tuple(given), count))
+
+            if parts:
+                whole = [
+                    _ops.reshape(p[i][: count - rest], [parts, rows, *p[i].shape[1:]])
+                    for i in batches
+                ]
+                (total,), _ = loop(lambda s, x, of=of: ([of(s[0], x)], []), [total], whole, parts)
+            if rest:
+                total = of(total, [p[i][count - rest :] for i in batches])
+        return self.summed(total)
+
+    def _of_points(
+        self, block: int, fn: Residuals, points: tuple[Any, ...], of: int | None = None
+    ) -> Tensor:
+        """Row by row, for all points at once. of: how many there are in all, if these are some."""
+        count = of or next(x.shape[0] for x in points if _is_batch(x))
 
         def one(point: tuple[Any, ...]) -> list[Tensor]:
             with differentiating(parameters=self.parameters) as (_, weights):

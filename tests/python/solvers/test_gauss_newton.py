@@ -183,6 +183,39 @@ def test_a_poisson_equation_to_six_digits():
     assert error() < 1e-6
 
 
+@pytest.mark.parametrize("rows", [1, 5, 12, 100])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_rows_in_parts_take_the_same_steps(rows, dtype):
+    """Of blocks whose points no part divides, that give two numbers for each, and that combine points."""
+    found = []
+    for option in (None, rows):
+        p, residuals, *_ = curve(dtype, size=5)
+
+        def pairs(x, residuals=residuals):
+            r = residuals(x, x * 0 + 0.5)
+            return ops.stack([r, r * x], 1)
+
+        def whole(x, p=p):
+            return ops.reshape(x.mean() * p[:1] - 1, (1,))
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            solver = gc.GaussNewton(
+                [residuals, pairs, whole], p, weights=[1, 2, 3], rows=option, damping=0.1
+            )
+            end = solver.run(
+                6, tuple(a.astype(dtype) for a in (X, Y)), X[:7].astype(dtype), X.astype(dtype)
+            )
+        found.append((p.asnumpy(), end.loss))
+    tolerance = 1e-3 if dtype == np.float32 else 1e-9
+    np.testing.assert_allclose(found[1][0], found[0][0], rtol=tolerance, atol=tolerance)
+    assert found[1][1] == pytest.approx(found[0][1], rel=tolerance)
+    with pytest.raises(ValueError, match="rows must be at least 1"):
+        gc.GaussNewton(residuals, p, rows=0)
+    with pytest.raises(ValueError, match='"cg" has no rows'):
+        gc.GaussNewton(residuals, p, rows=4, method="cg")
+
+
 def test_the_plan_is_one():
     net, residuals, points, _ = poisson()
     solver = gc.GaussNewton(residuals, net.trainable_params(), weights=[1, 100])

@@ -234,7 +234,8 @@ SHARES = {
         "1e-6": "of what an output makes", "1e4": "radians from the middle of an axis to its end",
     },
     "recipe.py": {
-        "0.1": "of all misfits", "1e-2": "of the solution", "1e-6": "of the solution, of the time", "1e-9": "of the time",
+        "0.1": "of all misfits", "1e-2": "of the solution", "1e-6": "of the solution, of the time",
+        "1e-9": "of the time",
         "finfo(np.float64).tiny": "no share: keeps a quotient from dividing by zero",
     },
 }  # fmt: skip
