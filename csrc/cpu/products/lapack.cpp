@@ -380,17 +380,53 @@ void lu_inverse(int64_t count, int n, T* factors, const int32_t* pivots) {
   });
 }
 
+/// U of U^H U = a[n, n], by columns, over its upper triangle; what is below is not read, but may
+/// change. A block of rows at a time, whose products with the columns behind it run on all threads.
+/// False: not definite.
+template <class T>
+bool cholesky_in_blocks(int n, T* a) {
+  constexpr int kBlock = 96;
+  const Routine potrf = Routine::of<T>("potrf"), trsm = Routine::of<T>("trsm"),
+                gemm = Routine::of<T>("gemm");
+  const char* const adjoint = kComplex<T> ? "C" : "T";
+  const T one = 1, less = -1;
+  auto at = [&](int row, int column) { return a + int64_t{column} * n + row; };
+  for (int j = 0; j < n; j += kBlock) {
+    const int rows = std::min(kBlock, n - j), next = j + rows;
+    int info = 0;
+    potrf("U", &rows, at(j, j), &n, &info);
+    succeeded(info, "potrf");
+    if (info > 0) return false;
+    auto solve = [&](int first, int columns) {
+      trsm("L", "U", adjoint, "N", &rows, &columns, &one, at(j, j), &n, at(j, first), &n);
+    };
+    auto subtract = [&](int first, int columns) {
+      const int above = first + columns - next;
+      gemm(adjoint, "N", &above, &columns, &rows, &less, at(j, next), &n, at(j, first), &n, &one,
+           at(next, first), &n);
+    };
+    each_block(true, next, n, solve, kBlock);
+    each_block(true, next, n, subtract, kBlock);
+  }
+  return true;
+}
+
 template <class T>
 bool cholesky(int64_t count, int n, T* a) {
   if (n == 0) return true;
   std::atomic<bool> definite = true;
   const Routine potrf = Routine::of<T>("potrf");
+  constexpr int kWorth = 256;  // rows
   each(count, n, [&](int64_t i) {
     int info = 0;
     T* const l = a + i * n * n;
-    potrf("U", &n, l, &n, &info);
-    succeeded(info, "potrf");
-    if (info > 0) definite = false;
+    if (n >= kWorth) {
+      if (!cholesky_in_blocks(n, l)) definite = false;
+    } else {
+      potrf("U", &n, l, &n, &info);
+      succeeded(info, "potrf");
+      if (info > 0) definite = false;
+    }
     for (int64_t r = 0; r < n; ++r) std::fill(l + r * n + r + 1, l + (r + 1) * n, T(0));
   });
   return definite;
