@@ -435,7 +435,9 @@ bool cholesky(int64_t count, int n, T* a) {
 template <class T>
 void cholesky_solve(int64_t count, int n, int k, const T* factors, T* b) {
   if (n == 0 || k == 0) return;
-  const Routine potrs = Routine::of<T>("potrs");
+  const Routine potrs = Routine::of<T>("potrs"), trsv = Routine::of<T>("trsv");
+  constexpr int kFew =
+      2;  // right sides for which packing the triangle takes longer than reading it
   each(count, n, [&](int64_t i) {
     int info = 0;
     T* const x = b + i * n * k;
@@ -444,8 +446,16 @@ void cholesky_solve(int64_t count, int n, int k, const T* factors, T* b) {
       if constexpr (kComplex<T>) std::transform(x, x + int64_t{n} * k, x, conjugate<T>);
     };
     turn();
-    potrs("U", &n, &k, factors + i * n * n, &n, x, &n, &info);
-    succeeded(info, "potrs");
+    const T* const u = factors + i * n * n;
+    const int apart = 1;
+    if (k <= kFew) {
+      for (int c = 0; c < k; ++c)
+        for (const char* side : {kComplex<T> ? "C" : "T", "N"})
+          trsv("U", side, "N", &n, u, &n, x + int64_t{c} * n, &apart);
+    } else {
+      potrs("U", &n, &k, u, &n, x, &n, &info);
+      succeeded(info, "potrs");
+    }
     turn();
   });
 }
