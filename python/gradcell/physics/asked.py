@@ -124,7 +124,7 @@ class Asked:
 
     def _here(self, of: Coordinates, where: Where, x: Array) -> Array:
         """Return which points are in a box and where a condition holds."""
-        there = ((x >= of.low) & (x <= of.high)).all(1)
+        there = np.full(len(x), True) if self.whole(of) else ((x >= of.low) & (x <= of.high)).all(1)
         return np.asarray(there if where is None else there & np.asarray(where(x)))
 
     def _on_edge(self, of: Coordinates, where: Where, z: Array) -> tuple[Array, Array]:

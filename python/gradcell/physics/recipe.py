@@ -110,18 +110,22 @@ class Solution:
 
     def __call__(self, x: Tensor) -> Tensor:
         """Return u at points [n, d] as a tensor [n, m] that can be differentiated."""
-        found: Tensor = self._asked.solution(self.networks[-1])(x)
-        for k in reversed(range(len(self._parts) - 1)):
-            low, high = map(Tensor, self._limits(k))
-            there = ops.logical_and(x >= low, x <= high).all(1, keep_dims=True)
-            found = ops.where(there, self._asked.solution(self.networks[k])(x), found)
+        found: Tensor = self._asked.solution(self.networks[0])(x)
+        nearest = self._distance(x, 0, ops)
+        for k, network in enumerate(self.networks[1:], 1):
+            distance = self._distance(x, k, ops)
+            found = ops.where(distance < nearest, self._asked.solution(network)(x), found)
+            nearest = ops.minimum(distance, nearest)
         return found
 
-    def _limits(self, k: int) -> tuple[Array, Array]:
-        """The box in which a network is the solution, without end where the shape ends."""
+    def _distance(self, x: Any, k: int, m: Any = np) -> Any:
+        """The squared distances [n, 1] from a network's box, which has no end where the shape ends."""
         of, shape = self._parts[k].coordinates, self._asked.shape
         low = np.where(of.low > shape.low, of.low, -np.inf)
-        return low, np.where(of.high < shape.high, of.high, np.inf)
+        high = np.where(of.high < shape.high, of.high, np.inf)
+        low, high = (low, high) if m is np else (Tensor(low), Tensor(high))
+        beyond = m.maximum(low - x, 0.0) + m.maximum(x - high, 0.0)
+        return (beyond * beyond).sum(1, keepdims=True)
 
     def values(self, x: Any) -> Array:
         """Return u at points, an array [n, d], as an array [n, m], of each network at its own points only.
@@ -129,10 +133,7 @@ class Solution:
         x: the points.
         """
         x = np.asarray(x, np.float64)
-        which = np.full(len(x), len(self._parts) - 1)
-        for k in reversed(range(len(self._parts) - 1)):
-            low, high = self._limits(k)
-            which[((x >= low) & (x <= high)).all(1)] = k
+        which = np.argmin([self._distance(x, k)[:, 0] for k in range(len(self._parts))], axis=0)
         parts = {
             int(k): self._asked.values(self._parts[k], x[which == k]) for k in np.unique(which)
         }
@@ -348,8 +349,9 @@ class _Run:
                 layers = train(asked, self.fitter, piece, self.seed, self.begun + self.seconds)
                 any(self.ended([found]) for found in layers)
                 return
-            if asked.size <= APART and _LOST > piece.misfit > _SLOW * last:
-                self.halved(piece)
+            free = [k for k in range(asked.size) if k not in asked.periodic]
+            if asked.size <= APART and free and _LOST > piece.misfit > _SLOW * last:
+                self.halved(piece, free)
                 return
             last, groups = piece.misfit, self.axes
             if 40 * self.fit_seconds > self.seconds - self.spent():
@@ -359,9 +361,8 @@ class _Run:
             count = int(_MORE * count)
         self.tell([piece])
 
-    def halved(self, whole: Piece) -> None:
+    def halved(self, whole: Piece, axes: Sequence[int]) -> None:
         """Pieces of space, those with the largest misfits in halves along each axis from pass to pass."""
-        axes = [k for k in range(self.asked.size) if k not in self.asked.periodic]
         boxes = [(of, self.reach * _FACTORS[2]) for of in self.halves(whole.coordinates, axes)]
         factors = itertools.cycle([_FACTORS[1], 1 / _FACTORS[1]])
         guess = self.past()
@@ -410,7 +411,7 @@ class _Run:
         second = [factor * reach for reach in first]
         one = self.fitter.together(places, first, count, None, guess)
         guess = Solution(one, self.asked).values
-        other = self.fitter.together(places, second, count, None, guess)
+        other = one if self.over() else self.fitter.together(places, second, count, None, guess)
         self.fit_seconds = self.spent() - begun
         misfits = np.array([[p.misfit for p in found] for found in (one, other)])
         better = misfits[1] < 0.8 * misfits[0]
