@@ -35,7 +35,8 @@ _SITES = 3
 #: A misfit above which a fit says nothing about the solution, and one below which it says which frequencies
 #: it has.
 _LOST, _CLEAR = 0.5, 0.05
-#: The waves of a piece of space, and the share of all misfits that is left to pieces as they are.
+#: The waves of a piece of space, of a solution that is one number, and the share of all misfits that is left
+#: to pieces as they are.
 _EACH, _LEFT = 200, 0.1
 #: In many dimensions, half as many waves again that leave more than this share of the misfit do not pay.
 _SLOW = 0.4
@@ -329,11 +330,13 @@ class _Run:
         return self.best
 
     def steady(self) -> None:
-        """More and more waves, as long as they pay; else layers."""
+        """More and more waves, as long as they pay, and if a pass will take long, as long as they pay well;
+        else pieces of space, or layers."""
         asked, count, last, groups = self.asked, _FEW, np.inf, self.axes * 2
         of = Coordinates(asked.shape.low, asked.shape.high, ((),) * asked.size)
+        free = [k for k in range(asked.size) if k not in asked.periodic and asked.size <= APART]
         while True:
-            past = self.past()
+            past, started = self.past(), self.spent()
             piece = self.searched(of, count, None, past, groups, self.tolerance / 10)
             if asked.boxed:
                 piece = self.adapted(piece, self.tolerance / 10, count, None, past)
@@ -349,21 +352,27 @@ class _Run:
                 layers = train(asked, self.fitter, piece, self.seed, self.begun + self.seconds)
                 any(self.ended([found]) for found in layers)
                 return
-            free = [k for k in range(asked.size) if k not in asked.periodic]
-            if asked.size <= APART and free and _LOST > piece.misfit > _SLOW * last:
+            left = self.seconds - self.spent()
+            long = 3 * _MORE**3 * (self.spent() - started) > left
+            least = _SLOW / 2 if long else _SLOW
+            over = 40 * self.fit_seconds > left
+            if free and piece.misfit < _LOST and (over or piece.misfit > least * last):
                 self.halved(piece, free)
                 return
-            last, groups = piece.misfit, self.axes
-            if 40 * self.fit_seconds > self.seconds - self.spent():
+            if over:
                 self.why.append(f"More than {count} waves would have taken too long.")
                 break
+            last, groups = piece.misfit, self.axes
             self.faster()
             count = int(_MORE * count)
         self.tell([piece])
 
     def halved(self, whole: Piece, axes: Sequence[int]) -> None:
         """Pieces of space, those with the largest misfits in halves along each axis from pass to pass."""
-        boxes = [(of, self.reach * _FACTORS[2]) for of in self.halves(whole.coordinates, axes)]
+        if 2 * self.fit_seconds > self.seconds - self.spent():
+            return self.tell([whole])
+        reach = self.reach * _FACTORS[2] * (self.each() / whole.count) ** (1 / self.asked.size)
+        boxes = [(of, reach) for of in self.halves(whole.coordinates, axes)]
         factors = itertools.cycle([_FACTORS[1], 1 / _FACTORS[1]])
         guess = self.past()
         while True:
@@ -379,7 +388,8 @@ class _Run:
                 for k, b in enumerate(boxes)
             ]
             boxes = [b for some in halves for b in some]
-            if 2 * self.fit_seconds * len(boxes) > (self.seconds - self.spent()) * len(pieces):
+            more = len(boxes) / len(pieces)
+            if self.fit_seconds * more**1.5 > self.seconds - self.spent():
                 self.why.append(f"More than {len(pieces)} pieces would have taken too long.")
                 break
         self.tell(pieces)
@@ -401,12 +411,16 @@ class _Run:
             if self.asked.inhabited(a, b)
         ]
 
+    def each(self) -> int:
+        """The waves of a piece of space."""
+        return int(_EACH / np.sqrt(self.fitter.numbers))
+
     def side_by_side(
         self, boxes: Sequence[tuple[Coordinates, Array]], factor: float, guess: Guess
     ) -> tuple[list[Piece], list[tuple[Coordinates, Array]]]:
         """Pieces in boxes with given frequencies, or so many times them where that is better, and each box
         with the frequencies whose misfit there is smaller."""
-        count, begun = int(_EACH / np.sqrt(self.fitter.numbers)), self.spent()
+        count, begun = self.each(), self.spent()
         places, first = map(list, zip(*boxes, strict=True))
         second = [factor * reach for reach in first]
         one = self.fitter.together(places, first, count, None, guess)
