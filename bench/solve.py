@@ -310,8 +310,10 @@ def report(runs: list[dict[str, Any]]) -> None:
             "parameters are those of all pieces of time; on a later machine, where seed 0 of gauss-newton "
             "took burgers to 1e-5 in 17 s, and in 88 s no further than 1.7e-6. Those of solve_hard.py had "
             "50 to 80 s of a machine with five times as many programs as cores. burgers, helmholtz-4, "
-            "allen-cahn, wave, kdv, kuramoto-sivashinsky, gray-scott and the cavities: again with the misfit "
-            "that counts noise, for 10 to 200 s of a third machine with one to three programs a core. "
+            "allen-cahn, wave, kdv, kuramoto-sivashinsky and gray-scott: again with the misfit that counts "
+            "noise, for 10 to 200 s of a third machine with one to three programs a core; the cavities and "
+            "the cylinder (the larger error of its drag and of its pressures) on a fourth, with AVX-512 and "
+            "one or two programs a core, with pieces of space, whose parameters are those of all of them. "
             "jax: the same steps from the same weights, compilation included; deepxde: on PyTorch, with "
             "the settings of its example of such an equation.",
             "",

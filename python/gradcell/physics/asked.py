@@ -161,7 +161,7 @@ class Asked:
 
 
 def _unit_box(size: int) -> Box:
-    """Where mapped coordinates are."""
+    """The box of mapped coordinates."""
     return Box([-1] * size, [1] * size)
 
 

@@ -83,13 +83,14 @@ class Place:
     weight: float
 
     def fill(self, cell: Waves, amplitudes: Array) -> None:
+        """Make a network this piece with these amplitudes."""
         cell.place(self.of, self.frequencies, self.phases)
         cell.amplitudes.set_data(Tensor(amplitudes))
 
 
 @dataclass(frozen=True)
 class Joint:
-    """Where two pieces meet across an axis: the points, fresh ones, and the equation's order."""
+    """A face at which two pieces meet across an axis: its points, fresh ones, and the equation's order."""
 
     parts: tuple[int, int]
     axis: int
@@ -250,7 +251,7 @@ def _norm(parts: Sequence[Array]) -> float:
 
 
 def _scales(rows: Array) -> Array:
-    """What makes rows 1 over the root of their number long, but those that are nearly 0."""
+    """Factors that make rows 1 over the root of their number long, but those that are nearly 0."""
     length = np.sqrt(np.einsum("ij,ij->i", rows, rows))
     floor = 1e-3 * np.sqrt(np.mean(np.square(length))) or 1.0
     return np.asarray(1 / np.maximum(length, floor) / np.sqrt(len(rows)))

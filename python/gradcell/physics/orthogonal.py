@@ -28,7 +28,7 @@ class Rows(NamedTuple):
 
 
 class _Factor(NamedTuple):
-    """What is left of the equations of a part when it leaves them: upper (part, others) = right."""
+    """The equations of a part that it leaves with: upper (part, others) = right."""
 
     parts: tuple[int, ...]
     upper: Array
@@ -70,8 +70,8 @@ class LeastSquares:
         return Rows(r.parts, r.matrix / lengths, r.right.reshape(len(r.right), -1))
 
     def spread(self, seen: Sequence[Array]) -> float:
-        """How large products of rows with the unknowns are, a root of a mean over all rows, if the right
-        sides are independent noise of size 1.
+        """Return how large products of rows with the unknowns are, a root of a mean over all rows, if the
+        right sides are independent noise of size 1.
 
         seen: for each part its rows [l, m].
         """

@@ -170,8 +170,8 @@ class Fitter:
         return replace(place, unknown=self._needed(plans, place), weight=float(share**-power))
 
     def _needed(self, plans: Plans, place: Place) -> Array:
-        """Which amplitudes are needed in a part of the shape: those of an output whose change of the solution
-        where it is constant is no sum of waves of the outputs before it."""
+        """Return which amplitudes are needed in a part of the shape: those of an output whose change of the
+        solution where it is constant is no sum of waves of the outputs before it."""
         (count, outputs), x = plans.cell.amplitudes.shape, place.points[1][0][0]
         place.fill(plans.cell, np.zeros((count, outputs)))
         rows = plans.solution(x)[1].asnumpy()
@@ -189,7 +189,7 @@ class Fitter:
         return needed.reshape(-1)
 
     def _joints(self, boxes: Sequence[Coordinates], count: int) -> list[Joint]:
-        """Where boxes meet; each has as many points along it as waves along an axis, twice."""
+        """The faces at which boxes meet; each has twice as many points along it as waves along an axis."""
         n = int(np.ceil(ROWS * count ** (1 - 1 / self.asked.size)))
         found = []
         for axis in range(self.asked.size):
