@@ -122,9 +122,10 @@ class Solution:
     def _distance(self, x: Any, k: int, m: Any = np) -> Any:
         """The squared distances [n, 1] from a network's box, which has no end where the shape ends."""
         of, shape = self._parts[k].coordinates, self._asked.shape
-        low = np.where(of.low > shape.low, of.low, -np.inf)
-        high = np.where(of.high < shape.high, of.high, np.inf)
-        low, high = (low, high) if m is np else (Tensor(low), Tensor(high))
+        low: Any = np.where(of.low > shape.low, of.low, -np.inf)
+        high: Any = np.where(of.high < shape.high, of.high, np.inf)
+        if m is not np:
+            low, high = Tensor(low), Tensor(high)
         beyond = m.maximum(low - x, 0.0) + m.maximum(x - high, 0.0)
         return (beyond * beyond).sum(1, keepdims=True)
 

@@ -239,13 +239,14 @@ class GaussNewton(Solver[GaussNewtonState]):
         self, residual: Tensor, apart: Sequence[bool], damping: Tensor, points: Any
     ) -> tuple[Tensor, Tensor | None, Tensor, Tensor, Tensor]:
         blocks, (asked, raised) = self.blocks, _both(damping)
-        if self.rows is None:
+        rows = self.rows
+        if rows is None:
             stored = Stored(blocks.jacobian(points, apart), blocks.summed)
             count, size = stored.matrix.shape
             of_rows = blocks.processes == 1 and count < size
             return self._along(DenseSystem(residual, stored, of_rows, asked, raised), points)
         with linearised(blocks, points) as linear:
-            linear.gram = lambda _: blocks.gram(points, apart, self.rows)
+            linear.gram = lambda _: blocks.gram(points, apart, rows)
             return self._along(DenseSystem(residual, linear, False, asked, raised), points)
 
     def _of_products(

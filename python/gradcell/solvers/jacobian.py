@@ -192,41 +192,33 @@ class Blocks:
     def gram(self, points: Sequence[tuple[Any, ...]], apart: Sequence[bool], rows: int) -> Tensor:
         """J' J in float64, [size, size], by the rows of so many points at once."""
         total = _ops.full([self.size, self.size], 0, float64)
-
-        def added(total: Tensor, part: Tensor) -> Tensor:
-            return _ops.add(total, _ops.cast(_ops.matmul(part, part, True), float64))
-
         for k, (fn, p) in enumerate(zip(self.functions, points, strict=True)):
-            if not apart[k]:
-                total = added(total, self._of_all(k, fn, p))
-                continue
-            batches = [i for i, x in enumerate(p) if _is_batch(x)]
-            count = p[batches[0]].shape[0]
-            parts, rest = divmod(count, rows)
-
-            def of(
-                total: Tensor,
-                some: list[Tensor],
-                k: int = k,
-                fn: Any = fn,
-                p: Any = p,
-                batches: Any = batches,
-                count: int = count,
-            ) -> Tensor:
-                given = list(p)
-                for i, x in zip(batches, some, strict=True):
-                    given[i] = x
-                return added(total, self._of_points(k, fn, tuple(given), count))
-
-            if parts:
-                whole = [
-                    _ops.reshape(p[i][: count - rest], [parts, rows, *p[i].shape[1:]])
-                    for i in batches
-                ]
-                (total,), _ = loop(lambda s, x, of=of: ([of(s[0], x)], []), [total], whole, parts)
-            if rest:
-                total = of(total, [p[i][count - rest :] for i in batches])
+            if apart[k]:
+                total = self._gram_of_points(total, k, p, rows)
+            else:
+                total = _added(total, self._of_all(k, fn, p))
         return self.summed(total)
+
+    def _gram_of_points(self, total: Tensor, block: int, points: Any, rows: int) -> Tensor:
+        """The sum with J' J of one block."""
+        batches = [i for i, x in enumerate(points) if _is_batch(x)]
+        count = points[batches[0]].shape[0]
+        parts, rest = divmod(count, rows)
+
+        def step(state: list[Tensor], some: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
+            given = list(points)
+            for i, x in zip(batches, some, strict=True):
+                given[i] = x
+            found = self._of_points(block, self.functions[block], tuple(given), count)
+            return [_added(state[0], found)], []
+
+        if parts:
+            whole = [
+                _ops.reshape(x[: count - rest], [parts, rows, *x.shape[1:]])
+                for x in (points[i] for i in batches)
+            ]
+            (total,), _ = loop(step, [total], whole, parts)
+        return step([total], [points[i][count - rest :] for i in batches])[0][0] if rest else total
 
     def _of_points(
         self, block: int, fn: Residuals, points: tuple[Any, ...], of: int | None = None
@@ -298,6 +290,11 @@ def _checked(blocks: Blocks, weights: Any) -> list[float]:
 
 def _is_batch(x: Any) -> bool:
     return isinstance(x, Tensor) and x.ndim > 0 and not x._is_variable
+
+
+def _added(total: Tensor, part: Tensor) -> Tensor:
+    """The sum with J' J of some rows."""
+    return _ops.add(total, _ops.cast(_ops.matmul(part, part, True), float64))
 
 
 def _flat(x: Tensor) -> Tensor:
