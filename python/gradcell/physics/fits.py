@@ -102,7 +102,9 @@ class Fit:
     """Places that are fitted together. amplitudes: for each its [count, outputs]."""
 
     def __init__(self, plans: Plans, places: Sequence[Place], joints: Sequence[Joint]) -> None:
-        self.plans, self.places, self.joints = plans, list(places), list(joints)
+        self.plans: Plans = plans
+        self.places: list[Place] = list(places)
+        self.joints: list[Joint] = list(joints)
         self._sizes = [int(p.unknown.sum()) for p in self.places]
         shape = plans.cell.amplitudes.shape
         self.amplitudes: list[Array] = [np.zeros(shape) for _ in self.places]

@@ -131,7 +131,7 @@ class GaussNewton(Solver[GaussNewtonState]):
                 f"{rows} and {method!r}"
             )
         self.momentum: float = momentum
-        self.rows = rows
+        self.rows: int | None = rows
         self._grid = grid
         self.iterations: int = iterations
         self.method = method
