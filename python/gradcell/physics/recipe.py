@@ -85,7 +85,8 @@ class Solution:
     where each piece of time ends. misfit: the residuals at points that nothing was fitted to, as errors of u
     relative to it: those of its own waves that would cause them, and the change that fitting them would
     make if they were noise. error: the estimated relative error: the misfit, or how far the solution moved
-    with the last pass times the factor by which the misfit fell, if that is more; nan after one pass.
+    with the last pass times the factor by which the misfit fell, if that is more; nan after one pass. If
+    the next pass has no smaller misfit, how far it is from this one, at least the misfit.
     history: a SolutionPass for each pass. why: sentences that say what was chosen and for what reason.
     reached: whether the estimated error is at most the tolerance.
     """
@@ -549,6 +550,7 @@ class _Run:
             better = found.misfit < self.best.misfit
             gain = found.misfit / self.best.misfit if better else 1.0
             found.error = max(found.misfit, change * gain)
+            self.best.error = float(np.fmin(self.best.error, max(self.best.misfit, change)))
         size, count = max(p.size for p in parts), len(parts)
         self.history.append(
             SolutionPass(self.spent(), size, count, found.misfit, change, found.error)

@@ -398,6 +398,14 @@ def test_the_same_seed_gives_the_same_solution() -> None:
     np.testing.assert_array_equal(a, b)
 
 
+def test_it_ends_where_the_first_pass_had_all_digits() -> None:
+    """More waves have the larger misfit then, and only the second pass says how far u may be wrong."""
+    found = solve(laplace, Box([0], [1]), [(lambda u: dirichlet(u, lambda x: x), None)])
+    assert found.reached and len(found.history) == 2 and len(found.networks) == 1
+    x = np.linspace(0, 1, 101)[:, None]
+    assert np.abs(found.values(x) - x).max() < 1e-12
+
+
 def test_a_solution_may_be_zero() -> None:
     found = solve(laplace, Box([0], [1]), [(lambda u: dirichlet(u, 0.0), None)])
     assert found.reached and np.abs(found.values([[0.3], [0.9]])).max() == 0
