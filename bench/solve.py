@@ -3,7 +3,7 @@ the recipe `physics.solve` (solve_recipe.py, solve_hard.py).
 
     python bench/solve.py                                # all problems, seeds 0 to 4, until their targets
     python bench/solve.py --problems burgers --seeds 1 --methods gauss-newton ssbroyden lbfgs --full
-    python bench/solve.py --methods solve                # the recipe on its problems, to 1e-8 or 300 seconds
+    python bench/solve.py --methods solve --full         # the recipe on its problems, to 1e-8 or 300 seconds
     python bench/solve.py --report                       # tables and pictures from bench/results/solve.json
     python bench/solve.py --picture                      # draws solutions: docs/pictures/solve.png
     GRADCELL_NUM_THREADS=1 python bench/solve.py         # on one thread: the processor's time counts
@@ -154,14 +154,16 @@ METHODS: dict[str, Callable[[Problem, np.random.Generator, Course], None]] = {
 }
 
 
-def recipe(name: str, seed: int, seconds: float | None) -> dict[str, Any] | None:
-    """A run's entry of `physics.solve`, which goes on to 1e-8; None without this problem or a whole pass."""
+def recipe(name: str, seed: int, full: bool, seconds: float | None) -> dict[str, Any] | None:
+    """A run's entry of `physics.solve`, to the target or, in full, to 1e-8; None without this problem or a
+    whole pass."""
     if name not in RECIPES:
         return None
     asked = RECIPES[name]()
     found: list[Any] = []
+    target = LEVELS[-1] if full else asked.target
     stand = Problem(
-        [], [], lambda _: [], lambda: asked.error(found[-1]), [], seconds or 300, target=LEVELS[-1]
+        [], [], lambda _: [], lambda: asked.error(found[-1]), [], seconds or 300, target=target
     )
     course = Course(stand, full=False, every=0)
 
@@ -189,7 +191,7 @@ def run(
     if method in solve_peers.PEERS:
         return solve_peers.measured(method, name, seed, seconds)
     if method == "solve":
-        return recipe(name, seed, seconds)
+        return recipe(name, seed, full, seconds)
     if name not in PROBLEMS:
         return None
     problem = PROBLEMS[name](seed)
