@@ -191,7 +191,11 @@ TensorPtr call(const Spec& s, const py::args& args, const py::kwargs& kwargs, bo
       asked = py::reinterpret_borrow<py::object>(values[i]);
   for (size_t i = 0; i < values.size(); ++i) {
     const Parameter& p = s.parameters[i];
-    if (!values[i]) continue;  // (a default: no flag, all axes)
+    if (!values[i]) {  // a default: no flag, all axes, or a flag
+      if (p.standard == std::string_view("True"))
+        a.attributes[attribute_index(s, p.name)] = Dims{1};
+      continue;
+    }
     switch (p.kind) {
       case Parameter::Kind::Tensor:
         a.tensors.push_back(to_tensor(values[i], op, asked));

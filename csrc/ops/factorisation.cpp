@@ -13,9 +13,8 @@ constexpr Parameter kDamped[] = {kMatrix, tensor("damping"), kPairs};
 constexpr Parameter kSolved[] = {tensor("factors"), tensor("b"), kPairs,
                                  attribute("adjoint", "False")};
 constexpr Parameter kFactored[] = {tensor("factors"), kPairs};
-constexpr Parameter kWhole[] = {kMatrix, kPairs, attribute("full", "False")};
-constexpr Parameter kSingular[] = {kMatrix, kPairs, attribute("full", "False"),
-                                   attribute("vectors", "True")};
+constexpr Parameter kOrthogonal[] = {kMatrix, kPairs, attribute("full", "False"),
+                                     attribute("vectors", "True")};
 
 /// Problems are matrices, or matrices of pairs; each family's first attribute says which.
 class OfMatrices : public Routine {
@@ -155,14 +154,14 @@ class DampedCholesky : public OfMatrices {
   }
 };
 
-/// Q and then R, of c columns and rows.
+/// Q, unless the triangle alone is asked for, and then R, of c columns and rows.
 class QR : public OfMatrices {
  public:
-  explicit QR(Op op) : OfMatrices(op, kAttributes<FullAttributes>, kWhole) {}
+  explicit QR(Op op) : OfMatrices(op, kAttributes<OrthogonalAttributes>, kOrthogonal) {}
   Type infer(const Graph& g, const Draft& d) const override {
     const auto [m, n] = matrix(g, d, 0);
     const int64_t c = d.attributes[1] ? m : std::min(m, n);
-    return results(g, d, {m * c + c * n});
+    return results(g, d, {(d.attributes[2] != 0 ? m * c : 0) + c * n});
   }
 
  private:
@@ -188,7 +187,7 @@ class Eigen : public OfMatrices {
 /// The singular values, then U [m, c] and V^H [c', n], if vectors are asked for.
 class Singular : public OfMatrices {
  public:
-  explicit Singular(Op op) : OfMatrices(op, kAttributes<SingularAttributes>, kSingular) {}
+  explicit Singular(Op op) : OfMatrices(op, kAttributes<OrthogonalAttributes>, kOrthogonal) {}
   Type infer(const Graph& g, const Draft& d) const override {
     const auto [m, n] = matrix(g, d, 0);
     const int64_t k = std::min(m, n);

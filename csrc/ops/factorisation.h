@@ -24,22 +24,14 @@ struct SolveAttributes {
   }
 };
 
-/// full: square factors, not only the columns that are needed.
-struct FullAttributes {
-  bool pairs, full;
-  static constexpr auto fields() {
-    return std::tuple{Field{"pairs", AttributeKind::Flag, &FullAttributes::pairs},
-                      Field{"full", AttributeKind::Flag, &FullAttributes::full}};
-  }
-};
-
-/// vectors: not the singular values alone.
-struct SingularAttributes {
+/// full: square factors, not only the columns that are needed. vectors: not the triangle, or the
+/// singular values, alone.
+struct OrthogonalAttributes {
   bool pairs, full, vectors;
   static constexpr auto fields() {
-    return std::tuple{Field{"pairs", AttributeKind::Flag, &SingularAttributes::pairs},
-                      Field{"full", AttributeKind::Flag, &SingularAttributes::full},
-                      Field{"vectors", AttributeKind::Flag, &SingularAttributes::vectors}};
+    return std::tuple{Field{"pairs", AttributeKind::Flag, &OrthogonalAttributes::pairs},
+                      Field{"full", AttributeKind::Flag, &OrthogonalAttributes::full},
+                      Field{"vectors", AttributeKind::Flag, &OrthogonalAttributes::vectors}};
   }
 };
 

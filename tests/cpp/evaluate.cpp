@@ -663,7 +663,8 @@ class Interpreter {
       case Op::QRFactors: {
         const auto [q, r] = qr(a);
         const int64_t c = flags[1] ? a.rows : std::min(a.rows, n);
-        append(y, front(q, a.rows, c)), append(y, front(r, c, n));
+        if (flags[2]) append(y, front(q, a.rows, c));
+        append(y, front(r, c, n));
         return y;
       }
       case Op::EigenFactors: {

@@ -184,7 +184,8 @@ TEST_F(Interpreted, Factorisations) {
     for (auto [m, n] : {std::pair{6, 4}, std::pair{4, 6}, std::pair{4, 4}})
       for (bool full : {false, true}) {
         const NodeId x = matrices(m, n);
-        expect_same(node(Op::QRFactors, {x}, {pairs, full}), 1e-11);
+        for (bool vectors : {false, true})
+          expect_same(node(Op::QRFactors, {x}, {pairs, full, vectors}), 1e-11);
         expect_same(node(Op::SingularFactors, {x}, {pairs, full, false}), 1e-11);
       }
   }

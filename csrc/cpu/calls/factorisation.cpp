@@ -297,20 +297,22 @@ void cholesky_inverse(const Call& c, const void* const* in, void* out) {
 }
 
 template <class T, class S>
-void qr_of(const Matrices& a, int columns, const void* in, void* out) {
-  const int64_t q = int64_t{a.rows} * columns, r = int64_t{columns} * a.columns;
+void qr_of(const Matrices& a, int columns, bool vectors, const void* in, void* out) {
+  const int64_t q = vectors ? int64_t{a.rows} * columns : 0, r = int64_t{columns} * a.columns;
   each_problem(a.count, cubed(std::max(a.rows, a.columns)), [&](int64_t i) {
     S* const to = write<S>(out) + i * (q + r);
-    if (q + r > 0) qr<T>(1, a.rows, a.columns, columns, read<S>(in) + i * a.size(), to, to + q);
+    if (q + r > 0)
+      qr<T>(1, a.rows, a.columns, columns, read<S>(in) + i * a.size(), vectors ? to : nullptr,
+            to + q);
   });
 }
 
 void qr_factors(const Call& c, const void* const* in, void* out) {
-  const auto a = attributes_of<FullAttributes>(c);
+  const auto a = attributes_of<OrthogonalAttributes>(c);
   const Matrices x(c.in[0], a.pairs);
   const int columns = a.full ? x.rows : std::min(x.rows, x.columns);
-  if (c.in[0].dtype == DType::Float32) return qr_of<double, float>(x, columns, in[0], out);
-  by_number(a.pairs, [&]<class T> { qr_of<T, T>(x, columns, in[0], out); });
+  if (c.in[0].dtype == DType::Float32) return qr_of<double, float>(x, columns, a.vectors, in[0], out);
+  by_number(a.pairs, [&]<class T> { qr_of<T, T>(x, columns, a.vectors, in[0], out); });
 }
 
 template <class T>
@@ -335,7 +337,7 @@ void eigen_factors(const Call& c, const void* const* in, void* out) {
 }
 
 void singular_factors(const Call& c, const void* const* in, void* out) {
-  const auto a = attributes_of<SingularAttributes>(c);
+  const auto a = attributes_of<OrthogonalAttributes>(c);
   const Matrices x(c.in[0], a.pairs);
   const int m = x.rows, n = x.columns, k = std::min(m, n);
   const int64_t u = a.vectors ? int64_t{m} * (a.full ? m : k) : 0;

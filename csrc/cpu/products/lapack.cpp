@@ -509,7 +509,7 @@ void qr(int64_t count, int m, int n, int c, const S* a, S* q, S* r) {
   const Routine geqr2 = Routine::of<T>("geqr2");
   each(count, std::max(m, n), [&](int64_t i) {
     const S* const from = a + i * m * n;
-    S *const to_q = q + i * m * c, *const to_r = r + i * c * n;
+    S* const to_r = r + i * c * n;
     std::vector<T> w(static_cast<size_t>(m) * static_cast<size_t>(n)), tau(static_cast<size_t>(k));
     auto column = [m](T* p, int j) { return p + static_cast<ptrdiff_t>(j) * m; };
     const bool worth = many(m, n);
@@ -544,12 +544,13 @@ void qr(int64_t count, int m, int n, int c, const S* a, S* q, S* r) {
         std::fill_n(to_r + static_cast<ptrdiff_t>(row) * n + first, std::min(columns, row - first),
                     S(0));
     });
+    if (!q) return;
     each_block(many(m, c), 0, c, [&](int first, int columns) {
       std::vector<T> block(static_cast<size_t>(columns) * static_cast<size_t>(m));
       for (int j = 0; j < columns; ++j) column(block.data(), j)[first + j] = T(1);
       for (int j = (std::min(k, first + columns) - 1) / kPanel * kPanel; j >= 0; j -= kPanel)
         reflections.apply(j, false, block.data(), columns, m);
-      turn(block.data(), m, columns, m, to_q + first, c);
+      turn(block.data(), m, columns, m, q + i * m * c + first, c);
     });
   });
 }

@@ -39,7 +39,7 @@ template <class T>
 void cholesky_inverse(int64_t count, int n, T* factors);
 
 /// Of a [count][m][n]: the first c columns of Q, [count][m][c], and R [count][c][n]. c is m, or the
-/// smaller one of m and n. Computed in T; S is T, or float for double.
+/// smaller one of m and n. Computed in T; S is T, or float for double. q: null if nobody wants it.
 template <class T, class S>
 void qr(int64_t count, int m, int n, int c, const S* a, S* q, S* r);
 

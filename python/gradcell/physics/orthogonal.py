@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gradcell._core import Tensor, ops as _ops
 from gradcell.physics.points import Array
 
 __all__ = ["LeastSquares", "Rows"]
@@ -57,7 +58,7 @@ class LeastSquares:
             n = sizes[p]
             if others:
                 right = right - upper[:, n:] @ np.concatenate([found[q] for q in others])
-            found[p] = np.linalg.solve(upper[:, :n], right)
+            found[p] = _solved(upper[:, :n], right, True)
         shape = rows[0].right.shape[1:]
         self.parts: list[Array] = [
             np.asarray((x / length[:, None]).reshape(-1, *shape))
@@ -81,7 +82,7 @@ class LeastSquares:
             for parts, upper, _ in self._factors:
                 if parts[0] in waiting:
                     columns = _columns(upper, parts, sizes)
-                    y = np.linalg.solve(columns[0].T, waiting.pop(parts[0]))
+                    y = _solved(columns[0], waiting.pop(parts[0]), False)
                     total += float(np.sum(np.square(y)))
                     for q, c in zip(parts[1:], columns[1:], strict=True):
                         waiting[q] = waiting.get(q, 0.0) - c.T @ y
@@ -110,12 +111,24 @@ def _eliminated(rows: Sequence[Rows], sizes: Sequence[int], ridge: float) -> lis
                 to[:, begins[q] : begins[q] + sizes[q]] = columns
             to[:, width:] = r.right
         whole[np.arange(count, count + n), np.arange(n)] = ridge
-        upper: Any = np.linalg.qr(whole, mode="r")
+        upper = _triangle(whole)
         found.append(_Factor(parts, upper[:n, :width], upper[:n, width:]))
         waiting = [r for r in waiting if p not in r.parts]
         if len(parts) > 1:
             waiting.append(Rows(parts[1:], upper[n:width, n:width], upper[n:width, width:]))
     return found
+
+
+def _triangle(matrix: Array) -> Array:
+    """R of Q R."""
+    width = matrix.shape[1]
+    return np.asarray(_ops.qr_factors(Tensor(matrix), False, False, False).asnumpy()).reshape(-1, width)
+
+
+def _solved(upper: Array, right: Array, straight: bool) -> Array:
+    """The x of upper x = right, or of upper' x = right."""
+    lower = Tensor(np.ascontiguousarray(upper.T))
+    return np.asarray(_ops.triangular_solve(lower, Tensor(right), False, straight).asnumpy())
 
 
 def _columns(matrix: Array, parts: Sequence[int], sizes: Sequence[int]) -> list[Array]:

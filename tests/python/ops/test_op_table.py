@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from op_rows import ROWS
 from structured_rows import CASES, TESTED_APART, TESTED_THROUGH
@@ -91,3 +92,13 @@ def test_no_rule_gives_a_single_point_a_value() -> None:
         assert not any("==" in condition for condition in chosen[name]), name
     for name in ("Maximum", "Minimum"):  # a kink, where both have half of the slope
         assert {c for c in chosen[name] if "==" in c} == {"a == b"}
+
+
+def test_defaults_are_those_of_the_signature() -> None:
+    x = np.random.default_rng(0).normal(size=(4, 3))
+    whole = _core.ops.qr_factors(x).asnumpy()
+    assert np.array_equal(whole, _core.ops.qr_factors(x, False, False, True).asnumpy())
+    assert np.array_equal(whole[12:], _core.ops.qr_factors(x, vectors=False).asnumpy())
+    assert _core.ops.singular_factors(x).size == 3 + 12 + 9
+    first = _core.ops.first_in_order(x, 2).asnumpy()
+    assert np.array_equal(first, np.argsort(-x, axis=1)[:, :2])

@@ -1035,9 +1035,9 @@ def lower(a: np.ndarray) -> np.ndarray:
     return below + below.conj().T + np.diag(np.real(np.diag(a)))
 
 
-def qr(a: np.ndarray, full: bool) -> np.ndarray:
+def qr(a: np.ndarray, full: bool, vectors: bool) -> np.ndarray:
     q, r = np.linalg.qr(a, "complete" if full else "reduced")
-    return np.concatenate([q.ravel(), r.ravel()])
+    return np.concatenate([q.ravel(), r.ravel()]) if vectors else r.ravel()
 
 
 def eigen(a: np.ndarray) -> np.ndarray:

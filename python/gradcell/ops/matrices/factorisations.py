@@ -504,7 +504,7 @@ def qr(input: Any, mode: str = "reduced") -> tuple[Tensor, Tensor]:
         tail = shaping._window(x, x.ndim - 1, m, n - m)
         return q, _ops.concat([first, _ops.matmul(_transposed(q), tail)], x.ndim - 1)
     numbers, columns = _Numbers(x.dtype, singles=True), m if mode == "complete" else min(m, n)
-    found = _ops.qr_factors(numbers.of(x), numbers.pairs, mode == "complete")
+    found = _ops.qr_factors(numbers.of(x), numbers.pairs, mode == "complete", True)
     parts = [
         numbers.back(numbers.part(found, 0, [m, columns])),
         numbers.back(numbers.part(found, m * columns, [columns, n])),
