@@ -311,7 +311,8 @@ void qr_factors(const Call& c, const void* const* in, void* out) {
   const auto a = attributes_of<OrthogonalAttributes>(c);
   const Matrices x(c.in[0], a.pairs);
   const int columns = a.full ? x.rows : std::min(x.rows, x.columns);
-  if (c.in[0].dtype == DType::Float32) return qr_of<double, float>(x, columns, a.vectors, in[0], out);
+  if (c.in[0].dtype == DType::Float32)
+    return qr_of<double, float>(x, columns, a.vectors, in[0], out);
   by_number(a.pairs, [&]<class T> { qr_of<T, T>(x, columns, a.vectors, in[0], out); });
 }
 

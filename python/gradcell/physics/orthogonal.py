@@ -122,7 +122,9 @@ def _eliminated(rows: Sequence[Rows], sizes: Sequence[int], ridge: float) -> lis
 def _triangle(matrix: Array) -> Array:
     """R of Q R."""
     width = matrix.shape[1]
-    return np.asarray(_ops.qr_factors(Tensor(matrix), False, False, False).asnumpy()).reshape(-1, width)
+    return np.asarray(_ops.qr_factors(Tensor(matrix), False, False, False).asnumpy()).reshape(
+        -1, width
+    )
 
 
 def _solved(upper: Array, right: Array, straight: bool) -> Array:
