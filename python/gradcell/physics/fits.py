@@ -25,6 +25,8 @@ _STEPS, _SHARES = 12, (1.0, 0.5, 0.2, 0.05)
 _IDLE = 1
 #: The points at which a solution's size is seen.
 SOME = 400
+#: Of those, in a solution of many pieces, every 20th or so shows how noise spreads.
+_THIN = 20
 #: The ridge of a fit to values that Newton's steps begin with, in roundings.
 _SMOOTH = 1e6
 
@@ -108,7 +110,7 @@ class Fit:
         self._sizes = [int(p.unknown.sum()) for p in self.places]
         shape = plans.cell.amplitudes.shape
         self.amplitudes: list[Array] = [np.zeros(shape) for _ in self.places]
-        self._seen = [self.changes(k)[:, p.unknown] for k, p in enumerate(self.places)]
+        self._seen = [_of(p, self.changes(k)) for k, p in enumerate(self.places)]
         self._solved: LeastSquares | None = None  # the last step
 
     def changes(self, k: int) -> Array:
@@ -191,7 +193,8 @@ class Fit:
         functions = len(self.places[0].there)
         change = np.sqrt(np.mean([np.sum(np.square(s)) / len(s) for s in self._seen]) / functions)
         assert self._solved is not None
-        unit = np.hypot(change, self._solved.spread(self._seen) * np.sqrt(len(self.places) / count))
+        some = [s[:: min(len(self.places), _THIN)] for s in self._seen]
+        unit = np.hypot(change, self._solved.spread(some) * np.sqrt(len(self.places) / count))
         found = unit * np.sqrt(squares)
         return [float(g) if np.isfinite(g) else np.inf for g in found]
 
@@ -210,7 +213,7 @@ class Fit:
         for p in joint.parts:
             self.places[p].fill(self.plans.cell, amplitudes[p])
             values, rows = (t.asnumpy() for t in compiled(joint.points[k]))
-            found.append((values, rows[:, self.places[p].unknown]))
+            found.append((values, _of(self.places[p], rows)))
         return found
 
     def _system(self, k: int) -> tuple[list[Rows], list[Array]]:
@@ -220,7 +223,7 @@ class Fit:
         for p, (place, amplitudes) in enumerate(zip(self.places, self.amplitudes, strict=True)):
             place.fill(self.plans.cell, amplitudes)
             vectors, parts = self.plans.system(place.points[k])
-            rows = [part.asnumpy()[:, place.unknown] for part in parts]
+            rows = [_of(place, part.asnumpy()) for part in parts]
             scales = [_scales(r) * there for r, there in zip(rows, place.there, strict=True)]
             scale, matrix = place.weight * np.concatenate(scales), np.concatenate(rows)
             matrix *= scale[:, None]
@@ -246,6 +249,11 @@ class Fit:
             (one, _), (other, _) = self._meeting(joint, amplitudes, 0)
             found.append(one - other)
         return _norm([w * f for w, f in zip(weights, found, strict=True)])
+
+
+def _of(place: Place, rows: Array) -> Array:
+    """The columns of unknown amplitudes."""
+    return rows if place.unknown.all() else rows[:, place.unknown]
 
 
 def _norm(parts: Sequence[Array]) -> float:

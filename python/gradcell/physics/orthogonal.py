@@ -90,8 +90,12 @@ class LeastSquares:
 
 
 def _eliminated(rows: Sequence[Rows], sizes: Sequence[int], ridge: float) -> list[_Factor]:
-    """The factors of all parts beside a ridge, first the one whose equations reach the fewest unknowns."""
-    waiting, left, found = [*rows], set(range(len(sizes))), []
+    """The factors of all parts beside a ridge, first the one whose equations reach the fewest unknowns. A
+    part's own equations become a triangle before others come into it."""
+    waiting, left, found = [r for r in rows if len(r.parts) > 1], set(range(len(sizes))), []
+    for p, n in enumerate(sizes):
+        own = Rows((p,), ridge * np.eye(n), np.zeros((n, rows[0].right.shape[1])))
+        waiting.append(_merged((p,), [*(r for r in rows if r.parts == (p,)), own], sizes))
 
     def reached(p: int) -> list[int]:
         return sorted({q for r in waiting if p in r.parts for q in r.parts} - {p})
@@ -99,24 +103,27 @@ def _eliminated(rows: Sequence[Rows], sizes: Sequence[int], ridge: float) -> lis
     while left:
         p = min(left, key=lambda p: sum(sizes[q] for q in reached(p)))
         left.remove(p)
-        parts, n = (p, *reached(p)), sizes[p]
-        ends = np.cumsum([sizes[q] for q in parts])
-        begins, width = dict(zip(parts, [0, *ends], strict=False)), int(ends[-1])
-        mine = [r for r in waiting if p in r.parts]
-        count = sum(len(r.right) for r in mine)
-        whole, at = np.zeros((count + n, width + rows[0].right.shape[1])), 0
-        for r in mine:
-            to, at = whole[at : at + len(r.right)], at + len(r.right)
-            for q, columns in zip(r.parts, _columns(r.matrix, r.parts, sizes), strict=True):
-                to[:, begins[q] : begins[q] + sizes[q]] = columns
-            to[:, width:] = r.right
-        whole[np.arange(count, count + n), np.arange(n)] = ridge
-        upper = _triangle(whole)
-        found.append(_Factor(parts, upper[:n, :width], upper[:n, width:]))
+        n, mine = sizes[p], [r for r in waiting if p in r.parts]
+        parts, upper, right = _merged((p, *reached(p)), mine, sizes) if len(mine) > 1 else mine[0]
+        found.append(_Factor(parts, upper[:n], right[:n]))
         waiting = [r for r in waiting if p not in r.parts]
         if len(parts) > 1:
-            waiting.append(Rows(parts[1:], upper[n:width, n:width], upper[n:width, width:]))
+            waiting.append(Rows(parts[1:], upper[n:, n:], right[n:]))
     return found
+
+
+def _merged(parts: tuple[int, ...], rows: Sequence[Rows], sizes: Sequence[int]) -> Rows:
+    """Equations that say the same as some of these parts, their matrix an upper triangle."""
+    ends = np.cumsum([sizes[q] for q in parts])
+    begins, width = dict(zip(parts, [0, *ends], strict=False)), int(ends[-1])
+    whole, at = np.zeros((sum(len(r.right) for r in rows), width + rows[0].right.shape[1])), 0
+    for r in rows:
+        to, at = whole[at : at + len(r.right)], at + len(r.right)
+        for q, columns in zip(r.parts, _columns(r.matrix, r.parts, sizes), strict=True):
+            to[:, begins[q] : begins[q] + sizes[q]] = columns
+        to[:, width:] = r.right
+    upper = _triangle(whole)[:width]
+    return Rows(parts, upper[:, :width], upper[:, width:])
 
 
 def _triangle(matrix: Array) -> Array:
