@@ -461,10 +461,10 @@ class _Run:
 
     def march(self, axis: int, count: int, tolerance: float, h: float) -> list[Piece]:
         """One pass: its pieces, none if it did not end in time. Where the misfit is above the tolerance, a
-        piece is halved as long as two such steps halve the misfit; else it gets more waves, and where nothing
-        helps its misfit becomes the tolerance. Frequencies in time stay as they are when a piece becomes
-        shorter or longer. Longer ones are tried where the misfit allows, now and then where it is just below
-        the tolerance."""
+        piece is halved as long as two such steps halve the misfit, and once where that lowers it clearly;
+        else it gets more waves, and where nothing helps its misfit becomes the tolerance. Frequencies in time
+        stay as they are when a piece becomes shorter or longer. Longer ones are tried where the misfit
+        allows, now and then where it is just below the tolerance."""
         low, high = (float(x[axis]) for x in (self.asked.shape.low, self.asked.shape.high))
         pieces: list[Piece] = []
         sites: Any = ((),) * self.asked.size
@@ -503,6 +503,8 @@ class _Run:
             if piece.misfit < _LOST:
                 sites = piece.coordinates.sites
             pays = len(tried) < 2 or piece.misfit < 0.5 * tried[-2][0].misfit
+            if len(tried) == 1 and piece.misfit <= tolerance:
+                pays = piece.misfit < 0.7 * tried[0][0].misfit
             if (piece.misfit > tolerance or not pays) and h > 1e-6 * (high - low):
                 tried.append((piece, self.reach.copy()))
                 stuck = len(tried) > 4 and piece.misfit > 0.5 * tried[-5][0].misfit

@@ -17,6 +17,7 @@ from gradcell.physics.orthogonal import LeastSquares, Rows
 from gradcell.physics.waves import Coordinates, steep_sites
 
 sys.path.append(str(Path(__file__).parents[3] / "bench"))
+from solve_hard import HARD
 from solve_recipe import RECIPES
 
 PI = float(np.pi)
@@ -346,11 +347,13 @@ def test_pieces_of_time_become_longer_again() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", [1, 2])
-def test_pieces_are_not_cut_for_nothing(seed: int) -> None:
-    """The Allen-Cahn equation of bench/solve.py, with a front that few waves cannot follow: pieces became
-    shorter and shorter, with larger misfits."""
-    asked = RECIPES["allen-cahn"]()
+@pytest.mark.parametrize(
+    ("name", "seed"), [("allen-cahn", 1), ("allen-cahn", 2), ("kuramoto-sivashinsky", 4)]
+)
+def test_pieces_are_not_cut_for_nothing(name: str, seed: int) -> None:
+    """Equations of bench/solve.py with fronts that few waves cannot follow: pieces became shorter and
+    shorter, with larger misfits, or hardly smaller ones."""
+    asked = (RECIPES | HARD)[name]()
     found = asked.solved(lambda s: s.misfit < 1e-3, 1e6, seed)
     assert asked.error(found) < 1e-3 and len(found.networks) < 40
 
