@@ -308,14 +308,9 @@ def report(runs: list[dict[str, Any]]) -> None:
             "seconds to a relative L2 error (for inverse-heat the coefficient's relative error), with one "
             "thread those of the processor; the time for measuring the error is not counted. Where no more "
             "than half of the seeds got there, how many did. Runs end at the problem's target. "
-            "solve: `physics.solve`, which goes on to 1e-8 or until its time is over, 300 s or less; its "
-            "parameters are those of all pieces of time; on a later machine, where seed 0 of gauss-newton "
-            "took burgers to 1e-5 in 17 s, and in 88 s no further than 1.7e-6. Those of solve_hard.py had "
-            "50 to 80 s of a machine with five times as many programs as cores. burgers, helmholtz-4, "
-            "allen-cahn, wave, kdv, kuramoto-sivashinsky and gray-scott: again with the misfit that counts "
-            "noise, for 10 to 200 s of a third machine with one to three programs a core; the cavities and "
-            "the cylinder (the larger error of its drag and of its pressures) on a fourth, with AVX-512 and "
-            "one or two programs a core, with pieces of space, whose parameters are those of all of them. "
+            "solve: `physics.solve`, some of it beyond the target; its parameters are those of all pieces; "
+            "all on a later machine, where seed 0 of gauss-newton took burgers to 1e-5 in GNSECONDS s, with "
+            "one or two programs a core. cylinder: the larger error of its drag and of its pressures. "
             "jax: the same steps from the same weights, compilation included; deepxde: on PyTorch, with "
             "the settings of its example of such an equation.",
             "",

@@ -21,6 +21,8 @@ from gradcell.solvers.jacobian import Blocks
 
 #: Residuals of the equation, and of all conditions together, for each unknown.
 ROWS, EDGES = 2.0, 0.7
+#: The share of another's misfit that says by itself which one is right.
+_RIGHT = 0.01
 #: The relative error to which waves make what they need not be multiplied by.
 _MADE = 1e-6
 
@@ -41,8 +43,10 @@ class Piece:
 
     def beats(self, other: Piece) -> bool:
         """Return whether its residuals are clearly smaller, as they are and relative to u: what is wrong is
-        often far too small or far too large."""
-        return self.misfit < 0.8 * other.misfit and self.gap < 0.8 * other.gap
+        often far too small or far too large. Where u itself is nearly free, as beside an eigenvalue, what is
+        right is far larger."""
+        both = self.misfit < 0.8 * other.misfit and self.gap < 0.8 * other.gap
+        return both or self.misfit < _RIGHT * min(other.misfit, 1.0)
 
     @property
     def count(self) -> int:

@@ -332,8 +332,8 @@ class _Run:
         return self.best
 
     def steady(self) -> None:
-        """More and more waves, as long as they pay, and if a pass will take long, as long as they pay well;
-        else pieces of space, or layers."""
+        """More and more waves, as long as they pay or say too little, and if a pass will take long, as long as
+        they pay well; else pieces of space, or layers."""
         asked, count, last, groups = self.asked, _FEW, np.inf, self.axes * 2
         of = Coordinates(asked.shape.low, asked.shape.high, ((),) * asked.size)
         free = [k for k in range(asked.size) if k not in asked.periodic and asked.size <= APART]
@@ -358,7 +358,9 @@ class _Run:
             long = 3 * _MORE**3 * (self.spent() - started) > left
             least = _SLOW / 2 if long else _SLOW
             over = 40 * self.fit_seconds > left
-            if free and piece.misfit < _LOST and (over or piece.misfit > least * last):
+            # Where waves are too few to show anything, more of them may pay all of a sudden.
+            slow = piece.misfit > least * last and (long or piece.misfit < _CLEAR)
+            if free and piece.misfit < _LOST and (over or slow):
                 self.halved(piece, free)
                 return
             if over:
