@@ -6,7 +6,7 @@ the recipe `physics.solve` (solve_recipe.py, solve_hard.py).
     python bench/solve.py --methods solve --full         # the recipe on its problems, to 1e-8 or 300 seconds
     python bench/solve.py --report                       # tables and pictures from bench/results/solve.json
     python bench/solve.py --picture                      # draws solutions: docs/pictures/solve.png
-    GRADCELL_NUM_THREADS=1 python bench/solve.py         # on one thread: the processor's time counts
+    GRADCELL_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python bench/solve.py  # one thread: the processor's time
 
 Every run adds to bench/results/solve.json. Errors are relative L2 errors against exact or spectral
 references (solve_problems.py), on points that no solver has seen; the time that they take is not counted.

@@ -332,8 +332,8 @@ class _Run:
         return self.best
 
     def steady(self) -> None:
-        """More and more waves, as long as they pay or say too little, and if a pass will take long, as long as
-        they pay well; else pieces of space, or layers."""
+        """More and more waves, as long as they pay or say too little, and if a pass will take long, as long
+        as they pay well; else pieces of space, or layers."""
         asked, count, last, groups = self.asked, _FEW, np.inf, self.axes * 2
         of = Coordinates(asked.shape.low, asked.shape.high, ((),) * asked.size)
         free = [k for k in range(asked.size) if k not in asked.periodic and asked.size <= APART]

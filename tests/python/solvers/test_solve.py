@@ -346,6 +346,16 @@ def test_pieces_of_time_become_longer_again() -> None:
     assert relative(u, np.fft.irfft(v, n)) < 1e-4 and len(found.networks) < 10
 
 
+@pytest.mark.parametrize(("name", "least"), [("helmholtz-4", 1e-6), ("double-well", 1e-8)])
+def test_waves_that_are_too_few_get_more(name: str, least: float) -> None:
+    """Four periods along each axis, of which few waves show nothing; and states beside eigenvalues, where
+    what is wrong has the smaller residuals, but not relative to u."""
+    asked = (RECIPES | HARD)[name]()
+    found: list[Any] = []
+    asked.solved(lambda s: found.append(s) or asked.error(s) < least, 1e6, 1)
+    assert asked.error(found[-1]) < least and len(found) < 20
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "seed"), [("allen-cahn", 1), ("allen-cahn", 2), ("kuramoto-sivashinsky", 4)]
