@@ -309,7 +309,7 @@ def report(runs: list[dict[str, Any]]) -> None:
             "thread those of the processor; the time for measuring the error is not counted. Where no more "
             "than half of the seeds got there, how many did. Runs end at the problem's target. "
             "solve: `physics.solve`, some of it beyond the target; its parameters are those of all pieces; "
-            "all on a later machine, where seed 0 of gauss-newton took burgers to 1e-5 in GNSECONDS s, with "
+            "all on a later machine, where seed 0 of gauss-newton took burgers to 1e-5 in 20 s, with "
             "one or two programs a core. cylinder: the larger error of its drag and of its pressures. "
             "jax: the same steps from the same weights, compilation included; deepxde: on PyTorch, with "
             "the settings of its example of such an equation.",
