@@ -113,7 +113,7 @@ def _eliminated(rows: Sequence[Rows], sizes: Sequence[int], ridge: float) -> lis
 
 
 def _merged(parts: tuple[int, ...], rows: Sequence[Rows], sizes: Sequence[int]) -> Rows:
-    """Equations that say the same as some of these parts, their matrix an upper triangle."""
+    """The equations of these parts that say what some rows do, their matrix an upper triangle."""
     ends = np.cumsum([sizes[q] for q in parts])
     begins, width = dict(zip(parts, [0, *ends], strict=False)), int(ends[-1])
     whole, at = np.zeros((sum(len(r.right) for r in rows), width + rows[0].right.shape[1])), 0
