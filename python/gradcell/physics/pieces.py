@@ -82,6 +82,8 @@ class Fitter:
         self.asked: Asked = asked
         self.seed: int = seed
         self.linear: bool | None = None  # not known before the first fit
+        #: Whether the last Newton steps ended: residuals became as small as their linear parts can be.
+        self.ended: bool = True
         self._orders: dict[int, int] = {}  # of axes across which pieces meet
         self._plans: dict[tuple[int, int], Plans] = {}
         cell, n = Waves(asked.size, 1, asked.outputs, 0), 7
@@ -132,9 +134,10 @@ class Fitter:
             self.linear = fits[0].is_linear(random)
         if guess is not None and not self.linear:
             fits[0].begin(guess, self.asked.ansatz is None)
-        if not fits[0].newton(self.linear) and guess is not None and before is None:
+        self.ended = fits[0].newton(self.linear)
+        if not self.ended and guess is not None and before is None and len(boxes) == 1:
             fits.append(Fit(plans, drawn, fits[0].joints))
-            fits[1].newton(self.linear)
+            self.ended = fits[1].newton(self.linear)
         gaps = [f.gaps() for f in fits]
         best = int(np.argmin(np.linalg.norm(gaps, axis=1)))
         fit, level = fits[best], fits[best].level()

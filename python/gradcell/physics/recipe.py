@@ -172,8 +172,9 @@ def solve(
     lengths of pieces of time are those with the smallest misfit: residuals at points that nothing was fitted
     to. Each pass has more waves and begins with the last one's solution. Where more waves hardly lower
     the misfit, u is made of pieces of space, the worst of which are halved from pass to pass, and whose
-    values and derivatives below the equation's order agree where they meet; in more than three dimensions
-    dense layers are trained by Gauss-Newton steps instead.
+    values and derivatives below the equation's order agree where they meet; where Newton's steps do not end
+    there, all begins again with other waves. In more than three dimensions dense layers are trained by
+    Gauss-Newton steps instead.
 
     equation: a function of u that gives a residual function of points, [n, d] to [n, k]; u is a function of
     points, [n, d] to [n, outputs], as `gc.partials` takes it. shape: where it holds. conditions: pairs of
@@ -215,12 +216,17 @@ class _Run:
         size = asked.size
         self.axes = [[k] for k in range(size)] if size <= APART else [list(range(size))]
         self.space = [[k for k in range(size) if k != asked.time]]
-        self.reach = np.full(size, _FIRST[0])
+        self.history: list[SolutionPass] = []
+        self.begin()
+
+    def begin(self) -> None:
+        """As before the first pass."""
+        self.reach = np.full(self.asked.size, _FIRST[0])
         self.scanned = False  # whether the frequencies are those of a fit that says something
         self.seen: set[Any] = set()  # what was fitted in this pass: boxes, waves and frequencies
+        self.since = self.spent()
         self.fit_seconds = 0.0
         self.best: Solution | None = None
-        self.history: list[SolutionPass] = []
         self.why: list[str] = []
 
     def spent(self) -> float:
@@ -319,7 +325,12 @@ class _Run:
     def solution(self) -> Solution:
         """The best of all passes."""
         if self.asked.time is None or self.asked.size > APART:
-            self.steady()
+            while not self.steady():
+                self.begin()
+                self.fitter.seed += 1
+                self.why.append(
+                    "Newton's steps from a solution of fewer waves did not end: all began again with others."
+                )
         else:
             self.timed(self.asked.time)
         assert self.best is not None
@@ -331,9 +342,9 @@ class _Run:
         self.best.reached = self.best.error <= self.tolerance
         return self.best
 
-    def steady(self) -> None:
+    def steady(self) -> bool:
         """More and more waves, as long as they pay or say too little, and if a pass will take long, as long
-        as they pay well; else pieces of space, or layers."""
+        as they pay well; else pieces of space, or layers. Returns False if all should begin again."""
         asked, count, last, groups = self.asked, _FEW, np.inf, self.axes * 2
         of = Coordinates(asked.shape.low, asked.shape.high, ((),) * asked.size)
         free = [k for k in range(asked.size) if k not in asked.periodic and asked.size <= APART]
@@ -353,7 +364,7 @@ class _Run:
                 )
                 layers = train(asked, self.fitter, piece, self.seed, self.begun + self.seconds)
                 any(self.ended([found]) for found in layers)
-                return
+                return True
             left = self.seconds - self.spent()
             long = 3 * _MORE**3 * (self.spent() - started) > left
             least = _SLOW / 2 if long else _SLOW
@@ -361,8 +372,7 @@ class _Run:
             # Where waves are too few to show anything, more of them may pay all of a sudden.
             slow = piece.misfit > least * last and (long or piece.misfit < _CLEAR)
             if free and piece.misfit < _LOST and (over or slow):
-                self.halved(piece, free)
-                return
+                return self.halved(piece, free)
             if over:
                 self.why.append(f"More than {count} waves would have taken too long.")
                 break
@@ -370,11 +380,14 @@ class _Run:
             self.faster()
             count = int(_MORE * count)
         self.tell([piece])
+        return True
 
-    def halved(self, whole: Piece, axes: Sequence[int]) -> None:
-        """Pieces of space, those with the largest misfits in halves along each axis from pass to pass."""
+    def halved(self, whole: Piece, axes: Sequence[int]) -> bool:
+        """Pieces of space, those with the largest misfits in halves along each axis from pass to pass.
+        Returns False if they contradict the last solution, and there is time to begin again."""
         if 2 * self.fit_seconds > self.seconds - self.spent():
-            return self.tell([whole])
+            self.tell([whole])
+            return True
         reach = self.reach * _FACTORS[2] * (self.each() / whole.count) ** (1 / self.asked.size)
         boxes = [(of, reach) for of in self.halves(whole.coordinates, axes)]
         factors = itertools.cycle([_FACTORS[1], 1 / _FACTORS[1]])
@@ -384,6 +397,8 @@ class _Run:
             guess = Solution(pieces, self.asked).values
             if self.ended(pieces):
                 break
+            if self.contradicted(pieces):
+                return False
             misfits = np.array([p.misfit for p in pieces])
             order = np.argsort(misfits)
             kept = order[np.cumsum(misfits[order]) < _LEFT * misfits.sum()]
@@ -397,6 +412,14 @@ class _Run:
                 self.why.append(f"More than {len(pieces)} pieces would have taken too long.")
                 break
         self.tell(pieces)
+        return True
+
+    def contradicted(self, pieces: Sequence[Piece]) -> bool:
+        """Whether Newton's steps from the last solution did not end, as where fewer waves had one that the
+        equation does not have, and there is as much time left as was spent."""
+        worse = self.best and Solution(pieces, self.asked).misfit > self.best.misfit
+        time = self.seconds - self.spent() > self.spent() - self.since
+        return bool(self.past() and worse and not self.fitter.ended and time)
 
     def halves(self, of: Coordinates, axes: Sequence[int]) -> list[Coordinates]:
         """The halves of a box along its longer ones of some axes, those that have any of the shape."""
