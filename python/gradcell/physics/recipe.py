@@ -415,8 +415,8 @@ class _Run:
         return True
 
     def contradicted(self, pieces: Sequence[Piece]) -> bool:
-        """Whether Newton's steps from the last solution did not end, as where fewer waves had one that the
-        equation does not have, and there is as much time left as was spent."""
+        """Return whether Newton's steps from the last solution did not end, as where fewer waves had one that
+        the equation does not have, and there is as much time left as was spent."""
         worse = self.best and Solution(pieces, self.asked).misfit > self.best.misfit
         time = self.seconds - self.spent() > self.spent() - self.since
         return bool(self.past() and worse and not self.fitter.ended and time)
