@@ -27,6 +27,8 @@ _IDLE = 1
 SOME = 400
 #: Of those, in a solution of many pieces, every 20th or so shows how noise spreads.
 _THIN = 20
+#: In so many pieces of a time it is seen how a solution grows, and by how much it may.
+_TIMES, _GROWN = 20, 2.0
 #: The ridge of a fit to values that Newton's steps begin with, in roundings.
 _SMOOTH = 1e6
 
@@ -46,7 +48,7 @@ class Plans:
         self.conditions = jit(
             lambda given: [fn(*p) for fn, p in zip(functions[1:], given, strict=True)]
         )
-        self._asked = asked
+        self.asked: Asked = asked
         self._joints: dict[tuple[int, int], Any] = {}
 
     def _along(self, u: Any) -> Any:
@@ -61,7 +63,7 @@ class Plans:
     def joint(self, axis: int, order: int) -> Any:
         """The solution and its derivatives along an axis below an order, and their changes by amplitudes."""
         if (axis, order) not in self._joints:
-            u = self._asked.solution(self.cell)
+            u = self.asked.solution(self.cell)
             slopes = partials(u, [(axis,) * k for k in range(1, order)]) if order > 1 else None
 
             def all_of(x: Tensor) -> Tensor:
@@ -189,7 +191,8 @@ class Fit:
         rows, _ = self._system(1)
         squares, count = np.zeros(len(self.places)), sum(len(r.right) for r in rows)
         for r in rows:
-            squares[[*r.parts]] += np.sum(np.square(r.right)) / len(r.parts)
+            small = self._early(len(r.right)) if len(self.places) == 1 else 1.0
+            squares[[*r.parts]] += np.sum(np.square(r.right / small)) / len(r.parts)
         functions = len(self.places[0].there)
         change = np.sqrt(np.mean([np.sum(np.square(s)) / len(s) for s in self._seen]) / functions)
         assert self._solved is not None
@@ -197,6 +200,31 @@ class Fit:
         unit = np.hypot(change, self._solved.spread(some) * np.sqrt(len(self.places) / count))
         found = unit * np.sqrt(squares)
         return [float(g) if np.isfinite(g) else np.inf for g in found]
+
+    def _early(self, count: int) -> Any:
+        """The size of a piece of time's solution up to when each of so many residuals is, relative to that
+        over all of its time, at most 1: where the solution grows, early errors grow too. 1 without time."""
+        axis, place = self.plans.asked.time, self.places[0]
+        if axis is None:
+            return 1.0
+        place.fill(self.plans.cell, self.amplitudes[0])
+        given = [points[0].asnumpy()[:, axis] for points in place.points[1]]
+        times = given[0][:SOME]
+        values = self.plans.solution(place.points[1][0][0][:SOME])[0].asnumpy()
+        order = np.array_split(np.argsort(times), _TIMES)
+        squares = np.square(values).reshape(len(times), -1).sum(1)
+        sizes = np.sqrt([squares[k].mean() for k in order])
+        so_far = np.maximum.accumulate(np.append(sizes[1:], sizes[-1]))
+        level = np.sqrt(np.mean(np.square(sizes)))
+        if level == 0:
+            return 1.0
+        share = np.clip(_GROWN * so_far / level, np.finfo(np.float64).eps, 1.0)
+        ends = [times[k].max() for k in order[:-1]]
+        at = [share[np.searchsorted(ends, t)] for t in given]
+        widths = [points[2].shape[1] for points in place.points[1][1:]]
+        others = sum(len(t) * w for t, w in zip(given[1:], widths, strict=True))
+        widths.insert(0, (count - others) // len(given[0]))
+        return np.concatenate([np.repeat(a, w) for a, w in zip(at, widths, strict=True)])
 
     def level(self) -> float:
         """The size of the solution, a root of mean squares, in the units of `changes`."""

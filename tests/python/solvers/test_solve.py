@@ -382,6 +382,35 @@ def test_pieces_of_time_become_longer_again() -> None:
     assert relative(u, np.fft.irfft(v, n)) < 1e-4 and len(found.networks) < 10
 
 
+def test_growth_hides_no_early_errors() -> None:
+    """Prey and predators (Lotka, Volterra): were these to die out at the beginning, prey would grow by ten
+    orders, beside which the residuals of their death are small."""
+
+    def rates(a: Any, b: Any) -> tuple[Any, Any]:
+        return 1.5 * a - a * b, a * b - 3 * b
+
+    def equation(u: Any) -> Any:
+        slope = gc.partials(u, [(0,)])
+
+        def residual(x: Tensor) -> Tensor:
+            (moved,), v = slope(x), u(x)
+            return moved - ops.concat(rates(v[:, :1], v[:, 1:]), 1)
+
+        return residual
+
+    begin = [(lambda u: lambda x: u(x) - 1, lambda p: p[:, 0] == 0)]
+    found = solve(equation, Box([0], [10]), begin, outputs=2, time=0, tolerance=1e-2)
+    want, h = np.ones((3001, 2)), 10 / 3000  # Runge and Kutta's steps of fourth order
+    for k, y in enumerate(want[:-1]):
+        one = np.array(rates(*y))
+        two = np.array(rates(*(y + h / 2 * one)))
+        three = np.array(rates(*(y + h / 2 * two)))
+        four = np.array(rates(*(y + h * three)))
+        want[k + 1] = y + h / 6 * (one + 2 * two + 2 * three + four)
+    error = relative(found.values(np.linspace(0, 10, 3001)[:, None]), want)
+    assert found.reached and error < 1e-2 and len(found.networks) > 3
+
+
 @pytest.mark.parametrize(("name", "least"), [("helmholtz-4", 1e-6), ("double-well", 1e-8)])
 def test_waves_that_are_too_few_get_more(name: str, least: float) -> None:
     """Four periods along each axis, of which few waves show nothing; and states beside eigenvalues, where
