@@ -22,6 +22,8 @@ Guess = Callable[[Array], Array] | None
 APART = 3
 #: How many points tell whether any lie on a part of a boundary or in a part of a shape.
 _TRIED = 2000
+#: How many points give an integral.
+_MEAN = 400
 
 
 class Asked:
@@ -81,6 +83,19 @@ class Asked:
         if not self.boxed:
             return self._within(of).interior(n, seed, method or _spread())
         return of.back(_unit_box(self.size).interior(n, seed, method or _spread()))
+
+    def mean(self, of: Coordinates) -> tuple[Array, Array]:
+        """Points [n, d], and weights by which values there have their integral over a part of the shape, of a
+        box beside the whole one: Gauss's, or equal ones."""
+        share = float(np.prod((of.high - of.low) / (self.shape.high - self.shape.low)))
+        each = int(_MEAN ** (1 / self.size))
+        if not self.boxed or each < 5:
+            x = self.inside(_MEAN, of, 0)
+            return x, np.full(len(x), share / len(x))
+        z, w = np.polynomial.legendre.leggauss(each)
+        at = np.stack(np.meshgrid(*[z] * self.size, indexing="ij"), -1).reshape(-1, self.size)
+        weights = np.prod(np.stack(np.meshgrid(*[w / 2] * self.size), -1), -1).reshape(-1)
+        return of.low + (at + 1) / 2 * (of.high - of.low), share * weights
 
     def _within(self, of: Coordinates) -> Shape:
         """The part of the shape that is in a box."""

@@ -29,6 +29,8 @@ SOME = 400
 _THIN = 20
 #: In so many pieces of a time it is seen how a solution grows, and by how much it may.
 _TIMES, _GROWN = 20, 2.0
+#: What values weigh beside residuals where these leave a solution free.
+_WEAK = 1e-5
 #: The ridge of a fit to values that Newton's steps begin with, in roundings.
 _SMOOTH = 1e6
 
@@ -49,6 +51,7 @@ class Plans:
             lambda given: [fn(*p) for fn, p in zip(functions[1:], given, strict=True)]
         )
         self.asked: Asked = asked
+        self.free: bool = False  # whether residuals leave the solution free
         self._joints: dict[tuple[int, int], Any] = {}
 
     def _along(self, u: Any) -> Any:
@@ -160,7 +163,7 @@ class Fit:
         for _ in range(_STEPS):
             rows, weights = self._system(0)
             size = _norm([r.right for r in rows])
-            self._solved = LeastSquares(rows, self._sizes)
+            self._solved = LeastSquares([*rows, *self._least()], self._sizes)
             steps = self._solved.parts
             foretold = _norm(
                 [r.right - r.matrix @ np.concatenate([steps[p] for p in r.parts]) for r in rows]
@@ -200,6 +203,22 @@ class Fit:
         unit = np.hypot(change, self._solved.spread(some) * np.sqrt(len(self.places) / count))
         found = unit * np.sqrt(squares)
         return [float(g) if np.isfinite(g) else np.inf for g in found]
+
+    def spread(self) -> float:
+        """Return how much noise of size 1 in all residuals changes the solution."""
+        return LeastSquares(self._system(0)[0], self._sizes).spread(self._seen)
+
+    def _least(self) -> list[Rows]:
+        """Rows that make the integral of the solution's square small, where residuals leave it free."""
+        found: list[Rows] = []
+        for p, (place, amplitudes) in enumerate(zip(self.places, self.amplitudes, strict=True)):
+            if self.plans.free:
+                x, weights = self.plans.asked.mean(place.of)
+                place.fill(self.plans.cell, amplitudes)
+                values, rows = (t.asnumpy() for t in self.plans.solution(Tensor(x)))
+                scale = _WEAK * np.repeat(np.sqrt(weights * len(x)), len(values) // len(x))
+                found.append(Rows((p,), _of(place, rows) * scale[:, None], -values * scale))
+        return found
 
     def _early(self, count: int) -> Any:
         """The size of a piece of time's solution up to when each of so many residuals is, relative to that

@@ -25,6 +25,8 @@ ROWS, EDGES = 2.0, 0.7
 _RIGHT = 0.01
 #: The relative error to which waves make what they need not be multiplied by.
 _MADE = 1e-6
+#: How many times as much as all residuals a change of u is that they leave free.
+_FREE = 1e8
 
 
 @dataclass(frozen=True)
@@ -82,6 +84,8 @@ class Fitter:
         self.asked: Asked = asked
         self.seed: int = seed
         self.linear: bool | None = None  # not known before the first fit
+        #: Whether residuals leave the solution free, as its slopes alone do; not known before a fit.
+        self.free: bool | None = None
         #: Whether the last Newton steps ended: residuals became as small as their linear parts can be.
         self.ended: bool = True
         self._orders: dict[int, int] = {}  # of axes across which pieces meet
@@ -129,6 +133,7 @@ class Fitter:
         drawn = [
             self._place(plans, *box, before, random) for box in zip(boxes, reaches, strict=True)
         ]
+        plans.free = bool(self.free)
         fits = [Fit(plans, drawn, self._joints(boxes, count))]
         if self.linear is None:
             self.linear = fits[0].is_linear(random)
@@ -141,10 +146,23 @@ class Fitter:
         gaps = [f.gaps() for f in fits]
         best = int(np.argmin(np.linalg.norm(gaps, axis=1)))
         fit, level = fits[best], fits[best].level()
-        return [
+        found = [
             Piece(p.of, p.frequencies, p.phases, amplitudes, gap / level, gap)
             for p, amplitudes, gap in zip(drawn, fit.amplitudes, gaps[best], strict=True)
         ]
+        if self.free is None and self.ended:
+            self.free = self._is_free(plans, found[0])
+            if self.free:
+                return self.together(boxes, reaches, count, before, guess)
+        return found
+
+    def _is_free(self, plans: Plans, piece: Piece) -> bool:
+        """Return whether slow waves change u where a piece is, and leave all residuals as they are."""
+        random, slow = np.random.default_rng(self.seed), np.ones(self.asked.size)
+        fit = Fit(plans, [self._place(plans, piece.coordinates, slow, None, random)], [])
+        if not self.linear:
+            fit.begin(lambda x: self.asked.values(piece, x), self.asked.ansatz is None)
+        return fit.spread() > _FREE
 
     def _place(
         self, plans: Plans, of: Coordinates, reach: Array, before: Piece | None, random: np.random.Generator

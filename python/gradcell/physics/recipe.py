@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import time as clock
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -12,7 +13,7 @@ import numpy as np
 
 from gradcell import nn, ops
 from gradcell._core import Tensor
-from gradcell.base import bad_value
+from gradcell.base import bad_value, where
 from gradcell.physics.asked import APART, Asked, Guess
 from gradcell.physics.deep import train
 from gradcell.physics.pieces import Fitter, Piece
@@ -40,6 +41,11 @@ _LOST, _CLEAR = 0.5, 0.05
 _EACH, _LEFT = 200, 0.1
 #: In many dimensions, half as many waves again that leave more than this share of the misfit do not pay.
 _SLOW = 0.4
+
+_UNDETERMINED = (
+    "The equation and conditions do not determine u: of all that fit them this is one of the smallest. Where "
+    "that is not wanted, a condition is missing, as a value of u."
+)
 
 
 @dataclass(frozen=True)
@@ -189,6 +195,9 @@ def solve(
     the latest, with the best pass so far. seed: of points and frequencies. callback: a function of the
     Solution after each pass, which ends the run by returning True. progress: prints a line a pass.
 
+    Where equation and conditions leave u free, as slopes alone leave a constant, the integral of its square
+    is made small, and a RuntimeWarning says so.
+
     All is in float64. Raises TypeError and ValueError for other arguments, what GaussNewton raises for
     residuals of other shapes, and ValueError if no pass ends in time.
     """
@@ -337,6 +346,9 @@ class _Run:
         first = "The residuals are linear in u: one least-squares problem fits a network."
         if not self.fitter.linear:
             first = "The residuals are not linear in u: Newton steps fit a network."
+        if self.fitter.free:
+            first += " " + _UNDETERMINED
+            warnings.warn(f"solve: {_UNDETERMINED}{where()}", RuntimeWarning, stacklevel=3)
         self.best.why = [first, *self.why]
         self.best.history = self.history
         self.best.reached = self.best.error <= self.tolerance

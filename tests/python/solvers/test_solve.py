@@ -382,6 +382,27 @@ def test_pieces_of_time_become_longer_again() -> None:
     assert relative(u, np.fft.irfft(v, n)) < 1e-4 and len(found.networks) < 10
 
 
+@pytest.mark.parametrize("periodic", [False, True])
+def test_of_what_residuals_leave_free_the_smallest_is_found(periodic: bool) -> None:
+    """Poisson's equation by slopes at the boundary, or on a torus: up to a constant."""
+    turn = 2 * PI if periodic else PI
+
+    def exact(x: Any, m: Any = ops) -> Any:
+        return m.cos(turn * x[:, :1]) * m.cos(turn * x[:, 1:])
+
+    def equation(u: Any) -> Any:
+        second = gc.laplacian(u)
+        return lambda x: second(x) + 2 * turn**2 * exact(x)
+
+    edge = [] if periodic else [(lambda u: neumann(u, 0.0), None)]
+    axes = [0, 1] if periodic else []
+    with pytest.warns(RuntimeWarning, match="do not determine u.*test_solve.py"):
+        found = solve(equation, Box([0, 0], [1, 1]), edge, periodic=axes, tolerance=1e-4)
+    x = Box([0, 0], [1, 1]).interior(500, 3, "uniform")
+    assert found.reached and relative(found.values(x), exact(x, np)) < 1e-4
+    assert "do not determine u" in found.why[0]
+
+
 def test_growth_hides_no_early_errors() -> None:
     """Prey and predators (Lotka, Volterra): were these to die out at the beginning, prey would grow by ten
     orders, beside which the residuals of their death are small."""

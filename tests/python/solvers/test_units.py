@@ -210,7 +210,7 @@ SHARES = {
         "of the largest diagonal element, of a loss, of a parameter"},
     "fits.py": {
         "1e-3": "of the mean length of rows", "1e-9": "of the largest residual", "1e6": "of a rounding",
-        "finfo(np.float64).eps": "of the solution at all times",
+        "finfo(np.float64).eps": "of the solution at all times", "1e-5": "of a row of length 1",
     },
     "gauss_newton.py": {
         "0.01": "of a direction", "1e-3": "of a direction", "0.1": "of the damping",
@@ -233,7 +233,7 @@ SHARES = {
     "orthogonal.py": {"finfo(np.float64).eps": "of columns of length 1"},
     "pieces.py": {
         "0.01": "of another's misfit", "1e-6": "of what an output makes",
-        "1e4": "radians from the middle of an axis to its end",
+        "1e4": "radians from the middle of an axis to its end", "1e8": "of all residuals",
     },
     "recipe.py": {
         "0.1": "of all misfits", "1e-2": "of the solution", "1e-6": "of the solution, of the time",
