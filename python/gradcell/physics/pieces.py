@@ -140,7 +140,7 @@ class Fitter:
         if guess is not None and not self.linear:
             fits[0].begin(guess, self.asked.ansatz is None)
         self.ended = fits[0].newton(self.linear)
-        if not self.ended and guess is not None and before is None and len(boxes) == 1:
+        if not self.ended and guess is not None and before is None:
             fits.append(Fit(plans, drawn, fits[0].joints))
             self.ended = fits[1].newton(self.linear)
         gaps = [f.gaps() for f in fits]
