@@ -29,8 +29,9 @@ SOME = 400
 _THIN = 20
 #: In so many pieces of a time it is seen how a solution grows, and by how much it may.
 _TIMES, _GROWN = 20, 2.0
-#: What values weigh beside residuals where these leave a solution free.
-_WEAK = 1e-5
+#: What values weigh beside residuals where these leave a solution free, and the ridge of such a fit, in
+#: roundings: columns that only values determine are as long as they weigh.
+_WEAK, _HELD = 1e-5, 1e4
 #: The ridge of a fit to values that Newton's steps begin with, in roundings.
 _SMOOTH = 1e6
 
@@ -163,7 +164,8 @@ class Fit:
         for _ in range(_STEPS):
             rows, weights = self._system(0)
             size = _norm([r.right for r in rows])
-            self._solved = LeastSquares([*rows, *self._least()], self._sizes)
+            ridge = [_HELD] if self.plans.free else []
+            self._solved = LeastSquares([*rows, *self._least()], self._sizes, *ridge)
             steps = self._solved.parts
             foretold = _norm(
                 [r.right - r.matrix @ np.concatenate([steps[p] for p in r.parts]) for r in rows]

@@ -211,6 +211,7 @@ SHARES = {
     "fits.py": {
         "1e-3": "of the mean length of rows", "1e-9": "of the largest residual", "1e6": "of a rounding",
         "finfo(np.float64).eps": "of the solution at all times", "1e-5": "of a row of length 1",
+        "1e4": "of a rounding",
     },
     "gauss_newton.py": {
         "0.01": "of a direction", "1e-3": "of a direction", "0.1": "of the damping",
