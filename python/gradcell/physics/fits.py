@@ -40,17 +40,18 @@ class Plans:
     """The equation and conditions for networks of one size, compiled once."""
 
     def __init__(self, asked: Asked, count: int, sites: int, normals: Sequence[bool]) -> None:
-        self.cell = cell = Waves(asked.size, count, asked.outputs, sites)
-        functions = compared(asked, cell, normals)
-        self.blocks = blocks = Blocks("solve", functions, [cell.amplitudes], None)
+        self.cell: Waves = Waves(asked.size, count, asked.outputs, sites)
+        cell, functions = self.cell, compared(asked, self.cell, normals)
+        self.blocks: Blocks = Blocks("solve", functions, [cell.amplitudes], None)
+        blocks = self.blocks
         apart = [True] * len(functions)
-        self.vector = jit(blocks.vector)
-        self.system = jit(lambda given: (blocks.vectors(given), blocks.jacobian(given, apart)))
-        self.bent = jit(blocks.second)
-        self.solution = self._along(asked.solution(cell))
-        self.conditions = jit(
-            lambda given: [fn(*p) for fn, p in zip(functions[1:], given, strict=True)]
-        )
+        system = jit(lambda given: (blocks.vectors(given), blocks.jacobian(given, apart)))
+        conditions = jit(lambda given: [fn(*p) for fn, p in zip(functions[1:], given, strict=True)])
+        self.vector: Any = jit(blocks.vector)
+        self.system: Any = system
+        self.bent: Any = jit(blocks.second)
+        self.solution: Any = self._along(asked.solution(cell))
+        self.conditions: Any = conditions
         self.asked: Asked = asked
         self.free: bool = False  # whether residuals leave the solution free
         self._joints: dict[tuple[int, int], Any] = {}
