@@ -150,7 +150,7 @@ class Fitter:
             Piece(p.of, p.frequencies, p.phases, amplitudes, gap / level, gap)
             for p, amplitudes, gap in zip(drawn, fit.amplitudes, gaps[best], strict=True)
         ]
-        if self.free is None and self.ended:
+        if self.free is None and self.ended and len(boxes) == 1:
             self.free = self._is_free(plans, found[0])
             if self.free:
                 return self.together(boxes, reaches, count, before, guess)
