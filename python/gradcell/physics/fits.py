@@ -214,13 +214,14 @@ class Fit:
     def _least(self) -> list[Rows]:
         """Rows that make the integral of the solution's square small, where residuals leave it free."""
         found: list[Rows] = []
+        if not self.plans.free:
+            return found
         for p, (place, amplitudes) in enumerate(zip(self.places, self.amplitudes, strict=True)):
-            if self.plans.free:
-                x, weights = self.plans.asked.mean(place.of)
-                place.fill(self.plans.cell, amplitudes)
-                values, rows = (t.asnumpy() for t in self.plans.solution(Tensor(x)))
-                scale = _WEAK * np.repeat(np.sqrt(weights * len(x)), len(values) // len(x))
-                found.append(Rows((p,), _of(place, rows) * scale[:, None], -values * scale))
+            x, weights = self.plans.asked.mean(place.of)
+            place.fill(self.plans.cell, amplitudes)
+            values, rows = (t.asnumpy() for t in self.plans.solution(Tensor(x)))
+            scale = _WEAK * np.repeat(np.sqrt(weights * len(x)), len(values) // len(x))
+            found.append(Rows((p,), _of(place, rows) * scale[:, None], -values * scale))
         return found
 
     def _early(self, count: int) -> Any:

@@ -34,7 +34,8 @@ class Piece:
     """A solution in a box, by the numbers of its network. misfit: the root of the mean square of residuals at
     points that it was not fitted to, each as the error of u by its waves that would cause it, and beside it
     the change of u that fitting noise of this size would make: the first sees waves that are missing, the
-    second faster ones than the points determine. Relative to u; gap: not relative to it."""
+    second faster ones than the points determine. Relative to u; gap: not relative to it. In a piece of
+    time in which u grows, early residuals count by as much more."""
 
     coordinates: Coordinates
     frequencies: Array

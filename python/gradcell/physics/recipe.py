@@ -92,7 +92,8 @@ class Solution:
     relative to it: those of its own waves that would cause them, and the change that fitting them would
     make if they were noise. error: the estimated relative error: the misfit, or how far the solution moved
     with the last pass times the factor by which the misfit fell, if that is more; nan after one pass. If
-    the next pass has no smaller misfit, how far it is from this one, at least the misfit.
+    the next pass has no smaller misfit, how far it is from this one, at least the misfit. Where u grows in
+    time, early residuals are relative to what it is by then.
     history: a SolutionPass for each pass. why: sentences that say what was chosen and for what reason.
     reached: whether the estimated error is at most the tolerance.
     """
