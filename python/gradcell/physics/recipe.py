@@ -222,7 +222,6 @@ class _Run:
         self.seed, self.callback, self.progress = seed, callback, progress
         self.begun = clock.perf_counter()
         self.fitter = Fitter(asked, seed)
-        self.random = np.random.default_rng(seed)
         size = asked.size
         self.axes = [[k] for k in range(size)] if size <= APART else [list(range(size))]
         self.space = [[k for k in range(size) if k != asked.time]]
@@ -230,7 +229,8 @@ class _Run:
         self.begin()
 
     def begin(self) -> None:
-        """As before the first pass."""
+        """As before the first pass with this seed."""
+        self.random = np.random.default_rng(self.fitter.seed)
         self.reach = np.full(self.asked.size, _FIRST[0])
         self.scanned = False  # whether the frequencies are those of a fit that says something
         self.seen: set[Any] = set()  # what was fitted in this pass: boxes, waves and frequencies
@@ -336,8 +336,8 @@ class _Run:
         """The best of all passes."""
         if self.asked.time is None or self.asked.size > APART:
             while not self.steady():
-                self.begin()
                 self.fitter.seed += 1
+                self.begin()
                 self.why.append(
                     "Newton's steps from a solution of fewer waves did not end: all began again with others."
                 )

@@ -172,10 +172,15 @@ def test_pieces_of_space_where_more_waves_do_not_pay(nonlinear: bool) -> None:
 
 def test_pieces_that_contradict_the_waves_before_begin_all_again(monkeypatch: Any) -> None:
     """As where few waves of a flow have a solution that the equation does not have: Newton's steps of the
-    first pieces are led astray, and do not end."""
-    from gradcell.physics import pieces
+    first pieces are led astray, and do not end. What begins again is what the next seed begins with."""
+    from gradcell.physics import pieces, recipe
 
     newton, waves, astray = pieces.Fit.newton, [], []
+    lines: list[Any] = []  # values along which something steep was looked for
+
+    def steep(x: Any, values: Any, *rest: Any) -> Any:
+        lines.append(values[0])
+        return steep_sites(x, values, *rest)
 
     def stopped(fit: Any, linear: bool) -> bool:
         if len(fit.places) > 1 and len(astray) < 4:
@@ -189,6 +194,7 @@ def test_pieces_that_contradict_the_waves_before_begin_all_again(monkeypatch: An
         return newton(fit, linear)
 
     monkeypatch.setattr(pieces.Fit, "newton", stopped)
+    monkeypatch.setattr(recipe, "steep_sites", steep)
     edge = [(lambda u: dirichlet(u, ring), None)]
     shape = Box([0, 0], [1, 1])
     found = solve(of_ring(True), shape, edge, tolerance=2e-3)
@@ -199,6 +205,11 @@ def test_pieces_that_contradict_the_waves_before_begin_all_again(monkeypatch: An
     assert waves[0] != waves[-1] and any("all began again" in w for w in found.why)
     x = shape.interior(500, 3, "uniform")
     assert relative(found.values(x), ring(x, np)) < 2e-3
+    before = len(lines)
+    other = solve(of_ring(True), shape, edge, tolerance=2e-3, seed=1)
+    np.testing.assert_array_equal(found.values(x), other.values(x))
+    again, first = lines[:before], lines[before:]
+    np.testing.assert_array_equal(again[-len(first) :], first)
 
 
 def test_outputs_that_are_not_needed_in_a_piece_are_left_out() -> None:
