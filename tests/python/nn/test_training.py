@@ -286,7 +286,6 @@ def interruptible():
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # in a collection
-@pytest.mark.filterwarnings("ignore:.*kept a tensor:RuntimeWarning")  # which such a one left alive
 def test_signals_at_any_moment(mode, interruptible):
     """SIGINT at random times: what is left is always the state behind some finished step."""
     states = []
