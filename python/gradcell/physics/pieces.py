@@ -228,22 +228,24 @@ class Fitter:
     def _order(self, axis: int) -> int:
         """The order of the equation along an axis: how residuals by a fast wave grow with its frequency."""
         if axis not in self._orders:
-            asked, fast = self.asked, 1e4
-            cell = Waves(asked.size, 2, asked.outputs, 0)
-            slow = np.stack([np.ones(asked.outputs), np.zeros(asked.outputs)])
+            asked, fast, faster = self.asked, 1e6, 1e9
+            # A sine and a cosine: together they are as large at each point, whichever counts most.
+            cell, phases = Waves(asked.size, 3, asked.outputs, 0), np.array([[1.0, 0.0, np.pi / 2]])
+            slow = np.zeros((3, asked.outputs))
+            slow[0] = 1
             cell.amplitudes.set_data(Tensor(slow))
             blocks = Blocks(
                 "solve", [asked.equation(asked.solution(cell))], [cell.amplitudes], None
             )
             changes = jit(lambda x: blocks.jacobian([(x,)], [True])[0])
-            sizes = []
-            for w in (fast, 2 * fast):
-                frequencies = np.ones((asked.size, 2))
-                frequencies[axis, 1] = w
-                cell.place(self._all, frequencies, np.ones((1, 2)))
-                sizes.append(np.linalg.norm(changes(self._some).asnumpy()[:, asked.outputs :]))
-            grown = sizes[1] / sizes[0] if sizes[0] > 0 else 2.0
-            self._orders[axis] = max(1, round(float(np.log2(grown))))
+            x, sizes = Tensor(asked.inside(SOME, self._all, self.seed)), []
+            for w in (fast, faster):
+                frequencies = np.ones((asked.size, 3))
+                frequencies[axis, 1:] = w
+                cell.place(self._all, frequencies, phases)
+                sizes.append(np.linalg.norm(changes(x).asnumpy()[:, asked.outputs :]))
+            grown = sizes[1] / sizes[0] if sizes[0] > 0 else faster / fast
+            self._orders[axis] = max(1, round(float(np.log(grown) / np.log(faster / fast))))
         return self._orders[axis]
 
     def drawn(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -243,6 +244,58 @@ def test_outputs_that_are_not_needed_in_a_piece_are_left_out() -> None:
     ]
     assert [list(n) for n in needed] == [[True, True]] + [[True, False]] * 3
     assert [fitter._order(k) for k in (0, 1)] == [2, 1]
+
+
+def sum_of(*terms: tuple[Any, Sequence[int]]) -> Any:
+    """An equation: the sum of derivatives times numbers or functions of points, with u u_x beside it."""
+
+    def equation(u: Any) -> Any:
+        parts = gc.partials(u, [(0,), *(tuple(axes) for _, axes in terms)])
+
+        def residual(x: Tensor) -> Tensor:
+            slope, *found = parts(x)
+            factors = [a(x) if callable(a) else a for a, _ in terms]
+            return u(x) * slope + sum(a * f for a, f in zip(factors, found, strict=True))
+
+        return residual
+
+    return equation
+
+
+def strip(x: Tensor) -> Tensor:
+    """1 in a twentieth of the square, else 0."""
+    return ops.where(x[:, :1] < 0.05, 1.0, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("equation", "orders"),
+    [
+        (sum_of((1.0, (0, 0)), (1.0, (1, 1))), [2, 2]),
+        (sum_of((1e-5, (0, 0)), (-1.0, (1,))), [2, 1]),
+        (sum_of((1.0, (0, 0, 0)), (1.0, (1,))), [3, 1]),
+        (sum_of((1e-3, (0, 0, 0, 0)), (2e-3, (0, 0, 1, 1)), (1e-3, (1, 1, 1, 1))), [4, 4]),
+        (sum_of((strip, (0, 0)), (1.0, (1,))), [2, 1]),
+        (lambda u: u, [1, 1]),
+    ],
+    ids=["poisson", "layer", "kdv", "flow", "strip", "values"],
+)
+@pytest.mark.parametrize("corner", [False, True])
+def test_orders_are_those_of_the_equation(equation: Any, orders: Any, corner: bool) -> None:
+    """By any seed, and where the points next to a corner count for most."""
+    from gradcell.physics.asked import Asked
+    from gradcell.physics.pieces import Fitter
+
+    def root(x: Tensor) -> Tensor:
+        return ops.sqrt(ops.sqrt((x * x).sum(1, keepdims=True)))
+
+    def ansatz(v: Any) -> Any:
+        return physics.enriched(v, root)
+
+    edge = [(lambda u: dirichlet(u, 0.0), None)]
+    given = (2, None, (), ansatz) if corner else (1, None, (), None)
+    asked = Asked(equation, Box([0, 0], [1, 1]), edge, *given)
+    found = [[f._order(k) for k in (0, 1)] for f in (Fitter(asked, seed) for seed in range(20))]
+    assert found == [orders] * 20
 
 
 def test_in_many_dimensions_layers_are_trained() -> None:
