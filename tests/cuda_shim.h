@@ -82,6 +82,11 @@ inline unsigned long long __umul64hi(unsigned long long a, unsigned long long b)
 namespace gradcell {
 namespace scalar {
 
+inline unsigned long long gc_double_bits(double f) {
+  unsigned long long u;
+  std::memcpy(&u, &f, sizeof u);
+  return u;
+}
 inline unsigned gc_float_bits(float f) {
   unsigned u;
   std::memcpy(&u, &f, 4);
@@ -129,8 +134,8 @@ inline int __all_sync(unsigned mask, int v) { return shim_all(mask, v); }
 #ifdef __SANITIZE_THREAD__
 __attribute__((no_sanitize("thread")))  // it is atomic on a GPU
 #endif
-inline void gc_flag(int* status) {
-  *status = 1;
+inline void gc_flag(int* status, int what = 1) {
+  *status = what;
 }
 
 // Tensor cores.

@@ -12,9 +12,14 @@
 #include <vector>
 
 #include "ops/combining/convolution.h"
+#include "ops/moving/order.h"
 #include "plan/loop_steps.h"
 
 namespace gradcell::cuda {
+
+/// Bits of the status word: what went wrong in a run since a value was read last.
+inline constexpr int kOutOfRange = 1;  ///< an index
+constexpr int64_t flag_of(IntegerLimit limit) { return int64_t{2} << static_cast<int64_t>(limit); }
 
 /// An argument of a kernel, in the order of its parameters.
 struct Argument {
@@ -24,7 +29,7 @@ struct Argument {
     Divisor,   ///< gc_divisor: `value`, above 1, and what multiplies in place of dividing by it
     Packs,     ///< gc_index: `value` if the launch's buffers are 16-byte aligned, else 0
     Constant,  ///< constants[index] in `type`
-    Status,    ///< pointer to the run's status word: not 0 after a run: an index was out of range
+    Status,    ///< pointer to the status word
   } kind;
   uint32_t index = 0;
   int64_t value = 0;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "cuda/cuda_plan.h"
 
 namespace gradcell::cuda {
 
@@ -378,9 +379,12 @@ DevicePointer Device::status() {
 void Device::download(void* to, DevicePointer from, size_t bytes) {
   int flagged = 0;
   enter([&] { waiting([&] { flagged = staging_->download(to, from, bytes, stream_, status_); }); });
-  require(flagged == 0, ErrorKind::Index,
-          "an index was out of range for the axis that it is taken from, in work on GPU ", number_,
-          " since the last time a value was read");
+  const std::string when =
+      str(", in work on GPU ", number_, " since the last time a value was read");
+  require(!(flagged & kOutOfRange), ErrorKind::Index,
+          "an index was out of range for the axis that it is taken from", when);
+  for (auto limit : kIntegerLimits)
+    require(!(flagged & flag_of(limit)), ErrorKind::Value, broken(limit), when);
 }
 
 void Device::synchronise() {

@@ -101,6 +101,11 @@ bool sorts_updates(const Graph& g, NodeId id);
 std::vector<size_t> updates_memory(const WriterInputs& in, NodeId id);
 std::vector<Written> write_updates(const WriterInputs& in, NodeId id,
                                    std::span<const BufferId> temporaries);
+/// The places of elements of rows in order: whether kernels find them, and as for updates.
+bool puts_in_order(const Graph& g, NodeId id);
+std::vector<size_t> order_memory(const WriterInputs& in, NodeId id);
+std::vector<Written> write_order(const WriterInputs& in, NodeId id,
+                                 std::span<const BufferId> temporaries);
 /// One of attention's sums; several by tensor cores (fuse/attention_tiles.h).
 Written write_attention(const WriterInputs& in, NodeId id);
 Written write_attention_cores(const WriterInputs& in, std::span<const NodeId> sums);

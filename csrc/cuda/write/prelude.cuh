@@ -21,8 +21,9 @@ GRADCELL_DEVICE unsigned short gc_float_to_half(float f) {
   return h;
 }
 GRADCELL_DEVICE unsigned gc_float_bits(float f) { return __float_as_uint(f); }
+GRADCELL_DEVICE unsigned long long gc_double_bits(double f) { return __double_as_longlong(f); }
 GRADCELL_DEVICE float gc_bits_float(unsigned u) { return __uint_as_float(u); }
-GRADCELL_DEVICE void gc_flag(int* status) { atomicOr(status, 1); }
+GRADCELL_DEVICE void gc_flag(int* status, int what = 1) { atomicOr(status, what); }
 #endif
 
 #ifndef GRADCELL_SHARED
@@ -88,6 +89,34 @@ GRADCELL_DEVICE void gc_set_sum(T* p, T v) {
   __stcg(p, v);
 }
 #endif
+
+// Functions of integers that a register holds, in dtypes of so many bits. A shift by as many bits
+// or more, or by less than 0, leaves nothing of what is shifted but a sign.
+GRADCELL_DEVICE unsigned gc_size(int x) { return x < 0 ? 0u - (unsigned)x : (unsigned)x; }
+GRADCELL_DEVICE unsigned long long gc_size(long long x) {
+  return x < 0 ? 0ull - (unsigned long long)x : (unsigned long long)x;
+}
+template <class T>
+GRADCELL_DEVICE T gc_left(T x, T by, int bits) {
+  return by >= 0 && by < bits ? (T)((unsigned long long)x << by) : T(0);
+}
+template <class T, class S>
+GRADCELL_DEVICE T gc_right(T x, S by, int bits) {
+  if (by >= 0 && by < bits) return x >> by;
+  return x < T(0) ? (T)-1 : T(0);
+}
+template <class U>
+GRADCELL_DEVICE U gc_divisor_of(U a, U b) {
+  while (b != 0) {
+    const U rest = a % b;
+    a = b, b = rest;
+  }
+  return a;
+}
+template <class U>
+GRADCELL_DEVICE U gc_multiple_of(U a, U b) {
+  return a == 0 || b == 0 ? U(0) : a / gc_divisor_of(a, b) * b;
+}
 
 // Where a thread starts and how far it steps.
 GRADCELL_DEVICE gc_index gc_first() { return (gc_index)blockIdx.x * blockDim.x + threadIdx.x; }
@@ -339,7 +368,19 @@ GRADCELL_DEVICE double gc_fma(double a, double b, double c) { return ::fma(a, b,
 
 // A stable sort of a chunk of keys by 6 of their bits. Each of at most 128 threads has a share of
 // neighbouring keys, and a column of counts: at[digit][thread].
-GRADCELL_DEVICE int gc_digit(gc_index key, gc_index shift) { return (int)(key >> shift) & 63; }
+template <class K>
+GRADCELL_DEVICE int gc_digit(K key, gc_index shift) {
+  return (int)(key >> shift) & 63;
+}
+// Keys whose order is that of floats: NaN is behind all, zeros of both signs are equal.
+GRADCELL_DEVICE unsigned gc_ordered(float x) {
+  const unsigned u = gc_float_bits(x + 0.0f);
+  return x != x ? ~0u : u >> 31 ? ~u : u | 1u << 31;
+}
+GRADCELL_DEVICE unsigned long long gc_ordered(double x) {
+  const unsigned long long u = gc_double_bits(x + 0.0);
+  return x != x ? ~0ull : u >> 63 ? ~u : u | 1ull << 63;
+}
 GRADCELL_DEVICE void gc_share(gc_index begin, gc_index end, gc_index& first, gc_index& last) {
   const gc_index each = (end - begin + gc_threads() - 1) / gc_threads();
   first = begin + gc_thread() * each;

@@ -8,7 +8,7 @@
 // kernel, in order.
 #include <algorithm>
 
-#include "cuda/write/single_node_writer.h"
+#include "cuda/write/sort_writer.h"
 
 namespace gradcell::cuda {
 
@@ -16,42 +16,34 @@ namespace {
 
 /// So many updates are taken in order; so many of a row, where each row has its own.
 constexpr int64_t kFew = 512, kFewOfRow = 64;
-/// What one pass sorts by, and the chunks of updates that blocks count; see gc_digits.
-constexpr int kDigitBits = 6, kDigits = 1 << kDigitBits, kSorters = 128;
-constexpr int64_t kSmallestChunk = 2048, kMostScatterChunks = 256;
-/// Sums and counts of whole blocks.
-constexpr uint32_t kSummers = 512;
-
 /// How updates are sorted and added up: by the shape alone.
-struct Sorting {
+struct Updates {
   int64_t places, updates, columns;  ///< columns: elements of an update, in all rows
-  int passes;
-  int64_t chunk, chunks;  ///< of updates, in the sort
-  int64_t run, runs;      ///< updates that a thread adds up
+  Sorting sorting;
+  int64_t run, runs;  ///< updates that a thread adds up
 };
 
-enum Temporary { Keys, At, OtherKeys, OtherAt, Counts, Heads, Tails, kTemporaries };
+/// Beside those of a sort.
+enum Ends { Heads = kSortTemporaries, Tails, kTemporaries };
 
 /// Whether each row has updates of its own, some of them for no place.
 bool in_rows(const Graph& g, NodeId id) { return form(g, id) == Form::AddPlaces; }
 
-Sorting sorting_of(const Graph& g, NodeId id, size_t axis) {
+Updates updates_of(const Graph& g, NodeId id, size_t axis) {
   const Dims dims = in_rows(g, id) ? Dims{g.count(id) + 1} : g.dims(id);
-  Sorting s{dims[axis], g.count(g.input(id, 0)), 0, 1, 0, 0, 0, 0};
-  s.columns = in_rows(g, id) ? 1 : g.count(id) / std::max<int64_t>(1, s.places);
-  while ((int64_t(1) << (kDigitBits * s.passes)) < s.places) ++s.passes;
-  s.chunk = std::max(kSmallestChunk, divide_up(s.updates, kMostScatterChunks));
-  s.chunks = divide_up(s.updates, s.chunk);
-  s.run = 16;  // about as many updates a run as runs, where all have one place
-  while (s.run < 512 && s.run * s.run * 4 < s.updates) s.run *= 2;
-  s.runs = divide_up(s.updates, s.run);
-  return s;
+  const int64_t places = dims[axis], updates = g.count(g.input(id, 0));
+  Updates u{places, updates, 1, sorting_of(updates, passes_of(places)), 0, 0};
+  if (!in_rows(g, id)) u.columns = g.count(id) / std::max<int64_t>(1, places);
+  u.run = 16;  // about as many updates a run as runs, where all have one place
+  while (u.run < 512 && u.run * u.run * 4 < updates) u.run *= 2;
+  u.runs = divide_up(updates, u.run);
+  return u;
 }
 
-class ScatterWriter : AloneWriter {
+class ScatterWriter : public SortWriter {
  public:
   ScatterWriter(const WriterInputs& in, NodeId id, size_t axis)
-      : AloneWriter(in, id), axis_(axis), s_(sorting_of(g_, id, axis)) {}
+      : ScatterWriter(in, id, axis, updates_of(in.graph, id, axis)) {}
 
   // In order --------------------------------------------------------------------------------------
 
@@ -85,52 +77,16 @@ class ScatterWriter : AloneWriter {
 
   // Sorted ----------------------------------------------------------------------------------------
 
-  /// How often each digit is in each chunk of updates.
-  Written counts(int pass, std::span<const BufferId> t) {
-    chunk_bounds();
-    const std::string key = key_of(pass, t);
-    const std::string q = temporary(t[Counts], "gc_index", true, "q0", counts_bytes());
-    line("gc_count(at, begin, end, " + key + ", shift);");
-    line("for (int d = gc_thread(); d < " + str(kDigits) + "; d += gc_threads()) " + q + "[d * " +
-         size(s_.chunks) + " + t] = gc_in_all(at[d]);");
-    line("__syncthreads();");
-    return sorters("sort_count");
-  }
-
-  /// Where each chunk's updates with a digit go: how many updates are before them. One block.
-  Written starts(std::span<const BufferId> t) {
-    const std::string q = temporary(t[Counts], "gc_index", true, "q0", counts_bytes());
-    step_.bytes_read += counts_bytes();
-    const std::string n = str(kDigits, " * ", size(s_.chunks));
-    step_.grid = 1, step_.block_x = kSummers;
-    return written("  if (blockIdx.x == 0) gc_counts_before(" + q + ", " + n + ");\n",
-                   "sort_starts", kSummers);
-  }
-
-  Written moves(int pass, std::span<const BufferId> t) {
-    const bool odd = pass % 2 != 0;
-    chunk_bounds();
-    const std::string key = key_of(pass, t), count = size(s_.chunks);
-    const std::string p = temporary(t[Counts], "gc_index", false, "p_count", counts_bytes());
-    const std::string keys = temporary(t[odd ? OtherKeys : Keys], "gc_index", true, "q0", bytes());
-    const std::string places = temporary(t[odd ? OtherAt : At], "gc_index", true, "q1", bytes());
-    std::string from = "k";
-    if (pass > 0)
-      from = temporary(t[odd ? At : OtherAt], "gc_index", false, "p_at", bytes()) + "[k]";
-    line("gc_count(at, begin, end, " + key + ", shift);");
-    line("for (int d = gc_thread(); d < " + str(kDigits) + "; d += gc_threads()) gc_ranks(at[d]);");
-    line("__syncthreads();");
-    line("gc_index own, last;");
-    line("gc_share(begin, end, own, last);");
-    line("for (gc_index k = own; k < last; ++k) {");
-    line("  const gc_index key = " + key + "(k);");
-    line("  const int d = gc_digit(key, shift);");
-    line("  const gc_index to = " + p + "[d * " + count + " + t] + at[d][gc_thread()]++;");
-    line("  " + keys + "[to] = key;");
-    line("  " + places + "[to] = " + from + ";");
-    line("}");
-    line("__syncthreads();");
-    return sorters("sort_move");
+  /// Of the first pass an update's key is its place; later ones find it where it was stored.
+  Pass pass(int number) {
+    Pass p{number, number * kDigitBits, {}};
+    if (number == 0)
+      p.key = [this](std::span<const BufferId>) {
+        const std::string where = value(f_.storage[g_.input(id_, 0)], flat("k"));
+        if (in_rows(g_, id_)) return place_in_row(where);
+        line("return gc_place(" + where + ", " + size(s_.places) + ", " + status() + ");");
+      };
+    return p;
   }
 
   Written cleared(const char* nothing) {
@@ -203,50 +159,11 @@ class ScatterWriter : AloneWriter {
   }
 
  private:
-  size_t index_size() const { return in_.wide ? 8 : 4; }
-  size_t bytes() const { return static_cast<size_t>(s_.updates) * index_size(); }
-  size_t counts_bytes() const { return static_cast<size_t>(kDigits * s_.chunks) * index_size(); }
+  ScatterWriter(const WriterInputs& in, NodeId id, size_t axis, const Updates& s)
+      : SortWriter(in, id, s.sorting, "gc_index", in.wide ? 8 : 4), axis_(axis), s_(s) {}
+
   size_t ends_bytes() const {
     return static_cast<size_t>(s_.runs * s_.columns) * accumulator_size(how(), dtype_);
-  }
-
-  std::string temporary(BufferId b, const char* type, bool written, const std::string& name,
-                        size_t size) {
-    (written ? step_.bytes_written : step_.bytes_read) += size;
-    return buffer(b, type, written, name);
-  }
-
-  /// Keys or where they come from, after all passes.
-  std::string sorted(std::span<const BufferId> t, Temporary what, const std::string& name) {
-    const bool odd = s_.passes % 2 == 0;
-    return temporary(t[what + (odd ? OtherKeys : Keys)], "gc_index", false, "p_" + name, bytes());
-  }
-
-  void chunk_bounds() {
-    const std::string chunk = size(s_.chunk), n = size(s_.updates);
-    line("const gc_index begin = t * " + chunk + ";");
-    line("const gc_index end = begin + " + chunk + " < " + n + " ? begin + " + chunk + " : " + n +
-         ";");
-  }
-
-  /// A function for the key of an update as the passes before have left it, and `shift`.
-  std::string key_of(int pass, std::span<const BufferId> t) {
-    const NodeId indices = f_.storage[g_.input(id_, 0)];
-    const Scope inside = nested([&] {
-      if (pass > 0) {
-        const BufferId before = t[pass % 2 != 0 ? Keys : OtherKeys];
-        line("return " + temporary(before, "gc_index", false, "p_key", bytes()) + "[k];");
-      } else {
-        const std::string where = value(indices, flat("k"));
-        if (in_rows(g_, id_)) return place_in_row(where);
-        line("return gc_place(" + where + ", " + size(s_.places) + ", " + status() + ");");
-      }
-    });
-    line("auto key_of = [&](gc_index k) -> gc_index {");
-    body_.text += inside.text;
-    line("};");
-    parameter("const gc_index", "shift", {Argument::Kind::Size, 0, pass * kDigitBits, {}});
-    return "key_of";
   }
 
   /// What has no place is put behind all others.
@@ -256,14 +173,6 @@ class ScatterWriter : AloneWriter {
     line("if (" + where + " < 0 || " + where + " >= " + n + ") return " + size(g_.count(id_)) +
          ";");
     line("return gc_index(k / " + updates + " * " + n + " + " + where + ");");
-  }
-
-  Written sorters(const char* title) {
-    step_.grid = grid_for(s_.chunks, 1), step_.block_x = kSorters;
-    return written(str("  __shared__ int at[", kDigits, "][", kSorters,
-                       " + 1];\n  for (gc_index t = blockIdx.x; t < ", size(s_.chunks),
-                       "; t += gridDim.x) {\n", body_.text, "  }\n"),
-                   title, kSorters);
   }
 
   /// Element `column` of a place or update of so many.
@@ -327,7 +236,7 @@ class ScatterWriter : AloneWriter {
   }
 
   const size_t axis_;
-  const Sorting s_;
+  const Updates s_;
 };
 
 size_t axis_of(const Graph& g, NodeId id) {
@@ -349,14 +258,12 @@ std::vector<size_t> updates_memory(const WriterInputs& in, NodeId id) {
   if (!sorts_updates(g, id))
     return adds && is_narrow(g, id) ? std::vector{static_cast<size_t>(g.count(id)) * sizeof(float)}
                                     : std::vector<size_t>{};
-  const Sorting s = sorting_of(g, id, axis_of(g, id));
-  const size_t index = in.wide ? 8 : 4;
-  std::vector<size_t> bytes(kTemporaries, static_cast<size_t>(s.updates) * index);
-  bytes[Counts] = static_cast<size_t>(kDigits * s.chunks) * index;
+  const Updates s = updates_of(g, id, axis_of(g, id));
+  std::vector<size_t> bytes = sorting_memory(s.sorting, in.wide ? 8 : 4, in.wide);
+  bytes.resize(kTemporaries);
   bytes[Heads] = bytes[Tails] = adds ? static_cast<size_t>(s.runs * s.columns) *
                                            accumulator_size(spec(g, id).combine, g.dtype(id))
                                      : 0;
-  if (s.passes == 1) bytes[OtherKeys] = bytes[OtherAt] = 0;
   return bytes;
 }
 
@@ -373,12 +280,7 @@ std::vector<Written> write_updates(const WriterInputs& in, NodeId id, std::span<
     if (!t.empty()) steps.push_back(writer().narrowed_sums(t[0]));
     return steps;
   }
-  const int passes = sorting_of(in.graph, id, axis).passes;
-  for (int pass = 0; pass < passes; ++pass) {
-    steps.push_back(writer().counts(pass, t));
-    steps.push_back(writer().starts(t));
-    steps.push_back(writer().moves(pass, t));
-  }
+  add_passes(steps, updates_of(in.graph, id, axis).sorting.passes, t, writer);
   steps.push_back(writer().cleared(adds ? "0" : "-1"));
   if (adds) {
     steps.push_back(writer().sums(t));

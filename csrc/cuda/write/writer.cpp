@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ops/moving/index.h"
+#include "ops/moving/order.h"
 #include "plan/costs.h"
 
 namespace gradcell::cuda {
@@ -350,6 +351,44 @@ std::string Writer::random(NodeId id, const Index& at) {
   const NodeId state = f_.storage[g_.input(id, 0)];
   const std::string key = value(state, flat("0")), offset = value(state, flat("1"));
   return let(type_of(id), "gc_uniform(" + key + ", " + offset + ", " + linear(id, at) + ")", "v");
+}
+
+std::string Writer::of_integers(NodeId id, const Index& at) {
+  std::string x[2];
+  for (int k = 0; k < 2; ++k) {  // an operand without dimensions is the same at each place
+    const NodeId from = f_.storage[g_.input(id, k)];
+    x[k] = value(from, g_.dims(from).empty() ? flat("0") : at);
+  }
+  const DType t = g_.dtype(id);
+  const std::string type = type_of(id), bits = std::to_string(8 * item_size(t));
+  // (A long long holds the bits of an uint64.)
+  auto size = [&](const std::string& v) {
+    return (t == DType::UInt64 ? "(unsigned long long)" : "gc_size") + str("(", v, ")");
+  };
+  auto of = [&](const std::string& value) { return narrowed(t, "(" + type + ")" + value); };
+  const auto text = [&] {
+    switch (static_cast<IntegerFunction>(attributes<IntegersAttributes>(g_, id).function)) {
+      case IntegerFunction::And:
+        return str(x[0], " & ", x[1]);
+      case IntegerFunction::Or:
+        return str(x[0], " | ", x[1]);
+      case IntegerFunction::Xor:
+        return str(x[0], " ^ ", x[1]);
+      case IntegerFunction::LeftShift:
+        return of(str("gc_left(", x[0], ", ", x[1], ", ", bits, ")"));
+      case IntegerFunction::RightShift:
+        return of(
+            str("gc_right(", t == DType::UInt64 ? size(x[0]) : x[0], ", ", x[1], ", ", bits, ")"));
+      case IntegerFunction::Gcd:
+        return of(str("gc_divisor_of(", size(x[0]), ", ", size(x[1]), ")"));
+      case IntegerFunction::Lcm: {
+        const std::string all = of(str("gc_multiple_of(", size(x[0]), ", ", size(x[1]), ")"));
+        return is_unsigned(t) ? all : of(str("abs((", type, ")", all, ")"));
+      }
+    }
+    fail(ErrorKind::NotImplemented, "a function of integers without a text");
+  }();
+  return let(type_of(id), text, "v");
 }
 
 size_t Writer::dimensions_of_row(NodeId id, const Piece& p, const Index& at) const {

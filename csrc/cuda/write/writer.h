@@ -148,6 +148,7 @@ class Writer {
   std::string moved(NodeId id, const Index& at);
   std::string ranged(NodeId id, const Index& at);
   std::string random(NodeId id, const Index& at);
+  std::string of_integers(NodeId id, const Index& at);
   std::string taken(NodeId id, const Index& at);
   std::string multiplied(NodeId id, const Index& at);
 

@@ -51,7 +51,7 @@ class OfRows : public Routine {
 /// The places of all elements of each row in order, of equal ones the first first.
 class InOrder : public OfRows {
  public:
-  explicit InOrder(Op op) : OfRows(op, kAttributes<OrderAttributes>, kOrder) {}
+  explicit InOrder(Op op) : OfRows(op, kAttributes<OrderAttributes>, kOrder, Form::Ordered) {}
   Type infer(const Graph& g, const Draft& d) const override {
     check_ordered(g, d.inputs[0]);
     return of_rows(g, d, DType::Int32, row(g, d, 0));
@@ -61,7 +61,7 @@ class InOrder : public OfRows {
 /// The places of the first of each row in order.
 class First : public OfRows {
  public:
-  explicit First(Op op) : OfRows(op, kAttributes<FirstAttributes>, kFirst) {}
+  explicit First(Op op) : OfRows(op, kAttributes<FirstAttributes>, kFirst, Form::Ordered) {}
   Type infer(const Graph& g, const Draft& d) const override {
     check_ordered(g, d.inputs[0]);
     const int64_t n = row(g, d, 0), count = d.attributes[0];
@@ -163,7 +163,8 @@ class Drawn : public OfRows {
 /// 0, once all integers of a problem are known to be permitted.
 class Checked : public Routine {
  public:
-  explicit Checked(Op op) : Routine(op, kAttributes<PermittedAttributes>, kPermitted) {}
+  explicit Checked(Op op)
+      : Routine(op, kAttributes<PermittedAttributes>, kPermitted, Form::Check) {}
   size_t problem_rank(std::span<const int64_t> attributes, size_t) const override {
     return static_cast<size_t>(attributes[1]);
   }
@@ -175,7 +176,8 @@ class Checked : public Routine {
 /// Elementwise, of two tensors of one shape, or of one and a number.
 class Integers : public Routine {
  public:
-  explicit Integers(Op op) : Routine(op, kAttributes<IntegersAttributes>, kIntegers) {}
+  explicit Integers(Op op)
+      : Routine(op, kAttributes<IntegersAttributes>, kIntegers, Form::Integers) {}
   size_t problem_rank(std::span<const int64_t>, size_t) const override { return 0; }
   const char* not_in_onnx() const override {
     return "it has no divisors, and shifts of unsigned integers only";
@@ -223,6 +225,13 @@ SPEC(CountBetween, Between)
 SPEC(DrawByWeights, Drawn)
 SPEC(OfIntegers, Integers)
 SPEC(Permitted, Checked)
+
+Wanted wanted_of(const Graph& g, NodeId id) {
+  if (g[id].op == Op::Order)
+    return {g.dims(id).back(), attributes<OrderAttributes>(g, id).descending, true};
+  const auto a = attributes<FirstAttributes>(g, id);
+  return {a.count, a.largest, a.sorted};
+}
 
 NodeId of_integers(Graph& g, IntegerFunction function, NodeId a, NodeId b) {
   const NodeId in[] = {a, b};

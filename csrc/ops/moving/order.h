@@ -26,6 +26,13 @@ struct FirstAttributes {
   }
 };
 
+/// What of the rows of an Order or a FirstInOrder is wanted. sorted: as FirstAttributes has it.
+struct Wanted {
+  int64_t count;
+  bool descending, sorted;
+};
+Wanted wanted_of(const Graph& g, NodeId id);
+
 /// inner: how many dimensions stand behind the axis that it runs along; values: the elements
 /// themselves, not their places.
 struct RunningAttributes {
@@ -69,6 +76,8 @@ NodeId of_integers(Graph& g, IntegerFunction function, NodeId a, NodeId b);
 
 /// What integers have to be for one of those ops: divisors not 0, exponents not below 0.
 enum class IntegerLimit : uint8_t { FloorDiv, Mod, Pow, Fmod };
+inline constexpr IntegerLimit kIntegerLimits[] = {IntegerLimit::FloorDiv, IntegerLimit::Mod,
+                                                  IntegerLimit::Pow, IntegerLimit::Fmod};
 
 /// rank: how many dimensions a problem has.
 struct PermittedAttributes {

@@ -267,6 +267,32 @@ def test_an_index_out_of_range_is_an_error_when_a_value_is_read(process: Process
     assert error.startswith("IndexError: an index was out of range")
 
 
+@pytest.mark.parametrize("what", ["x // y", "x % y", "ops.fmod(x, y)", "x ** (y - 1)"])
+def test_integers_that_are_not_permitted_are_an_error_when_a_value_is_read(
+    what: str, process: Process
+) -> None:
+    """The second time what was captured runs, with a divisor that is 0; then all goes on."""
+    process.good(
+        GPU
+        + f"""
+f = ms.jit(lambda x, y: ({what}) + 1)
+good = Tensor(np.array([7, -7, 9], np.int32)), Tensor(np.array([2, 2, 4], np.int32))
+bad = Tensor(np.array([2, 0, 4], np.int32))
+want = f(*good).asnumpy()
+for _ in range(2):
+    y = f(good[0], bad)
+    try:
+        y.asnumpy()
+    except ValueError as error:
+        text = str(error)
+        assert ("by zero" in text or "negative powers" in text) and "in work on GPU" in text, text
+    else:
+        raise AssertionError("no error")
+    np.testing.assert_array_equal(f(*good).asnumpy(), want)
+"""
+    )
+
+
 # Threads, devices, drivers -----------------------------------------------------------------------
 
 

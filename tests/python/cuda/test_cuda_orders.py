@@ -4,6 +4,7 @@ float64."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -227,6 +228,108 @@ CASES["fours, one of which stands for all"] = (
 # Running -----------------------------------------------------------------------------------------
 
 
+# Rows in order -----------------------------------------------------------------------------------
+
+
+def in_order(x: np.ndarray, count: int, descending: bool) -> list[np.ndarray]:
+    """Of equal elements the first first; NaN is larger than all numbers, zeros are equal."""
+    found = []
+    for row in x:
+        ranks = np.searchsorted(np.unique(row), row)
+        found.append(np.argsort(-ranks if descending else ranks, kind="stable")[:count])
+    return [np.array(found)]
+
+
+def order_case(dtype: str, rows: int, length: int, count: int, descending: bool) -> None:
+    x = rng.integers(0, 90, (rows, length)).astype(dtype)
+    if dtype.startswith("float"):
+        x = with_nans(values(rows, length, dtype=dtype).round(1))
+        x[:, :4] = np.array([0.0, -0.0, -np.inf, np.inf], dtype)[: x[:, :4].shape[1]]
+    elif dtype != "bool":
+        ends = np.iinfo(dtype)
+        edges = np.array([ends.max, ends.min, ends.max - 1, ends.max // 2], dtype)
+        x[:, : edges.size] = edges[: x[:, : edges.size].shape[1]]
+
+    def of(t: Tensor) -> Tensor:
+        if count == length:
+            return core.order(t, descending)
+        return core.first_in_order(t, count, descending, True)
+
+    CASES[f"order {dtype} {rows} {length} {count} {descending}"] = (
+        of,
+        [x],
+        lambda x: in_order(x, count, descending),
+    )
+
+
+for dtype in (
+    "float32", "float64", "float16", "int8", "int16", "int32", "int64", "uint8", "uint32", "uint64",
+    "bool",
+):  # fmt: skip
+    for descending in (False, True):
+        order_case(dtype, 3, 57, 57, descending)
+        order_case(dtype, 2, 1500, 1500, descending)
+for rows, length, count in ((1, 1, 1), (70, 10, 3), (1, 1024, 1), (1, 5000, 5000), (70, 1100, 40)):
+    order_case("float32", rows, length, count, True)
+CASES["a median"] = (
+    lambda x: ops.median(ops.sin(x), 1)[0],
+    [values(4, 1301)],
+    lambda x: [np.sort(np.sin(wide(x)), 1)[:, 650]],
+)
+CASES["the gradient of a sorted sum"] = (
+    lambda x: ops.grad(lambda v: (ops.sort(v)[0] * ops.arange(1200.0)).sum())(x),
+    [values(2, 1200)],
+    lambda x: [np.argsort(np.argsort(x, 1, kind="stable"), 1, kind="stable")],
+)
+
+# Functions of integers ---------------------------------------------------------------------------
+
+OF_INTEGERS: list[Callable[[int, int, int], int]] = [
+    lambda a, b, _: a & b,
+    lambda a, b, _: a | b,
+    lambda a, b, _: a ^ b,
+    lambda a, b, bits: a << b if 0 <= b < bits else 0,
+    lambda a, b, bits: a >> b if 0 <= b < bits else -(a < 0),
+    lambda a, b, _: math.gcd(a, b),
+    lambda a, b, _: math.lcm(a, b),
+]
+
+
+def of_integers(a: np.ndarray, b: np.ndarray) -> list[np.ndarray]:
+    """By Python's integers, whose lowest bits a dtype keeps; a signed multiple's size is taken after."""
+    found, bits = [], 8 * a.itemsize
+    pairs = [*zip(*(x.ravel().tolist() for x in np.broadcast_arrays(a, b)), strict=True)]
+    for k, f in enumerate(OF_INTEGERS):
+        exact = np.array([f(x, y, bits) % 2**bits for x, y in pairs], np.uint64)
+        low = exact.astype(f"uint{bits}").view(a.dtype)
+        found.append(np.abs(low) if k == 6 else low)
+    return [np.stack(found)]
+
+
+def all_of_integers(a: Tensor, b: Tensor) -> Tensor:
+    return ops.stack([core.of_integers(a, b, k) for k in range(len(OF_INTEGERS))])
+
+
+for dtype in ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"):
+    ends, width = np.iinfo(dtype), 8 * np.dtype(dtype).itemsize
+    edges = [ends.min, ends.max, ends.max - 1, 0, 1, 2, 3, 12, 18, width - 1, width, width + 1]
+    edges += [-1, -2, -12, -width] if ends.min < 0 else [ends.max // 2 + 1]
+    a, b = (x.ravel() for x in np.meshgrid(*[np.array(edges, dtype)] * 2))
+    few = rng.integers(0, min(99, ends.max), 30).astype(dtype)
+    CASES[f"integers {dtype}"] = (all_of_integers, [a, b], of_integers)
+    CASES[f"integers {dtype} and a number"] = (all_of_integers, [few, b[7]], of_integers)
+    CASES[f"a number and integers {dtype}"] = (all_of_integers, [b[7], few], of_integers)
+
+for dtype in ("int8", "int32", "int64", "uint16", "uint64"):
+    a, b = (rng.integers(1, 99, 40).astype(dtype) for _ in range(2))
+    a = a if np.iinfo(dtype).min == 0 else np.where(np.arange(40) % 3, a, -a).astype(dtype)
+    CASES[f"quotients {dtype}"] = (
+        lambda a, b: a // b * 2 + a % b,
+        [a, b],
+        lambda a, b: [a // b * 2 + a % b],
+    )
+
+
 @pytest.fixture(scope="module")
 def plans() -> Plans:
     return Plans(CASES, lambda name: cuda.plan_of(CASES[name][0], *map(Tensor, CASES[name][1])))
@@ -290,6 +393,30 @@ def test_none_spills(arch: str, every: int, plans: Plans) -> None:
 
 
 # Counts ------------------------------------------------------------------------------------------
+
+
+def test_rows_are_put_in_order_by_kernels() -> None:
+    """Short rows in one; of others three a pass: 6 of 32 bits, 2 of 70 rows, and what is wanted."""
+
+    def kinds(of: Callable[[Tensor], Tensor], *shape: int) -> list[str]:
+        plan = cuda.plan_of(of, Tensor(np.zeros(shape, np.float32)))
+        return [s["kernel"].rsplit("_", 1)[0] for s in plan.steps]
+
+    assert kinds(lambda x: core.order(x, False), 70, 1000) == ["gc_order"]
+    assert kinds(lambda x: core.first_in_order(x, 3, True, True), 70, 1000) == ["gc_first_in_order"]
+    long = kinds(lambda x: core.order(x, False), 70, 5000)
+    assert len(long) == 3 * (6 + 2) + 1 and long.count("gc_sort_move") == 8
+
+
+def test_functions_of_integers_are_part_of_other_kernels() -> None:
+    """Nothing is left to the host, and a chain of them is one kernel."""
+
+    def mixed(x: Tensor) -> Tensor:
+        hashed = (x ^ ops.bitwise_right_shift(x, 3)) * 7
+        return ops.gcd(hashed & 255, x | 1) % 5
+
+    plan = cuda.plan_of(mixed, Tensor(np.arange(1000)))
+    assert len(plan.steps) == 1 and len(plan.kernels) == 1
 
 
 def threads_of(step: dict[str, Any]) -> int:
