@@ -382,8 +382,10 @@ class _Run:
             long = 3 * _MORE**3 * (self.spent() - started) > left
             least = _SLOW / 2 if long else _SLOW
             over = 40 * self.fit_seconds > left
-            # Where waves are too few to show anything, more of them may pay all of a sudden.
-            slow = piece.misfit > least * last and (long or piece.misfit < _CLEAR)
+            # Where waves are too few to show anything, more of them may pay all of a sudden, but not
+            # where they make it worse.
+            clear = piece.misfit < _CLEAR or piece.misfit > last
+            slow = piece.misfit > least * last and (long or clear)
             if free and piece.misfit < _LOST and (over or slow):
                 return self.halved(piece, free)
             if over:

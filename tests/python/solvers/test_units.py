@@ -234,7 +234,8 @@ SHARES = {
     "orthogonal.py": {"finfo(np.float64).eps": "of columns of length 1"},
     "pieces.py": {
         "0.01": "of another's misfit", "1e-6": "of what an output makes",
-        "1e4": "radians from the middle of an axis to its end", "1e8": "of all residuals",
+        "1e6": "radians from the middle of an axis to its end", "1e8": "of all residuals",
+        "1e9": "radians from the middle of an axis to its end",
     },
     "recipe.py": {
         "0.1": "of all misfits", "1e-2": "of the solution", "1e-6": "of the solution, of the time",
