@@ -8,8 +8,9 @@ namespace gradcell::cuda {
 
 namespace {
 
-/// Ordering of so many elements are counted.
-constexpr int64_t kCounted = 1024;
+/// Rows of so many elements are counted, and longer ones as long as that takes so many looks (an
+/// estimate: a microsecond for 2^20 of them, where each pass of a sort launches three kernels).
+constexpr int64_t kCounted = 64, kCountedOfFew = 1024, kMostLooks = int64_t{1} << 27;
 
 /// What is put into order, and how: keys are numbers from 0 that come in the elements' order.
 struct Ordering {
@@ -103,7 +104,10 @@ class OrderWriter : public SortWriter {
   Ordering r_;
 };
 
-bool is_counted(const Ordering& r) { return r.length <= kCounted; }
+bool is_counted(const Ordering& r) {
+  return r.length <= kCounted ||
+         (r.length <= kCountedOfFew && r.length * r.rows <= kMostLooks / r.length);
+}
 
 }  // namespace
 

@@ -406,6 +406,9 @@ def test_rows_are_put_in_order_by_kernels() -> None:
     assert kinds(lambda x: core.first_in_order(x, 3, True, True), 70, 1000) == ["gc_first_in_order"]
     long = kinds(lambda x: core.order(x, False), 70, 5000)
     assert len(long) == 3 * (6 + 2) + 1 and long.count("gc_sort_move") == 8
+    many = kinds(lambda x: core.order(x, False), 5000, 1000)
+    assert len(many) == 3 * (6 + 3) + 1
+    assert kinds(lambda x: core.order(x, False), 90_000, 60) == ["gc_order"]
 
 
 def test_functions_of_integers_are_part_of_other_kernels() -> None:
