@@ -69,6 +69,29 @@ assert downloads <= 1 / 16 and "waits" not in cost, (downloads, cost)
     )
 
 
+WHOLE = {
+    "the largest of rows": "lambda x: ops.topk(ops.sin(x), 3)[0].sum()",
+    "long rows in order": "lambda x: (ops.sort(x)[0] * ops.arange(5000.0)).sum()",
+    "a median": "lambda x: ops.median(x, 1)[0].sum()",
+    "places and their bits": "lambda x: (x * (ops.argsort(x) & 7)).sum()",
+    "quotients of integers": "lambda x: (x * (ops.argsort(x) // (ops.argsort(-x) + 1))).sum()",
+}
+
+
+@pytest.mark.parametrize("what", WHOLE)
+def test_what_orders_and_divides_is_part_of_a_graph(process: Process, what: str) -> None:
+    """The host computed it, and waited twice a step."""
+    counted(
+        process,
+        f"""
+x = tensor(4, 5000)
+call = ms.jit(ms.value_and_grad({WHOLE[what]}))
+cost = per_call(lambda: call(x))
+assert cost == {{"graphs": 1.0}}, cost
+""",
+    )
+
+
 def test_an_overflow_at_the_smallest_scale_is_told_in_time(process: Process) -> None:
     """At the latest 64 steps after it, on a GPU whose work is always late."""
     process.good(
