@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <limits>
 #include <type_traits>
 
 #include "base/error.h"
@@ -43,6 +44,20 @@ void by_dtype_and_size(DType t, F f) {
     else
       f.template operator()<S>();
   });
+}
+
+/// The least number that a dtype has, or the largest.
+template <class T>
+T end_of(DType t, bool least) {
+  T end{};
+  by_dtype(t, [&]<class S>() {
+    if constexpr (kNarrowFloat<S>)
+      end = static_cast<T>(least ? -S::kLargest : S::kLargest);
+    else
+      end =
+          static_cast<T>(least ? std::numeric_limits<S>::lowest() : std::numeric_limits<S>::max());
+  });
+  return end;
 }
 
 /// f.operator()<a type of that many bytes>(): for what only moves elements.

@@ -20,6 +20,9 @@ size_t Spec::input_count() const {
 }
 
 size_t Spec::problem_rank(std::span<const int64_t>, size_t) const { lacks("problems"); }
+NodeId Spec::apart(Graph&, const Graph&, NodeId, std::span<const NodeId>) const {
+  lacks("other ops that it is made of");
+}
 
 Movement Spec::movement(const Graph&, NodeId) const { lacks("movement"); }
 

@@ -109,9 +109,13 @@ class Spec {
   /// inputs has. It has the dtype and, behind that axis, the shape that it has for one example.
   virtual NodeId batch(Graph& g, NodeId id, const Batch& b) const = 0;
 
-  /// Form::Routine only: how many trailing dimensions of input k are one problem's. Those before
-  /// them count the problems; all inputs have them, and the result.
+  /// Of what a routine computes: how many trailing dimensions of input k are one problem's. Those
+  /// before them count the problems; all inputs have them, and the result.
   virtual size_t problem_rank(std::span<const int64_t> attributes, size_t k) const;
+  /// KernelForm::Absent only: a node's value on inputs in another graph, made of other ops and of
+  /// no constants, which no run would bring.
+  virtual NodeId apart(Graph& to, const Graph& from, NodeId id,
+                       std::span<const NodeId> inputs) const;
   /// Form::Move only.
   virtual Movement movement(const Graph& g, NodeId id) const;
   /// Whether results can be views of the one input: then `lay` and `put` are there.

@@ -119,13 +119,13 @@ PlanGraph clean(const Graph& g, std::span<const NodeId> live, std::span<const No
     }
     in.clear();
     for (NodeId i : g.inputs(id)) in.push_back(to[i]);
-    const bool is_sample = form(g, id) == Form::Sampling;
+    const bool absent = info(form(g, id)).kernel == KernelForm::Absent;
     const bool one_step = is_loop(g, id) && attributes<LoopAttributes>(g, id).steps == 1;
-    if (apart && (is_sample || one_step)) {
+    if (apart && (absent || one_step)) {
       // A plan is kept for all values of its constants, and has no others than the graph's.
       for (NodeId& i : in)
         if (is_constant(c.graph, i)) i = unseen(c.graph, i);
-      to[id] = is_sample ? sample_apart(c.graph, g, id, in) : unrolled(c.graph, g, id, in, false);
+      to[id] = absent ? spec(g, id).apart(c.graph, g, id, in) : unrolled(c.graph, g, id, in, false);
       continue;
     }
     // Aliases hid equal inputs from the builder, which orders those of commutative ops.

@@ -57,8 +57,8 @@ std::span<const NodeId> planned_inputs(const Graph& g, NodeId id);
 std::vector<NodeId> live_until(const Graph& g, std::span<const NodeId> roots, const NodeSet& cuts);
 
 /// The graph that is planned: the live part without aliases and gradient stops, hash-consed again,
-/// known values as leaves, sums of products merged. apart: loops of one step are none, and samples
-/// (ops/moving/sampling.h) are what they are made of.
+/// known values as leaves, sums of products merged. apart: loops of one step are none, and what has
+/// no kernel is what it is made of (Spec::apart).
 PlanGraph plan_graph(const Graph& g, std::span<const NodeId> live, std::span<const NodeId> roots,
                      std::span<const NodeId> cuts, bool apart = false);
 

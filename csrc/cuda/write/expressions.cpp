@@ -2,6 +2,9 @@
 
 #include <bit>
 #include <cctype>
+#include <charconv>
+
+#include "base/element.h"
 
 namespace gradcell::cuda {
 
@@ -39,6 +42,20 @@ std::string encoded(DType t, const std::string& value) {
 std::string narrowed(DType t, const std::string& value) {
   if (is_narrow_float(t)) return str("gc_round_", narrow_float(t).word, "(", value, ")");
   return wraps(t) ? str("(", stored_type(t), ")(", value, ")") : value;
+}
+
+std::string end_of_dtype(DType t, bool least) {
+  const std::string type = type_name(compute_type(t));
+  if (is_floating(t)) {
+    char text[32];
+    const auto end = std::to_chars(text, text + sizeof text, end_of<double>(t, least));
+    return str("(", type, ")", std::string(text, end.ptr));
+  }
+  if (t == DType::Int64 && least) return "gc_limits<long long>::low()";
+  return str("(", type, ")",
+             t == DType::UInt64 ? static_cast<int64_t>(end_of<uint64_t>(t, least))
+                                : end_of<int64_t>(t, least),
+             "ll");
 }
 
 std::string converted(DType from, DType to, const std::string& value) {

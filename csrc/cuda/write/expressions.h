@@ -19,6 +19,8 @@ std::string decoded(DType t, const std::string& stored);
 std::string encoded(DType t, const std::string& value);
 /// A value of the compute type, rounded or wrapped to what the dtype can hold.
 std::string narrowed(DType t, const std::string& value);
+/// The least number that a dtype has, or the largest, as a value of the compute type.
+std::string end_of_dtype(DType t, bool least);
 /// A value of one dtype in another.
 std::string converted(DType from, DType to, const std::string& value);
 

@@ -64,7 +64,7 @@ class OrderWriter : public SortWriter {
       p.key = [this](std::span<const BufferId>) { line("return " + ordered("k") + ";"); };
     if (number == r_.key_passes)
       p.key = [this, number](std::span<const BufferId> t) {
-        line("return (" + std::string(r_.key()) + ")(" + left({number, 0, {}}, t) + "[k] / " +
+        line("return (" + std::string(r_.key()) + ")(" + left(number, t) + "[k] / " +
              divisor(r_.length) + ");");
       };
     return p;

@@ -303,7 +303,7 @@ GRADCELL_DEVICE T gc_before(T v, T& all) {
   return Op::of(ahead, before);
 }
 
-// A value and where it was found; a NaN beats all numbers, the first place beats later ones.
+// A value and where it was found.
 template <class T>
 struct gc_best {
   T value;
@@ -313,8 +313,10 @@ template <class T>
 GRADCELL_DEVICE gc_best<T> gc_shuffle(gc_best<T> v, int distance) {
   return {gc_shuffle(v.value, distance), gc_shuffle(v.at, distance)};
 }
-template <class T, bool most>
+// A NaN beats all numbers, the first place (last: the last one) beats others with the same value.
+template <class T, bool most, bool last = false>
 struct gc_extreme {
+  static GRADCELL_DEVICE gc_best<T> none() { return {T(0), -1}; }
   static GRADCELL_DEVICE gc_best<T> of(gc_best<T> a, gc_best<T> b) {
     if (b.at < 0) return a;
     if (a.at < 0) return b;
@@ -324,9 +326,16 @@ struct gc_extreme {
                         : most         ? b.value > a.value
                                        : b.value < a.value;
     const bool tie = a_nan == b_nan && (a_nan || a.value == b.value);
-    return b_wins || (tie && b.at < a.at) ? b : a;
+    return b_wins || (tie && (last ? b.at > a.at : b.at < a.at)) ? b : a;
   }
 };
+// The best so far in the order of places: it stays beside equal ones, and if it is NaN. Later NaNs
+// are passed over.
+template <bool most, class T>
+GRADCELL_DEVICE gc_best<T> gc_better(gc_best<T> a, gc_best<T> b) {
+  if (b.at < 0) return a;
+  return a.at < 0 || (most ? b.value > a.value : b.value < a.value) ? b : a;
+}
 
 // A place on an axis of n elements, from either end. What is outside is flagged and reads place 0.
 GRADCELL_DEVICE gc_index gc_place(long long at, gc_index n, int* status) {

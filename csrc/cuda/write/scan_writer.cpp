@@ -1,10 +1,11 @@
-// Kernels of scans. Lines that lie side by side are scanned by a block's threads together, four
-// neighbouring elements a thread; lines across memory by a thread each, whose neighbours have the
-// neighbouring lines. Long lines are cut into chunks, of which a first pass finds what each comes
-// to, and a second begins with those before its own.
+// Kernels of scans: sums, products, the best so far. Lines that lie side by side are scanned by a
+// block's threads together, four neighbouring elements a thread; lines across memory by a thread
+// each, whose neighbours have the neighbouring lines. Long lines are cut into chunks, of which a
+// first pass finds what each comes to, and a second begins with those before its own.
 #include <algorithm>
 
 #include "cuda/write/single_node_writer.h"
+#include "ops/moving/order.h"
 
 namespace gradcell::cuda {
 
@@ -13,6 +14,13 @@ namespace {
 /// Elements that a thread of a block has of a line.
 constexpr int64_t kEach = 4;
 constexpr uint32_t kScanBlock = 256;
+
+/// How a node scans its lines: those of the best element so far as others do.
+ScanAttributes scan_of(const Graph& g, NodeId id) {
+  if (form(g, id) != Form::Running) return attributes<ScanAttributes>(g, id);
+  const auto rank = narrow<int64_t>(g.dims(id).size());
+  return {rank - 1 - attributes<RunningAttributes>(g, id).inner, false, false};
+}
 
 /// Whether a line's elements lie side by side.
 bool side_by_side(const Split& s) {
@@ -23,21 +31,21 @@ class ScanWriter : AloneWriter {
  public:
   ScanWriter(const WriterInputs& in, NodeId id)
       : AloneWriter(in, id),
-        a_(attributes<ScanAttributes>(g_, id)),
+        a_(scan_of(g_, id)),
         split_(split(g_.dims(id), Dims{a_.axis})),
         plan_(plan_scan(g_, id)),
         each_(divide_up(split_.length, plan_.chunks)) {}
 
   /// What each chunk comes to.
   Written chunks(BufferId partial) {
-    const std::string type = sum_type(), op = in_reduction(how(), type);
+    const std::string type = this->type(), op = this->op();
     const std::string p = buffer(partial, type.c_str(), true, "q0");
     step_.bytes_written += plan_.partial_bytes;
     const bool lines = side_by_side(split_);
     bounds(lines);
     const std::string base = place_in(split_.kept, line_);
-    const Scope inside = nested(
-        [&] { combine(op, "s", input(id_, 0, flat(place(base, split_.gone, from_begin("k"))))); });
+    const Scope inside =
+        nested([&] { combine(op, "s", element(place(base, split_.gone, from_begin("k")), "k")); });
     line(type + " s = " + op + "::none();");
     line("#pragma unroll 8");
     block(lines ? "for (gc_index k = begin + threadIdx.x; k < end; k += blockDim.x)"
@@ -45,8 +53,8 @@ class ScanWriter : AloneWriter {
           inside);
     if (lines) line("s = gc_across<" + op + ">(s);");
     line((lines ? "if (threadIdx.x == 0) " : "") + p + "[t] = s;");
-    return lines ? each_block(items(), item_count(), kScanBlock, "cumsum_chunks")
-                 : each_thread(items(), item_count(), 64, "cumsum_chunks");
+    return lines ? each_block(items(), item_count(), kScanBlock, "scan_chunks")
+                 : each_thread(items(), item_count(), 64, "scan_chunks");
   }
 
   Written finished(BufferId partial) {
@@ -54,6 +62,24 @@ class ScanWriter : AloneWriter {
   }
 
  private:
+  bool is_best() const { return form(g_, id_) == Form::Running; }
+  DType from() const { return g_.dtype(g_.input(id_, 0)); }
+  std::string type() const { return is_best() ? best_type(from()) : sum_type(); }
+  std::string op() const {
+    if (!is_best()) return in_reduction(how(), sum_type());
+    const bool largest = attributes<RunningAttributes>(g_, id_).largest;
+    return str("gc_extreme<", type_name(compute_type(from())), largest ? ", true" : ", false",
+               ", true>");
+  }
+  /// The element at a place of the operand, which is the k-th of its line.
+  std::string element(const std::string& at, const std::string& k) {
+    const std::string v = input(id_, 0, flat(at));
+    return is_best() ? compared(from(), v, k) : v;
+  }
+  std::string made(const std::string& s) const {
+    return is_best() ? stored(from(), s, attributes<RunningAttributes>(g_, id_).values) : result(s);
+  }
+
   bool several() const { return plan_.chunks > 1; }
   int64_t item_count() const { return split_.outputs * plan_.chunks; }
   /// Lines and their chunks, in the order of `t`.
@@ -95,23 +121,23 @@ class ScanWriter : AloneWriter {
 
   std::string earlier(BufferId partial) {
     step_.bytes_read += plan_.partial_bytes;
-    return buffer(partial, sum_type().c_str(), false, "w0");
+    return buffer(partial, type().c_str(), false, "w0");
   }
 
   Written by_threads(BufferId partial) {
     count_node(id_);
-    const std::string op = in_reduction(how(), sum_type()), q = writes(id_);
+    const std::string op = this->op(), q = writes(id_);
     const std::string p = several() ? earlier(partial) : "";
     bounds(false);
     const std::string base = place_in(split_.kept, line_);
     const Scope inside = nested([&] {
       const std::string at = place(base, split_.gone, from_begin("k"));
-      const std::string v = input(id_, 0, flat(at));
+      const std::string v = element(at, "k");
       if (!a_.exclusive) combine(op, "s", v);
-      line(q + "[" + at + "] = " + result() + ";");
+      line(q + "[" + at + "] = " + made("s") + ";");
       if (a_.exclusive) combine(op, "s", v);
     });
-    line(sum_type() + " s = " + op + "::none();");
+    line(type() + " s = " + op + "::none();");
     if (several())
       line("for (gc_index k = 0; k < " + chunk_ + "; ++k) s = " + op + "::of(s, " + p + "[" +
            partial_of("k") + "]);");
@@ -123,7 +149,7 @@ class ScanWriter : AloneWriter {
   /// The threads of one y have a chunk; all of a block take equally many turns.
   Written by_blocks(BufferId partial) {
     count_node(id_);
-    const std::string type = sum_type(), op = in_reduction(how(), type), q = writes(id_);
+    const std::string type = this->type(), op = this->op(), q = writes(id_);
     const std::string p = several() ? earlier(partial) : "", n = items();
     line("const bool live = t0 + threadIdx.y < " + n + ";");
     line("const gc_index t = live ? t0 + threadIdx.y : " + n + " - 1;");
@@ -143,8 +169,8 @@ class ScanWriter : AloneWriter {
               line("const gc_index k = first + u;");
               line("own[u] = " + op + "::none();");
               block("if (k < end)", nested([&] {
-                      line("own[u] = " +
-                           input(id_, 0, flat(place(base, split_.gone, from_begin("k")))) + ";");
+                      line("own[u] = " + element(place(base, split_.gone, from_begin("k")), "k") +
+                           ";");
                     }));
               combine(op, "mine", "own[u]");
             }));
@@ -156,7 +182,7 @@ class ScanWriter : AloneWriter {
               if (!a_.exclusive) combine(op, "before", "own[u]");
               block("if (live && k < end)", nested([&] {
                       line(q + "[" + place(base, split_.gone, from_begin("k")) +
-                           "] = " + result("before") + ";");
+                           "] = " + made("before") + ";");
                     }));
               if (a_.exclusive) combine(op, "before", "own[u]");
             }));
@@ -272,7 +298,7 @@ class RecurrenceWriter : AloneWriter {
 }  // namespace
 
 Scan plan_scan(const Graph& g, NodeId id) {
-  const Split s = split(g.dims(id), Dims{attributes<ScanAttributes>(g, id).axis});
+  const Split s = split(g.dims(id), Dims{scan_of(g, id).axis});
   // How lines are cut depends on the shape alone, and so do the results.
   const int64_t outputs = std::max<int64_t>(1, s.outputs);
   const int64_t most =
@@ -280,8 +306,10 @@ Scan plan_scan(const Graph& g, NodeId id) {
                       : std::min<int64_t>({(1 << 16) / outputs, divide_up(s.length, 64), 1024});
   Scan scan{std::max<int64_t>(1, most), 0};
   if (scan.chunks > 1)
-    scan.partial_bytes = static_cast<size_t>(s.outputs * scan.chunks) *
-                         accumulator_size(spec(g, id).combine, g.dtype(id));
+    scan.partial_bytes =
+        static_cast<size_t>(s.outputs * scan.chunks) *
+        (form(g, id) == Form::Running ? kBestSize
+                                      : accumulator_size(spec(g, id).combine, g.dtype(id)));
   return scan;
 }
 

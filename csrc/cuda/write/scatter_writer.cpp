@@ -1,14 +1,14 @@
-// Kernels that write updates to places: sums of updates, and which update is a place's last. The
-// result does not depend on the launch, whatever places repeat.
+// Kernels that write updates to places: sums of updates, the best of them, and which one is a
+// place's last. The result does not depend on the launch, whatever places repeat.
 //
 // A few updates are taken in order by each thread, for places that it alone owns. More of them are
-// sorted by their places first: passes of a stable radix sort, each a count of digits by chunks of
-// updates, sums of the counts, and a move. Updates of a place are neighbours then. Threads add up
-// runs of them, a chunk of updates each; what a place has in several chunks is added by one more
-// kernel, in order.
+// sorted by their places first (sort_writer.h): updates of a place are neighbours then. Threads
+// take runs of them, a chunk of updates each; what a place has in several chunks one more kernel
+// brings together, in order.
 #include <algorithm>
 
 #include "cuda/write/sort_writer.h"
+#include "ops/moving/order.h"
 
 namespace gradcell::cuda {
 
@@ -26,18 +26,33 @@ struct Updates {
 /// Beside those of a sort.
 enum Ends { Heads = kSortTemporaries, Tails, kTemporaries };
 
-/// Whether each row has updates of its own, some of them for no place.
-bool in_rows(const Graph& g, NodeId id) { return form(g, id) == Form::AddPlaces; }
+bool is_best(const Graph& g, NodeId id) { return form(g, id) == Form::BestOfRows; }
+/// Whether each row (of the best: each set of rows) has updates of its own, some of them for no
+/// place.
+bool in_rows(const Graph& g, NodeId id) { return form(g, id) == Form::AddPlaces || is_best(g, id); }
+
+/// The input that says the updates' places.
+NodeId places_of(const Graph& g, NodeId id) { return g.input(id, is_best(g, id) ? 1 : 0); }
 
 Updates updates_of(const Graph& g, NodeId id, size_t axis) {
-  const Dims dims = in_rows(g, id) ? Dims{g.count(id) + 1} : g.dims(id);
-  const int64_t places = dims[axis], updates = g.count(g.input(id, 0));
-  Updates u{places, updates, 1, sorting_of(updates, passes_of(places)), 0, 0};
-  if (!in_rows(g, id)) u.columns = g.count(id) / std::max<int64_t>(1, places);
+  const Dims& dims = g.dims(id);
+  const int64_t columns = in_rows(g, id) ? product(dims, axis + 1, dims.size())
+                                         : g.count(id) / std::max<int64_t>(1, dims[axis]);
+  const int64_t places =
+      in_rows(g, id) ? g.count(id) / std::max<int64_t>(1, columns) + 1 : dims[axis];
+  const int64_t updates = g.count(places_of(g, id));
+  Updates u{places, updates, columns, sorting_of(updates, passes_of(places)), 0, 0};
   u.run = 16;  // about as many updates a run as runs, where all have one place
   while (u.run < 512 && u.run * u.run * 4 < updates) u.run *= 2;
   u.runs = divide_up(updates, u.run);
   return u;
+}
+
+/// Bytes of what runs leave of places that they share with others.
+size_t ends_memory(const Graph& g, NodeId id, const Updates& s) {
+  const size_t each =
+      is_best(g, id) ? kBestSize : accumulator_size(spec(g, id).combine, g.dtype(id));
+  return static_cast<size_t>(s.runs * s.columns) * each;
 }
 
 class ScatterWriter : public SortWriter {
@@ -82,23 +97,54 @@ class ScatterWriter : public SortWriter {
     Pass p{number, number * kDigitBits, {}};
     if (number == 0)
       p.key = [this](std::span<const BufferId>) {
-        const std::string where = value(f_.storage[g_.input(id_, 0)], flat("k"));
+        const std::string where = value(f_.storage[places_of(g_, id_)], flat("k"));
         if (in_rows(g_, id_)) return place_in_row(where);
         line("return gc_place(" + where + ", " + size(s_.places) + ", " + status() + ");");
       };
     return p;
   }
 
-  Written cleared(const char* nothing) {
+  Written cleared() {
     const std::string q = writes(id_);
-    return each_element(size(g_.count(id_)), q + "[i] = " + nothing, "scatter_clear");
+    return each_element(size(g_.count(id_)), q + "[i] = " + nothing(), "scatter_clear");
   }
 
-  /// The sums of the places that a run of updates holds all of, and of what it holds of others: of
-  /// the place it begins with in `heads`, of the one it ends with in `tails`.
-  Written sums(std::span<const BufferId> t) {
+  /// The best update of each place, by a thread that looks at all of its rows.
+  Written best_of_few() {
+    const NodeId ids = f_.storage[places_of(g_, id_)], rows = f_.storage[g_.input(id_, 0)];
+    const Dims& dims = g_.dims(id_);
+    const int64_t places = dims[axis_], n = g_.dims(places_of(g_, id_)).back();
+    const int64_t sets = product(dims, 0, axis_);
+    const std::string q = writes(id_);
     count_node(id_);
-    const std::string type = sum_type(), n = size(s_.updates);
+    const std::vector<std::string> c = coordinates({sets, places, s_.columns}, {1, 1, 1}, "t");
+    line(type() + " s = {0, -1};");
+    block("for (gc_index k = 0; k < " + size(n) + "; ++k)", nested([&] {
+            const std::string update = let("gc_index", c[0] + " * " + size(n) + " + k", "i");
+            const std::string where = value(ids, flat(update));
+            line("if (" + where + " >= " + size(places) + ") gc_flag(" + status() + ");");
+            line("if (" + where + " != " + c[1] + ") continue;");
+            const std::string at =
+                let("gc_index", update + " * " + size(s_.columns) + " + " + c[2], "i");
+            take("s", compared(from(), value(rows, flat(at)), "k"));
+          }));
+    line(q + "[t] = s.at < 0 ? " + nothing() + " : " + made() + ";");
+    return each_thread(size(g_.count(id_)), g_.count(id_), 128, "segment_best");
+  }
+
+  /// What stands where no update goes.
+  std::string nothing() {
+    if (!is_best(g_, id_)) return form(g_, id_) == Form::LastIndex ? "-1" : "0";
+    const auto a = attributes<SegmentAttributes>(g_, id_);
+    if (!a.values) return "-1";
+    return str("(", stored_type(dtype_), ")", encoded(dtype_, end_of_dtype(dtype_, a.largest)));
+  }
+
+  /// What the places come to that a run of updates holds all of, and what it holds of others: of
+  /// the place it begins with in `heads`, of the one it ends with in `tails`.
+  Written taken(std::span<const BufferId> t) {
+    count_node(id_);
+    const std::string type = this->type(), n = size(s_.updates);
     const std::string key = sorted(t, Keys, "key"), at = sorted(t, At, "at");
     const std::string q = writes(id_);
     const std::string heads = temporary(t[Heads], type.c_str(), true, "q_head", ends_bytes());
@@ -106,28 +152,28 @@ class ScatterWriter : public SortWriter {
     run_bounds();
     line("gc_index place = " + key + "[begin];");
     line("bool head = begin > 0 && " + key + "[begin - 1] == place;");
-    line(type + " s = 0;");
+    line(type + " s = " + start() + ";");
     line("#pragma unroll 4");
     block("for (gc_index k = begin; k < end; ++k)", nested([&] {
             const std::string update = let("gc_index", at + "[k]", "i");
-            line("s += " + input(id_, 1, flat(element(update, n))) + ";");
+            take_update(update, n);
             line("const gc_index next = k + 1 < " + n + " ? " + key + "[k + 1] : -1;");
             line("if (next == place) continue;");
             const std::string to = element("place", size(s_.places));
             line("if (head) " + heads + "[t] = s;");
             const std::string there =
-                in_rows(g_, id_) ? "if (place < " + size(g_.count(id_)) + ") " : "";
-            line("else " + there + q + "[" + to + "] = " + result() + ";");
-            line("s = 0, head = false, place = next;");
+                in_rows(g_, id_) ? "if (place < " + size(s_.places - 1) + ") " : "";
+            line("else " + there + q + "[" + to + "] = " + made() + ";");
+            line("s = " + start() + ", head = false, place = next;");
           }));
     line("if (end == " + n + " || " + key + "[end - 1] != " + key + "[end]) continue;");
     line("(head ? " + heads + " : " + tails + ")[t] = s;");
-    return runs("scatter_add");
+    return runs(is_best(g_, id_) ? "segment_best" : "scatter_add");
   }
 
-  /// Adds up the places whose updates are in several runs.
+  /// Brings together what is in several runs of a place's.
   Written across_runs(std::span<const BufferId> t) {
-    const std::string type = sum_type(), columns = size(s_.columns), n = size(s_.updates);
+    const std::string type = this->type(), columns = size(s_.columns), n = size(s_.updates);
     const std::string key = sorted(t, Keys, "key"), q = writes(id_);
     step_.bytes_written = 0;  // a part of what is counted already
     const std::string heads = temporary(t[Heads], type.c_str(), false, "p_head", ends_bytes());
@@ -136,16 +182,16 @@ class ScatterWriter : public SortWriter {
     line("const gc_index place = " + key + "[end - 1];");
     line("if (end == " + n + " || " + key + "[end] != place) continue;");
     line("if (begin > 0 && " + key + "[begin - 1] == place) continue;");
-    if (in_rows(g_, id_)) line("if (place == " + size(g_.count(id_)) + ") continue;");
+    if (in_rows(g_, id_)) line("if (place == " + size(s_.places - 1) + ") continue;");
     line(type + " s = " + tails + "[t];");
     const std::string run = size(s_.run);
     line("for (gc_index u = t, last = end; last < " + n + " && " + key + "[last] == place;) {");
     line("  u += " + columns + ";");
-    line("  s += " + heads + "[u];");
+    take("s", heads + "[u]", "  ");
     line("  last = last + " + run + " < " + n + " ? last + " + run + " : " + n + ";");
     line("}");
-    line(q + "[" + element("place", size(s_.places)) + "] = " + result() + ";");
-    return runs("scatter_add_finish");
+    line(q + "[" + element("place", size(s_.places)) + "] = " + made() + ";");
+    return runs(is_best(g_, id_) ? "segment_best_finish" : "scatter_add_finish");
   }
 
   /// The last of each place's updates.
@@ -162,15 +208,38 @@ class ScatterWriter : public SortWriter {
   ScatterWriter(const WriterInputs& in, NodeId id, size_t axis, const Updates& s)
       : SortWriter(in, id, s.sorting, "gc_index", in.wide ? 8 : 4), axis_(axis), s_(s) {}
 
-  size_t ends_bytes() const {
-    return static_cast<size_t>(s_.runs * s_.columns) * accumulator_size(how(), dtype_);
+  size_t ends_bytes() const { return ends_memory(g_, id_, s_); }
+
+  // What a place's updates come to: `s`.
+  DType from() const { return g_.dtype(g_.input(id_, 0)); }
+  std::string type() const { return is_best(g_, id_) ? best_type(from()) : sum_type(); }
+  std::string start() const { return is_best(g_, id_) ? type() + "{0, -1}" : "0"; }
+  void take(const std::string& s, const std::string& v, const char* indent = "") {
+    if (!is_best(g_, id_)) return line(indent + s + " += " + v + ";");
+    const bool largest = attributes<SegmentAttributes>(g_, id_).largest;
+    line(str(indent, s, " = gc_better<", largest ? "true" : "false", ">(", s, ", ", v, ");"));
+  }
+  void take_update(const std::string& update, const std::string& many) {
+    if (!is_best(g_, id_)) return take("s", input(id_, 1, flat(element(update, many))));
+    const std::string v =
+        let(type_name(compute_type(from())),
+            value(f_.storage[g_.input(id_, 0)], flat(element(update, many))), "v");
+    const std::string at = update + " % " + divisor(g_.dims(places_of(g_, id_)).back());
+    if (is_floating(from())) line("if (!(head && " + v + " != " + v + "))");
+    take("s", compared(from(), v, at));
+  }
+  std::string made() const {
+    return is_best(g_, id_) ? stored(from(), "s", attributes<SegmentAttributes>(g_, id_).values)
+                            : result();
   }
 
   /// What has no place is put behind all others.
   void place_in_row(const std::string& where) {
-    const std::string n = size(g_.dims(id_)[1]), updates = divisor(g_.dims(g_.input(id_, 0))[1]);
-    line("if (" + where + " < -1 || " + where + " >= " + n + ") gc_flag(" + status() + ");");
-    line("if (" + where + " < 0 || " + where + " >= " + n + ") return " + size(g_.count(id_)) +
+    const std::string n = size(g_.dims(id_)[is_best(g_, id_) ? axis_ : 1]);
+    const std::string updates = divisor(g_.dims(places_of(g_, id_)).back());
+    const std::string below = is_best(g_, id_) ? "" : where + " < -1 || ";
+    line("if (" + below + where + " >= " + n + ") gc_flag(" + status() + ");");
+    line("if (" + where + " < 0 || " + where + " >= " + n + ") return " + size(s_.places - 1) +
          ";");
     line("return gc_index(k / " + updates + " * " + n + " + " + where + ");");
   }
@@ -239,7 +308,9 @@ class ScatterWriter : public SortWriter {
   const Updates s_;
 };
 
+/// The axis of places. (Places of elements of rows have no elements behind them.)
 size_t axis_of(const Graph& g, NodeId id) {
+  if (in_rows(g, id)) return g.dims(id).size() - (is_best(g, id) ? 2 : 1);
   return form(g, id) == Form::Scatter ? static_cast<size_t>(g.attrs(id)[0]) : 0;
 }
 
@@ -248,22 +319,21 @@ bool is_narrow(const Graph& g, NodeId id) { return is_narrow_float(g.dtype(id));
 }  // namespace
 
 bool sorts_updates(const Graph& g, NodeId id) {
-  const NodeId places = g.input(id, 0);
-  return g.count(places) > kFew && (!in_rows(g, id) || g.dims(places)[1] > kFewOfRow);
+  const NodeId places = places_of(g, id);
+  return g.count(places) > kFew && (!in_rows(g, id) || g.dims(places).back() > kFewOfRow);
 }
 
 std::vector<size_t> updates_memory(const WriterInputs& in, NodeId id) {
   const Graph& g = in.graph;
   const bool adds = form(g, id) != Form::LastIndex;
   if (!sorts_updates(g, id))
-    return adds && is_narrow(g, id) ? std::vector{static_cast<size_t>(g.count(id)) * sizeof(float)}
-                                    : std::vector<size_t>{};
+    return adds && !is_best(g, id) && is_narrow(g, id)
+               ? std::vector{static_cast<size_t>(g.count(id)) * sizeof(float)}
+               : std::vector<size_t>{};
   const Updates s = updates_of(g, id, axis_of(g, id));
   std::vector<size_t> bytes = sorting_memory(s.sorting, in.wide ? 8 : 4, in.wide);
   bytes.resize(kTemporaries);
-  bytes[Heads] = bytes[Tails] = adds ? static_cast<size_t>(s.runs * s.columns) *
-                                           accumulator_size(spec(g, id).combine, g.dtype(id))
-                                     : 0;
+  bytes[Heads] = bytes[Tails] = adds ? ends_memory(g, id, s) : 0;
   return bytes;
 }
 
@@ -273,7 +343,9 @@ std::vector<Written> write_updates(const WriterInputs& in, NodeId id, std::span<
   auto writer = [&] { return ScatterWriter(in, id, axis); };
   std::vector<Written> steps;
   if (!sorts_updates(in.graph, id)) {
-    if (!adds)
+    if (is_best(in.graph, id))
+      steps.push_back(writer().best_of_few());
+    else if (!adds)
       steps.push_back(writer().last_in_order());
     else
       steps.push_back(writer().in_order(t.empty() ? in.buffer_of[id] : t[0]));
@@ -281,9 +353,9 @@ std::vector<Written> write_updates(const WriterInputs& in, NodeId id, std::span<
     return steps;
   }
   add_passes(steps, updates_of(in.graph, id, axis).sorting.passes, t, writer);
-  steps.push_back(writer().cleared(adds ? "0" : "-1"));
+  steps.push_back(writer().cleared());
   if (adds) {
-    steps.push_back(writer().sums(t));
+    steps.push_back(writer().taken(t));
     steps.push_back(writer().across_runs(t));
   } else {
     steps.push_back(writer().lasts(t));

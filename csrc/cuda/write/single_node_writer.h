@@ -18,6 +18,8 @@ inline const char* accumulator_type(Combine how, DType t) {
   if (how == Combine::Max || how == Combine::Min) return type_name(c);
   return c == Compute::F32 || c == Compute::F64 ? "double" : "long long";
 }
+/// Of a gc_best.
+inline constexpr size_t kBestSize = 16;
 inline size_t accumulator_size(Combine how, DType t) {
   const std::string type = accumulator_type(how, t);
   return type == "float" || type == "int" ? 4 : 8;
@@ -54,6 +56,16 @@ class AloneWriter : protected Writer {
     return encoded(dtype_, "(" + std::string(type_name(compute_type(dtype_))) + ")" + sum);
   }
 
+  /// An element with its place, to be compared with others; and what a node stores of one. Of
+  /// uint64, whose bits an int64 holds, the first bit is turned for that.
+  std::string compared(DType t, const std::string& v, const std::string& at) const {
+    return str(best_type(t), "{", turned(t, v), ", ", at, "}");
+  }
+  std::string stored(DType t, const std::string& best, bool values) const {
+    return values ? encoded(dtype_, turned(t, best + ".value")) : "(int)" + best + ".at";
+  }
+  static std::string best_type(DType t) { return str("gc_best<", type_name(compute_type(t)), ">"); }
+
   std::string place_in(const View& v, const std::string& place) {
     return Writer::place_in(v, 0, v.dims.size(), place, 0);
   }
@@ -83,6 +95,11 @@ class AloneWriter : protected Writer {
   DType dtype_;
 
  private:
+  static std::string turned(DType t, const std::string& v) {
+    if (t == DType::UInt64) return "((" + v + ") ^ gc_limits<long long>::low())";
+    return t == DType::Bool ? "int(" + v + ")" : v;
+  }
+
   int64_t segments() const { return static_cast<int64_t>(segments_); }
 
   std::string loop(const std::string& first, const std::string& n, int64_t items,

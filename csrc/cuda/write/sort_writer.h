@@ -89,7 +89,7 @@ class SortWriter : protected AloneWriter {
         temporary(t[odd ? OtherKeys : Keys], key_.c_str(), true, "q0", keys_bytes());
     const std::string places =
         temporary(t[odd ? OtherAt : At], "gc_index", true, "q1", places_bytes());
-    const std::string from = pass.number > 0 ? left(pass, t) + "[k]" : "k";
+    const std::string from = pass.number > 0 ? left(pass.number, t) + "[k]" : "k";
     line("gc_count(at, begin, end, " + key + ", shift);");
     line("for (int d = gc_thread(); d < " + str(kDigits) + "; d += gc_threads()) gc_ranks(at[d]);");
     line("__syncthreads();");
@@ -114,9 +114,8 @@ class SortWriter : protected AloneWriter {
   }
 
   /// Where elements come from, as the pass before has left them.
-  std::string left(const Pass& pass, std::span<const BufferId> t) {
-    return temporary(t[pass.number % 2 != 0 ? At : OtherAt], "gc_index", false, "p_at",
-                     places_bytes());
+  std::string left(int pass, std::span<const BufferId> t) {
+    return temporary(t[pass % 2 != 0 ? At : OtherAt], "gc_index", false, "p_at", places_bytes());
   }
 
   /// Keys, or where they come from, after all passes.

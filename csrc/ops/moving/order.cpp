@@ -1,6 +1,9 @@
 #include "ops/moving/order.h"
 
+#include "ops/combining/reduction.h"
+#include "ops/combining/scan.h"
 #include "ops/elementwise.h"
+#include "ops/identity.h"
 #include "ops/moving/movement.h"
 #include "ops/routine.h"
 
@@ -46,6 +49,26 @@ class OfRows : public Routine {
     dims.push_back(length);
     return dims;
   }
+  static NodeId placed(Graph& g, NodeId line, NodeId x, bool right) {
+    const NodeId in[] = {line, x};
+    return make(g, Op::PlaceInLine, {in, encode(LineAttributes{right})});
+  }
+  /// `count` elements of each row.
+  static NodeId part(Graph& g, NodeId x, int64_t begin, int64_t count) {
+    SliceSpec all{Dims(g.dims(x).size(), 0), g.dims(x), Dims(g.dims(x).size(), 1)};
+    all.start.back() = begin, all.size.back() = count;
+    return slice(g, x, all);
+  }
+  /// x, plus zeros that fail where a row's condition, of one element, does not hold.
+  static NodeId permitted_if(Graph& g, NodeId x, NodeId condition, IntegerLimit limit) {
+    const NodeId truth = cast(g, condition, g.dtype(x));
+    const NodeId zero =
+        make(g, Op::Permitted,
+             {{&truth, 1}, encode(PermittedAttributes{static_cast<int64_t>(limit), 1})});
+    Dims dims = g.dims(x);
+    dims.back() = 1;
+    return binary(g, Op::Add, x, broadcast_to(g, reshape(g, zero, dims), g.dims(x)));
+  }
 };
 
 /// The places of all elements of each row in order, of equal ones the first first.
@@ -75,7 +98,7 @@ class First : public OfRows {
 /// best until the next one.
 class Running : public OfRows {
  public:
-  explicit Running(Op op) : OfRows(op, kAttributes<RunningAttributes>, kRunning) {}
+  explicit Running(Op op) : OfRows(op, kAttributes<RunningAttributes>, kRunning, Form::Running) {}
   size_t problem_rank(std::span<const int64_t> attributes, size_t) const override {
     return static_cast<size_t>(attributes[0]) + 1;
   }
@@ -92,7 +115,8 @@ class Running : public OfRows {
 /// else is passed over.
 class Segments : public OfRows {
  public:
-  explicit Segments(Op op) : OfRows(op, kAttributes<SegmentAttributes>, kSegments) {}
+  explicit Segments(Op op)
+      : OfRows(op, kAttributes<SegmentAttributes>, kSegments, Form::BestOfRows) {}
   size_t problem_rank(std::span<const int64_t>, size_t k) const override { return k == 0 ? 2 : 1; }
   Type infer(const Graph& g, const Draft& d) const override {
     check_ordered(g, d.inputs[0]);
@@ -122,11 +146,29 @@ class InLine : public OfRows {
 /// Whether each element is among others, NaN among none.
 class IsAmong : public OfRows {
  public:
-  explicit IsAmong(Op op) : OfRows(op, {}, kAmong) {}
+  explicit IsAmong(Op op) : OfRows(op, {}, kAmong, Form::Counted) {}
   Type infer(const Graph& g, const Draft& d) const override {
     for (NodeId x : d.inputs) check_ordered(g, x);
     check_same_dtype(name(), g.dtype(d.inputs[0]), g.dtype(d.inputs[1]));
     return of_rows(g, d, DType::Bool, row(g, d, 0));
+  }
+  /// Those before and up to it in the line of the others are not the same number.
+  NodeId apart(Graph& to, const Graph&, NodeId, std::span<const NodeId> in) const override {
+    const NodeId x = in[0], line = ordered(to, in[1]);
+    const NodeId found =
+        binary(to, Op::Less, placed(to, line, x, false), placed(to, line, x, true));
+    if (!is_floating(to.dtype(x))) return found;
+    return binary(to, Op::LogicalAnd, found, unary(to, Op::LogicalNot, unary(to, Op::IsNan, x)));
+  }
+
+ private:
+  static NodeId ordered(Graph& g, NodeId line) {
+    const Dims dims = g.dims(line);
+    if (g.count(line) == 0) return line;
+    const Dims lines{g.count(line) / dims.back(), dims.back()};
+    const NodeId order = make(g, Op::Order, {{&line, 1}, encode(OrderAttributes{false})});
+    const NodeId pair[] = {reshape(g, line, lines), reshape(g, order, lines)};
+    return reshape(g, make(g, Op::TakeAlong, {pair, {}}), dims);
   }
 };
 
@@ -134,7 +176,7 @@ class IsAmong : public OfRows {
 /// in none does not count. Edges in ascending order, float64.
 class Between : public OfRows {
  public:
-  explicit Between(Op op) : OfRows(op, {}, kBetween) {}
+  explicit Between(Op op) : OfRows(op, {}, kBetween, Form::Counted) {}
   Type infer(const Graph& g, const Draft& d) const override {
     check_ordered(g, d.inputs[0]);
     const DType t = g.dtype(d.inputs[1]);
@@ -144,19 +186,65 @@ class Between : public OfRows {
     require(edges > 1, ErrorKind::Value, name(), ": at least 2 edges are needed, got ", edges);
     return of_rows(g, d, DType::Int64, edges - 1);
   }
+  /// Ones and zeros, added up at the places that the inner edges say.
+  NodeId apart(Graph& to, const Graph& from, NodeId id, std::span<const NodeId> in) const override {
+    const NodeId edges = in[1], x = cast(to, in[0], DType::Float64);
+    const int64_t bins = from.dims(id).back(), n = to.dims(x).back();
+    const NodeId low = part(to, edges, 0, 1), high = part(to, edges, bins, 1);
+    auto both = [&](NodeId a, NodeId b) { return binary(to, Op::LogicalAnd, a, b); };
+    const NodeId within = both(binary(to, Op::LessEqual, broadcast_to(to, low, to.dims(x)), x),
+                               binary(to, Op::LessEqual, x, broadcast_to(to, high, to.dims(x))));
+    const Dims lines{from.count(id) / bins, n};
+    const NodeId put[] = {reshape(to, placed(to, part(to, edges, 1, bins - 1), x, true), lines),
+                          reshape(to, cast(to, within, DType::Int64), lines)};
+    const NodeId counts = make(to, Op::PutAlong, {put, encode(SizeAttributes{bins})});
+    const NodeId finite = both(unary(to, Op::IsFinite, low), unary(to, Op::IsFinite, high));
+    return permitted_if(to, reshape(to, counts, from.dims(id)),
+                        both(finite, binary(to, Op::LessEqual, low, high)), IntegerLimit::Edges);
+  }
 };
 
 /// For numbers u in [0, 1) the first place up to which the weights sum to more than u of their
 /// whole.
 class Drawn : public OfRows {
  public:
-  explicit Drawn(Op op) : OfRows(op, {}, kDrawn) {}
+  explicit Drawn(Op op) : OfRows(op, {}, kDrawn, Form::Counted) {}
   Type infer(const Graph& g, const Draft& d) const override {
     for (NodeId x : d.inputs)
       require(g.dtype(x) == DType::Float32, ErrorKind::Type, name(), ": needs float32, got ",
               gradcell::name(g.dtype(x)));
     check_ordered(g, d.inputs[0]);
     return of_rows(g, d, DType::Int32, row(g, d, 1));
+  }
+  /// Places among sums. What rounding leaves at the end goes to the first place at which the whole
+  /// is reached.
+  NodeId apart(Graph& to, const Graph& from, NodeId id, std::span<const NodeId> in) const override {
+    const NodeId w = cast(to, in[0], DType::Float64);
+    const int64_t n = to.dims(w).back();
+    const auto axis = narrow<int64_t>(to.dims(w).size()) - 1;
+    const NodeId sums = cumsum(to, w, {axis, false, false});
+    const NodeId whole = n == 0 ? total(to, w, axis) : part(to, sums, n - 1, 1);
+    const Dims& dims = from.dims(id);
+    const NodeId wanted =
+        binary(to, Op::Mul, cast(to, in[1], DType::Float64), broadcast_to(to, whole, dims));
+    const NodeId last = broadcast_to(to, placed(to, sums, whole, false), dims);
+    const NodeId place = binary(to, Op::Minimum, placed(to, sums, wanted, true), last);
+    const NodeId below = binary(to, Op::Less, w, unary(to, Op::Neg, w));
+    const NodeId fit[] = {
+        unary(to, Op::IsFinite, whole), binary(to, Op::Less, unary(to, Op::Neg, whole), whole),
+        unary(to, Op::LogicalNot,
+              cast(to, total(to, cast(to, below, DType::Int32), axis), DType::Bool))};
+    return permitted_if(
+        to, place, binary(to, Op::LogicalAnd, binary(to, Op::LogicalAnd, fit[0], fit[1]), fit[2]),
+        IntegerLimit::Weights);
+  }
+
+ private:
+  static NodeId total(Graph& g, NodeId x, int64_t axis) {
+    const int64_t axes[] = {axis};
+    Dims dims = g.dims(x);
+    dims.back() = 1;
+    return reshape(g, sum(g, x, axes), dims);
   }
 };
 

@@ -74,10 +74,12 @@ struct IntegersAttributes {
 
 NodeId of_integers(Graph& g, IntegerFunction function, NodeId a, NodeId b);
 
-/// What integers have to be for one of those ops: divisors not 0, exponents not below 0.
-enum class IntegerLimit : uint8_t { FloorDiv, Mod, Pow, Fmod };
+/// What integers have to be for one of those ops: divisors not 0, exponents not below 0; and for
+/// counts in intervals and for draws, whose conditions are not 0 where they hold.
+enum class IntegerLimit : uint8_t { FloorDiv, Mod, Pow, Fmod, Edges, Weights };
 inline constexpr IntegerLimit kIntegerLimits[] = {IntegerLimit::FloorDiv, IntegerLimit::Mod,
-                                                  IntegerLimit::Pow, IntegerLimit::Fmod};
+                                                  IntegerLimit::Pow,      IntegerLimit::Fmod,
+                                                  IntegerLimit::Edges,    IntegerLimit::Weights};
 
 /// rank: how many dimensions a problem has.
 struct PermittedAttributes {
@@ -97,6 +99,10 @@ inline const char* broken(IntegerLimit limit) {
       return "Mod: integer division by zero";
     case IntegerLimit::Fmod:
       return "Fmod: integer division by zero";
+    case IntegerLimit::Edges:
+      return "histogram: the edges must be finite and in ascending order";
+    case IntegerLimit::Weights:
+      return "multinomial: weights must be finite, not negative and not all zero";
     case IntegerLimit::Pow:
       break;
   }

@@ -103,29 +103,17 @@ class Sampling : public Spec {
 
   bool computes_with(int k) const override { return k != 1; }
 
+  NodeId apart(Graph& to, const Graph& from, NodeId id,
+               std::span<const NodeId> inputs) const override;
+
  private:
   const Part part_;
 };
 
-}  // namespace
-
-SPEC(Sample, Sampling, Part::Result)
-SPEC(SampleSource, Sampling, Part::Source)
-SPEC(SampleWeight, Sampling, Part::Weight)
-
-SamplePart sample_part(Op op) {
-  for (Part part : {Part::Source, Part::Weight})
-    if (member(part).op == op) return part;
-  return Part::Result;
-}
-
-SampleSizes sample_sizes(Op op, const Dims& first, const Dims& places, const Dims& out) {
-  const Dims& x = sample_part(op) == Part::Source ? out : first;
-  return {places[0], first[1], x[2], places[1], places[2]};
-}
-
-NodeId sample_apart(Graph& to, const Graph& from, NodeId id, std::span<const NodeId> inputs) {
-  const Part part = sample_part(from[id].op);
+/// Elements taken, products and sums.
+NodeId Sampling::apart(Graph& to, const Graph& from, NodeId id,
+                       std::span<const NodeId> inputs) const {
+  const Part part = part_;
   const SampleSizes s = sample_sizes(from[id].op, from.dims(from.input(id, 0)),
                                      from.dims(from.input(id, 1)), from.dims(id));
   const int64_t rows = s.batch * s.channels;
@@ -168,6 +156,23 @@ NodeId sample_apart(Graph& to, const Graph& from, NodeId id, std::span<const Nod
   const NodeId in[] = {reshape(to, at, lines), reshape(to, updates, lines)};
   const NodeId made = make(to, Op::PutAlong, {in, encode(SizeAttributes{s.size})});
   return reshape(to, made, from.dims(id));
+}
+
+}  // namespace
+
+SPEC(Sample, Sampling, Part::Result)
+SPEC(SampleSource, Sampling, Part::Source)
+SPEC(SampleWeight, Sampling, Part::Weight)
+
+SamplePart sample_part(Op op) {
+  for (Part part : {Part::Source, Part::Weight})
+    if (member(part).op == op) return part;
+  return Part::Result;
+}
+
+SampleSizes sample_sizes(Op op, const Dims& first, const Dims& places, const Dims& out) {
+  const Dims& x = sample_part(op) == Part::Source ? out : first;
+  return {places[0], first[1], x[2], places[1], places[2]};
 }
 
 }  // namespace gradcell

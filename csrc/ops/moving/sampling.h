@@ -24,8 +24,4 @@ struct SampleSizes {
 };
 SampleSizes sample_sizes(Op op, const Dims& first, const Dims& places, const Dims& out);
 
-/// A node's value on inputs in another graph, made of elements taken, products and sums: for
-/// engines that have no kernel of the form.
-NodeId sample_apart(Graph& to, const Graph& from, NodeId id, std::span<const NodeId> inputs);
-
 }  // namespace gradcell

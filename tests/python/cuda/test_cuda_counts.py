@@ -75,6 +75,11 @@ WHOLE = {
     "a median": "lambda x: ops.median(x, 1)[0].sum()",
     "places and their bits": "lambda x: (x * (ops.argsort(x) & 7)).sum()",
     "quotients of integers": "lambda x: (x * (ops.argsort(x) // (ops.argsort(-x) + 1))).sum()",
+    "the largest so far": "lambda x: (ops.cummax(x, 1)[0] * x).sum()",
+    "the largest of segments": "lambda x: ops.unsorted_segment_max(x.T, places, 9).sum()",
+    "membership": "lambda x: (x * ops.isin(ops.argsort(x), places)).sum()",
+    "counts in intervals": "lambda x: (ops.histc(x, 30, -2, 2) ** 2 * x.sum()).sum()",
+    "draws by weights": "lambda x: (ops.gather(x.sum(0), ops.multinomial(x[0] ** 2, 9), 0)).sum()",
 }
 
 
@@ -85,6 +90,7 @@ def test_what_orders_and_divides_is_part_of_a_graph(process: Process, what: str)
         process,
         f"""
 x = tensor(4, 5000)
+places = Tensor(np.arange(5000) % 9)
 call = ms.jit(ms.value_and_grad({WHOLE[what]}))
 cost = per_call(lambda: call(x))
 assert cost == {{"graphs": 1.0}}, cost

@@ -293,6 +293,38 @@ for _ in range(2):
     )
 
 
+NOT_TO_BE_DONE = {
+    "histogram: the edges must be finite": "lambda x: ops.histc(x, 4)",
+    "multinomial: weights must be finite": "lambda x: ops.multinomial(x, 5, True, 1) < 3",
+    "an index was out of range": "lambda x: ops.unsorted_segment_max(x, x.astype(ms.int32), 3)",
+}
+
+
+@pytest.mark.parametrize("message", NOT_TO_BE_DONE)
+def test_what_cannot_be_counted_is_an_error_when_a_value_is_read(
+    message: str, process: Process
+) -> None:
+    """The second time what was captured runs; then all goes on."""
+    process.good(
+        GPU
+        + f"""
+f = ms.jit({NOT_TO_BE_DONE[message]})
+good, bad = (Tensor(np.array([1, 0, x], np.float32)) for x in (2, np.inf))
+want = f(good).asnumpy()
+for _ in range(2):
+    y = f(bad)
+    try:
+        y.asnumpy()
+    except (ValueError, IndexError) as error:
+        text = str(error)
+        assert "{message}" in text and "in work on GPU" in text, text
+    else:
+        raise AssertionError("no error")
+    np.testing.assert_array_equal(f(good).asnumpy(), want)
+"""
+    )
+
+
 # Threads, devices, drivers -----------------------------------------------------------------------
 
 

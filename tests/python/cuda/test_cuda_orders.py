@@ -1,5 +1,5 @@
 """Kernels that put elements into another order, or take them in order: sums at places, scans,
-transposes, sums of neighbours. Their text, run as C++ by several threads a block, against NumPy in
+transposes, sums of neighbours, the best of elements, what searches count. Their text, run as C++ by several threads a block, against NumPy in
 float64."""
 
 from __future__ import annotations
@@ -328,6 +328,166 @@ for dtype in ("int8", "int32", "int64", "uint16", "uint64"):
         [a, b],
         lambda a, b: [a // b * 2 + a % b],
     )
+
+# The best so far, and the best of segments --------------------------------------------------------
+
+
+def best_so_far(x: np.ndarray, axis: int, largest: bool) -> list[np.ndarray]:
+    """The last of equal ones; a NaN stays the best until the next one. Values, then places."""
+    lines = np.moveaxis(x, axis, -1)
+    values, places = np.empty_like(lines), np.empty(lines.shape, np.int64)
+    for k in np.ndindex(lines.shape[:-1]):
+        best = 0
+        for i, v in enumerate(lines[k]):
+            top = lines[k][best]
+            if np.isnan(v) or not np.isnan(top) and (v >= top if largest else v <= top):
+                best = i
+            values[(*k, i)], places[(*k, i)] = lines[k][best], best
+    return [np.moveaxis(values, -1, axis), np.moveaxis(places, -1, axis)]
+
+
+def ends_of(dtype: str) -> tuple[float, float]:
+    if dtype.startswith("float"):
+        return float(np.finfo(dtype).min), float(np.finfo(dtype).max)
+    return np.iinfo(dtype).min, np.iinfo(dtype).max
+
+
+def with_ends(x: np.ndarray) -> np.ndarray:
+    """Some NaNs, or the ends of what the dtype has."""
+    if x.dtype.kind == "f":
+        x = with_nans(x)
+    elif x.dtype.kind != "b":
+        x.ravel()[: x.size // 2][rng.uniform(size=x.size // 2) < 0.1] = ends_of(x.dtype.name)[0]
+    return x
+
+
+ALL_ORDERED = (
+    "float32", "float64", "float16", "int8", "int16", "int32", "int64", "uint8", "uint32", "uint64",
+)  # fmt: skip
+
+
+def running_case(dtype: str, axis: int, *shape: int) -> None:
+    x = with_ends(values(*shape).round(1).astype(dtype) if dtype.startswith("float")
+                  else rng.integers(0, 90, shape).astype(dtype))  # fmt: skip
+    for largest, which in ((True, 0), (False, 0), (True, 1), (False, 1)):
+        CASES[f"running {dtype} {shape} {largest} {which}"] = (
+            lambda x, l=largest, w=which: core.running_best(x, x.ndim - 1 - axis, l, w == 0),
+            [x],
+            lambda x, l=largest, w=which: [best_so_far(x, axis, l)[w]],
+        )
+
+
+for dtype in ALL_ORDERED:
+    running_case(dtype, 1, 3, 70)
+running_case("bool", 0, 40, 3)
+for axis, *shape in ((0, 1), (0, 9001), (1, 2, 8200), (0, 300, 2), (0, 2000, 3), (1, 3, 600, 2)):
+    running_case("float32", axis, *shape)
+running_case("uint64", 0, 9001)
+CASES["a running maximum of sines"] = (
+    lambda x: core.running_best(ops.sin(x), 0, True, True),
+    [values(3, 500)],
+    lambda x: [np.maximum.accumulate(np.sin(wide(x)), 1)],
+)
+
+
+def best_of_segments(
+    rows: np.ndarray, ids: np.ndarray, count: int, largest: bool
+) -> list[np.ndarray]:
+    """The first of equal ones; a NaN stays if it comes first. Values, then rows."""
+    low, high = ends_of(rows.dtype.name)
+    values = np.full((*ids.shape[:-1], count, rows.shape[-1]), low if largest else high, rows.dtype)
+    places = np.full(values.shape, -1)
+    for k in np.ndindex(ids.shape):
+        *lead, i = k
+        if ids[k] < 0:
+            continue
+        for j, v in enumerate(rows[k]):
+            at = (*lead, ids[k], j)
+            if places[at] < 0 or (v > values[at] if largest else v < values[at]):
+                values[at], places[at] = v, i
+    return [values, places]
+
+
+def segment_case(name: str, ids: np.ndarray, count: int, columns: int, dtype: str = "float32") -> None:
+    shape = (*ids.shape, columns)
+    rows = with_ends(values(*shape).round(1).astype(dtype) if dtype.startswith("float")
+                     else rng.integers(0, 90, shape).astype(dtype))  # fmt: skip
+    for largest, which in ((True, 0), (False, 0), (True, 1), (False, 1)):
+        CASES[f"segments {name} {dtype} {largest} {which}"] = (
+            lambda x, i, l=largest, w=which: core.segment_best(x, i, count, l, w == 0),
+            [rows, ids],
+            lambda x, i, l=largest, w=which: [best_of_segments(x, i, count, l)[w]],
+        )
+
+
+for dtype in ALL_ORDERED:
+    segment_case("few", rng.integers(-2, 9, 30), 10, 3, dtype)
+    segment_case("many", rng.integers(-2, 90, 700), 95, 2, dtype)
+segment_case("of one", np.full(1000, 3, np.int32), 5, 3)
+segment_case("of one and some", np.where(np.arange(2999) % 700, 69, 1), 70, 2)
+segment_case("of runs as long as chunks", np.arange(2048) // 32, 64, 1)
+segment_case("a batch of few", rng.integers(-1, 7, (3, 20)), 7, 4)
+segment_case("a batch of many", rng.integers(-1, 40, (3, 400)), 40, 2)
+segment_case("none of which has a place", np.full(600, -1), 4, 2)
+segment_case("none", np.zeros((2, 0), np.int64), 3, 2)
+
+# Membership, counts and draws ---------------------------------------------------------------------
+
+
+def among(x: np.ndarray, tests: np.ndarray) -> list[np.ndarray]:
+    return [np.stack([np.isin(a, b) for a, b in zip(x, tests, strict=True)])]
+
+
+for dtype in (*ALL_ORDERED, "bool"):
+    x, tests = (
+        with_nans(values(3, n, dtype=dtype).round(1)) if dtype.startswith("float")
+        else rng.integers(0, 90 if dtype != "bool" else 2, (3, n)).astype(dtype) for n in (80, 30)
+    )  # fmt: skip
+    CASES[f"among {dtype}"] = (core.among, [x, tests], among)
+CASES["among none"] = (core.among, [values(2, 5), values(2, 0)], among)
+CASES["among many"] = (
+    core.among, [rng.integers(0, 9000, (2, 700)), rng.integers(0, 9000, (2, 2000))], among,
+)  # fmt: skip
+
+
+def counts(x: np.ndarray, edges: np.ndarray) -> list[np.ndarray]:
+    found = [np.histogram(a[~np.isnan(wide(a))], e)[0] for a, e in zip(x, edges, strict=True)]
+    return [np.stack(found)]
+
+
+for dtype in ("float32", "float64", "float16", "int8", "int64", "uint8"):
+    x = values(3, 300, dtype=dtype) if dtype != "uint8" else rng.integers(0, 90, (3, 300)).astype(dtype)
+    x = with_nans(x) if dtype.startswith("float") else x
+    edges = np.sort(rng.integers(-9, 9, (3, 14)) / (4 if dtype.startswith("float") else 0.25), 1)
+    edges[0] = np.linspace(edges[0, 0], edges[0, -1], 14)
+    x[:, :14] = np.maximum(edges, 0).astype(dtype) if dtype == "uint8" else edges.astype(dtype)
+    CASES[f"counts {dtype}"] = (core.count_between, [x, edges], counts)
+CASES["counts in one interval"] = (
+    core.count_between, [values(2, 900), np.array([[-1.0, 1.0], [0.0, 0.0]])], counts,
+)  # fmt: skip
+CASES["a histogram"] = (
+    lambda x: ops.histc(ops.sin(x), 12, -1.0, 1.0),
+    [values(5000)],
+    lambda x: [np.histogram(np.sin(x), 12, (-1, 1))[0]],
+)
+
+
+def drawn(weights: np.ndarray, u: np.ndarray) -> list[np.ndarray]:
+    sums = np.cumsum(wide(weights), 1)
+    last = [np.flatnonzero(w)[-1] for w in weights]
+    found = [
+        np.minimum(np.searchsorted(s, wide(a) * s[-1], "right"), k)
+        for s, a, k in zip(sums, u, last, strict=True)
+    ]
+    return [np.stack(found)]
+
+
+for n in (1, 7, 900, 9000):
+    weights = rng.integers(0, 4, (3, n)).astype(np.float32)
+    weights[:, n // 2], weights[:, n // 2 + 1 :] = 1, 0
+    u = rng.uniform(size=(3, 200)).astype(np.float32)
+    u[:, 0], u[:, 1] = 0, np.nextafter(np.float32(1), np.float32(0))
+    CASES[f"draws of {n}"] = (core.draw_by_weights, [weights, u], drawn)
 
 
 @pytest.fixture(scope="module")

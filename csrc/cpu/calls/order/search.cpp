@@ -112,8 +112,7 @@ void count_between(const Call& c, const void* const* in, void* out) {
       const auto* from = x + r * n;
       const double low = edge[0], high = edge[bins];
       require(std::isfinite(low) && std::isfinite(high) && low <= high, ErrorKind::Value,
-              "histogram: the edges must be finite and in ascending order, got ", low, " to ",
-              high);
+              broken(IntegerLimit::Edges), ", got ", low, " to ", high);
       const double scale = static_cast<double>(bins) / (high - low);
       auto count = [&](int64_t begin, int64_t end, int64_t* table) {
         for (int64_t i = begin; i < end; ++i) {
@@ -145,7 +144,7 @@ void draw_by_weights(const Call& c, const void* const* in, void* out) {
       sums[static_cast<size_t>(i)] = sum += double(w[i]);
     }
     require(!negative && std::isfinite(sum) && sum > 0, ErrorKind::Value,
-            "multinomial: weights must be finite, not negative and not all zero");
+            broken(IntegerLimit::Weights));
     for (int64_t j = 0; j < k; ++j) {
       // What rounding leaves at the end goes to the last weight that is not zero.
       const double wanted = std::min(double(u[j]) * sum, std::nextafter(sum, 0.0));
@@ -153,20 +152,6 @@ void draw_by_weights(const Call& c, const void* const* in, void* out) {
       to[j] = known<int32_t>(it - sums.begin());
     }
   });
-}
-
-/// The least number that a dtype has, or the largest.
-template <class T>
-T end_of(DType t, bool least) {
-  T end{};
-  by_dtype(t, [&]<class S>() {
-    if constexpr (kNarrowFloat<S>)
-      end = static_cast<T>(least ? -S::kLargest : S::kLargest);
-    else
-      end =
-          static_cast<T>(least ? std::numeric_limits<S>::lowest() : std::numeric_limits<S>::max());
-  });
-  return end;
 }
 
 /// The best rows of segments, for columns `first` to `last` of m: their places, or the elements
