@@ -53,6 +53,14 @@ inline void __syncwarp() { shim_warp_barrier(0); }
 using std::isinf;
 inline float rsqrtf(float x) { return 1 / std::sqrt(x); }
 inline double rsqrt(double x) { return 1 / std::sqrt(x); }
+inline void sincospi(double x, double* s, double* c) {
+  *s = std::sin(M_PI * x), *c = std::cos(M_PI * x);
+}
+inline void sincospif(float x, float* s, float* c) {
+  double sine, cosine;
+  sincospi(x, &sine, &cosine);
+  *s = static_cast<float>(sine), *c = static_cast<float>(cosine);
+}
 /// By bisection and Newton's steps.
 inline double erfinv(double x) {
   if (!(std::fabs(x) < 1)) return std::fabs(x) == 1 ? std::copysign(INFINITY, x) : NAN;

@@ -294,6 +294,12 @@ class CudaPlanner {
     for (Written& w : write_scan(in_, id, partial)) add(std::move(w));
   }
 
+  void make_fourier(NodeId id) {
+    std::optional<BufferId> between;
+    if (transforms_in_steps(g_, id)) between = temporary(describe(g_, id).bytes());
+    for (Written& w : write_fourier(in_, id, between)) add(std::move(w));
+  }
+
   void make_updates(NodeId id) {
     std::vector<BufferId> buffers;
     for (size_t n : updates_memory(in_, id)) buffers.push_back(temporary(n));

@@ -94,6 +94,11 @@ struct Scan {
 };
 Scan plan_scan(const Graph& g, NodeId id);
 std::vector<Written> write_scan(const WriterInputs& in, NodeId id, BufferId partial);
+/// Discrete Fourier transforms, a kernel for some factors of their length each; `between`: room for
+/// what comes between several, as large as the result.
+bool transforms_in_steps(const Graph& g, NodeId id);
+std::vector<Written> write_fourier(const WriterInputs& in, NodeId id,
+                                   std::optional<BufferId> between);
 /// Sums of updates at places, or which is a place's last: kernels, and the bytes of the temporary
 /// buffers that they are given.
 /// Of elements of rows: only where updates are many, which are sorted.

@@ -374,6 +374,20 @@ struct gc_as_bfloat {
 };
 GRADCELL_DEVICE float gc_fma(float a, float b, float c) { return ::fmaf(a, b, c); }
 GRADCELL_DEVICE double gc_fma(double a, double b, double c) { return ::fma(a, b, c); }
+GRADCELL_DEVICE void gc_sincospi(float x, float& s, float& c) { ::sincospif(x, &s, &c); }
+GRADCELL_DEVICE void gc_sincospi(double x, double& s, double& c) { ::sincospi(x, &s, &c); }
+
+// Turns a point by so many of a circle's parts, of which there are `whole`.
+template <class T>
+GRADCELL_DEVICE void gc_turn(T& x, T& y, gc_index parts, gc_index whole) {
+  const gc_index most = whole / 2;
+  const gc_index near = parts > most ? parts - whole : parts < -most ? parts + whole : parts;
+  T s, c;
+  gc_sincospi(T(2) * T(near) / T(whole), s, c);
+  const T turned = gc_fma(x, c, -y * s);
+  y = gc_fma(x, s, y * c);
+  x = turned;
+}
 
 // A stable sort of a chunk of keys by 6 of their bits. Each of at most 128 threads has a share of
 // neighbouring keys, and a column of counts: at[digit][thread].

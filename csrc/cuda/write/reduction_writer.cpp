@@ -110,44 +110,6 @@ class NodeWriter : AloneWriter {
     return each_block(outputs, s.outputs, s.length > 256 ? 256 : 32, "arg");
   }
 
-  /// A thread sums up one pair of the result. (O(n^2) on a line of n: there is no library for it
-  /// here.)
-  Written fourier() {
-    count_node(id_);
-    const auto a = attributes<FourierAttributes>(g_, id_);
-    const Dims& dims = g_.dims(id_);
-    const auto axis = static_cast<size_t>(a.axis);
-    const std::string type = type_name(compute_type(dtype_));
-    const std::string q = writes(id_), n = size(dims[axis]);
-    const int64_t behind = product(dims, axis + 1, dims.size() - 1);
-    const std::string inner = size(behind), d = divisor(behind);
-    const std::string pairs = size(g_.count(id_) / 2);
-    const std::string at = let("gc_index", "t / " + d, "i");
-    const std::string k = let("gc_index", at + " % " + divisor(dims[axis]), "k");
-    const std::string base =
-        let("gc_index", "(" + at + " - " + k + ") * " + inner + " + t % " + d, "i");
-    const Scope inside = nested([&] {
-      const std::string near = let("gc_index", "r > " + n + " - r ? r - " + n + " : r", "r");
-      const std::string turned = type + "(6.283185307179586) * " + type + "(" + near + ")";
-      const std::string angle = let(type.c_str(), turned + " / " + type + "(" + n + ")", "a");
-      const std::string c = let(type.c_str(), "cos(" + angle + ")", "c");
-      const char* sign = a.inverse ? "" : "-";
-      const std::string s = let(type.c_str(), sign + ("sin(" + angle + ")"), "s");
-      const std::string re = let("gc_index", "2 * (" + base + " + j * " + inner + ")", "i");
-      const std::string im = let("gc_index", re + " + 1", "i");
-      const std::string x = input(id_, 0, flat(re)), y = input(id_, 0, flat(im));
-      line("re += " + x + " * " + c + " - " + y + " * " + s + ";");
-      line("im += " + x + " * " + s + " + " + y + " * " + c + ";");
-      line("r = r >= " + n + " - " + k + " ? r - (" + n + " - " + k + ") : r + " + k + ";");
-    });
-    line(type + " re = 0, im = 0;");
-    line("gc_index r = 0;");  // j * k modulo n
-    block("for (gc_index j = 0; j < " + n + "; ++j)", inside);
-    line(q + "[2 * t] = re;");
-    line(q + "[2 * t + 1] = im;");
-    return each_thread(pairs, g_.count(id_) / 2, 64, "fourier");
-  }
-
   Written bias(NodeId bias) {
     std::string q = writes(id_), p = reads(bias);
     const std::string n = size(g_.count(id_));
@@ -295,7 +257,6 @@ std::vector<Written> write_reductions(const WriterInputs& in, std::span<const No
 
 Written write_extremum(const WriterInputs& in, NodeId id) { return NodeWriter(in, id).extremum(); }
 
-Written write_fourier(const WriterInputs& in, NodeId id) { return NodeWriter(in, id).fourier(); }
 Written write_bias(const WriterInputs& in, NodeId sum, NodeId bias) {
   return NodeWriter(in, sum).bias(bias);
 }

@@ -1,6 +1,6 @@
 """Kernels that put elements into another order, or take them in order: sums at places, scans,
-transposes, sums of neighbours, the best of elements, what searches count. Their text, run as C++ by several threads a block, against NumPy in
-float64."""
+transposes, sums of neighbours, the best of elements, what searches count, Fourier transforms. Their
+text, run as C++ by several threads a block, against NumPy in float64."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from cuda_emulation import WHERE_NONE_SPILLS, Batch, Kernels, Plans, chosen, that_spill
 
+import gradcell
 from gradcell import Tensor, _core, cuda, ops
 
 pytestmark = pytest.mark.one_in(32, days=4)  # each compiles kernels with a C++ compiler or NVRTC
@@ -340,7 +341,7 @@ def best_so_far(x: np.ndarray, axis: int, largest: bool) -> list[np.ndarray]:
         best = 0
         for i, v in enumerate(lines[k]):
             top = lines[k][best]
-            if np.isnan(v) or not np.isnan(top) and (v >= top if largest else v <= top):
+            if np.isnan(v) or (not np.isnan(top) and (v >= top if largest else v <= top)):
                 best = i
             values[(*k, i)], places[(*k, i)] = lines[k][best], best
     return [np.moveaxis(values, -1, axis), np.moveaxis(places, -1, axis)]
@@ -371,9 +372,9 @@ def running_case(dtype: str, axis: int, *shape: int) -> None:
                   else rng.integers(0, 90, shape).astype(dtype))  # fmt: skip
     for largest, which in ((True, 0), (False, 0), (True, 1), (False, 1)):
         CASES[f"running {dtype} {shape} {largest} {which}"] = (
-            lambda x, l=largest, w=which: core.running_best(x, x.ndim - 1 - axis, l, w == 0),
+            lambda x, most=largest, w=which: core.running_best(x, x.ndim - 1 - axis, most, w == 0),
             [x],
-            lambda x, l=largest, w=which: [best_so_far(x, axis, l)[w]],
+            lambda x, most=largest, w=which: [best_so_far(x, axis, most)[w]],
         )
 
 
@@ -408,15 +409,17 @@ def best_of_segments(
     return [values, places]
 
 
-def segment_case(name: str, ids: np.ndarray, count: int, columns: int, dtype: str = "float32") -> None:
+def segment_case(
+    name: str, ids: np.ndarray, count: int, columns: int, dtype: str = "float32"
+) -> None:
     shape = (*ids.shape, columns)
     rows = with_ends(values(*shape).round(1).astype(dtype) if dtype.startswith("float")
                      else rng.integers(0, 90, shape).astype(dtype))  # fmt: skip
     for largest, which in ((True, 0), (False, 0), (True, 1), (False, 1)):
         CASES[f"segments {name} {dtype} {largest} {which}"] = (
-            lambda x, i, l=largest, w=which: core.segment_best(x, i, count, l, w == 0),
+            lambda x, i, most=largest, w=which: core.segment_best(x, i, count, most, w == 0),
             [rows, ids],
-            lambda x, i, l=largest, w=which: [best_of_segments(x, i, count, l)[w]],
+            lambda x, i, most=largest, w=which: [best_of_segments(x, i, count, most)[w]],
         )
 
 
@@ -456,7 +459,11 @@ def counts(x: np.ndarray, edges: np.ndarray) -> list[np.ndarray]:
 
 
 for dtype in ("float32", "float64", "float16", "int8", "int64", "uint8"):
-    x = values(3, 300, dtype=dtype) if dtype != "uint8" else rng.integers(0, 90, (3, 300)).astype(dtype)
+    x = (
+        values(3, 300, dtype=dtype)
+        if dtype != "uint8"
+        else rng.integers(0, 90, (3, 300)).astype(dtype)
+    )
     x = with_nans(x) if dtype.startswith("float") else x
     edges = np.sort(rng.integers(-9, 9, (3, 14)) / (4 if dtype.startswith("float") else 0.25), 1)
     edges[0] = np.linspace(edges[0, 0], edges[0, -1], 14)
@@ -489,6 +496,32 @@ for n in (1, 7, 900, 9000):
     u[:, 0], u[:, 1] = 0, np.nextafter(np.float32(1), np.float32(0))
     CASES[f"draws of {n}"] = (core.draw_by_weights, [weights, u], drawn)
 
+# Fourier transforms -------------------------------------------------------------------------------
+
+
+def transformed_pairs(x: np.ndarray, axis: int, inverse: bool) -> list[np.ndarray]:
+    """In float64, without a factor."""
+    z = wide(x)[..., 0] + 1j * wide(x)[..., 1]
+    found = np.fft.ifft(z, axis=axis, norm="forward") if inverse else np.fft.fft(z, axis=axis)
+    return [np.stack([found.real, found.imag], -1)]
+
+
+for axis, *shape in (
+    (1, 3, 1), (1, 2, 2), (1, 4, 5), (1, 7, 16, 3), (0, 17), (1, 2, 34), (0, 128, 3), (1, 2, 100),
+    (1, 2, 360, 5), (0, 4096), (1, 3, 134), (2, 3, 2, 1024), (0, 1001),
+):  # fmt: skip
+    for dtype, inverse in (("float32", False), ("float64", True)):
+        CASES[f"transform {dtype} {tuple(shape)} {inverse}"] = (
+            lambda x, a=axis, i=inverse: core.fourier(x, a, i),
+            [values(*shape, 2, dtype=dtype)],
+            lambda x, a=axis, i=inverse: transformed_pairs(x, a, i),
+        )
+CASES["a derivative by Fourier modes"] = (
+    lambda x: ops.irfft(ops.rfft(x) * Tensor(1j * (np.arange(61) % 60), gradcell.complex128), 120),
+    [np.sin(3 * np.linspace(0, 2 * np.pi, 120, endpoint=False))[None]],
+    lambda x: [3 * np.cos(3 * np.linspace(0, 2 * np.pi, 120, endpoint=False))[None]],
+)
+
 
 @pytest.fixture(scope="module")
 def plans() -> Plans:
@@ -516,7 +549,8 @@ def agrees(got: np.ndarray, expected: np.ndarray) -> None:
         return
     scale = max(1.0, float(np.abs(expected).max()))
     epsilon = float(np.finfo(got.dtype).eps)
-    # Sums are in float64 and rounded once; those of float64 are rounded at each of their terms.
+    # Sums are in float64 and rounded once; those of float64 are rounded at each of their terms, and
+    # transforms a few times.
     roundings = 200 if got.dtype == np.float64 else 3
     np.testing.assert_allclose(got, expected, rtol=0, atol=roundings * epsilon * scale)
 
@@ -569,6 +603,14 @@ def test_rows_are_put_in_order_by_kernels() -> None:
     many = kinds(lambda x: core.order(x, False), 5000, 1000)
     assert len(many) == 3 * (6 + 3) + 1
     assert kinds(lambda x: core.order(x, False), 90_000, 60) == ["gc_order"]
+
+
+def test_transforms_take_a_kernel_for_some_factors() -> None:
+    """Of 2^20 elements 16 terms each, five times, where each was a sum of 2^20."""
+    for n, launches in ((16, 1), (128, 2), (4096, 3), (1 << 20, 5), (17, 1), (1000, 3)):
+        plan = cuda.plan_of(lambda x: core.fourier(x, 0, False), Tensor(np.zeros((n, 2))))
+        assert len(plan.steps) == launches, n
+        assert plan.bytes_moved == launches * 2 * 16 * n
 
 
 def test_functions_of_integers_are_part_of_other_kernels() -> None:
