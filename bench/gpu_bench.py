@@ -219,6 +219,8 @@ def cases(scale: float) -> dict[str, tuple[Callable[..., Any], list[Tensor]]]:
     lstm = Sequences(64, 128)
     lstm_step = nn.TrainOneStepCell(lstm, nn.Adam(lstm.trainable_params(), 1e-3)).set_train()
     halves = [a.astype(ms.float16), b.astype(ms.float16)]
+    edges = n(1_000_000)
+    of = Tensor(np.random.default_rng(1).integers(0, edges // 16, edges))
     return {
         # What the memory and the multipliers reach: the other rows' limits.
         "copy": (lambda x: x * 2.0, [tensor(n(100_000_000))]),
@@ -227,6 +229,16 @@ def cases(scale: float) -> dict[str, tuple[Callable[..., Any], list[Tensor]]]:
         "elementwise chain": (chain, [tensor(n(100_000_000))]),
         "its second derivative": (second_derivative, [tensor(n(100_000_000))]),
         "softmax": (lambda x: ops.softmax(x, 1), [tensor(n(16384), 1000)]),
+        "layer norm": (
+            lambda x, w: ops.layer_norm(x, (1024,), w, w),
+            [tensor(n(16384), 1024), tensor(1024)],
+        ),
+        "Fourier transforms of 4,096": (lambda x: ops.real(ops.fft(x)), [tensor(n(1024), 4096)]),
+        "sort": (lambda x: ops.sort(x)[0], [tensor(n(10_000_000))]),
+        "largest of messages": (
+            lambda x: ops.unsorted_segment_max(x, of, edges // 16),
+            [tensor(edges, 64)],
+        ),
         "MLP training step": (mlp_step, [tensor(rows, 784), tensor(rows, 10), *mlp]),
         "PINN training step": (pinn_step, [tensor(n(10_000), 2), *pinn]),
         "narrow MLP": (narrow_step, narrow),

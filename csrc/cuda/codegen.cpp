@@ -306,9 +306,7 @@ class CudaPlanner {
     for (Written& w : write_updates(in_, id, buffers)) add(std::move(w));
   }
 
-  /// Selected elements that are in no order have that of the host's selection.
   void make_order(NodeId id) {
-    if (!puts_in_order(g_, id)) return make_routine(id);
     std::vector<BufferId> buffers;
     for (size_t n : order_memory(in_, id)) buffers.push_back(temporary(n));
     for (Written& w : write_order(in_, id, buffers)) add(std::move(w));

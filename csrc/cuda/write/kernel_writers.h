@@ -106,8 +106,7 @@ bool sorts_updates(const Graph& g, NodeId id);
 std::vector<size_t> updates_memory(const WriterInputs& in, NodeId id);
 std::vector<Written> write_updates(const WriterInputs& in, NodeId id,
                                    std::span<const BufferId> temporaries);
-/// The places of elements of rows in order: whether kernels find them, and as for updates.
-bool puts_in_order(const Graph& g, NodeId id);
+/// The places of elements of rows in order, as for updates.
 std::vector<size_t> order_memory(const WriterInputs& in, NodeId id);
 std::vector<Written> write_order(const WriterInputs& in, NodeId id,
                                  std::span<const BufferId> temporaries);

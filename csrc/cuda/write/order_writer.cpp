@@ -111,8 +111,6 @@ bool is_counted(const Ordering& r) {
 
 }  // namespace
 
-bool puts_in_order(const Graph& g, NodeId id) { return g.count(id) > 0 && wanted_of(g, id).sorted; }
-
 std::vector<size_t> order_memory(const WriterInputs& in, NodeId id) {
   const Ordering r = ordering_of(in.graph, id);
   if (is_counted(r)) return {};

@@ -1,9 +1,13 @@
 // Kernels that take whole rows: some threads a row, reductions of rows among what they compute.
+//
+// What several loops over a row read is read once where there is much of it, and held in registers,
+// as is what costs much and is needed again behind a reduction: the exponentials of a softmax.
 #include <algorithm>
 #include <climits>
 
 #include "cuda/fuse/far_reads.h"
 #include "cuda/write/single_node_writer.h"
+#include "plan/costs.h"
 
 namespace gradcell::cuda {
 
@@ -11,6 +15,13 @@ namespace {
 
 /// Rows that keep a GPU busy where each has a warp, and how long they may be for that.
 constexpr int64_t kManyRows = 1 << 13, kLongForWarp = 1 << 12;
+
+/// Fours of an array that a thread holds at most, and bytes of all arrays.
+constexpr int64_t kMostHeld = 8, kMostBytesHeld = 256;
+/// Elements in all rows from which on it pays to have a kernel of another text for them.
+constexpr int64_t kWorthHolding = 1 << 18;
+/// Instructions of an element that is held.
+constexpr int kWorthKeeping = 8;
 
 class RowWriter : Writer {
  public:
@@ -23,6 +34,7 @@ class RowWriter : Writer {
     for (NodeId id : outputs) unstored_[collect(id)].push_back(id);
     int levels = 0;
     for (auto& [id, level] : level_) levels = std::max(levels, level);
+    choose_lanes();
     for (int level = 1; level <= levels; ++level) reduce_level(level);
     store();
 
@@ -34,24 +46,47 @@ class RowWriter : Writer {
                        ";\n"
                        "    const gc_index r = live ? r0 + threadIdx.y : " +
                        n + " - 1;\n" + body_.text + "  }\n";
-    // About four elements a lane, at most a block a row.
-    uint32_t lanes = 1;
-    while (lanes < kMaxBlock && static_cast<int64_t>(lanes) * 4 < longest_) lanes *= 2;
-    // Eight rows a warp: of what lies across, their elements side by side are a sector, and of what
-    // lies along, 16 bytes of each lane are two.
-    if (across_ && rows_ >= kEnoughRows)
-      lanes = std::min<uint32_t>(lanes, kBlock / narrow<uint32_t>(kRowsAcross));
-    // A warp puts together what its lanes have without waiting for others.
-    else if (rows_ >= kManyRows && longest_ <= kLongForWarp)
-      lanes = std::min<uint32_t>(lanes, 32);
-    step_.block_x = lanes;
-    step_.block_y = std::max<uint32_t>(1, kBlock / lanes);
+    step_.block_x = lanes_;
+    step_.block_y = std::max<uint32_t>(1, kBlock / lanes_);
+    if (!held_.empty()) text = "  GC_NEEDS_WARPS();\n" + text;
     step_.grid = grid_for(rows_, step_.block_y);
     return written(std::move(text), "rows");
   }
 
  private:
   int64_t features(NodeId id) const { return g_.count(id) / rows_; }
+
+  void choose_lanes() {
+    for (const auto& [id, level] : level_)
+      longest_ = std::max(longest_, trailing_reduction(g_, id));
+    for (const auto& [depth, ids] : unstored_)
+      for (NodeId id : ids) longest_ = std::max(longest_, features(id));
+    // About four elements a lane, at most a block a row.
+    while (lanes_ < kMaxBlock && static_cast<int64_t>(lanes_) * 4 < longest_) lanes_ *= 2;
+    // Eight rows a warp: of what lies across, their elements side by side are a sector, and of what
+    // lies along, 16 bytes of each lane are two.
+    if (across_ && rows_ >= kEnoughRows)
+      lanes_ = std::min<uint32_t>(lanes_, kBlock / narrow<uint32_t>(kRowsAcross));
+    // A warp puts together what its lanes have without waiting for others.
+    else if (rows_ >= kManyRows && longest_ <= kLongForWarp)
+      lanes_ = std::min<uint32_t>(lanes_, 32);
+    if (across_ || longest_ % 4 != 0 || rows_ * longest_ < kWorthHolding || loops() < 2) return;
+    while (lanes_ < kMaxBlock && longest_ > 4 * kMostHeld * lanes_) lanes_ *= 2;
+    const int64_t each = divide_up(longest_ / 4, lanes_);
+    if (each <= kMostHeld) fours_a_lane_ = each;
+  }
+
+  /// How many loops over the longest rows there are.
+  int loops() const {
+    std::set<int> levels;
+    for (const auto& [id, level] : level_)
+      if (trailing_reduction(g_, id) == longest_) levels.insert(level);
+    int last = 0;  // of what is stored, where it waits for a reduction
+    for (const auto& [depth, ids] : unstored_)
+      if (depth > 0 && std::ranges::count(ids, longest_, [&](NodeId id) { return features(id); }))
+        last = 1;
+    return narrow<int>(levels.size()) + last;
+  }
 
   /// The row reductions below a node, with their depth.
   int collect(NodeId id) {
@@ -63,7 +98,10 @@ class RowWriter : Writer {
     if (auto it = depth_.find(id); it != depth_.end()) return it->second;
     across_ |= reads_across(g_, id, rows_);
     int depth = 0;
-    for (NodeId i : g_.inputs(id)) depth = std::max(depth, collect(i));
+    for (NodeId i : g_.inputs(id)) {
+      depth = std::max(depth, collect(i));
+      ++uses_[f_.storage[i]];
+    }
     if (node.role == Role::RowReduce) level_[id] = ++depth;
     return depth_[id] = depth;
   }
@@ -87,6 +125,7 @@ class RowWriter : Writer {
           const Sum s{id, "s" + std::to_string(next_++), type,
                       in_reduction(spec(g_, id).combine, type)};
           std::string v = input(id, 0, Index{"", "r", "k"});
+          keep(f_.storage[g_.input(id, 0)], v, n);
           line(is_sum(g_, id) ? s.name + " += " + v + ";"
                               : s.name + " = " + s.op + "::of(" + s.name + ", " + v + ");");
           sums.push_back(s);
@@ -114,23 +153,63 @@ class RowWriter : Writer {
 
   struct Array {
     std::string pointer, type;
+    bool for_all_rows = false;  ///< one row, which all have
     /// What an element of it is called: x3 or y3, of p3 or q3.
-    std::string element() const { return (pointer[0] == 'p' ? "x" : "y") + pointer.substr(1); }
+    std::string element() const {
+      return (pointer[0] == 'p' ? "x" : pointer[0] == 'q' ? "y" : "z") + pointer.substr(1);
+    }
+    /// The four, and the element, that a loop is at.
+    std::string four() const {
+      return "gc_load(" + pointer + (for_all_rows ? ", k" : ", j") + ", packs > 0)";
+    }
+    std::string one(const std::string& length) const {
+      return pointer + (for_all_rows ? "[k]" : "[r * " + length + " + k]");
+    }
+    /// What a thread holds of it.
+    std::string held() const { return "h_" + pointer; }
   };
 
   template <class F>
   Scope of_element(int64_t n, F write) {
-    direct_.clear(), length_ = n;
-    const Scope inside = nested(write);
+    direct_.clear(), making_.clear(), length_ = n;
+    const Scope inside = nested([&] {
+      if (holds(n))
+        for (const auto& [id, array] : kept_) know(id, Index{"", "r", "k"}, array.element());
+      write();
+    });
     length_ = 0;
     return inside;
   }
 
+  bool holds(int64_t n) const { return fours_a_lane_ > 0 && n == longest_; }
+
+  /// Holds a value of this loop for later ones, where it is worth that.
+  void keep(NodeId id, const std::string& v, int64_t n) {
+    const bool again = f_.node[id].role == Role::Map && uses_[id] > 1 && !in_memory(id);
+    const std::string type = type_name(compute_type(g_.dtype(id)));
+    if (!holds(n) || !again || kept_.contains(id) || making_.contains(id) ||
+        !is_elementwise(g_[id].op) || element_cost(g_, id).gpu_instructions < kWorthKeeping ||
+        !has_room(type))
+      return;
+    const Array array{"v" + std::to_string(next_++) + "_", type};
+    line(array.element() + " = " + v + ";");
+    making_[id] = array;
+  }
+
+  /// For one more array that is held.
+  bool has_room(const std::string& type) {
+    const int64_t more = 4 * fours_a_lane_ * (type == "double" || type == "long long" ? 8 : 4);
+    if (bytes_held_ + more > kMostBytesHeld) return false;
+    bytes_held_ += more;
+    return true;
+  }
+
   std::string load(NodeId id, const Index& at) override {
-    if (length_ < 2 || at.row != "r" || at.feature != "k" || features(id) != length_)
-      return Writer::load(id, at);
+    const bool own = at.row == "r" && at.feature == "k" && features(id) == length_;
+    const bool for_all = at.row.empty() && at.linear == "k" && g_.count(id) == length_;
+    if (length_ < 2 || !(own || for_all)) return Writer::load(id, at);
     const DType t = g_.dtype(id);
-    const Array from{reads(id), stored_type(t)};
+    const Array from{reads(id), stored_type(t), for_all};
     if (std::ranges::find(direct_, from.pointer, &Array::pointer) == direct_.end())
       direct_.push_back(from);
     const std::string value = decoded(t, from.element());
@@ -138,23 +217,22 @@ class RowWriter : Writer {
   }
 
   void over_row(int64_t n, const Scope& inside, const std::vector<Array>& written) {
-    longest_ = std::max(longest_, n);
+    if (holds(n)) return over_held_row(n, inside, written);
     const std::string at = "at" + std::to_string(next_++), count = size(n);
     const std::string live = written.empty() ? "" : "live && ";
     std::string formal = "gc_index k", loads, stores, of_four = "4 * k + u", of_one = "k";
     for (const Array& a : direct_) {
       const std::string x = a.element();
       formal += ", const " + a.type + " " + x;
-      loads += "      const gc_pack<" + a.type + "> " + x + " = gc_load(" + a.pointer +
-               ", j, packs > 0);\n";
-      of_four += ", " + x + ".at[u]", of_one += ", " + a.pointer + "[r * " + count + " + k]";
+      loads += "      const gc_pack<" + a.type + "> " + x + " = " + a.four() + ";\n";
+      of_four += ", " + x + ".at[u]", of_one += ", " + a.one(count);
     }
     for (const Array& a : written) {
       const std::string y = a.element();
       formal += ", " + a.type + "& " + y;
       loads += "      gc_pack<" + a.type + "> " + y + ";\n";
       stores += "      gc_store(" + a.pointer + ", j, " + y + ", packs > 0);\n";
-      of_four += ", " + y + ".at[u]", of_one += ", " + a.pointer + "[r * " + count + " + k]";
+      of_four += ", " + y + ".at[u]", of_one += ", " + a.one(count);
     }
     line("auto " + at + " = [&](" + formal + ") {");
     scopes_.back()->text += inside.text;
@@ -174,6 +252,55 @@ class RowWriter : Writer {
     }
     line("for (gc_index k = " + first + "; " + live + "k < " + count + "; k += blockDim.x) " + at +
          "(" + of_one + ");");
+  }
+
+  /// The same where all of a row is in registers, of which each lane has as many fours.
+  void over_held_row(int64_t n, const Scope& inside, const std::vector<Array>& written) {
+    const std::string at = "at" + std::to_string(next_++), fours = fours_of(n);
+    std::string formal = "gc_index k", loads, stores, given = "4 * k + u";
+    auto declare = [&](const Array& a) {
+      line(str("gc_pack<", a.type, "> ", a.held(), "[", fours_a_lane_, "];"));
+    };
+    for (const Array& a : direct_) {
+      const bool known = std::ranges::count(held_, a.pointer, &Array::pointer) > 0;
+      const bool hold = known || (!a.for_all_rows && has_room(a.type));
+      const std::string load = a.four() + ";\n";
+      formal += ", const " + a.type + " " + a.element();
+      given += ", " + (hold ? a.held() + "[i]" : a.element()) + ".at[u]";
+      if (!hold) loads += "        const gc_pack<" + a.type + "> " + a.element() + " = " + load;
+      if (known || !hold) continue;
+      declare(a), held_.push_back(a);
+      loads += "        " + a.held() + "[i] = " + load;
+    }
+    for (const auto& [id, a] : kept_) {
+      formal += ", const " + a.type + " " + a.element();
+      given += ", " + a.held() + "[i].at[u]";
+    }
+    for (const auto& [id, a] : making_) {
+      declare(a), kept_[id] = a;
+      formal += ", " + a.type + "& " + a.element();
+      given += ", " + a.held() + "[i].at[u]";
+    }
+    for (const Array& a : written) {
+      formal += ", " + a.type + "& " + a.element();
+      given += ", " + a.element() + ".at[u]";
+      loads += "        gc_pack<" + a.type + "> " + a.element() + ";\n";
+      stores +=
+          "        if (live) gc_store(" + a.pointer + ", j, " + a.element() + ", packs > 0);\n";
+    }
+    line("auto " + at + " = [&](" + formal + ") {");
+    scopes_.back()->text += inside.text;
+    line("};");
+    line("#pragma unroll");
+    line(str("for (int i = 0; i < ", fours_a_lane_, "; ++i) {"));
+    line("  const gc_index k = threadIdx.x + i * blockDim.x, j = r * " + fours + " + k;");
+    line(str("  if (k < ", fours, ") {"));
+    scopes_.back()->text += loads;
+    line("#pragma unroll");
+    line("    for (int u = 0; u < 4; ++u) " + at + "(" + given + ");");
+    scopes_.back()->text += stores;
+    line("  }");
+    line("}");
   }
 
   /// An argument, whatever the number: the text has no sizes.
@@ -220,6 +347,13 @@ class RowWriter : Writer {
   }
 
   std::vector<Array> direct_;  ///< read at the element's own place
+  std::vector<Array> held_;    ///< of those what is in registers
+  /// What is there of earlier loops, and what this one leaves.
+  std::map<NodeId, Array> kept_, making_;
+  std::unordered_map<NodeId, int> uses_;  ///< by nodes of this kernel
+  uint32_t lanes_ = 1;
+  int64_t fours_a_lane_ = 0;  ///< that are held; 0: none
+  int64_t bytes_held_ = 0;    ///< by a thread
   int64_t length_ = 0;
   std::map<int64_t, std::string> fours_;
   std::map<NodeId, int> level_, depth_;

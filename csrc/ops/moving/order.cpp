@@ -316,9 +316,9 @@ SPEC(Permitted, Checked)
 
 Wanted wanted_of(const Graph& g, NodeId id) {
   if (g[id].op == Op::Order)
-    return {g.dims(id).back(), attributes<OrderAttributes>(g, id).descending, true};
+    return {g.dims(id).back(), attributes<OrderAttributes>(g, id).descending};
   const auto a = attributes<FirstAttributes>(g, id);
-  return {a.count, a.largest, a.sorted};
+  return {a.count, a.largest};
 }
 
 NodeId of_integers(Graph& g, IntegerFunction function, NodeId a, NodeId b) {

@@ -14,8 +14,8 @@ struct OrderAttributes {
   }
 };
 
-/// sorted: in order, of equal elements the first first. If not, in the order in which selection
-/// leaves them (std::nth_element over places, as MindSpore's CPU kernel has it).
+/// sorted: in order, of equal elements the first first. If not, in any order: a CPU's is that in
+/// which selection leaves them (std::nth_element over places, as MindSpore's CPU kernel has it).
 struct FirstAttributes {
   int64_t count;
   bool largest, sorted;
@@ -26,10 +26,10 @@ struct FirstAttributes {
   }
 };
 
-/// What of the rows of an Order or a FirstInOrder is wanted. sorted: as FirstAttributes has it.
+/// What of the rows of an Order or a FirstInOrder is wanted.
 struct Wanted {
   int64_t count;
-  bool descending, sorted;
+  bool descending;
 };
 Wanted wanted_of(const Graph& g, NodeId id);
 

@@ -597,7 +597,9 @@ def test_rows_are_put_in_order_by_kernels() -> None:
         return [s["kernel"].rsplit("_", 1)[0] for s in plan.steps]
 
     assert kinds(lambda x: core.order(x, False), 70, 1000) == ["gc_order"]
-    assert kinds(lambda x: core.first_in_order(x, 3, True, True), 70, 1000) == ["gc_first_in_order"]
+    for ordered in (True, False):
+        first = kinds(lambda x, o=ordered: core.first_in_order(x, 3, True, o), 70, 1000)
+        assert first == ["gc_first_in_order"]
     long = kinds(lambda x: core.order(x, False), 70, 5000)
     assert len(long) == 3 * (6 + 2) + 1 and long.count("gc_sort_move") == 8
     many = kinds(lambda x: core.order(x, False), 5000, 1000)

@@ -177,6 +177,46 @@ for _dtype in (ms.float64, ms.float16, ms.bfloat16):
     )
 
 
+# Rows in registers, where there is much in them ---------------------------------------------------
+
+
+def normed(x: np.ndarray) -> np.ndarray:
+    return (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + 1e-5)
+
+
+def slopes(x: np.ndarray) -> np.ndarray:
+    """Of the sum of a softmax's products with the sine of its operand."""
+    y, s = softmax(x), np.sin(x)
+    return y * (s - (y * s).sum(-1, keepdims=True)) + y * np.cos(x)
+
+
+def held(name: str, rows: int, length: int, dtype: Any = ms.float32) -> None:
+    x, w = tensor(rows, length).astype(dtype), tensor(length).astype(dtype)
+    z, weight = exact(x), exact(w)
+    add(f"held softmax {name}", lambda x: ops.softmax(x, -1), (x,), [softmax(z)])
+    add(
+        f"held norm {name}",
+        lambda x, w: ops.layer_norm(x, (length,), w, w, 1e-5),
+        (x, w),
+        [normed(z) * weight + weight],
+    )
+    add(
+        f"held slopes {name}",
+        ms.grad(lambda x: (ops.softmax(x, -1) * ops.sin(x)).sum()),
+        (x,),
+        [slopes(z)],
+    )
+
+
+held("of a warp", 8192, 32)
+held("of a warp, eight fours", 8200, 36 * 4)
+held("of some warps", 300, 1000)
+held("of more than a warp holds", 8192, 1028)
+held("of a block", 64, 4 * 2200)
+held("float64", 300, 1000, ms.float64)
+held("float16", 300, 1000, ms.float16)
+
+
 @pytest.fixture(scope="module")
 def plans() -> Iterator[dict[str, Any]]:
     found = {}
@@ -221,6 +261,18 @@ def test_products_by_a_column_or_two_are_reductions(plans: dict[str, Any]) -> No
         over = r"\(3\d, 2, \d+\) True|\(2, 33, 12\) \w+ False"
         assert plan.products == 0 or re.match(over, name), name
     assert plans["(33, 2, 12) True False Float32 0"].products == 1
+
+
+def test_long_rows_are_read_once_and_their_exponentials_kept(plans: dict[str, Any]) -> None:
+    for name, plan in plans.items():
+        if not name.startswith("held"):
+            continue
+        ((_, text),) = plan.kernels
+        assert " h_p0[" in text and text.count("gc_load(p0") == 1, name
+        if "norm" not in name:
+            assert text.count("= exp(") == 1, name
+    few = cuda.plan_of(lambda x: ops.softmax(x, -1), tensor(200, 1000))
+    assert "h_p0" not in few.kernels[0][1]  # the text that other sizes have
 
 
 def kernels(plan: Any, what: str) -> list[dict[str, Any]]:

@@ -353,7 +353,7 @@ def topk(
     """(the k largest or smallest elements along dim, their indices as int32).
 
     sorted: in order, of equal elements the first first; if not, in the order in which they are
-    selected, which is MindSpore's. NaN counts as larger than any number.
+    selected, which is MindSpore's, or, on a GPU, in order too. NaN counts as larger than any number.
 
     Raises ValueError if there are fewer than k.
     """
