@@ -5,6 +5,7 @@
 #include "ops/elementwise.h"
 #include "ops/identity.h"
 #include "ops/moving/movement.h"
+#include "ops/moving/window.h"
 #include "ops/routine.h"
 
 namespace gradcell {
@@ -167,8 +168,7 @@ class IsAmong : public OfRows {
     if (g.count(line) == 0) return line;
     const Dims lines{g.count(line) / dims.back(), dims.back()};
     const NodeId order = make(g, Op::Order, {{&line, 1}, encode(OrderAttributes{false})});
-    const NodeId pair[] = {reshape(g, line, lines), reshape(g, order, lines)};
-    return reshape(g, make(g, Op::TakeAlong, {pair, {}}), dims);
+    return reshape(g, take_along(g, reshape(g, line, lines), reshape(g, order, lines)), dims);
   }
 };
 
@@ -195,9 +195,9 @@ class Between : public OfRows {
     const NodeId within = both(binary(to, Op::LessEqual, broadcast_to(to, low, to.dims(x)), x),
                                binary(to, Op::LessEqual, x, broadcast_to(to, high, to.dims(x))));
     const Dims lines{from.count(id) / bins, n};
-    const NodeId put[] = {reshape(to, placed(to, part(to, edges, 1, bins - 1), x, true), lines),
-                          reshape(to, cast(to, within, DType::Int64), lines)};
-    const NodeId counts = make(to, Op::PutAlong, {put, encode(SizeAttributes{bins})});
+    const NodeId at = placed(to, part(to, edges, 1, bins - 1), x, true);
+    const NodeId counts = put_along(to, reshape(to, at, lines),
+                                    reshape(to, cast(to, within, DType::Int64), lines), bins);
     const NodeId finite = both(unary(to, Op::IsFinite, low), unary(to, Op::IsFinite, high));
     return permitted_if(to, reshape(to, counts, from.dims(id)),
                         both(finite, binary(to, Op::LessEqual, low, high)), IntegerLimit::Edges);

@@ -6,6 +6,7 @@
 #include "ops/identity.h"
 #include "ops/moving/index.h"
 #include "ops/moving/movement.h"
+#include "ops/moving/window.h"
 #include "ops/source.h"
 
 namespace gradcell {
@@ -128,10 +129,9 @@ NodeId Sampling::apart(Graph& to, const Graph& from, NodeId id,
   // By indices into all of x that are made as they are read, of ranges: a cleaned graph gets no
   // constants that no run brings.
   auto taken = [&](NodeId x) {
-    if (rows * s.size == 0) {
-      const NodeId in[] = {reshape(to, x, Dims{rows, s.size}), reshape(to, at, lines)};
-      return reshape(to, make(to, Op::TakeAlong, {in, {}}), full);
-    }
+    if (rows * s.size == 0)
+      return reshape(to, take_along(to, reshape(to, x, Dims{rows, s.size}), reshape(to, at, lines)),
+                     full);
     const DType index = rows * s.size < (int64_t{1} << 31) ? DType::Int32 : DType::Int64;
     const NodeId all = iota(to, index, Dims{rows * s.size}, 0);
     auto every = [&](int64_t count, int64_t step) {
@@ -153,8 +153,7 @@ NodeId Sampling::apart(Graph& to, const Graph& from, NodeId id,
   if (part == Part::Weight)
     return sum_over(binary(to, Op::Mul, taken(inputs[0]), spread(inputs[2], true)), 1);
   const NodeId updates = binary(to, Op::Mul, spread(inputs[0], true), spread(inputs[2], false));
-  const NodeId in[] = {reshape(to, at, lines), reshape(to, updates, lines)};
-  const NodeId made = make(to, Op::PutAlong, {in, encode(SizeAttributes{s.size})});
+  const NodeId made = put_along(to, reshape(to, at, lines), reshape(to, updates, lines), s.size);
   return reshape(to, made, from.dims(id));
 }
 

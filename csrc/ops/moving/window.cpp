@@ -23,16 +23,6 @@ NodeId as_rows(Graph& g, NodeId x, size_t count) {
   return reshape(g, x, to);
 }
 
-NodeId take_along(Graph& g, NodeId x, NodeId places) {
-  const NodeId in[] = {x, places};
-  return make(g, Op::TakeAlong, {in, {}});
-}
-
-NodeId put_along(Graph& g, NodeId places, NodeId updates, int64_t size) {
-  const NodeId in[] = {places, updates};
-  return make(g, Op::PutAlong, {in, encode(SizeAttributes{size})});
-}
-
 template <class Base>
 class Windowed : public Base {
  public:
@@ -158,6 +148,16 @@ SPEC(WindowMax, Largest)
 SPEC(WindowArgMax, Windowed<Constant>)
 SPEC(TakeAlong, TakingAlong)
 SPEC(PutAlong, Putting)
+
+NodeId take_along(Graph& g, NodeId x, NodeId places) {
+  const NodeId in[] = {x, places};
+  return make(g, Op::TakeAlong, {in, {}});
+}
+
+NodeId put_along(Graph& g, NodeId places, NodeId updates, int64_t size) {
+  const NodeId in[] = {places, updates};
+  return make(g, Op::PutAlong, {in, encode(SizeAttributes{size})});
+}
 
 bool finds_places(Op op) { return op == Op::WindowArgMax; }
 

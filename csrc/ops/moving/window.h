@@ -19,6 +19,11 @@ struct WindowAttributes {
   }
 };
 
+/// y[r, i] = x[r, places[r, i]]; 0 where that is -1.
+NodeId take_along(Graph& g, NodeId x, NodeId places);
+/// Zeros [rows, size] with updates[r, i] added at [r, places[r, i]]; those at -1 are dropped.
+NodeId put_along(Graph& g, NodeId places, NodeId updates, int64_t size);
+
 /// Whether a node of windows says where the largest elements are, not what they are.
 bool finds_places(Op op);
 
