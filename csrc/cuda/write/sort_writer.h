@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <set>
 
 #include "cuda/write/single_node_writer.h"
 
@@ -109,7 +110,7 @@ class SortWriter : protected AloneWriter {
  protected:
   std::string temporary(BufferId b, const char* type, bool written, const std::string& name,
                         size_t size) {
-    (written ? step_.bytes_written : step_.bytes_read) += size;
+    if (seen_.insert(b).second) (written ? step_.bytes_written : step_.bytes_read) += size;
     return buffer(b, type, written, name);
   }
 
@@ -163,6 +164,7 @@ class SortWriter : protected AloneWriter {
   }
 
   Sorting sorting_;
+  std::set<BufferId> seen_;  ///< of the temporary ones
   std::string key_;
   size_t key_size_;
 };
