@@ -32,6 +32,10 @@ import gradcell as ms
 from gradcell import Tensor, nn, ops
 from gradcell.base import gpu as gpus, tree
 
+sys.path.append(str(Path(__file__).parent))
+import test_cuda_orders as orders
+import test_cuda_rows as rows
+
 pytestmark = pytest.mark.cuda
 
 
@@ -58,6 +62,21 @@ def test_the_gpu_agrees_with_the_cpu(name: str) -> None:
     want = tree.leaves(fn(*arguments))
     compare(name, got, want)
     compare(name, whole, want)
+
+
+@pytest.mark.parametrize("name", orders.CASES)
+def test_what_orders_elements_agrees_with_numpy(name: str) -> None:
+    fn, arguments, reference = orders.CASES[name]
+    (want,) = reference(*arguments)
+    for way in (fn, ms.jit(fn)):
+        orders.agrees(way(*map(Tensor, arguments)).asnumpy(), want)
+
+
+@pytest.mark.parametrize("name", rows.CASES)
+def test_rows_agree_with_numpy(name: str) -> None:
+    fn, arguments, *_ = rows.CASES[name]
+    found = tree.leaves(ms.jit(fn)(*arguments))
+    rows.agrees(name, [t.astype(ms.float64).asnumpy() for t in found])
 
 
 @pytest.fixture

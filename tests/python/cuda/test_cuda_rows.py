@@ -238,19 +238,22 @@ def batch(
     return Batch(chosen(request, plans), tmp_path_factory.mktemp("rows"))
 
 
+def agrees(name: str, found: list[np.ndarray]) -> None:
+    _, arguments, want, _ = CASES[name]
+    worst = 2e-2 if any(a.dtype in (ms.float16, ms.bfloat16) for a in arguments) else 2e-4
+    for got, reference in zip(found, want, strict=False):
+        got = got.astype(np.float64)
+        assert got.size == reference.size
+        scale = np.abs(reference).max()
+        assert np.abs(got.reshape(reference.shape) - reference).max() <= worst * scale, name
+
+
 @pytest.mark.one_in(48)
 @pytest.mark.parametrize("name", CASES)
 def test_agrees_with_numpy(name: str, plans: dict[str, Any], batch: Batch) -> None:
-    _, arguments, want, _ = CASES[name]
     number = list(CASES).index(name)
     for threads in ((1, 1), (4, 8), None):
-        found = batch.run(number, threads=threads, grid=3, aligned=threads == (1, 1))
-        worst = 2e-2 if any(a.dtype in (ms.float16, ms.bfloat16) for a in arguments) else 2e-4
-        for got, reference in zip(found, want, strict=False):
-            got = got.astype(np.float64)
-            assert got.size == reference.size
-            scale = np.abs(reference).max()
-            assert np.abs(got.reshape(reference.shape) - reference).max() <= worst * scale, name
+        agrees(name, batch.run(number, threads=threads, grid=3, aligned=threads == (1, 1)))
 
 
 def test_products_by_a_column_or_two_are_reductions(plans: dict[str, Any]) -> None:
