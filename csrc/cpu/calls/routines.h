@@ -1,5 +1,6 @@
-// Routines, for Form::Routine and forms for which a GPU has more than them: what each gets is a call
-// whose inputs and result are dense, with all problems of the batch. A file a family; a routine is a row of its table.
+// Routines, for Form::Routine and forms for which a GPU has more than them: what each gets is a
+// call whose inputs and result are dense, with all problems of the batch. A file a family; a
+// routine is a row of its table.
 #pragma once
 
 #include <algorithm>
