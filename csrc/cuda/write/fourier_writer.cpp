@@ -1,11 +1,12 @@
 // Kernels of discrete Fourier transforms, one after the other for factors of a line's length
 // (Cooley and Tukey 1965; in Stockham's order, so that nothing is put back into place).
 //
-// After some of them, whose factors come to `done`, element k * (n / done) + j of a line is the
-// transform, at frequency k, of its every n / done th element from the j-th on. A factor p more
-// takes p of these, j + r * n / (done * p), turns the r-th by r k of done * p parts of a circle,
-// and makes of them the frequencies k + done * s: another transform, of p elements. A thread has
-// those in registers. A prime that is too large for that is a sum of all terms for each result.
+// After kernels for factors that come to `done`, element k * (n / done) + j of a line is the
+// transform, at frequency k, of the elements j, j + n / done, j + 2 n / done and so on. One for a
+// factor p more takes p of these, j + r * n / (done * p), turns the r-th by r k of done * p parts
+// of a circle, and makes of them the frequencies k + done * s: a transform of p elements, which a
+// thread has in registers. For a prime that is too large for that a thread sums up all p terms of
+// one result.
 #include <charconv>
 #include <cmath>
 #include <numbers>
