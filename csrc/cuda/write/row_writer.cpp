@@ -217,90 +217,71 @@ class RowWriter : Writer {
   }
 
   void over_row(int64_t n, const Scope& inside, const std::vector<Array>& written) {
-    if (holds(n)) return over_held_row(n, inside, written);
-    const std::string at = "at" + std::to_string(next_++), count = size(n);
-    const std::string live = written.empty() ? "" : "live && ";
+    const bool held = holds(n);
+    const std::string at = "at" + std::to_string(next_++), indent = held ? "        " : "      ";
+    const std::string count = held ? "" : size(n);
     std::string formal = "gc_index k", loads, stores, of_four = "4 * k + u", of_one = "k";
+    auto give = [&](const Array& a, const char* constant, const std::string& four) {
+      formal += str(", ", constant, a.type, *constant ? " " : "& ", a.element());
+      of_four += ", " + four + ".at[u]", of_one += ", " + a.one(count);
+    };
+    auto declare = [&](const Array& a) {
+      line(str("gc_pack<", a.type, "> ", a.held(), "[", fours_a_lane_, "];"));
+    };
     for (const Array& a : direct_) {
-      const std::string x = a.element();
-      formal += ", const " + a.type + " " + x;
-      loads += "      const gc_pack<" + a.type + "> " + x + " = " + a.four() + ";\n";
-      of_four += ", " + x + ".at[u]", of_one += ", " + a.one(count);
+      const bool known = held && std::ranges::count(held_, a.pointer, &Array::pointer) > 0;
+      const bool hold = known || (held && !a.for_all_rows && has_room(a.type));
+      const std::string four = hold ? a.held() + "[i]" : a.element();
+      give(a, "const ", four);
+      if (hold && !known) declare(a), held_.push_back(a);
+      if (!known)
+        loads +=
+            str(indent, hold ? "" : "const gc_pack<" + a.type + "> ", four, " = ", a.four(), ";\n");
+    }
+    if (held)
+      for (const auto& [id, a] : kept_) give(a, "const ", a.held() + "[i]");
+    for (const auto& [id, a] : making_) {
+      declare(a), kept_[id] = a;
+      give(a, "", a.held() + "[i]");
     }
     for (const Array& a : written) {
-      const std::string y = a.element();
-      formal += ", " + a.type + "& " + y;
-      loads += "      gc_pack<" + a.type + "> " + y + ";\n";
-      stores += "      gc_store(" + a.pointer + ", j, " + y + ", packs > 0);\n";
-      of_four += ", " + y + ".at[u]", of_one += ", " + a.one(count);
+      give(a, "", a.element());
+      loads += str(indent, "gc_pack<", a.type, "> ", a.element(), ";\n");
+      stores += str(indent, held ? "if (live) " : "", "gc_store(", a.pointer, ", j, ", a.element(),
+                    ", packs > 0);\n");
     }
     line("auto " + at + " = [&](" + formal + ") {");
     scopes_.back()->text += inside.text;
     line("};");
+    auto of_fours = [&] {
+      scopes_.back()->text += loads;
+      line("#pragma unroll");
+      line(str(indent.substr(4), "for (int u = 0; u < 4; ++u) ", at, "(", of_four, ");"));
+      scopes_.back()->text += stores;
+    };
+    if (held) {  // each lane has as many fours of it
+      const std::string fours = fours_of(n);
+      line("#pragma unroll");
+      line(str("for (int i = 0; i < ", fours_a_lane_, "; ++i) {"));
+      line("  const gc_index k = threadIdx.x + i * blockDim.x, j = r * " + fours + " + k;");
+      line(str("  if (k < ", fours, ") {"));
+      of_fours();
+      line("  }");
+      return line("}");
+    }
+    const std::string live = written.empty() ? "" : "live && ";
     const size_t arrays = direct_.size() + written.size();
     std::string first = "threadIdx.x";
     if (arrays > 0 && arrays <= kMostRowPacks) {
       const std::string fours = fours_of(n);
       line("for (gc_index k = threadIdx.x; " + live + "k < " + fours + "; k += blockDim.x) {");
       line("  const gc_index j = r * " + fours + " + k;");
-      scopes_.back()->text += loads;
-      line("#pragma unroll");
-      line("  for (int u = 0; u < 4; ++u) " + at + "(" + of_four + ");");
-      scopes_.back()->text += stores;
+      of_fours();
       line("}");
       first = "4 * " + fours + " + threadIdx.x";
     }
     line("for (gc_index k = " + first + "; " + live + "k < " + count + "; k += blockDim.x) " + at +
          "(" + of_one + ");");
-  }
-
-  /// The same where all of a row is in registers, of which each lane has as many fours.
-  void over_held_row(int64_t n, const Scope& inside, const std::vector<Array>& written) {
-    const std::string at = "at" + std::to_string(next_++), fours = fours_of(n);
-    std::string formal = "gc_index k", loads, stores, given = "4 * k + u";
-    auto declare = [&](const Array& a) {
-      line(str("gc_pack<", a.type, "> ", a.held(), "[", fours_a_lane_, "];"));
-    };
-    for (const Array& a : direct_) {
-      const bool known = std::ranges::count(held_, a.pointer, &Array::pointer) > 0;
-      const bool hold = known || (!a.for_all_rows && has_room(a.type));
-      const std::string load = a.four() + ";\n";
-      formal += ", const " + a.type + " " + a.element();
-      given += ", " + (hold ? a.held() + "[i]" : a.element()) + ".at[u]";
-      if (!hold) loads += "        const gc_pack<" + a.type + "> " + a.element() + " = " + load;
-      if (known || !hold) continue;
-      declare(a), held_.push_back(a);
-      loads += "        " + a.held() + "[i] = " + load;
-    }
-    for (const auto& [id, a] : kept_) {
-      formal += ", const " + a.type + " " + a.element();
-      given += ", " + a.held() + "[i].at[u]";
-    }
-    for (const auto& [id, a] : making_) {
-      declare(a), kept_[id] = a;
-      formal += ", " + a.type + "& " + a.element();
-      given += ", " + a.held() + "[i].at[u]";
-    }
-    for (const Array& a : written) {
-      formal += ", " + a.type + "& " + a.element();
-      given += ", " + a.element() + ".at[u]";
-      loads += "        gc_pack<" + a.type + "> " + a.element() + ";\n";
-      stores +=
-          "        if (live) gc_store(" + a.pointer + ", j, " + a.element() + ", packs > 0);\n";
-    }
-    line("auto " + at + " = [&](" + formal + ") {");
-    scopes_.back()->text += inside.text;
-    line("};");
-    line("#pragma unroll");
-    line(str("for (int i = 0; i < ", fours_a_lane_, "; ++i) {"));
-    line("  const gc_index k = threadIdx.x + i * blockDim.x, j = r * " + fours + " + k;");
-    line(str("  if (k < ", fours, ") {"));
-    scopes_.back()->text += loads;
-    line("#pragma unroll");
-    line("    for (int u = 0; u < 4; ++u) " + at + "(" + given + ");");
-    scopes_.back()->text += stores;
-    line("  }");
-    line("}");
   }
 
   /// An argument, whatever the number: the text has no sizes.
