@@ -16,7 +16,8 @@
 #include "cuda/join/segments.h"
 #include "cuda/plan_time.h"
 #include "cuda/write/kernel_writers.h"
-#include "cuda/write/tile_writer.h"
+#include "cuda/write/regions/recurrence_writer.h"
+#include "cuda/write/regions/tile_writer.h"
 #include "ops/ops.h"
 #include "plan/arena.h"
 #include "plan/costs.h"
@@ -37,6 +38,9 @@ constexpr const char* kPreludeText =
 constexpr const char* kTilesText =
 #include "cuda_tiles.inc"
     ;
+constexpr const char* kRecurrenceText =
+#include "cuda_recurrence.inc"
+    ;
 constexpr const char* kTensorCoresText =
 #include "cuda_tensor_cores.inc"
     ;
@@ -53,7 +57,7 @@ constexpr const char* kProductsText =
 std::string prelude_text(bool wide) {
   std::string text = wide ? "typedef long long gc_index;\n" : "typedef int gc_index;\n";
   return text + "typedef long long gc_long;\n" + kScalarText + kPreludeText + kTilesText +
-         kTensorCoresText + kAttentionText + kConvolutionText + kProductsText;
+         kRecurrenceText + kTensorCoresText + kAttentionText + kConvolutionText + kProductsText;
 }
 
 /// Element numbers from here on, with what a grid may add to them, need 64 bits.
@@ -341,7 +345,12 @@ class CudaPlanner {
   void make_loop(const std::vector<NodeId>& results) {
     FramedLoop framed = frame_loop(g_, results);
     auto make = [&] { return plan_graph(framed.body, framed.live, framed.roots, {}, true); };
-    CudaPlan body = quickest(make(), make, module_, in_.wide, target_);
+    const std::optional<Recurrence> kernel = find_recurrence(make(), framed.frame, target_);
+    Module bodies = module_;
+    CudaPlan body = quickest(make(), make, bodies, in_.wide, target_);
+    if (kernel && kernel->cycles < static_cast<double>(framed.frame.steps) * cycles_of(body, target_))
+      return make_recurrence(*kernel, framed.frame, results);
+    module_ = std::move(bodies);
     require(body.constants.empty(), ErrorKind::Runtime, "planning: constants in a loop's body");
     Step step;
     step.loop = narrow<int>(plan_.loops.size());
@@ -361,6 +370,18 @@ class CudaPlanner {
     for (NodeId id : results) loop.writes.push_back(buffer_of_[id]);
     loop.state = temporary(own), loop.arena = temporary(arena);
     plan_.steps.push_back(std::move(step));
+  }
+
+  /// The loop as one kernel.
+  void make_recurrence(const Recurrence& kernel, const LoopFrame& loop,
+                       const std::vector<NodeId>& results) {
+    std::vector<BufferId> reads, writes;
+    for (NodeId id : in_storage(results[0])) reads.push_back(buffer_of_[id]);
+    for (NodeId id : results) writes.push_back(buffer_of_[id]);
+    Written w = write_recurrence(in_, f_.node[results[0]].stage, kernel, loop, reads, writes);
+    w.step.nodes = results.size();
+    w.step.location = g_[results[0]].location;
+    add(std::move(w));
   }
 
   /// A sum of attention's family, and those that its kernel computes too.

@@ -29,6 +29,7 @@ struct Weights {
   double instructions = 8;  ///< a byte
   Tiles tiles = Tiles::WhereQuicker;
   bool groups = true;  ///< small products of equal sizes share a launch, where that is quicker
+  bool recurrences = true;  ///< loops are kernels, where there is one and that is quicker
   bool operator==(const Weights&) const = default;
 };
 

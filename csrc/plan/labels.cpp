@@ -579,7 +579,7 @@ void see_through_views(const Graph& g, Labels& l, std::span<const NodeId> roots)
 
 }  // namespace
 
-Labels label(const Graph& g, std::span<const NodeId> roots, bool whole) {
+Labels label(const Graph& g, std::span<const NodeId> roots, bool whole, int64_t rows) {
   size_t n = g.size();
   Labels l;
   l.whole = whole;
@@ -593,6 +593,9 @@ Labels label(const Graph& g, std::span<const NodeId> roots, bool whole) {
     if (!is_made(g, l, id)) continue;
     NodeLabel& me = l.node[id];
     components.rows(id) = row_set(g, l, id);
+    if (rows > 0)
+      std::erase_if(components.rows(id),
+                    [&](const RowSplit& s) { return s.rows != rows || s.block != 1; });
     me.in_region = !components.rows(id).empty();
     me.reducing = me.in_region && !whole && is_row_reducing(g, id);
     by_views[id] = me.in_region && components.rows(id).front().block == 1 &&
@@ -614,7 +617,7 @@ Labels label(const Graph& g, std::span<const NodeId> roots, bool whole) {
   for (NodeId id = 0; id < n; ++id)
     if (l.node[id].in_region) ++in_component[components.find(id)];
   for (NodeId id = 0; id < n; ++id) in_component[id] = in_component[components.find(id)];
-  if (!whole) lone_nodes_to_calls(g, l, in_component);
+  if (!whole && rows == 0) lone_nodes_to_calls(g, l, in_component);
   for (NodeId id = 0; id < n; ++id) {
     NodeLabel& me = l.node[id];
     if (!is_made(g, l, id) || !me.in_region) continue;

@@ -63,7 +63,8 @@ bool is_made(const Graph& g, const Labels& l, NodeId id);
 /// Whether the value of `producer` flows to `consumer` inside a tile.
 bool flows_in_tile(const Graph& g, const Labels& l, NodeId producer, NodeId consumer, int k);
 
-/// whole: as Labels has it. Longer tensors than kMaxFeatures are left to calls then.
-Labels label(const Graph& g, std::span<const NodeId> roots, bool whole = false);
+/// whole: as Labels has it. Longer tensors than kMaxFeatures are left to calls then. rows: all that
+/// can run by so many rows does, and nothing else is in a region; 0: what is best is chosen.
+Labels label(const Graph& g, std::span<const NodeId> roots, bool whole = false, int64_t rows = 0);
 
 }  // namespace gradcell

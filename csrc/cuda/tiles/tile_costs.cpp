@@ -84,6 +84,9 @@ class Weigher {
         case TileItem::Kind::Compute:
           sum += of(r_.program[item.index]);
           break;
+        case TileItem::Kind::Collect:  // of recurrences
+        case TileItem::Kind::Carry:
+          break;
       }
     }
     return sum;

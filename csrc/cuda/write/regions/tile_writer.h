@@ -19,9 +19,6 @@ struct TileSums {
   BufferId partial = 0;
 };
 std::vector<TileSums> tile_sums(const Region& r);
-/// In C: what sums are taken in, and how two are combined.
-const char* sum_type(bool floating);
-std::string reduction(Combine how, const std::string& type);
 /// What the chunks come to, in bytes.
 size_t partial_bytes(const TileRegion& tile, const TileSums& sums);
 

@@ -1,0 +1,207 @@
+"""Loops on a GPU that are one kernel (csrc/cuda/tiles/recurrence.h): their text run as C++, beside the same steps one
+by one and NumPy, to third order; which loops are such, and what NVRTC makes of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from cuda_cases import compare
+from cuda_emulation import Batch, Kernels, Nvrtc, Plans, chosen
+from cuda_loop_cases import CASES as LOOPS
+from cuda_loop_cases import TRAINING, every_step, expected, kinds, loops_of, recurrent_plan
+from loop_cases import normal, scalar
+from made_up_gpu import Process
+
+import gradcell as ms
+from gradcell import Tensor, _core, cuda, ops
+from gradcell.ops.control.loops import loop
+
+pytestmark = pytest.mark.one_in(32, days=4)  # each compiles kernels with a C++ compiler or NVRTC
+
+#: By name: the body, how many of what it is given are states and slices, all of it, the steps.
+BODIES: dict[str, tuple[Callable[..., Any], int, int, list[np.ndarray], int]] = {}
+
+
+def add(name: str, body: Callable[..., Any], states: int, slices: int, *xs: Any, steps: int = 3):
+    BODIES[name] = (body, states, slices, list(xs), steps)
+
+
+def memory(s: Any, x: Any, w: Tensor, b: Tensor) -> Any:
+    i, f, g, o = ops.split(x[0] + ops.matmul(s[0], w.T) + b, w.shape[1], 1)
+    c = ops.sigmoid(f) * s[1] + ops.sigmoid(i) * ops.tanh(g)
+    h = ops.sigmoid(o) * ops.tanh(c)
+    return [h, c], [h]
+
+
+def cells(rows: int, width: int, scale: float = 1.0) -> list[np.ndarray]:
+    shapes = (rows, width), (rows, width), (3, rows, 4 * width), (4 * width, width), (4 * width,)
+    return [scale * normal(*s) for s in shapes]
+
+
+add("several rows a block", memory, 2, 1, *cells(37, 6))
+add("a matrix in registers too", memory, 2, 1, *(x.astype(np.float32) for x in cells(3, 120, 0.3)))
+add("halves", memory, 2, 1, *(x.astype(np.float16) for x in cells(5, 4, 0.5)))
+
+
+def shifted_operand(s: Any, x: Any, u: Tensor, v: Tensor, w: Tensor) -> Any:
+    """Products whose sizes four does not divide, of a part of a row; two of them added up."""
+    y = ops.matmul(s[0][:, 1:6], u) + ops.matmul(x[0], v)
+    h = ops.tanh(y)
+    return [ops.matmul(h, w) * 0.5], [y, h[:, :2]]
+
+
+add("parts of rows", shifted_operand, 1, 1,
+    normal(5, 7), normal(3, 5, 2), normal(5, 3), normal(2, 3), normal(3, 7))  # fmt: skip
+
+
+def normed(s: Any, x: Any, a: Tensor) -> Any:
+    """Sums along rows, of few terms and of many."""
+    y = s[0] * a + x[0]
+    y = y - y.mean(-1, keep_dims=True)
+    return [y / (1 + (y * y).sum(-1, keepdims=True))], [ops.reduce_max(y, -1)]
+
+
+add("sums along rows", normed, 1, 1, normal(3, 90), normal(3, 3, 90), normal(90))
+add("sums along short rows", normed, 1, 1, normal(40, 5), normal(3, 40, 5), normal(5))
+
+
+def springs(s: Any, x: Any, k: Tensor, m: Tensor) -> Any:
+    """Shifts and zeros around, and a number of each step."""
+    at, speed = s
+    pull = k * (at[1:] - at[:-1])
+    force = ops.pad(pull, (0, 1)) - ops.pad(pull, (1, 0)) + x[0] * ops.roll(at, 2)
+    speed = speed + 0.1 * force / m
+    at = at + 0.1 * speed
+    return [at, speed], [(speed * speed * m).sum(), at[3:70]]
+
+
+add("one row", springs, 2, 1, 0.1 * normal(90), 0.1 * normal(90), normal(3), 0.3 * normal(89), 2 + normal(90) ** 2)
+
+
+add("sums of all", normed, 1, 1, normal(1, 300), normal(3, 1, 300), normal(300))
+add("numbers and rows", lambda s, x, a: (
+    [s[0] * 0.5 + ops.softmax(s[1] * a + s[0], -1).max(), ops.tanh(s[1] + (s[1] * a).sum()) - x[0].reshape(-1)],
+    [s[0] + x[0].sum()]), 2, 1, normal(), normal(70), normal(3, 7, 10), normal(70))  # fmt: skip
+add("a number and a bias of each step", lambda s, x, w: (
+    [ops.tanh(s[0] * x[0] + x[1]) @ w], [s[0].sum(-1)]), 1, 2,
+    normal(6, 4), normal(3), normal(3, 4), normal(4, 4))  # fmt: skip
+add("many elements", lambda s, x, a: ([ops.sin(s[0] * a + x[0])], []), 1, 1,
+    normal(900, 5), normal(3, 900, 5), normal(900, 5))  # fmt: skip
+add("views of what stays", lambda s, x, a, b: (
+    [ops.tanh(s[0] + a.T * b.expand_dims(0)) + x[0][:, ::-1]], [s[0][:, 1]]), 1, 1,
+    normal(6, 4), normal(3, 6, 4), normal(4, 6), normal(4))  # fmt: skip
+add("backwards in columns", lambda s, x, w: (
+    [s[0] + ops.sigmoid(ops.concat([s[0], x[0]], 1)) @ w], [ops.stack([s[0], s[0] * 2.0], 2)]), 1, 1,
+    normal(6, 4), normal(3, 6, 3), normal(7, 4))  # fmt: skip
+
+WAYS = {"": 0, ", derivative 1": 1, ", derivative 2": 2}
+
+
+def made(name: str, how: Callable[..., Any], reverse: bool = False) -> Callable[..., Any]:
+    body, states, slices, _, steps = BODIES[name]
+
+    def f(*xs: Tensor) -> tuple[Tensor, ...]:
+        one = lambda s, x: body(list(s), list(x), *xs[states + slices :])  # noqa: E731
+        last, kept = how(one, xs[:states], xs[states : states + slices], steps, reverse=reverse)
+        return (*last, *kept)
+
+    return f
+
+
+def by_steps(step, first, sliced, steps, *, reverse=False):
+    state, kept = list(first), [None] * steps
+    for t in range(steps)[:: -1 if reverse else 1]:
+        state, out = step(state, [x[t] for x in sliced])
+        kept[t] = list(out)
+    return list(state), [ops.stack(list(k)) for k in zip(*kept, strict=True)] if kept[0] else []
+
+
+def derived(f: Callable[..., Any], order: int, count: int) -> Callable[..., Any]:
+    every = tuple(range(count))
+    if order == 0:
+        return f
+    for _ in range(order - 1):
+        inner = ms.grad(scalar(f) if f.__name__ == "f" else f, every)
+        f = lambda *xs, g=inner: sum((ops.sin(d) * d).sum() for d in g(*xs))  # noqa: E731
+    return ms.grad(scalar(f) if f.__name__ == "f" else f, every)
+
+
+CASES = {
+    f"{name}{way}{', reverse' if reverse else ''}": (name, order, reverse)
+    for name in BODIES
+    for way, order in WAYS.items()
+    for reverse in ([False, True] if order == 0 else [False])
+    if order < 2 or name not in ("a matrix in registers too", "halves")
+}
+#: Loops of test_cuda_loops.py that stay launches: their bodies have sums over rows, scans, gathers or loops.
+LAUNCHED = {name for name in LOOPS if re.match("sums|gathers|a network|one step", name)}
+
+
+@pytest.fixture(autouse=True)
+def few_multiprocessors() -> Iterator[None]:
+    """So that blocks have several rows where there are but 37."""
+    _core.plan_for_cuda(multiprocessors=4)
+    yield
+    _core.plan_for_cuda()
+
+
+def arrays(name: str) -> list[Tensor]:
+    return [Tensor(x) for x in BODIES[name][3]]
+
+
+def planned(case: str) -> Any:
+    _core.plan_for_cuda(multiprocessors=4)
+    if case in LOOPS:
+        f, _, xs = LOOPS[case]
+    else:
+        name, order, reverse = CASES[case]
+        xs = arrays(name)
+        f = derived(made(name, loop, reverse), order, len(xs))
+    plan = cuda.plan_of(f, *xs)
+    _core.plan_for_cuda()
+    return plan
+
+
+@pytest.fixture(scope="module")
+def plans() -> Plans:
+    return Plans([*CASES, *LOOPS], planned)
+
+
+@pytest.fixture(scope="module")
+def batch(
+    plans: Plans, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+) -> Batch:
+    return Batch(chosen(request, plans), tmp_path_factory.mktemp("recurrences"))
+
+
+def recurrences(plan: Any) -> list[dict[str, Any]]:
+    return [s for s in every_step(plan.steps) if str(s.get("kernel")).startswith("gc_recurrence")]
+
+
+@pytest.mark.one_in(64)
+@pytest.mark.parametrize("name", [*CASES, *LOOPS])
+def test_the_text_as_cpp_agrees_with_the_same_steps(name: str, plans: Plans, batch: Batch) -> None:
+    number = list(plans).index(name)
+    if name in LOOPS:
+        want = expected(name)
+        assert bool(recurrences(plans[name])) == (name not in LAUNCHED)
+    else:
+        body, order, reverse = CASES[name]
+        assert recurrences(plans[name])
+        exact = [x.astype(ms.float64) for x in arrays(body)]
+        want = derived(made(body, by_steps, reverse), order, len(exact))(*exact)
+        want = list(want) if isinstance(want, (tuple, list)) else [want]
+    for how in ({}, {"aligned": False, "grid": 3, "threads": (4, 2)}, {"threads": None, "grid": 3}):
+        got = batch.run(number, **how)
+        if name in LOOPS or BODIES[CASES[name][0]][3][0].dtype == np.float64:
+            compare(name, got, want)
+            continue
+        # Beside the same steps in float64.
+        bound = {np.float32: 2e-6, np.float16: 2e-2}[BODIES[CASES[name][0]][3][0].dtype.type]
+        for a, b in zip(got, want, strict=True):
+            scale = np.abs(b.asnumpy()).max()
+            assert np.abs(a.astype(np.float64) - b.asnumpy()).max() <= bound * scale
