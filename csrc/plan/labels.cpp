@@ -214,6 +214,15 @@ bool reads_matrix_once(const Graph& g, const Labels& l, NodeId id) {
          (is_leaf(g, stored) || !l.node[stored].in_region);
 }
 
+/// Whether a product takes one row, of features that a region can have, and a matrix.
+bool takes_one_row(const Graph& g, NodeId id) {
+  if (!is_floating(g.dtype(id)) || g.dims(id).size() != 2 || g.dims(id)[0] != 1) return false;
+  if (attributes<ProductAttributes>(g, id).transpose_a) return false;
+  for (int k = 0; k < g[id].input_count; k += 2)
+    if (g.count(g.input(id, k)) > kMaxFeatures) return false;
+  return g.count(id) <= kMaxFeatures;
+}
+
 /// The row counts with which a region can run this node; empty: a call runs it.
 RowSet row_set(const Graph& g, const Labels& l, NodeId id) {
   const Dims& dims = g.dims(id);
@@ -225,6 +234,8 @@ RowSet row_set(const Graph& g, const Labels& l, NodeId id) {
     longest = std::max(longest, g.count(i));
   }
   const TileForm tile = info(form(g, id)).tile;
+  if (l.whole && l.rows == 1 && tile == TileForm::Product)
+    return takes_one_row(g, id) ? RowSet{{1}} : RowSet{};
   if (l.whole) {
     const bool fits = longest <= kMaxFeatures && tile != TileForm::Product &&
                       tile != TileForm::Call &&
@@ -582,7 +593,7 @@ void see_through_views(const Graph& g, Labels& l, std::span<const NodeId> roots)
 Labels label(const Graph& g, std::span<const NodeId> roots, bool whole, int64_t rows) {
   size_t n = g.size();
   Labels l;
-  l.whole = whole;
+  l.whole = whole, l.rows = rows;
   l.node.resize(n);
   l.storage.resize(n);
   Components components(n);

@@ -38,6 +38,7 @@ struct NodeLabel {
 struct Labels {
   std::vector<NodeLabel> node;
   bool whole = false;  ///< all regions have one row, which is the whole of each of their tensors
+  int64_t rows = 0;    ///< all regions have so many; 0: each has its own number
   /// The node whose buffer or tile value holds a node's elements: in the same order, or where a
   /// view of an input has them (such a view is read uniformly alone).
   std::vector<NodeId> storage;
@@ -63,8 +64,9 @@ bool is_made(const Graph& g, const Labels& l, NodeId id);
 /// Whether the value of `producer` flows to `consumer` inside a tile.
 bool flows_in_tile(const Graph& g, const Labels& l, NodeId producer, NodeId consumer, int k);
 
-/// whole: as Labels has it. Longer tensors than kMaxFeatures are left to calls then. rows: all that
-/// can run by so many rows does, and nothing else is in a region; 0: what is best is chosen.
+/// whole, rows: as Labels has them. whole: longer tensors than kMaxFeatures are left to calls, and so
+/// are products, but for those of one row where that is the number of rows asked for. rows: what can
+/// run by so many is in a region, and nothing else.
 Labels label(const Graph& g, std::span<const NodeId> roots, bool whole = false, int64_t rows = 0);
 
 }  // namespace gradcell

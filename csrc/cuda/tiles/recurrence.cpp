@@ -177,8 +177,9 @@ constexpr double kIssued = 4, kSharedBytes = 128;
 /// of one thread's next element.
 constexpr double kBarrier = 60, kCollect = 60, kLatency = 12, kMemory = 600, kNear = 40,
                  kElement = 4;
-/// Registers of a multiprocessor, and of a thread beside the weights that it keeps.
-constexpr int32_t kRegisters = 65536, kOwnRegisters = 64;
+/// Registers of a multiprocessor, and of a thread: at most, and beside sums and the weights that it
+/// keeps. Fewer fours of weights than these are left in shared memory.
+constexpr int32_t kRegisters = 65536, kMostRegisters = 255, kOwnRegisters = 72, kFewFours = 8;
 
 /// Finds places for a number of threads and rows, and what that takes.
 class Placer {
@@ -248,30 +249,44 @@ class Placer {
     return parts;
   }
 
-  /// Places for the weights, from `end` on.
+  /// Places for the weights, from `end` on: as much as there is room for in registers, if what is
+  /// left is worth it, and the rest in shared memory.
   bool hold(size_t room, size_t& end) {
     x_.held.assign(r_.weights.size(), {});
-    int32_t left = kRegisters / x_.threads - kOwnRegisters;
     for (size_t at = 0; at < r_.program.size(); ++at) {
       const Instruction& i = r_.program[at];
       if (i.kind != TileOp::Product) continue;
-      const int64_t columns = shares(i.features, x_.threads);
-      const int64_t length = shares(shares(i.inner, x_.parts[at]), 4);
-      x_.held[i.weights].fours = narrow<int32_t>(columns * length);
+      Recurrence::Held& h = x_.held[i.weights];
+      h.columns = narrow<int32_t>(shares(i.features, x_.threads));
+      h.fours = narrow<int32_t>(shares(shares(i.inner, x_.parts[at]), 4));
     }
+    int32_t most = 0, all = 0;  // registers for sums; fours
+    for (size_t w = 0; w < r_.weights.size(); ++w) {
+      const Recurrence::Held& h = x_.held[w];
+      most = std::max(most, h.columns * (x_.rows + 1) * 4 * words(w));
+      all += h.columns * h.fours * words(w);
+    }
+    int32_t left = std::min(kRegisters / x_.threads, kMostRegisters) - kOwnRegisters - most;
+    int64_t widest = 0;
+    for (const TileValue& v : r_.values)
+      widest = std::max(widest, shares(int64_t{v.features} * x_.rows, x_.threads));
+    left -= narrow<int32_t>(8 * widest);
+    registers_ = kOwnRegisters + most;
+    if (left < 0 && !r_.weights.empty()) return false;
+    if (all < kFewFours) left = 0;
     for (size_t w = 0; w < r_.weights.size(); ++w) {
       Recurrence::Held& h = x_.held[w];
-      const size_t item = compute_size(r_.weights[w].type);
-      const size_t four = 4 * item * static_cast<size_t>(x_.threads);
-      const auto fit = narrow<int32_t>(std::min<size_t>((room - end) / four, INT32_MAX));
-      if (h.fours > fit) h.kept = (h.fours - fit + 1) / 2 * 2;
-      h.kept = std::min(h.kept, h.fours);
-      left -= h.kept * narrow<int32_t>(item);
-      if (left < 0 && h.kept > 0) return false;
+      const int32_t registers = 4 * h.columns * words(w);
+      h.kept = std::clamp(left / registers, 0, h.fours);
+      left -= h.kept * registers, registers_ += h.kept * registers;
       h.place = end;
-      end += four * static_cast<size_t>(h.fours - h.kept);
+      end += static_cast<size_t>(h.fours - h.kept) * static_cast<size_t>(registers) * 4 *
+             static_cast<size_t>(x_.threads);
     }
-    return true;
+    return end <= room;
+  }
+  int32_t words(size_t weights) const {
+    return narrow<int32_t>(compute_size(r_.weights[weights].type) / 4);
   }
 
   double cycles() const {
@@ -286,11 +301,11 @@ class Placer {
     const int64_t blocks = shares(r_.rows, x_.rows);
     const int64_t each = std::max<int64_t>(
         1, std::min({static_cast<int64_t>(target_.shared_bytes / (x_.shared_bytes + kDriverShared)),
-                     int64_t{kRegisters} / (int64_t{x_.threads} * 2 * kOwnRegisters),
+                     int64_t{kRegisters / (x_.threads * std::min(registers_, kMostRegisters))},
                      shares(blocks, target_.multiprocessors)}));
     const auto rounds = static_cast<double>(shares(blocks, each * target_.multiprocessors));
     double begin = kMemory;
-    for (const Recurrence::Held& h : x_.held) begin += 4 * kLatency * h.fours;
+    for (const Recurrence::Held& h : x_.held) begin += 4 * kLatency * h.fours * h.columns;
     const double step = std::max(chain, static_cast<double>(each) * issue);
     return kLaunchCycles + rounds * (begin + static_cast<double>(loop_.steps) * step);
   }
@@ -336,10 +351,11 @@ class Placer {
     const double words = static_cast<double>(compute_size(r_.values[i.dst].type)) / 4;
     if (i.kind == TileOp::Product) {
       const Recurrence::Held& h = x_.held[i.weights];
-      const double terms = 4.0 * h.fours, read = 4.0 * (h.fours - h.kept);
-      const double issued = warps() * terms * words * (x_.rows * 1.25 + 0.25) / kIssued;
-      const double moved = (read * x_.threads * 4 * words +
-                            warps() * terms / 4 * x_.rows * kSharedBytes) / kSharedBytes;
+      const double fours = h.fours, columns = h.columns, rows = x_.rows;
+      const double read = 4 * (fours - h.kept) * columns + fours * rows;  // accesses of a warp
+      const double issued =
+          warps() * fours * (columns * (4 * rows + 1) + rows) * words / kIssued;
+      const double moved = warps() * read * words;
       return {std::max(issued, moved), 10 * kLatency};
     }
     if (i.kind == TileOp::FeatureReduce) {
@@ -356,6 +372,7 @@ class Placer {
   const Region& r_;
   const LoopFrame& loop_;
   const Target& target_;
+  int32_t registers_ = 0;  ///< of a thread
 };
 
 /// The best number of threads and rows a block; false: there is none.
@@ -392,7 +409,7 @@ std::optional<Recurrence> find_recurrence(const PlanGraph& body, const LoopFrame
   for (const NodeLabel& l : label(g, body.roots).node)
     if (l.in_region) rows.insert(l.rows);
   for (int64_t r : rows) consider(label(g, body.roots, false, r));
-  consider(label(g, body.roots, true));
+  consider(label(g, body.roots, true, 1));
   return best;
 }
 

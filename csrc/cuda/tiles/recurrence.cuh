@@ -39,6 +39,8 @@ template <int K, int M, int P, int T>
 struct gc_columns {
   static constexpr int fours = ((K + P - 1) / P + 3) / 4, each = (M + T - 1) / T;
   static constexpr bool whole = 4 * fours * P == K;
+  // Elements of so many fours of each column in registers.
+  __device__ static constexpr int registers(int kept) { return kept > 0 ? 4 * each * kept : 1; }
   GRADCELL_DEVICE static int column(int y, int c) { return M < T ? y % M : y + c * T; }
   GRADCELL_DEVICE static int part(int y) { return M < T ? y / M : 0; }
 };
@@ -50,68 +52,78 @@ GRADCELL_DEVICE V gc_weight(const Stored* from, int k_stride, int m_stride, int 
   const int k = 4 * (Columns::part(y) * Columns::fours + q) + i, m = Columns::column(y, c);
   return k < K && m < M ? V(Type::decoded(from[k * k_stride + m * m_stride])) : V(0);
 }
-// What a thread has of the matrix: the first fours in registers, the others in shared memory.
-template <int K, int M, int P, int T, int kept, class Type, class V, class Stored>
-GRADCELL_DEVICE void gc_hold(V* registers, V* held, const Stored* from, int k_stride, int m_stride,
-                             int y) {
+// What a thread has of the matrix, a four of each of its columns behind another: the first `kept` of
+// each column in registers, the others in shared memory.
+template <int K, int M, int P, int T, int kept, class Type, class V, int n, class Stored>
+GRADCELL_DEVICE void gc_hold(gc_sums<V, n>& registers, V* held, const Stored* from, int k_stride,
+                             int m_stride, int y) {
   typedef gc_columns<K, M, P, T> columns;
+  static_assert(n == columns::registers(kept), "registers for what is kept");
 #pragma unroll
-  for (int n = 0; n < kept; ++n)
+  for (int u = 0; u < kept * columns::each; ++u)
 #pragma unroll
     for (int i = 0; i < 4; ++i)
-      registers[4 * n + i] = gc_weight<columns, K, M, Type, V>(
-          from, k_stride, m_stride, y, n / columns::fours, n % columns::fours, i);
-  for (int n = kept; n < columns::fours * columns::each; ++n)
+      registers.at[4 * u + i] = gc_weight<columns, K, M, Type, V>(
+          from, k_stride, m_stride, y, u % columns::each, u / columns::each, i);
+  for (int u = kept * columns::each; u < columns::fours * columns::each; ++u)
     for (int i = 0; i < 4; ++i)
-      held[4 * ((n - kept) * T + y) + i] = gc_weight<columns, K, M, Type, V>(
-          from, k_stride, m_stride, y, n / columns::fours, n % columns::fours, i);
+      held[4 * ((u - kept * columns::each) * T + y) + i] = gc_weight<columns, K, M, Type, V>(
+          from, k_stride, m_stride, y, u % columns::each, u / columns::each, i);
 }
 
 // The parts [P][R][M] of the products of R rows, of which the next one is `pitch` elements on, with
 // such a matrix. `packs`: the rows can be read in fours.
-template <int K, int M, int P, int T, int R, int pitch, int kept, bool packs, class V>
-GRADCELL_DEVICE void gc_multiply_rows(V* to, const V* x, const V* registers, const V* held, int y) {
+template <int K, int M, int P, int T, int R, int pitch, int kept, bool packs, class V, int n>
+GRADCELL_DEVICE void gc_multiply_rows(V* to, const V* x, const gc_sums<V, n>& registers,
+                                      const V* held, int y) {
   typedef gc_columns<K, M, P, T> columns;
-  const int first = 4 * columns::fours * columns::part(y);
+  constexpr int each = columns::each;
+  static_assert(n == columns::registers(kept), "registers of what is kept");
   if (columns::part(y) >= P) return;
+  V s[each][R][4];
 #pragma unroll
-  for (int c = 0; c < columns::each; ++c) {
-    constexpr int fours = columns::fours;
-    V s[R][4];
+  for (int i = 0; i < each * R * 4; ++i) s[i / 4 / R][i / 4 % R][i % 4] = V(0);
+  auto add = [&](int q, const gc_some<V, 4> (&w)[each]) {
+    const int k = 4 * (columns::fours * columns::part(y) + q);
 #pragma unroll
-    for (int r = 0; r < R; ++r) s[r][0] = s[r][1] = s[r][2] = s[r][3] = V(0);
-    auto add = [&](int q, const gc_some<V, 4>& w) {
-      const int k = first + 4 * q;
+    for (int r = 0; r < R; ++r) {
+      gc_some<V, 4> a;
+      if (packs && columns::whole) {
+        a = *reinterpret_cast<const gc_some<V, 4>*>(x + r * pitch + k);
+      } else {
 #pragma unroll
-      for (int r = 0; r < R; ++r) {
-        gc_some<V, 4> a;
-        if (packs && columns::whole) {
-          a = *reinterpret_cast<const gc_some<V, 4>*>(x + r * pitch + k);
-        } else {
-#pragma unroll
-          for (int i = 0; i < 4; ++i)
-            a.at[i] = columns::whole || k + i < K ? x[r * pitch + k + i] : V(0);
-        }
-#pragma unroll
-        for (int i = 0; i < 4; ++i) s[r][i] = gc_fma(a.at[i], w.at[i], s[r][i]);
+        for (int i = 0; i < 4; ++i)
+          a.at[i] = columns::whole || k + i < K ? x[r * pitch + k + i] : V(0);
       }
-    };
-    const int here = kept < c * fours ? 0 : kept < (c + 1) * fours ? kept - c * fours : fours;
 #pragma unroll
-    for (int q = 0; q < fours; ++q) {
-      if (q >= here) break;
-      const V* const w = registers + 4 * (c * fours + q);
-      add(q, gc_some<V, 4>{{w[0], w[1], w[2], w[3]}});
+      for (int c = 0; c < each; ++c)
+#pragma unroll
+        for (int i = 0; i < 4; ++i) s[c][r][i] = gc_fma(a.at[i], w[c].at[i], s[c][r][i]);
     }
-#pragma unroll 8
-    for (int q = here; q < fours; ++q)
-      add(q, reinterpret_cast<const gc_some<V, 4>*>(held)[(c * fours + q - kept) * T + y]);
+  };
+#pragma unroll
+  for (int q = 0; q < kept; ++q) {
+    gc_some<V, 4> w[each];
+#pragma unroll
+    for (int i = 0; i < each * 4; ++i) w[i / 4].at[i % 4] = registers.at[4 * each * q + i];
+    add(q, w);
+  }
+#pragma unroll 4
+  for (int q = kept; q < columns::fours; ++q) {
+    gc_some<V, 4> w[each];
+#pragma unroll
+    for (int c = 0; c < each; ++c)
+      w[c] = reinterpret_cast<const gc_some<V, 4>*>(held)[((q - kept) * each + c) * T + y];
+    add(q, w);
+  }
+#pragma unroll
+  for (int c = 0; c < each; ++c) {
     const int m = columns::column(y, c);
-    if (m < M) {
+    if (m >= M) continue;
 #pragma unroll
-      for (int r = 0; r < R; ++r)
-        to[(columns::part(y) * R + r) * M + m] = (s[r][0] + s[r][1]) + (s[r][2] + s[r][3]);
-    }
+    for (int r = 0; r < R; ++r)
+      to[(columns::part(y) * R + r) * M + m] =
+          (s[c][r][0] + s[c][r][1]) + (s[c][r][2] + s[c][r][3]);
   }
 }
 

@@ -26,10 +26,10 @@ struct Recurrence {
   int32_t rows = 1, threads = 32;  ///< of a block
   /// By instruction, among how many threads an element's terms are shared; 0: one has all of them.
   std::vector<int32_t> parts;
-  /// Of a matrix: fours of terms that each thread has, how many of them in registers, and where in
-  /// shared memory the others are.
+  /// Of a matrix: how many columns each thread has, and how many fours of terms of each; how many
+  /// of these are in registers, and where in shared memory the others are.
   struct Held {
-    int32_t fours = 0, kept = 0;
+    int32_t columns = 0, fours = 0, kept = 0;
     size_t place = 0;
   };
   std::vector<Held> held;

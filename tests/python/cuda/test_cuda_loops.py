@@ -1,6 +1,6 @@
-"""Loops on a GPU whose bodies are launched: their kernels are written once and launched once a step. Their text
-run as C++, and the engine on the made-up GPU, beside the same steps one by one and NumPy, to third order. (Loops
-that are one kernel are those of test_cuda_recurrences.py.)"""
+"""Loops on a GPU whose bodies are launched: their kernels are written once and launched once a step. Their
+text run as C++, and the engine on the made-up GPU, beside the same steps one by one and NumPy, to third
+order. (Loops that are one kernel are those of test_cuda_recurrences.py.)"""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_plans_do_not_grow_with_the_steps(kind: str, launches: int) -> None:
         assert kinds(one["body"]["steps"]) == kinds(other["body"]["steps"])
         assert one["steps"] == 100 and other["steps"] == 1000
     assert many.launches + many.products <= launches * 1000 + 20
-    assert len(every_step(many.steps)) <= 30 and len(many.source) < 100_000
+    assert len(every_step(many.steps)) <= 30 and sum(len(text) for _, text in many.kernels) < 20_000
     # Gradients of weights are products of all steps' rows, outside.
     rows = [s["matmul"]["k"] for s in many.steps if "matmul" in s and s["matmul"]["transpose_a"]]
     assert rows == [32 * 1000] * 2
@@ -280,8 +280,6 @@ for _ in range(4): assert f(tensor(1) * 0.0).asnumpy() == STEPS
     assert process.counts()["graphs"] >= 1
     process.good(LAUNCHED + script.replace("STEPS", "70000"))
     assert process.counts()["graphs"] == 0
-    process.good(script.replace("STEPS", "70000"))  # one kernel
-    assert process.counts()["graphs"] >= 1
 
 
 def test_launches_of_a_body_are_named(process: Process) -> None:

@@ -1,5 +1,5 @@
-"""Loops on a GPU that are one kernel (csrc/cuda/tiles/recurrence.h): their text run as C++, beside the same steps one
-by one and NumPy, to third order; which loops are such, and what NVRTC makes of them."""
+"""Loops on a GPU that are one kernel (csrc/cuda/tiles/recurrence.h): their text run as C++, beside the same
+steps one by one and NumPy, to third order; which loops are such, and what NVRTC makes of them."""
 
 from __future__ import annotations
 
@@ -11,8 +11,15 @@ import numpy as np
 import pytest
 from cuda_cases import compare
 from cuda_emulation import Batch, Kernels, Nvrtc, Plans, chosen
-from cuda_loop_cases import CASES as LOOPS
-from cuda_loop_cases import TRAINING, every_step, expected, kinds, loops_of, recurrent_plan
+from cuda_loop_cases import (
+    CASES as LOOPS,
+    TRAINING,
+    every_step,
+    expected,
+    kinds,
+    loops_of,
+    recurrent_plan,
+)
 from loop_cases import normal, scalar
 from made_up_gpu import Process
 
@@ -79,7 +86,17 @@ def springs(s: Any, x: Any, k: Tensor, m: Tensor) -> Any:
     return [at, speed], [(speed * speed * m).sum(), at[3:70]]
 
 
-add("one row", springs, 2, 1, 0.1 * normal(90), 0.1 * normal(90), normal(3), 0.3 * normal(89), 2 + normal(90) ** 2)
+add(
+    "one row",
+    springs,
+    2,
+    1,
+    0.1 * normal(90),
+    0.1 * normal(90),
+    normal(3),
+    0.3 * normal(89),
+    2 + normal(90) ** 2,
+)
 
 
 add("sums of all", normed, 1, 1, normal(1, 300), normal(3, 1, 300), normal(300))
@@ -97,6 +114,9 @@ add("views of what stays", lambda s, x, a, b: (
 add("backwards in columns", lambda s, x, w: (
     [s[0] + ops.sigmoid(ops.concat([s[0], x[0]], 1)) @ w], [ops.stack([s[0], s[0] * 2.0], 2)]), 1, 1,
     normal(6, 4), normal(3, 6, 3), normal(7, 4))  # fmt: skip
+add("one row and matrices", lambda s, x, w, v: (
+    [ops.tanh(s[0] @ w + x[0]) + 0.1 * ops.roll(s[0] @ v.T, 1, 1)], [s[0].sum()]), 1, 1,
+    normal(1, 9), normal(3, 1, 9), normal(9, 9), normal(9, 9))  # fmt: skip
 
 WAYS = {"": 0, ", derivative 1": 1, ", derivative 2": 2}
 
@@ -205,3 +225,100 @@ def test_the_text_as_cpp_agrees_with_the_same_steps(name: str, plans: Plans, bat
         for a, b in zip(got, want, strict=True):
             scale = np.abs(b.asnumpy()).max()
             assert np.abs(a.astype(np.float64) - b.asnumpy()).max() <= bound * scale
+
+
+# Plans -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["RNN", "LSTM", "GRU"])
+def test_training_is_a_few_launches_however_many_steps(kind: str) -> None:
+    """4,013 of an LSTM, before."""
+    few, many, most = (recurrent_plan(kind, n, True) for n in (100, 1000, 50_000))
+    assert many.launches + many.products == len(many.steps) <= 16 and not loops_of(many)
+    assert few.kernels == many.kernels == most.kernels and kinds(few.steps) == kinds(most.steps)
+    assert len(recurrences(many)) == 2
+    # Gradients of weights are products of all steps' rows, outside.
+    rows = [s["matmul"]["k"] for s in many.steps if "matmul" in s and s["matmul"]["transpose_a"]]
+    assert rows == [32 * 1000] * 2
+
+
+def test_what_it_counts() -> None:
+    _core.plan_for_cuda()
+    plan = recurrent_plan("LSTM", 1000, False)
+    (step,) = recurrences(plan)
+    assert step["flops"] == 2 * 1000 * 32 * 128 * 512
+    assert sum(s["flops"] for s in plan.steps) == 2 * 1000 * 32 * 512 * (64 + 128)
+    # What is sliced and the first states, the matrix and its bias; the states of all steps.
+    states = 4 * 32 * 128
+    assert step["bytes_read"] == 1000 * 4 * states + 2 * states + 4 * 512 * (128 + 1)
+    assert step["bytes_written"] == 1000 * states
+    assert step["grid"] == 32  # rows, of which no two have to wait for each other
+
+
+def test_what_does_not_fit_is_launched() -> None:
+    """Matrices of 4 MB, on a multiprocessor with a quarter of one; or a GPU with little memory."""
+    x, h, w = (Tensor(np.zeros(s, np.float32)) for s in ((4, 8, 1024), (8, 1024), (1024, 1024)))
+
+    def f(x: Tensor, h: Tensor, w: Tensor) -> Tensor:
+        return loop(lambda s, x: ([ops.tanh(s[0] @ w + x[0])], []), [h], [x], 4)[0][0]
+
+    assert loops_of(cuda.plan_of(f, x, h, w))
+    small = [Tensor(np.zeros(s, np.float32)) for s in ((4, 8, 192), (8, 192), (192, 192))]
+    assert not loops_of(cuda.plan_of(f, *small))
+    _core.plan_for_cuda(75, 64 << 10, multiprocessors=40)
+    for step in recurrences(cuda.plan_of(f, *small)):
+        assert step["shared"][0] <= 63 << 10
+
+
+def test_the_quicker_way_is_taken() -> None:
+    """Many rows of large products: the library's are quicker than rows that each block takes by itself."""
+    _core.plan_for_cuda()
+    x, h, w = (Tensor(np.zeros(s, np.float32)) for s in ((9, 65536, 192), (65536, 192), (192, 192)))
+    f = lambda x, h, w: loop(lambda s, x: ([ops.tanh(s[0] @ w + x[0])], []), [h], [x], 9)[0][0]  # noqa: E731
+    assert loops_of(cuda.plan_of(f, x, h, w))
+
+
+SPILLS = ["a matrix in registers too, derivative 1", "several rows a block, derivative 2",
+          "one row, derivative 2", "sums along rows, derivative 1"]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "arch",
+    [*(pytest.param(a, marks=pytest.mark.slow) for a in ("sm_75", "sm_80", "sm_100")), "sm_90"],
+)
+def test_no_kernel_spills_registers(arch: str, plans: Plans) -> None:
+    networks = []
+    for kind, width, rows in (("LSTM", 128, 32), ("GRU", 128, 300), ("RNN", 200, 5)):
+        net = getattr(ms.nn, kind)(16, width)
+        slope = ms.value_and_grad(
+            lambda x, net=net: (net(x)[0] ** 2).sum(), None, net.trainable_params()
+        )
+        networks.append(cuda.plan_of(slope, Tensor(np.zeros((9, rows, 16), np.float32))))
+    kernels = Kernels([*(plans[name] for name in SPILLS), *networks])
+    usage = Nvrtc().usage(kernels.source(), arch)
+    assert {name: of for name, of in usage.items() if of.spilled} == {}
+
+
+# The engine --------------------------------------------------------------------------------------
+
+
+def test_training_is_a_graph_launch_a_step(process: Process) -> None:
+    process.good(
+        TRAINING
+        + """
+for a, b in zip(train("GPU", 40), train("CPU", 40)):
+    np.testing.assert_allclose(a, b, rtol=2e-4, atol=1e-6)
+"""
+    )
+    counts = process.counts()
+    assert counts["graphs"] >= 28 and counts["captures"] <= 4, counts
+
+
+def test_loops_of_many_steps_are_graphs(process: Process) -> None:
+    """Launched one by one, they were none above 65,536 launches."""
+    process.good("""
+ms.set_context(device_target="GPU")
+f = ms.jit(lambda x: ops.ForiLoop()(0, 70000, lambda i, v: v + 1.0, x, unroll=False))
+for _ in range(4): assert f(tensor(1) * 0.0).asnumpy() == 70000
+""")
+    assert process.counts()["graphs"] >= 1

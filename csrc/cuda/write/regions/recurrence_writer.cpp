@@ -182,10 +182,10 @@ class RecurrenceWriter : RegionWriter {
       const PackedWeights& w = r_.weights[i.weights];
       const int32_t kept = x_.held[i.weights].kept;
       const std::string type = name_of(w.type);
-      if (kept > 0) declared += str("  ", type, " k", i.weights, "[", 4 * kept, "];\n");
+      declared += str("  gc_sums<", type, ", ", kept > 0 ? 4 * kept * x_.held[i.weights].columns : 1,
+                      "> k", i.weights, ";\n");
       plain(str("if (mine) gc_hold<", columns_of(i, at), kept, ", ",
-                unit_name(ProductUnit::Fma, w.dtype), ">(",
-                kept > 0 ? str("k", i.weights) : str("(", type, "*)0"), ", ",
+                unit_name(ProductUnit::Fma, w.dtype), ">(k", i.weights, ", ",
                 in_shared_of(i.weights), ", ", source(w.buffer), ", ", w.k_stride, ", ",
                 w.m_stride, ", y);"));
     }
@@ -306,11 +306,9 @@ class RecurrenceWriter : RegionWriter {
     const int32_t pitch = v.features;
     const bool packs = (v.head + from.base) % 4 == 0 && (x_.rows == 1 || pitch % 4 == 0);
     const int32_t kept = x_.held[i.weights].kept;
-    const std::string type = name_of(w.type);
     plain(str("if (mine) gc_multiply_rows<", columns_of(i, at), x_.rows, ", ", pitch, ", ", kept,
               ", ", packs ? "true" : "false", ">(", parts(at), ", ", pointer(from.value), " + ",
-              from.base, ", ", kept > 0 ? str("k", i.weights) : str("(const ", type, "*)0"), ", ",
-              in_shared_of(i.weights), ", y);"));
+              from.base, ", k", i.weights, ", ", in_shared_of(i.weights), ", y);"));
   }
 
   void collect(uint32_t at) override {
