@@ -3,6 +3,7 @@ steps one by one and NumPy, to third order; which loops are such, and what NVRTC
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -22,9 +23,11 @@ from cuda_loop_cases import (
 )
 from loop_cases import normal, scalar
 from made_up_gpu import Process
+from random_bodies import random_loop
 
 import gradcell as ms
 from gradcell import Tensor, _core, cuda, ops
+from gradcell.base import tree
 from gradcell.ops.control.loops import loop
 
 pytestmark = pytest.mark.one_in(32, days=4)  # each compiles kernels with a C++ compiler or NVRTC
@@ -101,7 +104,8 @@ add(
 
 add("sums of all", normed, 1, 1, normal(1, 300), normal(3, 1, 300), normal(300))
 add("numbers and rows", lambda s, x, a: (
-    [s[0] * 0.5 + ops.softmax(s[1] * a + s[0], -1).max(), ops.tanh(s[1] + (s[1] * a).sum()) - x[0].reshape(-1)],
+    [s[0] * 0.5 + ops.softmax(s[1] * a + s[0], -1).max(),
+     ops.tanh(s[1] + (s[1] * a).sum()) - x[0].reshape(-1)],
     [s[0] + x[0].sum()]), 2, 1, normal(), normal(70), normal(3, 7, 10), normal(70))  # fmt: skip
 add("a number and a bias of each step", lambda s, x, w: (
     [ops.tanh(s[0] * x[0] + x[1]) @ w], [s[0].sum(-1)]), 1, 2,
@@ -225,6 +229,46 @@ def test_the_text_as_cpp_agrees_with_the_same_steps(name: str, plans: Plans, bat
         for a, b in zip(got, want, strict=True):
             scale = np.abs(b.asnumpy()).max()
             assert np.abs(a.astype(np.float64) - b.asnumpy()).max() <= bound * scale
+
+
+@pytest.mark.parametrize(
+    "first", [pytest.param(k, marks=pytest.mark.slow) for k in range(0, 400, 50)]
+)
+def test_random_bodies(first: int, tmp_path: Any) -> None:
+    """Fifty loops and their gradients; most are kernels."""
+    plans, wants = [], []
+    for seed in range(first, first + 50):
+        of = random_loop(seed)
+        states, slices = of.states, of.slices
+
+        def run(
+            how: Callable[..., Any], *xs: Tensor, of: Any = of, n: int = states, m: int = slices
+        ) -> Any:
+            one = lambda s, x: of.body(list(s), list(x), *xs[n + m :])  # noqa: E731
+            last, kept = how(one, list(xs[:n]), list(xs[n : n + m]), of.steps, reverse=of.reverse)
+            return (*last, *kept)
+
+        xs = [Tensor(x) for x in of.arrays]
+        every = tuple(range(len(xs)))
+        for order in (0, 1):
+            forms = [functools.partial(run, how) for how in (loop, by_steps)]
+            if order == 1:
+                forms = [ms.grad(scalar(f), every) for f in forms]
+            plans.append(cuda.plan_of(forms[0], *xs))
+            wants.append(tree.leaves(forms[1](*xs)))
+    batch = Batch(plans, tmp_path)
+    for number, want in enumerate(wants):
+        for how in (
+            {},
+            {"aligned": False, "grid": 3, "threads": (4, 2)},
+            {"threads": None, "grid": 3},
+        ):
+            for a, b in zip(batch.run(number, **how), want, strict=True):
+                scale = max(1.0, np.abs(b.asnumpy()).max(initial=0))
+                np.testing.assert_allclose(
+                    a, b.asnumpy(), rtol=1e-9, atol=1e-10 * scale, err_msg=f"{first + number // 2}"
+                )
+    assert sum(bool(recurrences(plan)) for plan in plans) > 70
 
 
 # Plans -------------------------------------------------------------------------------------------

@@ -37,11 +37,13 @@ ROOMS = {
     "cpu/attention": "cpu/kernels cpu/calls",
     "cpu/program": "cpu/kernels",
     "cpu/run": "cpu/kernels cpu/products cpu/calls cpu/program",
-    "cuda": "cuda/tiles cuda/fuse cuda/write cuda/join",  # codegen.cpp, which asks them in turn
+    # codegen.cpp, which asks them in turn
+    "cuda": "cuda/tiles cuda/fuse cuda/write cuda/write/regions cuda/join",
     "cuda/tiles": "cuda",
     "cuda/fuse": "cuda cuda/tiles",
     "cuda/write": "cuda cuda/tiles cuda/fuse",
     "cuda/write/attention": "cuda cuda/tiles cuda/fuse cuda/write",
+    "cuda/write/regions": "cuda cuda/tiles cuda/fuse cuda/write",
     "cuda/join": "cuda cuda/tiles cuda/fuse cuda/write",
     "cuda/run": "cuda",
 }
