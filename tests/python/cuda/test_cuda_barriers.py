@@ -25,6 +25,7 @@ from network_cases import Case, burgers_step, first_order
 
 import gradcell as gc
 from gradcell import Tensor, _core, cuda, ops
+from gradcell.ops.control.loops import loop
 
 pytestmark = pytest.mark.one_in(32, days=4)  # each compiles kernels with a C++ compiler or NVRTC
 
@@ -59,6 +60,17 @@ def convolution(x: Tensor, w: Tensor) -> Any:
     return of(x, w), *gc.grad(lambda *a: (of(*a) ** 2).sum(), (0, 1))(x, w)
 
 
+def recurrence(x: Tensor, h: Tensor, w: Tensor) -> Tensor:
+    """Steps with a product, what follows it and a sum along rows, of more rows than a block takes."""
+
+    def step(s: Any, x: Any) -> Any:
+        y = ops.tanh(x[0] + ops.matmul(s[0], w))
+        return [y - y.mean(-1, keep_dims=True)], [y]
+
+    last, kept = loop(step, [h], [x], 4)
+    return last[0].sum() + kept[0].sum()
+
+
 PLACES = Tensor(rng.integers(0, 70, 3000))
 #: A few kernels of each writer, at sizes at which a block goes round its loops more than once.
 CASES: dict[str, Case] = {
@@ -89,13 +101,14 @@ CASES: dict[str, Case] = {
     "a narrow network": first_order([5, 20, 20, 3], 150, ops.tanh),
     "a narrow network's equation": burgers_step([6, 6, 6], 150),
     "a network for tensor cores": first_order([3, 64, 64, 1], 150, ops.tanh),
+    "a recurrence": (recurrence, (values(4, 300, 12), values(300, 12), values(12, 12))),
 }  # fmt: skip
 #: As on a GPU that has none.
 WITHOUT = ("attention without tensor cores", "the same, second order")
 TWICE = "a narrow network's equation"
 WRITERS = {
     "gc_rows(": "tile", "gc_square": "attention", "gc_dots_warp": "attention by tensor cores",
-    "gc_count(": "sort", "tile0[": "transpose",
+    "gc_count(": "sort", "tile0[": "transpose", "GC_ALL_TURNS": "recurrence",
 }  # fmt: skip
 
 

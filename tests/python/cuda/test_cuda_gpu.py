@@ -29,11 +29,12 @@ from cuda_op_cases import tensor
 from product_cases import CASES as PRODUCTS, STRANGE, agrees, strange, two_products
 
 import gradcell as ms
-from gradcell import Tensor, nn, ops
+from gradcell import Tensor, _core, nn, ops
 from gradcell.base import gpu as gpus, tree
 
 sys.path.append(str(Path(__file__).parent))
 import test_cuda_orders as orders
+import test_cuda_recurrences as loops
 import test_cuda_rows as rows
 
 pytestmark = pytest.mark.cuda
@@ -77,6 +78,17 @@ def test_rows_agree_with_numpy(name: str) -> None:
     fn, arguments, *_ = rows.CASES[name]
     found = tree.leaves(ms.jit(fn)(*arguments))
     rows.agrees(name, [t.astype(ms.float64).asnumpy() for t in found])
+
+
+@pytest.mark.parametrize("name", [*loops.CASES, *loops.LOOPS])
+@pytest.mark.parametrize("as_kernels", [True, False])
+def test_loops_agree_with_the_same_steps(name: str, as_kernels: bool) -> None:
+    _core.weigh_cuda_plans(recurrences=as_kernels)
+    fn, arguments = loops.program(name)
+    got = [t.asnumpy() for t in tree.leaves(ms.jit(fn)(*arguments))]
+    _core.weigh_cuda_plans()
+    gpus.leave()
+    loops.agrees(name, got, loops.wanted(name))
 
 
 @pytest.fixture

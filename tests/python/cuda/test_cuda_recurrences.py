@@ -23,7 +23,7 @@ from cuda_loop_cases import (
 )
 from loop_cases import normal, scalar
 from made_up_gpu import Process
-from random_bodies import random_loop
+from random_bodies import Loop, random_loop
 
 import gradcell as ms
 from gradcell import Tensor, _core, cuda, ops
@@ -165,6 +165,11 @@ CASES = {
 LAUNCHED = {name for name in LOOPS if re.match("sums|gathers|a network|one step", name)}
 
 
+WAYS_TO_RUN: list[dict[str, Any]] = [
+    {}, {"aligned": False, "grid": 3, "threads": (4, 2)}, {"threads": None, "grid": 3}
+]  # fmt: skip
+
+
 @pytest.fixture(autouse=True)
 def few_multiprocessors() -> Iterator[None]:
     """So that blocks have several rows where there are but 37."""
@@ -177,14 +182,36 @@ def arrays(name: str) -> list[Tensor]:
     return [Tensor(x) for x in BODIES[name][3]]
 
 
-def planned(case: str) -> Any:
-    _core.plan_for_cuda(multiprocessors=4)
+def program(case: str) -> tuple[Callable[..., Any], list[Tensor]]:
     if case in LOOPS:
         f, _, xs = LOOPS[case]
-    else:
-        name, order, reverse = CASES[case]
-        xs = arrays(name)
-        f = derived(made(name, loop, reverse), order, len(xs))
+        return f, xs
+    name, order, reverse = CASES[case]
+    return derived(made(name, loop, reverse), order, len(arrays(name))), arrays(name)
+
+
+def wanted(case: str) -> list[Tensor]:
+    """Of the same steps one by one, in float64."""
+    if case in LOOPS:
+        return expected(case)
+    name, order, reverse = CASES[case]
+    exact = [x.astype(ms.float64) for x in arrays(name)]
+    return tree.leaves(derived(made(name, by_steps, reverse), order, len(exact))(*exact))
+
+
+def agrees(case: str, got: list[np.ndarray], want: list[Tensor]) -> None:
+    dtype = np.float64 if case in LOOPS else BODIES[CASES[case][0]][3][0].dtype.type
+    if dtype == np.float64:
+        return compare(case, got, want)
+    bound = {np.float32: 2e-6, np.float16: 2e-2}[dtype]
+    for a, b in zip(got, want, strict=True):
+        scale = np.abs(b.asnumpy()).max()
+        assert np.abs(a.astype(np.float64) - b.asnumpy()).max() <= bound * scale
+
+
+def planned(case: str) -> Any:
+    _core.plan_for_cuda(multiprocessors=4)
+    f, xs = program(case)
     plan = cuda.plan_of(f, *xs)
     _core.plan_for_cuda()
     return plan
@@ -209,26 +236,17 @@ def recurrences(plan: Any) -> list[dict[str, Any]]:
 @pytest.mark.one_in(64)
 @pytest.mark.parametrize("name", [*CASES, *LOOPS])
 def test_the_text_as_cpp_agrees_with_the_same_steps(name: str, plans: Plans, batch: Batch) -> None:
-    number = list(plans).index(name)
-    if name in LOOPS:
-        want = expected(name)
-        assert bool(recurrences(plans[name])) == (name not in LAUNCHED)
-    else:
-        body, order, reverse = CASES[name]
-        assert recurrences(plans[name])
-        exact = [x.astype(ms.float64) for x in arrays(body)]
-        want = derived(made(body, by_steps, reverse), order, len(exact))(*exact)
-        want = list(want) if isinstance(want, (tuple, list)) else [want]
-    for how in ({}, {"aligned": False, "grid": 3, "threads": (4, 2)}, {"threads": None, "grid": 3}):
-        got = batch.run(number, **how)
-        if name in LOOPS or BODIES[CASES[name][0]][3][0].dtype == np.float64:
-            compare(name, got, want)
-            continue
-        # Beside the same steps in float64.
-        bound = {np.float32: 2e-6, np.float16: 2e-2}[BODIES[CASES[name][0]][3][0].dtype.type]
-        for a, b in zip(got, want, strict=True):
-            scale = np.abs(b.asnumpy()).max()
-            assert np.abs(a.astype(np.float64) - b.asnumpy()).max() <= bound * scale
+    assert bool(recurrences(plans[name])) == (name not in LAUNCHED)
+    number, want = list(plans).index(name), wanted(name)
+    for how in WAYS_TO_RUN:
+        agrees(name, batch.run(number, **how), want)
+
+
+def run(of: Loop, how: Callable[..., Any], *xs: Tensor) -> tuple[Tensor, ...]:
+    n, m = of.states, of.states + of.slices
+    one = lambda s, x: of.body(list(s), list(x), *xs[m:])  # noqa: E731
+    last, kept = how(one, list(xs[:n]), list(xs[n:m]), of.steps, reverse=of.reverse)
+    return (*last, *kept)
 
 
 @pytest.mark.parametrize(
@@ -239,30 +257,17 @@ def test_random_bodies(first: int, tmp_path: Any) -> None:
     plans, wants = [], []
     for seed in range(first, first + 50):
         of = random_loop(seed)
-        states, slices = of.states, of.slices
-
-        def run(
-            how: Callable[..., Any], *xs: Tensor, of: Any = of, n: int = states, m: int = slices
-        ) -> Any:
-            one = lambda s, x: of.body(list(s), list(x), *xs[n + m :])  # noqa: E731
-            last, kept = how(one, list(xs[:n]), list(xs[n : n + m]), of.steps, reverse=of.reverse)
-            return (*last, *kept)
-
         xs = [Tensor(x) for x in of.arrays]
         every = tuple(range(len(xs)))
         for order in (0, 1):
-            forms = [functools.partial(run, how) for how in (loop, by_steps)]
+            forms = [functools.partial(run, of, how) for how in (loop, by_steps)]
             if order == 1:
                 forms = [ms.grad(scalar(f), every) for f in forms]
             plans.append(cuda.plan_of(forms[0], *xs))
             wants.append(tree.leaves(forms[1](*xs)))
     batch = Batch(plans, tmp_path)
     for number, want in enumerate(wants):
-        for how in (
-            {},
-            {"aligned": False, "grid": 3, "threads": (4, 2)},
-            {"threads": None, "grid": 3},
-        ):
+        for how in WAYS_TO_RUN:
             for a, b in zip(batch.run(number, **how), want, strict=True):
                 scale = max(1.0, np.abs(b.asnumpy()).max(initial=0))
                 np.testing.assert_allclose(
