@@ -3,10 +3,10 @@
     python bench/gpu_plans.py FOLDER [--scale 1] [--checks 40]
 
 The plans are for sm_90. Timed ones are the steps of gpu_bench.py; those with a kernel for a narrow
-network, or for groups of products, also with it and without it. The checks are cases of the tests: few
-that call as many of the kernels' functions as so few can. A case is NAME.json: the kernels' text and
-what to do with it. NAME.npz has what goes in and what the CPU engine makes of it, where that is not
-large; other inputs are made up by whoever runs the plan.
+network, for groups of products or for a loop, also with it and without it. The checks are cases of the
+tests: few that call as many of the kernels' functions as so few can. A case is NAME.json: the kernels'
+text and what to do with it. NAME.npz has what goes in and what the CPU engine makes of it, where that
+is not large; other inputs are made up by whoever runs the plan.
 """
 
 from __future__ import annotations
@@ -81,11 +81,13 @@ def write(folder: Path, group: str, name: str, case: Case, rough: float | None =
 def timed(folder: Path, scale: float) -> None:
     """Each case as it is planned, and otherwise where there is a choice."""
     small = [name for name in gpu_bench.cases(scale) if name.startswith("small products")]
+    loops = [name for name in gpu_bench.cases(scale) if name.startswith("LSTM")]
     choices: list[tuple[str, dict[str, bool], Sequence[str] | None]] = [
         ("", {}, None),
         (", tiles", {"tiles": True}, gpu_bench.NARROW),
         (", no tiles", {"tiles": False}, gpu_bench.NARROW),
         (", no groups", {"groups": False}, small),
+        (", launches", {"loop_kernels": False}, loops),
     ]
     for words, choice, names in choices:
         _core.weigh_cuda_plans(**choice)
@@ -139,6 +141,10 @@ def checks(folder: Path, count: int) -> None:
         if name.startswith(kinds):
             count -= 1
             write(folder, "check", name, (fn, tuple(arguments)))
+    _core.weigh_cuda_plans(loop_kernels=False)
+    write(folder, "check", "recurrent, launches", gpu_bench.recurrent(12))
+    _core.weigh_cuda_plans()
+    count -= 1
     rough = product_cases.ROUGH
     for name in covering(cases, count - len(tf32)):
         write(folder, "check", name, cases[name], rough.get(name))

@@ -597,7 +597,7 @@ def main() -> int:
     parser.add_argument("--repeats", type=int, default=5, help="how often times are taken; 0: not")
     parser.add_argument("--cases", nargs="*", default=[], help="parts of the files' names")
     options = parser.parse_args()
-    files = sorted(options.plans.glob("*.json"))
+    files = sorted(options.plans.glob("*.json"), key=lambda f: f.stem)
     files = [f for f in files if not options.cases or any(p in f.name for p in options.cases)]
     if not files:
         print(f"no plans in {options.plans}: python bench/gpu_plans.py {options.plans}")

@@ -229,15 +229,15 @@ void bind_cuda(py::module_& m) {
   m.def(
       "weigh_cuda_plans",
       [](double launch, double instructions, std::optional<bool> tiles, bool groups,
-         bool recurrences) {
+         bool loop_kernels) {
         const Tiles kept = !tiles ? Tiles::WhereQuicker : *tiles ? Tiles::Always : Tiles::Never;
         change_settings([&](Settings& s) {
-          s.target.weights = {launch, instructions, kept, groups, recurrences};
+          s.target.weights = {launch, instructions, kept, groups, loop_kernels};
         });
       },
       py::arg("launch") = Weights{}.launch, py::arg("instructions") = Weights{}.instructions,
       py::arg("tiles") = py::none(), py::arg("groups") = Weights{}.groups,
-      py::arg("recurrences") = Weights{}.recurrences,
+      py::arg("loop_kernels") = Weights{}.loop_kernels,
       "What plans for a GPU weigh: the bytes that a launch is worth, the instructions a byte; and "
       "whether narrow networks are kernels of their own: where that is quicker, unless it is "
       "said; whether small products may share a launch, and whether loops may be kernels.");

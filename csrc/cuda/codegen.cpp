@@ -16,7 +16,7 @@
 #include "cuda/join/segments.h"
 #include "cuda/plan_time.h"
 #include "cuda/write/kernel_writers.h"
-#include "cuda/write/regions/recurrence_writer.h"
+#include "cuda/write/regions/loop_kernel_writer.h"
 #include "cuda/write/regions/tile_writer.h"
 #include "ops/ops.h"
 #include "plan/arena.h"
@@ -38,8 +38,8 @@ constexpr const char* kPreludeText =
 constexpr const char* kTilesText =
 #include "cuda_tiles.inc"
     ;
-constexpr const char* kRecurrenceText =
-#include "cuda_recurrence.inc"
+constexpr const char* kLoopKernelText =
+#include "cuda_loop_kernel.inc"
     ;
 constexpr const char* kTensorCoresText =
 #include "cuda_tensor_cores.inc"
@@ -57,7 +57,7 @@ constexpr const char* kProductsText =
 std::string prelude_text(bool wide) {
   std::string text = wide ? "typedef long long gc_index;\n" : "typedef int gc_index;\n";
   return text + "typedef long long gc_long;\n" + kScalarText + kPreludeText + kTilesText +
-         kRecurrenceText + kTensorCoresText + kAttentionText + kConvolutionText + kProductsText;
+         kLoopKernelText + kTensorCoresText + kAttentionText + kConvolutionText + kProductsText;
 }
 
 /// Element numbers from here on, with what a grid may add to them, need 64 bits.
@@ -345,11 +345,12 @@ class CudaPlanner {
   void make_loop(const std::vector<NodeId>& results) {
     FramedLoop framed = frame_loop(g_, results);
     auto make = [&] { return plan_graph(framed.body, framed.live, framed.roots, {}, true); };
-    const std::optional<Recurrence> kernel = find_recurrence(make(), framed.frame, target_);
+    const std::optional<LoopKernel> kernel = find_loop_kernel(make(), framed.frame, target_);
     Module bodies = module_;
     CudaPlan body = quickest(make(), make, bodies, in_.wide, target_);
-    if (kernel && kernel->cycles < static_cast<double>(framed.frame.steps) * cycles_of(body, target_))
-      return make_recurrence(*kernel, framed.frame, results);
+    if (kernel &&
+        kernel->cycles < static_cast<double>(framed.frame.steps) * cycles_of(body, target_))
+      return make_loop_kernel(*kernel, framed.frame, results);
     module_ = std::move(bodies);
     require(body.constants.empty(), ErrorKind::Runtime, "planning: constants in a loop's body");
     Step step;
@@ -373,12 +374,12 @@ class CudaPlanner {
   }
 
   /// The loop as one kernel.
-  void make_recurrence(const Recurrence& kernel, const LoopFrame& loop,
+  void make_loop_kernel(const LoopKernel& kernel, const LoopFrame& loop,
                        const std::vector<NodeId>& results) {
     std::vector<BufferId> reads, writes;
     for (NodeId id : in_storage(results[0])) reads.push_back(buffer_of_[id]);
     for (NodeId id : results) writes.push_back(buffer_of_[id]);
-    Written w = write_recurrence(in_, f_.node[results[0]].stage, kernel, loop, reads, writes);
+    Written w = write_loop_kernel(in_, f_.node[results[0]].stage, kernel, loop, reads, writes);
     w.step.nodes = results.size();
     w.step.location = g_[results[0]].location;
     add(std::move(w));

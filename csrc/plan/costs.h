@@ -82,7 +82,7 @@ inline constexpr GroupTile kGroupTile;
 /// tools/sass_cycles.py finds in 18 kernels for sm_90, of 8 to 128 columns, of first and second
 /// order (it has 270 cycles for the L2 cache, where sums are, 38 for the L1, 30 for shared memory);
 /// what tensor cores wait for is fitted to an H200's times of 4 x 64 and 128-128-10 (bench/results/
-/// gpu.md). tests/python/cuda/test_cuda_cycles.py compares it with measured tiles.
+/// gpu.md). tests/python/cuda/test_cuda_prediction.py compares it with measured tiles.
 struct TileCosts {
   double phase = 290;        ///< a barrier, and what waits on both sides of it
   double instruction = 2.6;  ///< of an element, with its loads and stores in shared memory

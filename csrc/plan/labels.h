@@ -64,9 +64,9 @@ bool is_made(const Graph& g, const Labels& l, NodeId id);
 /// Whether the value of `producer` flows to `consumer` inside a tile.
 bool flows_in_tile(const Graph& g, const Labels& l, NodeId producer, NodeId consumer, int k);
 
-/// whole, rows: as Labels has them. whole: longer tensors than kMaxFeatures are left to calls, and so
-/// are products, but for those of one row where that is the number of rows asked for. rows: what can
-/// run by so many is in a region, and nothing else.
+/// whole, rows: as Labels has them. whole: longer tensors than kMaxFeatures are left to calls, and
+/// so are products, but for those of one row where that is the number of rows asked for. rows: what
+/// can run by so many is in a region, and nothing else.
 Labels label(const Graph& g, std::span<const NodeId> roots, bool whole = false, int64_t rows = 0);
 
 }  // namespace gradcell

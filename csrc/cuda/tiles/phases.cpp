@@ -48,7 +48,9 @@ class PhaseFinder {
     for (const auto& c : steps_.carried) load_of[c.value] = -1, values_[c.value].carried = true;
     for (size_t at = 0; at < r_.program.size(); ++at)
       if (!accumulates(r_.program[at])) last[r_.program[at].dst] = static_cast<int64_t>(at);
-    auto add = [&](ItemKind kind, size_t index) { p_.items.push_back({kind, narrow<uint32_t>(index)}); };
+    auto add = [&](ItemKind kind, size_t index) {
+      p_.items.push_back({kind, narrow<uint32_t>(index)});
+    };
     auto collect = [&] {
       for (uint32_t at : open) add(ItemKind::Collect, at);
       open.clear();
@@ -109,8 +111,7 @@ class PhaseFinder {
       if (i.operand[k].uniform) continue;
       const bool by_feature = i.kind == TileOp::Elementwise || i.kind == TileOp::Convert ||
                               i.kind == TileOp::Narrow || i.kind == TileOp::RowReduce ||
-                              i.kind == TileOp::Surround ||
-                              (i.kind == TileOp::Copy && i.map < 0);
+                              i.kind == TileOp::Surround || (i.kind == TileOp::Copy && i.map < 0);
       f(i.operand[k].value, by_feature && own(i.operand[k], i.features));
     }
     if ((i.kind == TileOp::Scatter || i.accumulate) && !has_parts(item.index)) f(i.dst, true);
@@ -153,10 +154,10 @@ class PhaseFinder {
       const TileValue& value = r_.values[v];
       p_.shared[v] = values_[v].carried || values_[v].across || values_[v].first != values_[v].last;
       if (values_[v].carried || !p_.shared[v]) continue;
-      kept.push_back({&values_[v],
-                      static_cast<size_t>(value.head + value.features + value.tail) *
-                          compute_size(value.type),
-                      &p_.place[v]});
+      kept.push_back(
+          {&values_[v],
+           static_cast<size_t>(value.head + value.features + value.tail) * compute_size(value.type),
+           &p_.place[v]});
     }
     for (size_t at = 0; at < parts_.size(); ++at)
       if (has_parts(at)) kept.push_back({&parts_[at], steps_.parts[at], &p_.parts[at]});
@@ -164,6 +165,7 @@ class PhaseFinder {
     Arena arena(16);
     for (const Kept& k : kept) *k.place = arena.place(k.bytes, k.life->first, k.life->last);
     p_.row_bytes = arena.size();
+    for (const Life& v : values_) p_.meets_last |= v.carried && v.read_across == phase_;
   }
 
   const Region& r_;

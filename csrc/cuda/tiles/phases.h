@@ -25,7 +25,7 @@ struct TileItem {
   int32_t phase = 0;
 };
 
-/// What comes to a region in the steps of a recurrence, and what it leaves there.
+/// What comes to a region in the steps of a loop, and what it leaves there.
 struct StepsOfRegion {
   struct Carried {
     uint32_t value;  ///< as a step finds it
@@ -42,6 +42,7 @@ struct Phases {
   std::vector<size_t> parts;    ///< the same of parts, by instruction
   size_t row_bytes = 0;         ///< shared memory for a row
   bool meets = false;           ///< whether threads read of each other
+  bool meets_last = false;      ///< whether what is carried is read so in the last phase
 };
 
 /// Whether an instruction for so many features reads those of its own thread through an operand.

@@ -84,7 +84,7 @@ class Weigher {
         case TileItem::Kind::Compute:
           sum += of(r_.program[item.index]);
           break;
-        case TileItem::Kind::Collect:  // of recurrences
+        case TileItem::Kind::Collect:  // of loops
         case TileItem::Kind::Carry:
           break;
       }

@@ -11,8 +11,8 @@ namespace gradcell::cuda {
 inline constexpr int32_t kTileRows = 32;
 
 struct TileLayout : Phases {
-  int32_t groups = 1;           ///< threads y
-  int32_t rows = kTileRows;     ///< threads x, on a GPU with the shared memory that was asked for
+  int32_t groups = 1;        ///< threads y
+  int32_t rows = kTileRows;  ///< threads x, on a GPU with the shared memory that was asked for
   /// By weights: where in shared memory they are, for each group side by side, or `as_stored`; -1:
   /// read where they are stored.
   std::vector<int64_t> weights;

@@ -60,7 +60,7 @@ def convolution(x: Tensor, w: Tensor) -> Any:
     return of(x, w), *gc.grad(lambda *a: (of(*a) ** 2).sum(), (0, 1))(x, w)
 
 
-def recurrence(x: Tensor, h: Tensor, w: Tensor) -> Tensor:
+def looped(x: Tensor, h: Tensor, w: Tensor) -> Tensor:
     """Steps with a product, what follows it and a sum along rows, of more rows than a block takes."""
 
     def step(s: Any, x: Any) -> Any:
@@ -69,6 +69,11 @@ def recurrence(x: Tensor, h: Tensor, w: Tensor) -> Tensor:
 
     last, kept = loop(step, [h], [x], 4)
     return last[0].sum() + kept[0].sum()
+
+
+def one_phase(x: Tensor, h: Tensor) -> Tensor:
+    """Steps that read only what is carried, of other threads; an odd number of them."""
+    return loop(lambda s, x: ([ops.sin(ops.roll(s[0], 2, 1)) + x[0]], []), [h], [x], 3)[0][0]
 
 
 PLACES = Tensor(rng.integers(0, 70, 3000))
@@ -101,14 +106,15 @@ CASES: dict[str, Case] = {
     "a narrow network": first_order([5, 20, 20, 3], 150, ops.tanh),
     "a narrow network's equation": burgers_step([6, 6, 6], 150),
     "a network for tensor cores": first_order([3, 64, 64, 1], 150, ops.tanh),
-    "a recurrence": (recurrence, (values(4, 300, 12), values(300, 12), values(12, 12))),
+    "a loop in a phase": (one_phase, (values(3, 300, 12), values(300, 12))),
+    "a loop": (looped, (values(4, 300, 12), values(300, 12), values(12, 12))),
 }  # fmt: skip
 #: As on a GPU that has none.
 WITHOUT = ("attention without tensor cores", "the same, second order")
 TWICE = "a narrow network's equation"
 WRITERS = {
     "gc_rows(": "tile", "gc_square": "attention", "gc_dots_warp": "attention by tensor cores",
-    "gc_count(": "sort", "tile0[": "transpose", "GC_ALL_TURNS": "recurrence",
+    "gc_count(": "sort", "tile0[": "transpose", "GC_ALL_TURNS": "loop",
 }  # fmt: skip
 
 

@@ -549,6 +549,7 @@ def test_the_benchmarks(process: Process, every: bool) -> None:
     failed = {name for name, row in record["cases"].items() if "error" in row}
     # Their kernels need whole warps.
     others = {"convolution, float16", "attention, float32", "attention, bfloat16"}
+    others.add("LSTM of 128, sequences")
     assert failed == {"convolution, float32", *(others if every else ())}
     assert record["gpu"] == "Fake GPU" and record["driver"] == 13000
     assert record["tests"]["tests"] == 2 and record["failed"] == ["bad"]

@@ -33,8 +33,8 @@ from gradcell import Tensor, _core, nn, ops
 from gradcell.base import gpu as gpus, tree
 
 sys.path.append(str(Path(__file__).parent))
+import test_cuda_loop_kernels as loops
 import test_cuda_orders as orders
-import test_cuda_recurrences as loops
 import test_cuda_rows as rows
 
 pytestmark = pytest.mark.cuda
@@ -83,7 +83,7 @@ def test_rows_agree_with_numpy(name: str) -> None:
 @pytest.mark.parametrize("name", [*loops.CASES, *loops.LOOPS])
 @pytest.mark.parametrize("as_kernels", [True, False])
 def test_loops_agree_with_the_same_steps(name: str, as_kernels: bool) -> None:
-    _core.weigh_cuda_plans(recurrences=as_kernels)
+    _core.weigh_cuda_plans(loop_kernels=as_kernels)
     fn, arguments = loops.program(name)
     got = [t.asnumpy() for t in tree.leaves(ms.jit(fn)(*arguments))]
     _core.weigh_cuda_plans()

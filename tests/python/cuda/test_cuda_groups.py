@@ -376,7 +376,9 @@ def test_gates_in_the_body_of_a_loop(tmp_path: Any) -> None:
         return last[0], kept[0]
 
     args = [tensor(8, 32), tensor(5, 8, 32), *(tensor(32, 32) for _ in range(4))]
+    _core.weigh_cuda_plans(loop_kernels=False)
     plan = cuda.plan_of(run, *args)
+    _core.weigh_cuda_plans()
     assert groups(plan.steps) == [4]
     c = y = wide(args[0])
     sigmoid = lambda x: 1 / (1 + np.exp(-x))  # noqa: E731

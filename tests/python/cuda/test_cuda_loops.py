@@ -1,6 +1,6 @@
 """Loops on a GPU whose bodies are launched: their kernels are written once and launched once a step. Their
 text run as C++, and the engine on the made-up GPU, beside the same steps one by one and NumPy, to third
-order. (Loops that are one kernel are those of test_cuda_recurrences.py.)"""
+order. (Loops that are one kernel are those of test_cuda_loop_kernels.py.)"""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ pytestmark = pytest.mark.one_in(32, days=4)  # each compiles kernels with a C++ 
 
 
 PLANS = [name for name in CASES if name != "one step"]
-LAUNCHED = "ms._core.weigh_cuda_plans(recurrences=False)\n"
+LAUNCHED = "ms._core.weigh_cuda_plans(loop_kernels=False)\n"
 
 
 @pytest.fixture(autouse=True, scope="module")
 def launched() -> Iterator[None]:
-    _core.weigh_cuda_plans(recurrences=False)
+    _core.weigh_cuda_plans(loop_kernels=False)
     yield
     _core.weigh_cuda_plans()
 

@@ -125,7 +125,7 @@ std::string RegionWriter::own(uint32_t v) {
   if (known_values_.contains(v)) return "v" + std::to_string(v);
   const std::string name = in_registers(v), there = in_tile(v, "f", "x");
   // A thread without features of its own reads the last one, unless that is about to change.
-  const bool changes = changed_.contains(v) || !p_.meets;
+  const bool changes = changed_.contains(v) || changes_elsewhere(v);
   const std::string read = changes ? "own ? " + there + " : 0" : there;
   each(r_.values[v].features, name + "[j] = " + read + ";");
   return name;
@@ -185,15 +185,13 @@ void RegionWriter::load(const RowLoad& l) {
   if (l.viewed()) place = place_in(l.view, 0, l.view.dims.size(), "r", l.view.offset);
   if (features > 1) place += " + f";
   const std::string p = source(l.buffer);
-  each(features,
-       in_registers(l.value) + "[j] = " + decoded(l.dtype, p + "[" + place + "]") + ";");
+  each(features, in_registers(l.value) + "[j] = " + decoded(l.dtype, p + "[" + place + "]") + ";");
 }
 
 void RegionWriter::store(const RowStore& s) {
   const std::string value = element(s.from, s.features), q = target(s.buffer);
   const std::string place = s.features == 1 ? "r" : str("r * ", s.features, " + f");
-  each(s.features,
-       "if (own && live) " + q + "[" + place + "] = " + encoded(s.dtype, value) + ";");
+  each(s.features, "if (own && live) " + q + "[" + place + "] = " + encoded(s.dtype, value) + ";");
 }
 
 void RegionWriter::compute(uint32_t at) {
@@ -253,8 +251,8 @@ void RegionWriter::reduce_features(const Instruction& i) {
   const std::string type = name_of(r_.values[i.dst].type), op = reduction(i.combine, type);
   const std::string to = in_registers(i.dst) + "[j]";
   each(i.features, to + " = " + op + "::none();");
-  each(i.features, str("for (int k = 0; k < ", i.inner, "; ++k) ", to, " = ", op, "::of(", to,
-                       ", ", term(i), ");"));
+  each(i.features, str("for (int k = 0; k < ", i.inner, "; ++k) ", to, " = ", op, "::of(", to, ", ",
+                       term(i), ");"));
 }
 
 }  // namespace gradcell::cuda

@@ -70,6 +70,8 @@ class RegionWriter : protected Writer {
   virtual void add_outer(const Instruction&) { fail_without(); }
   /// Whether other threads make parts of an instruction's result, which is collected later.
   virtual bool has_parts(uint32_t) const { return false; }
+  /// Whether a value may be written with no barrier after a phase that reads it.
+  virtual bool changes_elsewhere(uint32_t) const { return false; }
   /// What a phase begins with, and what comes behind what threads do on their own.
   virtual std::string before_phase() { return {}; }
   virtual std::string after_phase() { return {}; }

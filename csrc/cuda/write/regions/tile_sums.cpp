@@ -1,8 +1,8 @@
 // Sums over rows: the kernel that adds up what each chunk of rows comes to.
 #include <algorithm>
 
-#include "cuda/write/regions/tile_writer.h"
 #include "cuda/write/regions/region_writer.h"
+#include "cuda/write/regions/tile_writer.h"
 
 namespace gradcell::cuda {
 

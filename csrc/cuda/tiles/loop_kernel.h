@@ -16,10 +16,10 @@
 
 namespace gradcell::cuda {
 
-struct Recurrence {
+struct LoopKernel {
   /// Its buffers are inputs of the body, and of stores what the loop keeps.
   Region region;
-  std::vector<TensorDesc> inputs;   ///< of the body
+  std::vector<TensorDesc> inputs;  ///< of the body
   std::vector<DType> carried_types;
   StepsOfRegion steps;
   Phases phases;
@@ -42,7 +42,7 @@ struct Recurrence {
 };
 
 /// The quicker way of two; none: no kernel takes the body through its steps.
-std::optional<Recurrence> find_recurrence(const PlanGraph& body, const LoopFrame& loop,
+std::optional<LoopKernel> find_loop_kernel(const PlanGraph& body, const LoopFrame& loop,
                                           const Target& target);
 
 }  // namespace gradcell::cuda

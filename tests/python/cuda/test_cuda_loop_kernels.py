@@ -1,4 +1,4 @@
-"""Loops on a GPU that are one kernel (csrc/cuda/tiles/recurrence.h): their text run as C++, beside the same
+"""Loops on a GPU that are one kernel (csrc/cuda/tiles/loop_kernel.h): their text run as C++, beside the same
 steps one by one and NumPy, to third order; which loops are such, and what NVRTC makes of them."""
 
 from __future__ import annotations
@@ -226,17 +226,17 @@ def plans() -> Plans:
 def batch(
     plans: Plans, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
 ) -> Batch:
-    return Batch(chosen(request, plans), tmp_path_factory.mktemp("recurrences"))
+    return Batch(chosen(request, plans), tmp_path_factory.mktemp("loop_kernels"))
 
 
-def recurrences(plan: Any) -> list[dict[str, Any]]:
-    return [s for s in every_step(plan.steps) if str(s.get("kernel")).startswith("gc_recurrence")]
+def loop_kernels(plan: Any) -> list[dict[str, Any]]:
+    return [s for s in every_step(plan.steps) if str(s.get("kernel")).startswith("gc_loop")]
 
 
 @pytest.mark.one_in(64)
 @pytest.mark.parametrize("name", [*CASES, *LOOPS])
 def test_the_text_as_cpp_agrees_with_the_same_steps(name: str, plans: Plans, batch: Batch) -> None:
-    assert bool(recurrences(plans[name])) == (name not in LAUNCHED)
+    assert bool(loop_kernels(plans[name])) == (name not in LAUNCHED)
     number, want = list(plans).index(name), wanted(name)
     for how in WAYS_TO_RUN:
         agrees(name, batch.run(number, **how), want)
@@ -273,7 +273,7 @@ def test_random_bodies(first: int, tmp_path: Any) -> None:
                 np.testing.assert_allclose(
                     a, b.asnumpy(), rtol=1e-9, atol=1e-10 * scale, err_msg=f"{first + number // 2}"
                 )
-    assert sum(bool(recurrences(plan)) for plan in plans) > 70
+    assert sum(bool(loop_kernels(plan)) for plan in plans) > 70
 
 
 # Plans -------------------------------------------------------------------------------------------
@@ -285,7 +285,7 @@ def test_training_is_a_few_launches_however_many_steps(kind: str) -> None:
     few, many, most = (recurrent_plan(kind, n, True) for n in (100, 1000, 50_000))
     assert many.launches + many.products == len(many.steps) <= 16 and not loops_of(many)
     assert few.kernels == many.kernels == most.kernels and kinds(few.steps) == kinds(most.steps)
-    assert len(recurrences(many)) == 2
+    assert len(loop_kernels(many)) == 2
     # Gradients of weights are products of all steps' rows, outside.
     rows = [s["matmul"]["k"] for s in many.steps if "matmul" in s and s["matmul"]["transpose_a"]]
     assert rows == [32 * 1000] * 2
@@ -294,7 +294,7 @@ def test_training_is_a_few_launches_however_many_steps(kind: str) -> None:
 def test_what_it_counts() -> None:
     _core.plan_for_cuda()
     plan = recurrent_plan("LSTM", 1000, False)
-    (step,) = recurrences(plan)
+    (step,) = loop_kernels(plan)
     assert step["flops"] == 2 * 1000 * 32 * 128 * 512
     assert sum(s["flops"] for s in plan.steps) == 2 * 1000 * 32 * 512 * (64 + 128)
     # What is sliced and the first states, the matrix and its bias; the states of all steps.
@@ -315,7 +315,7 @@ def test_what_does_not_fit_is_launched() -> None:
     small = [Tensor(np.zeros(s, np.float32)) for s in ((4, 8, 192), (8, 192), (192, 192))]
     assert not loops_of(cuda.plan_of(f, *small))
     _core.plan_for_cuda(75, 64 << 10, multiprocessors=40)
-    for step in recurrences(cuda.plan_of(f, *small)):
+    for step in loop_kernels(cuda.plan_of(f, *small)):
         assert step["shared"][0] <= 63 << 10
 
 

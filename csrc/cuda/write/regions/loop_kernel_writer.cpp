@@ -1,4 +1,6 @@
-#include "cuda/write/regions/recurrence_writer.h"
+#include "cuda/write/regions/loop_kernel_writer.h"
+
+#include <algorithm>
 
 #include "cuda/tiles/tile_products.h"
 #include "cuda/write/regions/region_writer.h"
@@ -10,9 +12,9 @@ namespace {
 
 using From = LoopFrame::Input::Kind;
 
-class RecurrenceWriter : RegionWriter {
+class LoopKernelWriter : RegionWriter {
  public:
-  RecurrenceWriter(const WriterInputs& in, int32_t stage, const Recurrence& x,
+  LoopKernelWriter(const WriterInputs& in, int32_t stage, const LoopKernel& x,
                    const LoopFrame& loop, std::span<const BufferId> reads,
                    std::span<const BufferId> writes)
       : RegionWriter(in, stage, x.region, x.phases),
@@ -31,8 +33,9 @@ class RecurrenceWriter : RegionWriter {
     const std::string meet = x_.phases.meets ? "      __syncthreads();\n" : "";
     const std::string time = loop_.reverse ? str(steps, " - 1 - s") : "s";
     std::string text = x_.keeps() ? "  GC_NEEDS_WARPS();\n" : "";
-    text += weights + str("  for (gc_index r0 = blockIdx.x * ", x_.rows, "; r0 < ", rows,
-                          "; r0 += gridDim.x * ", x_.rows, ") {\n    __syncthreads();\n");
+    text +=
+        weights + str("  for (gc_index r0 = blockIdx.x * ", x_.rows, "; r0 < ", rows,
+                      "; r0 += gridDim.x * ", x_.rows, ") {\n", x_.phases.meets_last ? meet : "");
     text += "    {\n      const gc_long time = " +
             (loop_.reverse ? str(steps, " - 1") : std::string("0")) +
             ";\n      const int now = 0, next = 0;\n" + pointers_ + first +
@@ -41,7 +44,7 @@ class RecurrenceWriter : RegionWriter {
             ";\n      const int now = (int)(s & 1), next = 1 - now;\n" + pointers_ + meet + fetch +
             phases + "    }\n";
     if (!last.empty())
-      text += "    {\n      const int now = (int)(" + steps + " & 1);\n" + meet + last + "    }\n";
+      text += "    {\n      const int now = (int)(" + steps + " & 1);\n" + last + "    }\n";
     text += "  }\n";
     step_.block_x = narrow<uint32_t>(x_.threads);
     step_.grid = narrow<uint32_t>((rows_ + x_.rows - 1) / x_.rows);
@@ -49,7 +52,7 @@ class RecurrenceWriter : RegionWriter {
     step_.tile_cycles = x_.cycles - kLaunchCycles, step_.tile_rounds = loop_.steps;
     count_bytes();
     step_.flops *= loop_.steps, step_.instructions *= loop_.steps;
-    return written(text, "recurrence", step_.block_x);
+    return written(text, "loop", step_.block_x);
   }
 
  private:
@@ -73,8 +76,15 @@ class RecurrenceWriter : RegionWriter {
     std::string text =
         str("          const int e = ", whole ? e : str("gc_feature(", e, ", ", n, ")"),
             ";\n          const bool own = mine", whole ? "" : str(" && ", e, " < ", n), ";\n");
-    text += str("          const int f = ", features == 1 ? "0" : x_.rows == 1 ? "e" : str("e % ", features),
-                ", x = ", x_.rows == 1 ? "0" : features == 1 ? "e" : str("e / ", features), ";\n");
+    text += str("          const int f = ",
+                features == 1  ? "0"
+                : x_.rows == 1 ? "e"
+                               : str("e % ", features),
+                ", x = ",
+                x_.rows == 1    ? "0"
+                : features == 1 ? "e"
+                                : str("e / ", features),
+                ";\n");
     const bool even = r_.rows % x_.rows == 0;
     // (A parameter for the rows is there.)
     const std::string rows = r_.rows == 1 ? "1" : row_count();
@@ -83,7 +93,7 @@ class RecurrenceWriter : RegionWriter {
                       even ? "r0 + x" : str("live ? r0 + x : ", rows, " - 1"), ";\n");
   }
 
-  std::string row_count() const { return const_cast<RecurrenceWriter*>(this)->size(rows_); }
+  std::string row_count() const { return const_cast<LoopKernelWriter*>(this)->size(rows_); }
 
   const TileValue& value(uint32_t v) const { return r_.values[v]; }
 
@@ -127,7 +137,8 @@ class RecurrenceWriter : RegionWriter {
     const std::string here = str("p", input);
     if (known_pointers_.insert(here).second) {
       const std::string count = size(x_.inputs[input].count);
-      pointers_ += str("      const ", type, "* const ", here, " = ", name, " + time * ", count, ";\n");
+      pointers_ +=
+          str("      const ", type, "* const ", here, " = ", name, " + time * ", count, ";\n");
     }
     return here;
   }
@@ -151,12 +162,12 @@ class RecurrenceWriter : RegionWriter {
       step_.bytes_read += x_.inputs[i].bytes() * (sliced ? static_cast<size_t>(loop_.steps) : 1);
     }
     for (const RowStore& s : r_.stores)
-      step_.bytes_written += static_cast<size_t>(loop_.steps * rows_ * s.features) *
-                             item_size(s.dtype);
+      step_.bytes_written +=
+          static_cast<size_t>(loop_.steps * rows_ * s.features) * item_size(s.dtype);
     for (size_t k = 0; k < loop_.carried.size(); ++k)
       if (loop_.carried[k].result >= 0)
-        step_.bytes_written += static_cast<size_t>(rows_ * features_of(k)) *
-                               item_size(x_.carried_types[k]);
+        step_.bytes_written +=
+            static_cast<size_t>(rows_ * features_of(k)) * item_size(x_.carried_types[k]);
   }
 
   // Before and after the steps -------------------------------------------------------------------
@@ -182,12 +193,13 @@ class RecurrenceWriter : RegionWriter {
       const PackedWeights& w = r_.weights[i.weights];
       const int32_t kept = x_.held[i.weights].kept;
       const std::string type = name_of(w.type);
-      declared += str("  gc_sums<", type, ", ", kept > 0 ? 4 * kept * x_.held[i.weights].columns : 1,
-                      "> k", i.weights, ";\n");
+      declared +=
+          str("  gc_sums<", type, ", ", kept > 0 ? 4 * kept * x_.held[i.weights].columns : 1, "> k",
+              i.weights, ";\n");
       plain(str("if (mine) gc_hold<", columns_of(i, at), kept, ", ",
                 unit_name(ProductUnit::Fma, w.dtype), ">(k", i.weights, ", ",
-                in_shared_of(i.weights), ", ", source(w.buffer), ", ", w.k_stride, ", ",
-                w.m_stride, ", y);"));
+                in_shared_of(i.weights), ", ", source(w.buffer), ", ", w.k_stride, ", ", w.m_stride,
+                ", y);"));
     }
     return declared + in_turns({});
   }
@@ -240,10 +252,10 @@ class RecurrenceWriter : RegionWriter {
       if (result < 0) continue;
       const uint32_t v = x_.steps.carried[k].value;
       const DType t = x_.carried_types[k];
-      const std::string to = buffer(loop_writes_[static_cast<size_t>(result)], stored_type(t), true,
-                                    str("q", result));
-      each(features_of(k), str("if (own && live) ", to, "[", row_place(features_of(k)), "] = ",
-                               encoded(t, in_tile(v, "f", "x")), ";"));
+      const std::string to =
+          buffer(loop_writes_[static_cast<size_t>(result)], stored_type(t), true, str("q", result));
+      each(features_of(k), str("if (own && live) ", to, "[", row_place(features_of(k)),
+                               "] = ", encoded(t, in_tile(v, "f", "x")), ";"));
     }
     return in_turns({});
   }
@@ -258,7 +270,8 @@ class RecurrenceWriter : RegionWriter {
     const int32_t features = value(l.value).features;
     if (!l.viewed()) return row_place(features);
     std::string place;
-    text = nested([&] { place = place_in(l.view, 0, l.view.dims.size(), "r", l.view.offset); }).text;
+    text =
+        nested([&] { place = place_in(l.view, 0, l.view.dims.size(), "r", l.view.offset); }).text;
     return "(" + place + (features > 1 ? " + f)" : ")");
   }
 
@@ -272,6 +285,11 @@ class RecurrenceWriter : RegionWriter {
     const std::string place = place_of_load(l, text);
     each(features,
          "{ " + text + to + decoded(l.dtype, str(source(l.buffer), "[", place, "]")) + "; }");
+  }
+
+  bool changes_elsewhere(uint32_t v) const override {
+    return !x_.phases.meets ||
+           std::ranges::any_of(x_.steps.carried, [&](const auto& c) { return c.value == v; });
   }
 
   bool has_parts(uint32_t at) const override { return x_.parts[at] > 0; }
@@ -291,11 +309,12 @@ class RecurrenceWriter : RegionWriter {
     // A reduction whose terms are shared: every so many of them are one thread's.
     const std::string type = name_of(value(i.dst).type), op = reduction(i.combine, type);
     const int32_t n = all(i.features), p = x_.parts[at];
-    plain(str("if (mine && y < ", n * p, ") {\n          const int e = y % ", n, ", f = ",
-              x_.rows == 1 ? "e" : str("e % ", i.features), ", x = ",
-              x_.rows == 1 ? "0" : str("e / ", i.features), ";\n          ", type, " all = ", op,
-              "::none();\n          for (int k = y / ", n, "; k < ", i.inner, "; k += ", p,
-              ") all = ", op, "::of(all, ", term(i), ");\n          ", parts(at), "[y] = all;\n        }"));
+    plain(str("if (mine && y < ", n * p, ") {\n          const int e = y % ", n,
+              ", f = ", x_.rows == 1 ? "e" : str("e % ", i.features),
+              ", x = ", x_.rows == 1 ? "0" : str("e / ", i.features), ";\n          ", type,
+              " all = ", op, "::none();\n          for (int k = y / ", n, "; k < ", i.inner,
+              "; k += ", p, ") all = ", op, "::of(all, ", term(i), ");\n          ", parts(at),
+              "[y] = all;\n        }"));
   }
 
   void make_products(const Instruction& i, uint32_t at) {
@@ -314,8 +333,9 @@ class RecurrenceWriter : RegionWriter {
   void collect(uint32_t at) override {
     const Instruction& i = r_.program[at];
     const std::string type = name_of(value(i.dst).type), to = in_registers_or_own(i) + "[j]";
-    const std::string all_parts = str("gc_collected<", reduction(i.combine, type), ", ", x_.parts[at],
-                                      ", ", all(i.features), ">(", parts(at), " + e)");
+    const std::string all_parts =
+        str("gc_collected<", reduction(i.combine, type), ", ", x_.parts[at], ", ", all(i.features),
+            ">(", parts(at), " + e)");
     each(i.features, to + (i.accumulate ? " += " : " = ") + all_parts + ";");
   }
   std::string in_registers_or_own(const Instruction& i) {
@@ -325,8 +345,8 @@ class RecurrenceWriter : RegionWriter {
   void carry(uint32_t k) override {
     const auto& c = x_.steps.carried[k];
     const int32_t features = value(c.value).features;
-    each(features, str("if (own) ", pointer(c.value, "next"), "[", place(c.value, "f", "x"), "] = ",
-                       element(c.next, features), ";"));
+    each(features, str("if (own) ", pointer(c.value, "next"), "[", place(c.value, "f", "x"),
+                       "] = ", element(c.next, features), ";"));
   }
 
   /// The zeros before and behind the only row of a value.
@@ -337,7 +357,7 @@ class RecurrenceWriter : RegionWriter {
               v.features, "] = 0;"));
   }
 
-  const Recurrence& x_;
+  const LoopKernel& x_;
   const LoopFrame& loop_;
   const std::span<const BufferId> loop_reads_, loop_writes_;
   std::set<std::string> known_pointers_;
@@ -346,10 +366,10 @@ class RecurrenceWriter : RegionWriter {
 
 }  // namespace
 
-Written write_recurrence(const WriterInputs& in, int32_t stage, const Recurrence& recurrence,
+Written write_loop_kernel(const WriterInputs& in, int32_t stage, const LoopKernel& kernel,
                          const LoopFrame& loop, std::span<const BufferId> reads,
                          std::span<const BufferId> writes) {
-  return RecurrenceWriter(in, stage, recurrence, loop, reads, writes).run();
+  return LoopKernelWriter(in, stage, kernel, loop, reads, writes).run();
 }
 
 }  // namespace gradcell::cuda

@@ -1,4 +1,4 @@
-#include "cuda/tiles/recurrence.h"
+#include "cuda/tiles/loop_kernel.h"
 
 #include <algorithm>
 #include <set>
@@ -14,9 +14,9 @@ namespace {
 
 using From = LoopFrame::Input::Kind;
 
-constexpr size_t kMostInSteps = 1024;  // compiling takes long beyond this
-constexpr size_t kDriverShared = 1 << 10;      // of a block, for the driver
-constexpr int32_t kMostElements = 16;       // of a value that a thread has
+constexpr size_t kMostInSteps = 1024;      // compiling takes long beyond this
+constexpr size_t kDriverShared = 1 << 10;  // of a block, for the driver
+constexpr int32_t kMostElements = 16;      // of a value that a thread has
 constexpr int32_t kMostThreads = 512, kMostRows = 512;
 constexpr int32_t kSharedTerms = 32;  // sums of fewer are one thread's
 
@@ -29,7 +29,7 @@ class Builder {
   Builder(const PlanGraph& body, const LoopFrame& loop, Labels labels)
       : c_(body), g_(body.graph), loop_(loop), labels_(std::move(labels)) {}
 
-  std::optional<Recurrence> run() {
+  std::optional<LoopKernel> run() {
     if (!c_.constants.empty() || !g_.effects().empty()) return {};
     PlanFrame plan;
     const std::vector<BufferId> buffer_of = frame(c_, labels_.storage, plan);
@@ -91,7 +91,8 @@ class Builder {
     const Operand all = loaded(u.buffer);
     if (u.map.empty()) return all;
     Instruction copy;
-    copy.kind = TileOp::Copy, copy.dtype = u.dtype, copy.type = u.type, copy.operand_count = 1, copy.operand[0] = all;
+    copy.kind = TileOp::Copy, copy.dtype = u.dtype, copy.type = u.type, copy.operand_count = 1,
+    copy.operand[0] = all;
     copy.dst = new_value(narrow<int32_t>(u.map.size()), u.type);
     copy.features = narrow<int32_t>(u.map.size());
     copy.map = narrow<int32_t>(r_.maps.size());
@@ -139,16 +140,14 @@ class Builder {
       const std::optional<Operand> from = value_of(output);
       const DType t = plan.outputs[output].desc.dtype;
       if (!from || from->uniform) return false;
-      r_.stores.push_back(
-          {narrow<BufferId>(k), t, *from, features_of(output), compute_type(t)});
+      r_.stores.push_back({narrow<BufferId>(k), t, *from, features_of(output), compute_type(t)});
     }
     for (const LoopFrame::Carried& c : loop_.carried) {
       const std::optional<Operand> next = value_of(c.output);
       if (!next || next->uniform) return false;
       size_t input = 0;  // of the body: that the state before a step is, if it is one
       while (input < loop_.inputs.size() &&
-             !(kind(input) == From::Carried &&
-               &loop_.carried[loop_.inputs[input].index] == &c))
+             !(kind(input) == From::Carried && &loop_.carried[loop_.inputs[input].index] == &c))
         ++input;
       const DType t = plan.outputs[c.output].desc.dtype;
       const uint32_t value = input < loop_.inputs.size()
@@ -164,7 +163,7 @@ class Builder {
   const Graph& g_;
   const LoopFrame& loop_;
   const Labels labels_;
-  Recurrence found_;
+  LoopKernel found_;
   Region& r_ = found_.region;
 };
 
@@ -179,12 +178,12 @@ constexpr double kBarrier = 60, kCollect = 60, kLatency = 12, kMemory = 600, kNe
                  kElement = 4;
 /// Registers of a multiprocessor, and of a thread: at most, and beside sums and the weights that it
 /// keeps. Fewer fours of weights than these are left in shared memory.
-constexpr int32_t kRegisters = 65536, kMostRegisters = 255, kOwnRegisters = 72, kFewFours = 8;
+constexpr int32_t kRegisters = 65536, kMostRegisters = 255, kOwnRegisters = 72, kFewFours = 16;
 
 /// Finds places for a number of threads and rows, and what that takes.
 class Placer {
  public:
-  Placer(Recurrence& r, const LoopFrame& loop, const Target& target)
+  Placer(LoopKernel& r, const LoopFrame& loop, const Target& target)
       : x_(r), r_(r.region), loop_(loop), target_(target) {}
 
   /// Whether it fits.
@@ -238,8 +237,8 @@ class Placer {
       if (!product && parts < 2) continue;
       parts = std::max<int64_t>(parts, 1);
       x_.parts[at] = narrow<int32_t>(parts);
-      x_.steps.parts[at] = static_cast<size_t>(parts * i.features) *
-                           compute_size(r_.values[i.dst].type);
+      x_.steps.parts[at] =
+          static_cast<size_t>(parts * i.features) * compute_size(r_.values[i.dst].type);
     }
   }
   /// About the root: as many parts as each has terms.
@@ -256,13 +255,13 @@ class Placer {
     for (size_t at = 0; at < r_.program.size(); ++at) {
       const Instruction& i = r_.program[at];
       if (i.kind != TileOp::Product) continue;
-      Recurrence::Held& h = x_.held[i.weights];
+      LoopKernel::Held& h = x_.held[i.weights];
       h.columns = narrow<int32_t>(shares(i.features, x_.threads));
       h.fours = narrow<int32_t>(shares(shares(i.inner, x_.parts[at]), 4));
     }
     int32_t most = 0, all = 0;  // registers for sums; fours
     for (size_t w = 0; w < r_.weights.size(); ++w) {
-      const Recurrence::Held& h = x_.held[w];
+      const LoopKernel::Held& h = x_.held[w];
       most = std::max(most, h.columns * (x_.rows + 1) * 4 * words(w));
       all += h.columns * h.fours * words(w);
     }
@@ -275,7 +274,7 @@ class Placer {
     if (left < 0 && !r_.weights.empty()) return false;
     if (all < kFewFours) left = 0;
     for (size_t w = 0; w < r_.weights.size(); ++w) {
-      Recurrence::Held& h = x_.held[w];
+      LoopKernel::Held& h = x_.held[w];
       const int32_t registers = 4 * h.columns * words(w);
       h.kept = std::clamp(left / registers, 0, h.fours);
       left -= h.kept * registers, registers_ += h.kept * registers;
@@ -305,7 +304,7 @@ class Placer {
                      shares(blocks, target_.multiprocessors)}));
     const auto rounds = static_cast<double>(shares(blocks, each * target_.multiprocessors));
     double begin = kMemory;
-    for (const Recurrence::Held& h : x_.held) begin += 4 * kLatency * h.fours * h.columns;
+    for (const LoopKernel::Held& h : x_.held) begin += 4 * kLatency * h.fours * h.columns;
     const double step = std::max(chain, static_cast<double>(each) * issue);
     return kLaunchCycles + rounds * (begin + static_cast<double>(loop_.steps) * step);
   }
@@ -332,8 +331,7 @@ class Placer {
   Cost of(const TileItem& item) const {
     switch (item.kind) {
       case TileItem::Kind::Load:
-        return elements(r_.values[r_.loads[item.index].value].features, 2,
-                        waits_for(item.index));
+        return elements(r_.values[r_.loads[item.index].value].features, 2, waits_for(item.index));
       case TileItem::Kind::Store:
         return elements(r_.stores[item.index].features, 1);
       case TileItem::Kind::Carry:
@@ -350,11 +348,10 @@ class Placer {
     const Instruction& i = r_.program[at];
     const double words = static_cast<double>(compute_size(r_.values[i.dst].type)) / 4;
     if (i.kind == TileOp::Product) {
-      const Recurrence::Held& h = x_.held[i.weights];
+      const LoopKernel::Held& h = x_.held[i.weights];
       const double fours = h.fours, columns = h.columns, rows = x_.rows;
       const double read = 4 * (fours - h.kept) * columns + fours * rows;  // accesses of a warp
-      const double issued =
-          warps() * fours * (columns * (4 * rows + 1) + rows) * words / kIssued;
+      const double issued = warps() * fours * (columns * (4 * rows + 1) + rows) * words / kIssued;
       const double moved = warps() * read * words;
       return {std::max(issued, moved), 10 * kLatency};
     }
@@ -368,7 +365,7 @@ class Placer {
     return elements(i.features, words);
   }
 
-  Recurrence& x_;
+  LoopKernel& x_;
   const Region& r_;
   const LoopFrame& loop_;
   const Target& target_;
@@ -376,7 +373,7 @@ class Placer {
 };
 
 /// The best number of threads and rows a block; false: there is none.
-bool place_best(Recurrence& r, const LoopFrame& loop, const Target& target) {
+bool place_best(LoopKernel& r, const LoopFrame& loop, const Target& target) {
   Placer placer(r, loop, target);
   std::optional<std::pair<int32_t, int32_t>> best;
   double least = 0;
@@ -391,17 +388,17 @@ bool place_best(Recurrence& r, const LoopFrame& loop, const Target& target) {
 
 }  // namespace
 
-bool Recurrence::keeps() const {
+bool LoopKernel::keeps() const {
   return std::ranges::any_of(held, [](const Held& h) { return h.kept > 0; });
 }
 
-std::optional<Recurrence> find_recurrence(const PlanGraph& body, const LoopFrame& loop,
+std::optional<LoopKernel> find_loop_kernel(const PlanGraph& body, const LoopFrame& loop,
                                           const Target& target) {
-  std::optional<Recurrence> best;
-  if (!target.weights.recurrences) return best;
+  std::optional<LoopKernel> best;
+  if (!target.weights.loop_kernels) return best;
   const Graph& g = body.graph;
   auto consider = [&](Labels labels) {
-    std::optional<Recurrence> found = Builder(body, loop, std::move(labels)).run();
+    std::optional<LoopKernel> found = Builder(body, loop, std::move(labels)).run();
     if (found && place_best(*found, loop, target) && (!best || found->cycles < best->cycles))
       best = std::move(found);
   };

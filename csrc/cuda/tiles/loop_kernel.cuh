@@ -1,4 +1,4 @@
-// Recurrences: a block takes a few rows through all steps, see recurrence.h. Text for NVRTC, behind
+// Loops as kernels: a block takes a few rows through all steps, see loop_kernel.h. Text for NVRTC, behind
 // tiles.cuh.
 
 namespace gradcell {
@@ -20,9 +20,10 @@ namespace scalar {
 template <class T>
 GRADCELL_DEVICE void gc_fetch_ahead(T* to, const T* from) {
 #if !defined(GRADCELL_SHIM) && __CUDA_ARCH__ >= 800
-  asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"((unsigned)__cvta_generic_to_shared(to)),
-               "l"(from), "n"(sizeof(T))
-               : "memory");
+  asm volatile(
+      "cp.async.ca.shared.global [%0], [%1], %2;" ::"r"((unsigned)__cvta_generic_to_shared(to)),
+      "l"(from), "n"(sizeof(T))
+      : "memory");
 #else
   *to = *from;
 #endif
@@ -52,8 +53,8 @@ GRADCELL_DEVICE V gc_weight(const Stored* from, int k_stride, int m_stride, int 
   const int k = 4 * (Columns::part(y) * Columns::fours + q) + i, m = Columns::column(y, c);
   return k < K && m < M ? V(Type::decoded(from[k * k_stride + m * m_stride])) : V(0);
 }
-// What a thread has of the matrix, a four of each of its columns behind another: the first `kept` of
-// each column in registers, the others in shared memory.
+// What a thread has of the matrix, a four of each of its columns behind another: the first `kept`
+// of each column in registers, the others in shared memory.
 template <int K, int M, int P, int T, int kept, class Type, class V, int n, class Stored>
 GRADCELL_DEVICE void gc_hold(gc_sums<V, n>& registers, V* held, const Stored* from, int k_stride,
                              int m_stride, int y) {
@@ -83,7 +84,7 @@ GRADCELL_DEVICE void gc_multiply_rows(V* to, const V* x, const gc_sums<V, n>& re
   V s[each][R][4];
 #pragma unroll
   for (int i = 0; i < each * R * 4; ++i) s[i / 4 / R][i / 4 % R][i % 4] = V(0);
-  auto add = [&](int q, const gc_some<V, 4> (&w)[each]) {
+  auto add = [&](int q, const gc_some<V, 4>(&w)[each]) {
     const int k = 4 * (columns::fours * columns::part(y) + q);
 #pragma unroll
     for (int r = 0; r < R; ++r) {
