@@ -48,7 +48,6 @@ class Builder {
       if (loop_.inputs[i].kind == From::Same) fixed.add(c_.inputs[i]);
     const std::vector<int> constants(g_.size(), -1);
     found_.region = build_region({g_, labels_, buffer_of, constants, fixed}, nodes, false);
-    r_.program.reserve(r_.program.size() + r_.uniforms.size());
     if (!r_.accumulators.empty() || r_.program.size() > kMostInSteps) return {};
     if (!name_inputs(plan) || !carry(plan) || !can_write_tile(r_)) return {};
     found_.inputs = std::move(plan.inputs);
@@ -169,8 +168,8 @@ class Builder {
 
 // Threads and memory ------------------------------------------------------------------------------
 
-/// A cycle issues so many instructions of warps, and shared memory moves so many bytes.
-constexpr double kIssued = 4, kSharedBytes = 128;
+/// A cycle issues so many instructions of warps.
+constexpr double kIssued = 4;
 /// Cycles: a barrier and what waits for it; of results that others made; of an instruction until
 /// the next one has it; of an element that comes from memory, or from a cache beside the threads;
 /// of one thread's next element.
@@ -393,7 +392,7 @@ bool LoopKernel::keeps() const {
 }
 
 std::optional<LoopKernel> find_loop_kernel(const PlanGraph& body, const LoopFrame& loop,
-                                          const Target& target) {
+                                           const Target& target) {
   std::optional<LoopKernel> best;
   if (!target.weights.loop_kernels) return best;
   const Graph& g = body.graph;

@@ -1,5 +1,5 @@
-// Loops as kernels: a block takes a few rows through all steps, see loop_kernel.h. Text for NVRTC, behind
-// tiles.cuh.
+// Loops as kernels: a block takes a few rows through all steps, see loop_kernel.h. Text for NVRTC,
+// behind tiles.cuh.
 
 namespace gradcell {
 namespace scalar {

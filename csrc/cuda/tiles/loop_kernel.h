@@ -43,6 +43,6 @@ struct LoopKernel {
 
 /// The quicker way of two; none: no kernel takes the body through its steps.
 std::optional<LoopKernel> find_loop_kernel(const PlanGraph& body, const LoopFrame& loop,
-                                          const Target& target);
+                                           const Target& target);
 
 }  // namespace gradcell::cuda

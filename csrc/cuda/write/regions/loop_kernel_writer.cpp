@@ -27,7 +27,8 @@ class LoopKernelWriter : RegionWriter {
   }
 
   Written run() {
-    const std::string rows = size(rows_), steps = size(loop_.steps);
+    const std::string& rows = row_count_ = size(rows_);
+    const std::string steps = size(loop_.steps);
     const std::string weights = hold_weights(), first = begin(), fetch = fetch_next(),
                       phases = write_phases(), last = finish();
     const std::string meet = x_.phases.meets ? "      __syncthreads();\n" : "";
@@ -86,14 +87,10 @@ class LoopKernelWriter : RegionWriter {
                                 : str("e / ", features),
                 ";\n");
     const bool even = r_.rows % x_.rows == 0;
-    // (A parameter for the rows is there.)
-    const std::string rows = r_.rows == 1 ? "1" : row_count();
-    return text + str("          const bool live = ", even ? "true" : str("r0 + x < ", rows),
+    return text + str("          const bool live = ", even ? "true" : "r0 + x < " + row_count_,
                       ";\n          const gc_index r = ",
-                      even ? "r0 + x" : str("live ? r0 + x : ", rows, " - 1"), ";\n");
+                      even ? "r0 + x" : str("live ? r0 + x : ", row_count_, " - 1"), ";\n");
   }
-
-  std::string row_count() const { return const_cast<LoopKernelWriter*>(this)->size(rows_); }
 
   const TileValue& value(uint32_t v) const { return r_.values[v]; }
 
@@ -360,6 +357,7 @@ class LoopKernelWriter : RegionWriter {
   const LoopKernel& x_;
   const LoopFrame& loop_;
   const std::span<const BufferId> loop_reads_, loop_writes_;
+  std::string row_count_;
   std::set<std::string> known_pointers_;
   std::string pointers_;  ///< of a step
 };
@@ -367,8 +365,8 @@ class LoopKernelWriter : RegionWriter {
 }  // namespace
 
 Written write_loop_kernel(const WriterInputs& in, int32_t stage, const LoopKernel& kernel,
-                         const LoopFrame& loop, std::span<const BufferId> reads,
-                         std::span<const BufferId> writes) {
+                          const LoopFrame& loop, std::span<const BufferId> reads,
+                          std::span<const BufferId> writes) {
   return LoopKernelWriter(in, stage, kernel, loop, reads, writes).run();
 }
 
