@@ -276,6 +276,13 @@ def test_random_bodies(first: int, tmp_path: Any) -> None:
     assert sum(bool(loop_kernels(plan)) for plan in plans) > 70
 
 
+def test_64_bit_indices(plans: Plans, tmp_path: Any) -> None:
+    some = ["several rows a block, derivative 1", "one row", "a number and a bias of each step"]
+    wide = Batch([plans[name] for name in some], tmp_path, wide=True)
+    for number, name in enumerate(some):
+        agrees(name, wide.run(number, threads=None), wanted(name))
+
+
 # Plans -------------------------------------------------------------------------------------------
 
 
