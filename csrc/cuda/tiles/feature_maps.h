@@ -1,7 +1,8 @@
 // Maps of features, as the kernels of regions write them: in runs of equal steps, of which a text
-// has room for a few.
+// has room for a few, or as a view's coordinates.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "plan/plan.h"
@@ -16,6 +17,16 @@ struct Run {
   int32_t begin, end, first, step;
 };
 std::vector<Run> runs_of(const Map& map);
+
+/// Whether a map has too many runs for a text.
+bool has_many_runs(const Map& map);
+
+/// A coordinate of a feature f: f / divisor % count, of which each takes a map `step` on.
+struct Coordinate {
+  int32_t divisor, count, step;
+};
+/// Those that a map is the sum of, besides its first element; none: it is no such sum of a few.
+std::optional<std::vector<Coordinate>> coordinates_of(const Map& map);
 
 /// Where each feature of a value comes from; -1: not from there.
 Map inverse(const Map& map, int32_t features);

@@ -122,6 +122,19 @@ add("one row and matrices", lambda s, x, w, v: (
     [ops.tanh(s[0] @ w + x[0]) + 0.1 * ops.roll(s[0] @ v.T, 1, 1)], [s[0].sum()]), 1, 1,
     normal(1, 9), normal(3, 1, 9), normal(9, 9), normal(9, 9))  # fmt: skip
 
+
+def attracted(s: Any, x: Any, m: Tensor) -> Any:
+    """All pairs of 9 bodies: places that are no few runs of neighbours."""
+    at, speed = s
+    apart = at.expand_dims(0) - at.expand_dims(1)
+    squares = (apart * apart).sum(-1) + 0.5
+    pull = (apart * (m / (squares * ops.sqrt(squares))).expand_dims(-1)).sum(1)
+    speed = speed + 0.1 * pull
+    return [at + 0.1 * speed, speed], [squares.T.sum(0), ops.transpose(apart, (2, 1, 0))[:, 3]]
+
+
+add("pairs of bodies", attracted, 2, 0, normal(9, 3), normal(9, 3), 1 + normal(9) ** 2)
+
 WAYS = {"": 0, ", derivative 1": 1, ", derivative 2": 2}
 
 

@@ -5,6 +5,17 @@
 namespace gradcell::cuda {
 
 std::string mapped(const Map& map, const std::string& f) {
+  if (has_many_runs(map)) {
+    const auto coordinates = coordinates_of(map);
+    require(coordinates.has_value(), ErrorKind::Runtime, "planning: a map that is no expression");
+    std::string sum = std::to_string(map[0]);
+    for (const Coordinate& c : *coordinates) {
+      if (c.step == 0) continue;
+      const std::string part = c.divisor == 1 ? str("(", f, ")") : str("(", f, ") / ", c.divisor);
+      sum += str(" + ", part, " % ", c.count, " * ", c.step);
+    }
+    return "(" + sum + ")";
+  }
   std::string text;
   size_t open = 0;
   const std::vector<Run> runs = runs_of(map);
