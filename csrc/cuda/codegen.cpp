@@ -375,7 +375,7 @@ class CudaPlanner {
 
   /// The loop as one kernel.
   void make_loop_kernel(const LoopKernel& kernel, const LoopFrame& loop,
-                       const std::vector<NodeId>& results) {
+                        const std::vector<NodeId>& results) {
     std::vector<BufferId> reads, writes;
     for (NodeId id : in_storage(results[0])) reads.push_back(buffer_of_[id]);
     for (NodeId id : results) writes.push_back(buffer_of_[id]);

@@ -28,7 +28,7 @@ struct Weights {
   double launch = 2 << 20;  ///< bytes
   double instructions = 8;  ///< a byte
   Tiles tiles = Tiles::WhereQuicker;
-  bool groups = true;       ///< small products of equal sizes share a launch, where that is quicker
+  bool groups = true;  ///< small products of equal sizes share a launch, where that is quicker
   bool loop_kernels = true;  ///< loops are kernels, where there is one and that is quicker
   bool operator==(const Weights&) const = default;
 };
