@@ -100,6 +100,10 @@ def narrow_products() -> Any:
     return ops.matmul(x, numbers(256, 1)), ops.matmul(numbers(1, 4096) * 2, x), ops.exp(x).sum(0)
 
 
+def steps_of_a_loop() -> Any:
+    return ops.scan(lambda s, x: (ops.sin(s * x), s), numbers(8), numbers(20, 8))[1]
+
+
 def target(name: str, value: Any, function: Callable[[], Any]) -> Setting:
     return Setting(
         lambda: _core.plan_for_cuda(**{name: value}), _core.plan_for_cuda, steps, function
@@ -130,6 +134,7 @@ SETTINGS = {
     "instructions": weight("instructions", 1.0, normalised),
     "tiles": weight("tiles", False, narrow_network),
     "groups": weight("groups", False, small_products),
+    "loop_kernels": weight("loop_kernels", False, steps_of_a_loop),
 }
 
 #: Not set by themselves.
