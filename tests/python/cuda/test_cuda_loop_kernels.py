@@ -21,7 +21,7 @@ from cuda_loop_cases import (
     loops_of,
     recurrent_plan,
 )
-from loop_cases import normal, scalar
+from loop_cases import normal, scalar, unrolled
 from made_up_gpu import Process
 from random_bodies import Loop, random_loop
 
@@ -149,14 +149,6 @@ def made(name: str, how: Callable[..., Any], reverse: bool = False) -> Callable[
     return f
 
 
-def by_steps(step, first, sliced, steps, *, reverse=False):
-    state, kept = list(first), [None] * steps
-    for t in range(steps)[:: -1 if reverse else 1]:
-        state, out = step(state, [x[t] for x in sliced])
-        kept[t] = list(out)
-    return list(state), [ops.stack(list(k)) for k in zip(*kept, strict=True)] if kept[0] else []
-
-
 def derived(f: Callable[..., Any], order: int, count: int) -> Callable[..., Any]:
     every = tuple(range(count))
     if order == 0:
@@ -209,7 +201,7 @@ def wanted(case: str) -> list[Tensor]:
         return expected(case)
     name, order, reverse = CASES[case]
     exact = [x.astype(ms.float64) for x in arrays(name)]
-    return tree.leaves(derived(made(name, by_steps, reverse), order, len(exact))(*exact))
+    return tree.leaves(derived(made(name, unrolled, reverse), order, len(exact))(*exact))
 
 
 def agrees(case: str, got: list[np.ndarray], want: list[Tensor]) -> None:
@@ -273,7 +265,7 @@ def test_random_bodies(first: int, tmp_path: Any) -> None:
         xs = [Tensor(x) for x in of.arrays]
         every = tuple(range(len(xs)))
         for order in (0, 1):
-            forms = [functools.partial(run, of, how) for how in (loop, by_steps)]
+            forms = [functools.partial(run, of, how) for how in (loop, unrolled)]
             if order == 1:
                 forms = [ms.grad(scalar(f), every) for f in forms]
             plans.append(cuda.plan_of(forms[0], *xs))
