@@ -160,6 +160,13 @@ inline unsigned short gc_float_to_bfloat(float f);  // prelude.cuh
 inline unsigned gc_bfloat_pair(float low, float high) {
   return gc_float_to_bfloat(low) | static_cast<unsigned>(gc_float_to_bfloat(high)) << 16;
 }
+inline unsigned gc_half_pair(float low, float high) {
+  return gc_float_to_half(low) | static_cast<unsigned>(gc_float_to_half(high)) << 16;
+}
+inline float gc_power_of_two(float x) { return x < -126 ? 0 : std::exp2(x); }
+inline void gc_send_sixteen(unsigned short* to, const unsigned short* from, bool there) {
+  for (int i = 0; i < 8; ++i) to[i] = there ? from[i] : 0;
+}
 template <bool transposed, int r0, int r1, int c0, int c1, int pitch>
 void gc_matrices(unsigned (&to)[4], const unsigned short* first, int lane) {
   const int q = lane / 4, t = lane % 4;

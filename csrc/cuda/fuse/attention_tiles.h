@@ -8,22 +8,34 @@
 
 namespace gradcell::cuda {
 
-/// 64 rows of an operand in shared memory.
+/// Rows of an operand in shared memory: a block's own, or 64 others.
 struct AttentionTile {
   NodeId storage, node;
   bool by_keys;  ///< its rows are keys
   int64_t width;
-  size_t offset;  ///< bytes
+  size_t offset = 0;  ///< bytes
+};
+
+/// How a block's warps share its rows and a tile's 64 others (gc_way of attention.cuh).
+struct AttentionWay {
+  int pieces = 1, parts = 4;
+  bool keeps = false;  ///< the block's own rows are in registers, and their place is others' then
+  int64_t rows() const { return 64 * pieces; }
+  int64_t threads() const { return 1024 / parts; }
 };
 
 struct AttentionTiles {
   std::vector<AttentionTile> all;
-  size_t bytes = 0;
-  int registers = 0;  ///< of a thread, for its sums
+  std::vector<AttentionTile> numbers;  ///< a number for each other, in the tile
+  AttentionWay way;
+  int stages = 1;               ///< tiles of others that there is room for
+  size_t stage = 0, bytes = 0;  ///< of one, of all
+  size_t given = 0;             ///< what the second warp of a group gives the first, at the front
+  int sums = 0;                 ///< of a thread, for a piece
   const AttentionTile& of(NodeId storage, bool by_keys) const;
 };
 AttentionTiles attention_tiles(const Graph& g, std::span<const NodeId> storage,
-                               std::span<const NodeId> sums);
+                               std::span<const NodeId> sums, const Target& target);
 
 /// Whether tensor cores compute these sums in one kernel.
 bool fits_tensor_cores(const Graph& g, std::span<const NodeId> storage,

@@ -95,7 +95,8 @@ GRADCELL_DEVICE void gc_products(gc_index count, gc_index m, gc_index n, gc_inde
     auto to = store(product);
 #pragma unroll
     for (int i = 0; i < 16; ++i) {
-      const gc_index r = row + gc_warp_row(i / 8 * 2), c = column + gc_warp_other(i % 8 / 2, i % 2);
+      const gc_index r = row + gc_halved::row(0, i / 8 * 2),
+                     c = column + gc_halved::other(i % 8 / 2, i % 2);
       if (r < m && c < n) to(part, r * n + c, c, sum[0][i % 8 / 2][i / 8 * 2 + i % 2]);
     }
   }

@@ -337,12 +337,13 @@ GRADCELL_DEVICE void gc_add_terms(F (&sum)[tall][4][4], const T* a, const T* b) 
       typename Kind::Left x[tall];
 #pragma unroll
       for (int i = 0; i < tall; ++i) x[i] = gc_left_at<Kind, pitch>(left + 64 * i * pitch, k);
-      typename Kind::Right y[4];
-      gc_right_at<Kind, pitch>(y, right, k);
 #pragma unroll
-      for (int p = 0; p < 4; ++p)
+      for (int p = 0; p < 4; p += 2) {
+        typename Kind::Right y[2];
+        gc_right_at<Kind, pitch>(y, right + 8 * p * pitch, k);
 #pragma unroll
-        for (int i = 0; i < tall; ++i) Kind::add(d[i][p], x[i], y[p]);
+        for (int i = 0; i < 2 * tall; ++i) Kind::add(d[i / 2][p + i % 2], x[i / 2], y[i % 2]);
+      }
     }
     bool ordinary = true;
 #pragma unroll
@@ -356,9 +357,9 @@ GRADCELL_DEVICE void gc_add_terms(F (&sum)[tall][4][4], const T* a, const T* b) 
   }
 #pragma unroll
   for (int i = 0; i < tall; ++i) {
-    const gc_scores_of<F> s = gc_dots_exactly<Kind, 32, F>(a + 64 * i * pitch, b);
+    const auto s = gc_dots_exactly<Kind, F, gc_halved, 32>(a + 64 * i * pitch, b);
 #pragma unroll
-    for (int e = 0; e < 16; ++e) sum[i][e / 4][e % 4] += s.at[e / 4][e % 4];
+    for (int e = 0; e < 16; ++e) sum[i][e / 4][e % 4] += s.at[0][e / 4][e % 4];
   }
 }
 
@@ -421,10 +422,10 @@ GRADCELL_DEVICE void gc_convolve(Sums c, const T* a, const T* b, gc_index parts,
     }
     gc_index columns[8];
 #pragma unroll
-    for (int i = 0; i < 8; ++i) columns[i] = line[high + gc_warp_other(i / 2, i % 2)].out;
+    for (int i = 0; i < 8; ++i) columns[i] = line[high + gc_halved::other(i / 2, i % 2)].out;
 #pragma unroll
     for (int i = 0; i < 2 * tall; ++i) {
-      const gc_index row = line[i / 2 * 64 + gc_warp_row(i % 2 * 2)].out;
+      const gc_index row = line[i / 2 * 64 + gc_halved::row(0, i % 2 * 2)].out;
 #pragma unroll
       for (int j = 0; j < 8; ++j)
         if (row >= 0 && columns[j] >= 0)

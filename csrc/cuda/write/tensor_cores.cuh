@@ -39,6 +39,30 @@ GRADCELL_DEVICE unsigned gc_bfloat_pair(float low, float high) {
 #endif
   return u;
 }
+// The same to the nearest float16 numbers.
+GRADCELL_DEVICE unsigned gc_half_pair(float low, float high) {
+  unsigned u = 0;
+#if __CUDA_ARCH__ >= 800
+  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(u) : "f"(high), "f"(low));
+#endif
+  return u;
+}
+// 2^x, with an error of 2 u; what is below 2^-126 is 0.
+GRADCELL_DEVICE float gc_power_of_two(float x) {
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+// Sixteen bytes on their way from memory to shared memory, or as many zeros, which are there behind
+// gc_arrived().
+GRADCELL_DEVICE void gc_send_sixteen(unsigned short* to, const unsigned short* from, bool there) {
+#if __CUDA_ARCH__ >= 800
+  asm volatile(
+      "cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"((unsigned)__cvta_generic_to_shared(to)),
+      "l"(from), "r"(there ? 16 : 0)
+      : "memory");
+#endif
+}
 // Four matrices of 8 x 8 halves in shared memory. Lane 4 q + t gets of the i-th, in to[i], row q's
 // elements 2 t and 2 t + 1, or, of transposed ones, column q's. Matrix i lies (i % 2 * r0 + i / 2 *
 // r1) * 8 rows below the first, and with c0 and c1 so many columns further.
@@ -187,12 +211,16 @@ struct gc_pairs_of_halves : Type {
 };
 struct gc_bfloat : gc_pairs_of_halves<gc_as_bfloat> {
   static constexpr bool there = GRADCELL_TENSOR_CORES >= 800;
+  static GRADCELL_DEVICE unsigned rounded(float low, float high) {
+    return gc_bfloat_pair(low, high);
+  }
   static GRADCELL_DEVICE void add(float (&sum)[4], const Left& a, const Right& b) {
     gc_mma_bfloat(sum, a.at, b.at);
   }
 };
 struct gc_half : gc_pairs_of_halves<gc_as_half> {
   static constexpr bool there = GRADCELL_TENSOR_CORES >= 750;
+  static GRADCELL_DEVICE unsigned rounded(float low, float high) { return gc_half_pair(low, high); }
   static GRADCELL_DEVICE void add(float (&sum)[4], const Left& a, const Right& b) {
     gc_mma_half(sum, a.at, b.at);
   }

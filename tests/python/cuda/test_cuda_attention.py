@@ -75,6 +75,23 @@ CASES["flash attention, float16"] = layer("float16")
 CASES["flash attention, dropout"] = layer("float32", 0.7)
 
 
+def add_halves(op: str, label: str, heads: Any) -> None:
+    """As a program in float16 has them: with normalisers and shifts in float32."""
+    add(op, label, heads, "float16")
+    fn, operands, reference = CASES[f"{op}, {label}"]
+    numbers = {3, 4} if heads.shifted else {3}
+    kept = [x.astype("float32") if k in numbers else x for k, x in enumerate(operands)]
+    CASES[f"{op}, {label}"] = fn, kept if op in KNOWN else operands, reference
+
+
+for label, heads in {**WAYS, **SUMS}.items():
+    add_halves("AttentionRows", f"{label}, float16", heads)
+for op in ("Attention", "AttentionLogSum", *KNOWN):
+    for label, heads in LARGE.items():
+        some = heads._replace(factors=(3,), shifted=True) if op in KNOWN else heads
+        add_halves(op, f"{label}, float16", some)
+
+
 #: Of the GPUs planned for: with tensor cores for TF32 (test_cuda_attention_cores.py has more), and without.
 CAPABILITIES = (90, 75)
 

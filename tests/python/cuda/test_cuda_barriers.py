@@ -98,6 +98,8 @@ CASES: dict[str, Case] = {
     "transposes": (lambda x, y: ops.transpose(x, (1, 0)) - ops.transpose(y, (1, 0)),
                    (values(150, 141), values(150, 141))),
     "attention": (attention, (values(1, 2, 70, 5), values(1, 2, 70, 5))),
+    "attention of halves": (attention, (values(1, 2, 150, 8, dtype="float16"),) * 2),
+    "attention of wide halves": (attention, (values(1, 2, 70, 72, dtype="float16"),) * 2),
     "attention without tensor cores": (attention, (values(1, 2, 70, 40), values(1, 2, 70, 40))),
     "the same, second order": (second, (values(1, 2, 40, 8), values(1, 2, 40, 8))),
     "grouped products": (lambda a, b, c, d: (ops.matmul(a, b), ops.matmul(c, d)),

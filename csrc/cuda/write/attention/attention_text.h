@@ -12,14 +12,15 @@ namespace gradcell::cuda {
 
 class AttentionText : protected AloneWriter {
  public:
-  /// `side`: rows of a block.
-  AttentionText(const WriterInputs& in, NodeId id, int64_t side)
+  /// `side`: rows of a block; `others`: that it takes at a time.
+  AttentionText(const WriterInputs& in, NodeId id, int64_t side, int64_t others)
       : AloneWriter(in, id),
         op_(g_[id].op),
         a_(attributes<AttentionAttributes>(g_, id)),
         at_(attention_inputs(op_, a_)),
         by_keys_(attention_by_keys(op_)),
-        side_(side) {
+        side_(side),
+        others_(others) {
     require(!a_.written, ErrorKind::NotImplemented, info(op_).name,
             " as it was written of a softmax has no kernel for a GPU");
     const Dims q = outside(node(0)), k = outside(node(1));
@@ -97,18 +98,17 @@ class AttentionText : protected AloneWriter {
     line("const gc_index end = gc_sooner(" + n + ", " +
          shifted(str("top + ", side_), by_keys_ ? behind : ahead) + ");");
     const std::string m = by_keys_ ? "j" : "i", key = by_keys_ ? "i" : "j";
-    const std::string last = str(" + ", side_ - 1);
+    const std::string last_row = str("top + ", side_ - 1), last = str("next + ", others_ - 1);
     std::string outside = "i >= " + size(rows()) + " || j >= " + n;
-    std::string inside = "top" + last + " < " + size(rows()) + " && next" + last + " < " + n;
-    auto limit = [&](const std::string& a, const std::string& b, const std::string& tile_a,
-                     const std::string& tile_b, int64_t most) {
+    std::string inside = last_row + " < " + size(rows()) + " && " + last + " < " + n;
+    auto limit = [&](const std::string& a, const std::string& b, const std::string& last_a,
+                     const std::string& first_b, int64_t most) {
       if (most >= far) return;
       outside += " || " + a + " - " + b + " > " + signed_size(most);
-      inside += " && " + tile_a + last + " - " + tile_b + " <= " + signed_size(most);
+      inside += " && " + last_a + " - " + first_b + " <= " + signed_size(most);
     };
-    const std::string of_key = by_keys_ ? "top" : "next", of_query = by_keys_ ? "next" : "top";
-    limit(key, m, of_key, of_query, ahead);
-    limit(m, key, of_query, of_key, behind);
+    limit(key, m, by_keys_ ? last_row : last, by_keys_ ? "next" : "top", ahead);
+    limit(m, key, by_keys_ ? last : last_row, by_keys_ ? "top" : "next", behind);
     line("auto outside = [&](gc_index i, gc_index j) { return " + outside + "; };");
     line("auto inside = [&](gc_index next) { return " + inside + "; };");
   }
@@ -136,7 +136,7 @@ class AttentionText : protected AloneWriter {
   const AttentionAttributes a_;
   const AttentionInputs at_;
   const bool by_keys_;  ///< the result's rows are keys
-  const int64_t side_;
+  const int64_t side_, others_;
   size_t rank_ = 0;
   Dims lead_;
   int64_t heads_ = 0, queries_ = 0, keys_ = 0;

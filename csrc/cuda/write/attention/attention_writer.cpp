@@ -14,7 +14,7 @@ constexpr uint32_t kThreads = 256;
 
 class AttentionWriter : AttentionText {
  public:
-  AttentionWriter(const WriterInputs& in, NodeId id) : AttentionText(in, id, kSide) {}
+  AttentionWriter(const WriterInputs& in, NodeId id) : AttentionText(in, id, kSide, kSide) {}
 
   Written run() {
     count_node(id_);
