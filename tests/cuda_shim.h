@@ -164,8 +164,9 @@ inline unsigned gc_half_pair(float low, float high) {
   return gc_float_to_half(low) | static_cast<unsigned>(gc_float_to_half(high)) << 16;
 }
 inline float gc_power_of_two(float x) { return x < -126 ? 0 : std::exp2(x); }
-inline void gc_send_sixteen(unsigned short* to, const unsigned short* from, bool there) {
-  for (int i = 0; i < 8; ++i) to[i] = there ? from[i] : 0;
+inline void gc_send_sixteen(void* to, const void* from, bool there) {
+  for (int i = 0; i < 4; ++i)
+    static_cast<unsigned*>(to)[i] = there ? static_cast<const unsigned*>(from)[i] : 0;
 }
 template <bool transposed, int r0, int r1, int c0, int c1, int pitch>
 void gc_matrices(unsigned (&to)[4], const unsigned short* first, int lane) {

@@ -24,6 +24,8 @@ constexpr int64_t kWidest = 512;
 /// Of halves: registers for sums, scores and kept rows, beside which places and factors need
 /// theirs, on sm_100 more of them.
 constexpr int64_t kMostHeld = 176, kMostHeldLater = 152;
+/// What random numbers take.
+constexpr int64_t kOfDropout = 24;
 /// Registers for sums where a warp has all others: of more, compilers load so far ahead that they
 /// spill.
 constexpr int kMostAlone = 64;
@@ -52,6 +54,9 @@ void place(const Graph& g, AttentionTiles& x, bool by_keys) {
     end += bytes_of(g, t, t.by_keys == by_keys ? x.way.rows() : kOthers);
   }
   for (AttentionTile& t : x.numbers) t.offset = others, others += kOthers * sizeof(float);
+  x.mask = others;
+  if (x.masked > 1) x.masked = by_keys ? kOthers : x.way.rows();
+  others += static_cast<size_t>(x.masked * (x.way.keys(by_keys) + 16));
   // Own rows that are kept lie where the second stage will, or the only one.
   const size_t behind = others * static_cast<size_t>(x.stages - (x.way.keeps ? 1 : 0));
   for (AttentionTile& t : x.all)
@@ -64,13 +69,14 @@ void place(const Graph& g, AttentionTiles& x, bool by_keys) {
 int64_t registers(const Graph& g, std::span<const NodeId> storage, std::span<const NodeId> sums,
                   const AttentionTiles& x, bool by_keys) {
   std::set<std::pair<NodeId, NodeId>> factors;
-  bool weighs = false, added = false;
+  bool weighs = false, added = false, drops = false;
   for (NodeId id : sums) {
     const auto a = attributes<AttentionAttributes>(g, id);
     const AttentionInputs at = attention_inputs(g[id].op, a);
     for (int k = at.factors; k < g[id].input_count; k += 2)
       factors.insert({storage[g.input(id, k)], storage[g.input(id, k + 1)]});
     weighs |= at.shift >= 0 || a.dropped;
+    drops |= a.dropped;
     added |= at.mask >= 0 && g.dtype(g.input(id, at.mask)) != DType::Bool;
   }
   int64_t kept = 0;
@@ -78,7 +84,7 @@ int64_t registers(const Graph& g, std::span<const NodeId> storage, std::span<con
     if (x.way.keeps && t.by_keys == by_keys) kept += (t.width + 15) / 16 * 4;
   const auto scores = static_cast<int64_t>(
       1 + std::max(factors.size(), static_cast<size_t>(weighs)) + static_cast<size_t>(added));
-  return x.way.pieces * (kept + x.sums + 4 * x.way.parts * scores);
+  return x.way.pieces * (kept + x.sums + 4 * x.way.parts * scores) + (drops ? kOfDropout : 0);
 }
 
 /// Whether dropout keeps the same scores of all that have it.
@@ -122,6 +128,10 @@ AttentionTiles attention_tiles(const Graph& g, std::span<const NodeId> storage,
     for (int k : {at.log_sum, at.shift})
       if (halves && by_keys && k >= 0 && g.dtype(g.input(id, k)) == DType::Float32)
         add(found.numbers, g.input(id, k), false);
+    if (halves && at.mask >= 0 && g.dtype(g.input(id, at.mask)) == DType::Bool) {
+      const Dims& mask = g.dims(g.input(id, at.mask));
+      found.masked = mask[mask.size() - 2] == 1 ? 1 : kOthers;
+    }
     if (at.log_sum < 0) totals = 4;
     if (at.c < 0) continue;
     add(found.all, g.input(id, at.c), !by_keys);

@@ -21,12 +21,17 @@ struct AttentionWay {
   int pieces = 1, parts = 4;
   bool keeps = false;  ///< the block's own rows are in registers, and their place is others' then
   int64_t rows() const { return 64 * pieces; }
+  int64_t keys(bool by_keys) const { return by_keys ? rows() : 64; }
   int64_t threads() const { return 1024 / parts; }
 };
 
 struct AttentionTiles {
   std::vector<AttentionTile> all;
   std::vector<AttentionTile> numbers;  ///< a number for each other, in the tile
+  /// Of halves: rows of a mask of bools in the tile, by queries, and where they are; 0: there are
+  /// none.
+  int64_t masked = 0;
+  size_t mask = 0;
   AttentionWay way;
   int stages = 1;               ///< tiles of others that there is room for
   size_t stage = 0, bytes = 0;  ///< of one, of all

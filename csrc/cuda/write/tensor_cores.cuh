@@ -55,7 +55,7 @@ GRADCELL_DEVICE float gc_power_of_two(float x) {
 }
 // Sixteen bytes on their way from memory to shared memory, or as many zeros, which are there behind
 // gc_arrived().
-GRADCELL_DEVICE void gc_send_sixteen(unsigned short* to, const unsigned short* from, bool there) {
+GRADCELL_DEVICE void gc_send_sixteen(void* to, const void* from, bool there) {
 #if __CUDA_ARCH__ >= 800
   asm volatile(
       "cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"((unsigned)__cvta_generic_to_shared(to)),

@@ -3,15 +3,17 @@ NumPy, to the second derivative; what is one kernel, what falls back, and what c
 
 from __future__ import annotations
 
+import pathlib
 import re
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from cuda_emulation import Batch, Kernels, Nvrtc, chosen, spills
-from disassembly import disassembler
+from cuda_emulation import Batch, Kernels, Nvrtc, chosen, spills, that_spill
+from disassembly import disassembler, followed
 
 import gradcell as gc
 from gradcell import Tensor, _core, cuda, ops
@@ -29,6 +31,7 @@ class Attended(NamedTuple):
     tf32: bool = False
     causal: bool = False
     mask: bool = False
+    later: bool = False  # as causal, by a mask in memory: tiles of which it hides none, some, all
     keep: float = 1.0
     multiprocessors: int = 132  # of few, blocks have two pieces of rows
     shared: int = 227 << 10  # of little, a tile is read when the last one has been
@@ -53,6 +56,11 @@ CASES = {
     "two pieces, causal": Attended(
         dtype="bfloat16", queries=300, keys=300, width=32, causal=True, multiprocessors=1
     ),
+    "float16, later": Attended(dtype="float16", queries=208, keys=208, width=16, later=True),
+    "two pieces, later": Attended(
+        dtype="bfloat16", queries=270, keys=270, width=16, later=True, multiprocessors=1
+    ),
+    "float16, wide, later": Attended(dtype="float16", queries=160, keys=160, width=72, later=True),
     "one tile at a time": Attended(dtype="float16", keys=200, width=24, shared=48 << 10),
 }
 #: Of the largest number of a result. Sums of half types are rounded to them, weights to TF32.
@@ -67,7 +75,7 @@ def as_it_was() -> Iterator[None]:
 
 
 def mask_of(of: Attended) -> np.ndarray | None:
-    if of.causal:
+    if of.causal or of.later:
         return np.triu(np.ones((of.queries, of.keys), bool), 1)
     return rng.random((of.queries, of.keys)) < 0.3 if of.mask else None
 
@@ -76,7 +84,7 @@ def attended(of: Attended, mask: np.ndarray | None, q: Tensor, k: Tensor, v: Ten
     gc.set_seed(5)
     return ops.flash_attention_score(
         q, k, v, 1, input_layout="BNSD", scalar_value=0.5, keep_prob=of.keep,
-        attn_mask=Tensor(mask) if of.mask else None, sparse_mode=2 if of.causal else 0,
+        attn_mask=Tensor(mask) if of.mask or of.later else None, sparse_mode=2 if of.causal else 0,
     )  # fmt: skip
 
 
@@ -207,14 +215,22 @@ def test_in_which_order_threads_run_changes_no_bit(name: str, batch: Batch) -> N
 # What is one kernel ------------------------------------------------------------------------------
 
 
-def training(dtype: Any = np.float32, width: int = 64, tokens: int = 256) -> Any:
+HIDDEN = Tensor(np.zeros((256, 256), np.bool_))
+
+
+def training(
+    dtype: Any = np.float32,
+    width: int = 64,
+    tokens: int = 256,
+    more: Mapping[str, Any] = MappingProxyType({}),
+) -> Any:
     q, k, v, c = (
         Tensor(np.zeros((1, 2, tokens, width), np.float32)).astype(dtype) for _ in range(4)
     )
 
     def step(q: Tensor, k: Tensor, v: Tensor) -> Any:
         def loss(q: Tensor, k: Tensor, v: Tensor) -> Any:
-            y = ops.flash_attention_score(q, k, v, 2, input_layout="BNSD")
+            y = ops.flash_attention_score(q, k, v, 2, input_layout="BNSD", **more)
             return (y * c).sum()
 
         return gc.value_and_grad(loss, (0, 1, 2))(q, k, v)
@@ -273,6 +289,48 @@ def test_sums_with_dropouts_of_their_own_are_apart() -> None:
 
     texts = [t for _, t in cuda.plan_of(two, q).kernels if "gc_dots_warp" in t]
     assert texts and all(t.count("gc_add_warp") == 1 for t in texts)
+
+
+# Small and large in float16 -----------------------------------------------------------------------
+
+
+@pytest.mark.one_in(8)
+def test_weights_below_float16_count(tmp_path: pathlib.Path) -> None:
+    """300 keys of which one has nearly all weight and a value of 0; the others have 2^-26 of it each,
+    which is 0 in float16, and 60,000."""
+    q, k, v = np.zeros((1, 1, 1, 8)), np.zeros((1, 1, 300, 8)), np.full((1, 1, 300, 8), 6e4)
+    q[..., 0], k[0, 0, 1:, 0], v[0, 0, 0] = 1, -18, 0
+    plan = cuda.plan_of(
+        lambda *a: ops.flash_attention_score(*a, 1, input_layout="BNSD"),
+        *(Tensor(x.astype(np.float16)) for x in (q, k, v)),
+    )
+    got = Batch([plan], tmp_path).run(0, threads=None)[0]
+    small = 299 * np.exp(-18.0)
+    np.testing.assert_allclose(got, np.full((1, 1, 1, 8), small / (1 + small) * 6e4), rtol=1e-3)
+
+
+@pytest.mark.one_in(8)
+def test_rows_of_gradients_of_any_size_keep_their_digits(tmp_path: pathlib.Path) -> None:
+    """Weights of a gradient are rounded to float16 beside the largest of their row: here rows of the result's
+    gradient, and columns of values, are 2^16 apart."""
+    of = Attended(dtype="float16", queries=70, keys=66, width=16)
+    q, k, v, c = (
+        x.astype(gc.float32).asnumpy()[0, 0].astype(np.float64) for x in operands_of(of)[:4]
+    )
+    c *= 2.0 ** np.linspace(-6, 10, 70)[:, None]
+    v *= 2.0 ** np.linspace(-6, 3, 66)[:, None]
+    arrays = [x.astype(np.float16)[None, None] for x in (q, k, v, c)]
+    plan = cuda.plan_of(
+        lambda q, k, v, c: gc.grad(lambda *a: (attended(of, None, *a) * c).sum(), (0, 1, 2))(
+            q, k, v
+        ),
+        *map(Tensor, arrays),
+    )
+    got = Batch([plan], tmp_path).run(0, threads=None)[:3]
+    want = in_float64(None, 1.0, *(x[0, 0].astype(np.float64) for x in arrays))[1:]
+    for g, w in zip(got, want, strict=True):
+        error = np.abs(g[0, 0] - w).max(-1) / np.abs(w).max(-1)
+        assert error.max() <= 2e-3, error.max()
 
 
 # What is no number -------------------------------------------------------------------------------
@@ -334,6 +392,49 @@ def test_compiles_without_spills(arch: str, every: int) -> None:
         assert len(usage) == len(kernels.texts)
         texts = [next(t for t in kernels.texts if f" {name}(" in t) for name in usage]
         assert [of for of, t in zip(usage.values(), texts, strict=True) if spills(of, t)] == []
+
+
+@pytest.mark.one_in(40)
+@pytest.mark.parametrize(
+    "arch",
+    ["sm_90", *(pytest.param(a, marks=pytest.mark.slow) for a in ("sm_80", "sm_100"))],
+)
+@pytest.mark.parametrize("multiprocessors", [1, 132])
+@pytest.mark.parametrize("width", [32, 64, 80])
+def test_kernels_of_halves_spill_nothing(arch: str, multiprocessors: int, width: int) -> None:
+    _core.plan_for_cuda(int(arch.removeprefix("sm_")), multiprocessors=multiprocessors)
+    plans = [
+        training(dtype, width, more=more)
+        for dtype in (gc.float16, gc.bfloat16)
+        for more in ({"sparse_mode": 2}, {"keep_prob": 0.9}, {"attn_mask": HIDDEN})
+    ]
+    assert that_spill(Kernels(plans), arch, 1) == {}
+
+
+@pytest.mark.one_in(8)
+@pytest.mark.parametrize(
+    ("dtype", "instructions"),
+    [("float16", (165, 264, 324)), ("bfloat16", (180, 208, 268))],
+)
+def test_a_warp_has_few_instructions_for_its_scores(
+    dtype: str, instructions: tuple[int, ...], tmp_path: pathlib.Path
+) -> None:
+    """For 16 x 32 scores of heads with 64 features: forward, dQ, dK with dV, each from the difference that
+    512 rows more make. (650, 690 and 1,041 of float16, when a warp had half of a tile's columns.)"""
+    _core.plan_for_cuda(multiprocessors=1)
+    found = []
+    for kernel in range(3):
+        counts = []
+        for tokens in (512, 1024):
+            plan = training(getattr(gc, dtype), 64, tokens)
+            step = [s for s in plan.raw["steps"] if "attention" in s.get("kernel", "")][kernel]
+            threads = tuple(step["block"])
+            given = list(map(list, step["arguments"]))
+            counts.append(followed(plan, step, given, threads, lambda place: True, tmp_path).issued)
+        pieces = 2 if "gc_way<2" in dict(plan.kernels)[step["kernel"]] else 1
+        found.append((counts[1] - counts[0]) / (512 / 32) / pieces)
+    assert found[0] <= 200  # what FlashAttention-2's arrangement is said to take
+    assert all(x <= most for x, most in zip(found, instructions, strict=True)), found
 
 
 @pytest.mark.parametrize(

@@ -5,23 +5,17 @@ from __future__ import annotations
 
 import importlib.util
 import pathlib
-import subprocess
 import sys
-from collections.abc import Callable
 from typing import Any
 
 import pytest
-from cuda_emulation import Nvrtc
 from cuda_loop_cases import recurrent_plan
-from disassembly import disassembler
+from disassembly import followed
 from network_cases import burgers_step
 
 from gradcell import _core, cuda
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
-TOOL = ROOT / "tools" / "sass_cycles.py"
-#: The kernel's first parameter in the constant bank of sm_90.
-PARAMETERS = 0x210
 
 
 def model(layers: list[int], rows: int, tmp_path: pathlib.Path) -> Any:
@@ -36,38 +30,6 @@ def model(layers: list[int], rows: int, tmp_path: pathlib.Path) -> Any:
         return place is not None and (place >> 24) - 1 != sums
 
     return followed(plan, step, given, (rows, 8), is_near, tmp_path)
-
-
-def followed(
-    plan: Any,
-    step: dict[str, Any],
-    given: list[Any],
-    threads: tuple[int, int],
-    is_near: Callable[[int | None], bool],
-    folder: pathlib.Path,
-) -> Any:
-    """The model of a step's kernel. is_near: whether what is at a place is in the L1 cache."""
-    spec = importlib.util.spec_from_file_location("sass_cycles", TOOL)
-    assert spec is not None and spec.loader is not None
-    tool = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = tool
-    spec.loader.exec_module(tool)
-    text = dict(plan.kernels)[step["kernel"]]
-    file = folder / "kernel.cubin"
-    kernel = plan.raw["prelude"] + "\nnamespace gradcell {\nnamespace scalar {\n" + text + "}\n}\n"
-    file.write_bytes(Nvrtc().compile(kernel, "sm_90"))
-    sass = subprocess.run(
-        [disassembler(), "-c", "-hex", str(file)], capture_output=True, text=True, check=True
-    ).stdout
-    bank = tool.constants_of(text, given, threads, PARAMETERS)
-    found = tool.Model(
-        tool.parse(sass.splitlines()),
-        bank,
-        threads,
-        lambda place: int(tool.L1 if is_near(place) else tool.L2),
-    )
-    found.run(step["kernel"])
-    return found
 
 
 @pytest.mark.one_in(8)

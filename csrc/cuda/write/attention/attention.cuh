@@ -150,6 +150,27 @@ GRADCELL_DEVICE void gc_send_rows(T* to, const T* from, gc_index stride, gc_inde
   }
   gc_stage_rows<threads, n, K>(to, from, stride, first, rows, packs);
 }
+// The same of n rows of a mask, `wide` bytes each, 16 bytes apart from each other.
+template <int threads, int n, int wide>
+GRADCELL_DEVICE void gc_send_mask(unsigned char* to, const unsigned char* from, gc_index stride,
+                                  gc_index row, gc_index column, gc_index rows, gc_index columns,
+                                  bool packs) {
+  constexpr int parts = wide / 16;
+  const bool whole = packs && columns % 16 == 0 && column % 16 == 0;
+#pragma unroll
+  for (int first = 0; first < n * parts; first += threads) {
+    const int i = first + gc_member(), r = i / parts, f = i % parts * 16;
+    if (n * parts % threads > 0 && i >= n * parts) break;
+    unsigned char* const at = to + r * (wide + 16) + f;
+    const unsigned char* const rest = from + (row + r) * stride + column + f;
+    if (whole) {
+      gc_send_sixteen(at, rest, row + r < rows && column + f < columns);
+    } else {
+#pragma unroll 1
+      for (int u = 0; u < 16; ++u) at[u] = row + r < rows && column + f + u < columns ? rest[u] : 0;
+    }
+  }
+}
 // A number for each of the tile's 64 others, of which those beyond the last have its.
 GRADCELL_DEVICE void gc_send_numbers(float* to, const float* from, gc_index stride, gc_index first,
                                      gc_index rows) {
@@ -235,6 +256,30 @@ GRADCELL_DEVICE gc_rows_kept<Kind, Way, K> gc_keep_rows(const T* rows) {
 #pragma unroll
     for (int step = 0; 4 * Kind::slots * step < K; ++step) kept.x[m][step] = there.at(m, step);
   return kept;
+}
+
+// Whether a mask's bytes hide none of a warp's scores (0), some (1) or all (2).
+template <class Way, bool by_keys, int pitch>
+GRADCELL_DEVICE int gc_hidden(const unsigned char* tile) {
+  constexpr int count = Way::pieces * Way::parts / 4;  // sixteens of a lane
+  gc_some<unsigned, 4> x[count];
+  unsigned any = 0, none = 0;
+#pragma unroll
+  for (int c = 0; c < count; ++c) {
+    const int i = 32 * c + gc_member() % 32, across = by_keys ? Way::pieces : Way::parts / 2;
+    const int one = i / across, other = i % across * 16;
+    const int row = (by_keys ? Way::first_other() : Way::first_row()) + one;
+    const int column = (by_keys ? Way::first_row() : Way::first_other()) + other;
+    x[c] = *reinterpret_cast<const gc_some<unsigned, 4>*>(tile + row * pitch + column);
+    any |= x[c].at[0] | x[c].at[1] | x[c].at[2] | x[c].at[3];
+  }
+  if (__all_sync(0xffffffffu, any == 0)) return 0;
+#pragma unroll
+  for (int i = 0; i < 4 * count; ++i) {
+    const unsigned bytes = x[i / 4].at[i % 4];
+    none |= (bytes - 0x01010101u) & ~bytes & 0x80808080u;  // a byte that is 0
+  }
+  return __all_sync(0xffffffffu, none == 0) ? 2 : 1;
 }
 
 // Products of the warp's rows of K elements and its others, by multiply-adds.

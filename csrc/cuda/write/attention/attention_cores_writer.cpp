@@ -169,6 +169,13 @@ class AttentionCoresWriter : AttentionText {
                  fours(), ");"));
     }
     if (own) return;
+    const std::string more = tiles_.stages == 1 ? "" : " + " + place;
+    if (tiles_.masked > 0)
+      line(str("gc_send_mask<Way::threads, ", tiles_.masked, ", ", way_.keys(by_keys_),
+               ">(gc_in_tile<unsigned char>(", tiles_.mask, more, "), mask, ", mask_stride(), ", ",
+               by_keys_ ? first : "top", ", ", by_keys_ ? "top" : first, ", ",
+               tiles_.masked == 1 ? "next + 64" : size(queries_), ", ", size(keys_), ", ", fours(),
+               ");"));
     for (const AttentionTile& t : tiles_.numbers) {
       const auto& [name, stride] = columns_.at(t.storage);
       line("gc_send_numbers(" + tile_of(t, place) + ", " + name + ", " + stride + ", " + first +
@@ -255,7 +262,7 @@ class AttentionCoresWriter : AttentionText {
   /// A bit for each score.
   std::string bits() const { return scores() > 32 ? "unsigned long long" : "unsigned"; }
   std::string bit(const std::string& condition) const {
-    return bits() + "(" + condition + ") << c";
+    return "(" + bits() + ")(" + condition + ") << c";
   }
 
   template <class F>
@@ -272,8 +279,8 @@ class AttentionCoresWriter : AttentionText {
   /// What scores are changed by and lies in memory, for all of a thread's at once: loads that do
   /// not wait for each other, nor for the products.
   void read_ahead() {
-    if (marks()) line(bits() + " hides = 0;");
-    if (at_.mask >= 0) {
+    if (marks()) {
+      line(bits() + " hides = 0;");
       if (!hides()) line("gc_scores<Way> added;");
       each_score([&] {
         line("const gc_index row = gc_sooner(i, " + size(rows()) + " - 1), other = gc_sooner(j, " +
@@ -304,24 +311,39 @@ class AttentionCoresWriter : AttentionText {
     return number(x, "gc_sooner(j, " + size(inner()) + " - 1)");
   }
 
-  /// `x` of what is hidden becomes `none`: with a mask anywhere, otherwise in a tile at an edge,
-  /// where it is asked anew, which keeps other tiles free of it.
+  /// `x` of what is hidden becomes `none`: by a mask, and in a tile at an edge, where it is asked
+  /// each time, which keeps other tiles free of it.
   void hide(const std::string& x, const std::string& none) {
-    auto write = [&](const char* hidden) {
-      each_score([&] { line("if (" + std::string(hidden) + ") " + x + " = " + none + ";"); });
+    auto where = [&](const std::string& hidden) {
+      each_score([&] { line("if (" + hidden + ") " + x + " = " + none + ";"); });
     };
-    if (marks()) return write("hides >> c & 1");
-    block("if (edge)", nested([&] { write("outside(i, j)"); }));
+    if (marks()) where("hides >> c & 1");
+    if (tiles_.masked > 0) {
+      const std::string query = by_keys_ ? "Way::other(p, e)" : "Way::row(m, e)",
+                        key = by_keys_ ? "Way::row(m, e)" : "Way::other(p, e)";
+      block("if (hidden > 0)", nested([&] {
+              where("mask_here[" + query + str(" * ", mask_pitch(), " + ") + key + "]");
+            }));
+    }
+    block("if (edge)", nested([&] { where("outside(i, j)"); }));
   }
-  /// Whether what is hidden has a bit.
-  bool marks() const { return at_.mask >= 0 || at_.state >= 0; }
+  /// A warp for which a mask hides all of a tile leaves it out, and asks no further where it hides
+  /// none.
+  void look_at_mask() {
+    line(str("const unsigned char* const mask_here = gc_in_tile<unsigned char>(", tiles_.mask,
+             tiles_.stages == 1 ? "" : " + place", ");"));
+    line(str("const int hidden = gc_hidden<Way, ", by_keys_ ? "true" : "false", ", ", mask_pitch(),
+             ">(mask_here);"));
+    line("if (hidden == 2) continue;");
+  }
+  int64_t mask_pitch() const { return tiles_.masked == 1 ? 0 : way_.keys(by_keys_) + 16; }
+  /// Whether there is a bit for what a mask hides.
+  bool marks() const { return at_.mask >= 0 && tiles_.masked == 0; }
 
   void tile() {
     others();
+    if (tiles_.masked > 0) look_at_mask();
     line("const bool edge = !inside(next);");
-    if (marks())
-      block("if (edge)",
-            nested([&] { each_score([&] { line("hides |= " + bit("outside(i, j)") + ";"); }); }));
     line("gc_scores<Way> s = " + dots(node(0), node(1)) + ";");
     if (at_.mask >= 0 && !hides())
       each_score([&] {
@@ -333,8 +355,7 @@ class AttentionCoresWriter : AttentionText {
     if (at_.state >= 0) {
       const std::string keeps = kept().condition;
       line(bits() + " kept = 0;");
-      each_score(
-          [&] { line("if (!(hides >> c & 1) && " + keeps + ") kept |= " + bit("1") + ";"); });
+      each_score([&] { line("kept |= " + bit(keeps) + ";"); });
     }
     if (finds_) {
       line("float scale[Way::pieces][2];");

@@ -76,10 +76,12 @@ class AttentionText : protected AloneWriter {
              "* const mask = ", reads(f_.storage[node(at_.mask)]), " + ", first, ";"));
   }
 
+  /// How far the mask's rows are apart: not at all where one is for all queries.
+  std::string mask_stride() { return g_.dims(node(at_.mask))[rank_ - 2] == 1 ? "0" : size(keys_); }
   /// Of a query and a key.
   std::string mask_place(const std::string& query, const std::string& key) {
-    const bool same = g_.dims(node(at_.mask))[rank_ - 2] == 1;  // for all queries
-    return "mask[" + (same ? "" : query + " * " + size(keys_) + " + ") + key + "]";
+    const std::string stride = mask_stride();
+    return "mask[" + (stride == "0" ? "" : query + " * " + stride + " + ") + key + "]";
   }
   bool hides() const { return at_.mask >= 0 && g_.dtype(node(at_.mask)) == DType::Bool; }
 
