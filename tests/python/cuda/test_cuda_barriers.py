@@ -19,7 +19,8 @@ import numpy as np
 import pytest
 
 if __name__ == "__main__":
-    sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "support"))
+    support = pathlib.Path(__file__).parents[1] / "support"
+    sys.path[:0] = [str(support), str(support / "cases")]
 from cuda_emulation import Batch, compiled
 from network_cases import Case, burgers_step, first_order
 

@@ -170,12 +170,14 @@ class AttentionCoresWriter : AttentionText {
     }
     if (own) return;
     const std::string more = tiles_.stages == 1 ? "" : " + " + place;
-    if (tiles_.masked > 0)
+    if (tiles_.masked > 0) {
+      const std::string from = by_keys_ ? "top" : first, query = by_keys_ ? first : "top";
+      const bool same = tiles_.masked == 1;
       line(str("gc_send_mask<Way::threads, ", tiles_.masked, ", ", way_.keys(by_keys_),
                ">(gc_in_tile<unsigned char>(", tiles_.mask, more, "), mask, ", mask_stride(), ", ",
-               by_keys_ ? first : "top", ", ", by_keys_ ? "top" : first, ", ",
-               tiles_.masked == 1 ? "next + 64" : size(queries_), ", ", size(keys_), ", ", fours(),
-               ");"));
+               same ? "0" : query, ", ", from, ", ", same ? "1" : size(queries_), ", ", size(keys_),
+               ", ", fours(), ");"));
+    }
     for (const AttentionTile& t : tiles_.numbers) {
       const auto& [name, stride] = columns_.at(t.storage);
       line("gc_send_numbers(" + tile_of(t, place) + ", " + name + ", " + stride + ", " + first +

@@ -219,6 +219,7 @@ class LoopKernelWriter : RegionWriter {
   /// What the next step reads.
   std::string fetch_next() {
     for (size_t l = 0; l < r_.loads.size(); ++l) {
+      if (x_.fetched[l] < 0) continue;  // and what it counts is no parameter
       const std::string count = size(x_.inputs[r_.loads[l].buffer].count);
       fetch(l, "next", (loop_.reverse ? " - " : " + ") + count);
     }
