@@ -20,7 +20,7 @@ namespace scalar {
 #define GC_NEEDS_WARPS()
 #endif
 
-// A thread's number in a block of 32 x 8, which such kernels have.
+// A thread's number in a block of 32 x 4 or 32 x 8, which such kernels have.
 GRADCELL_DEVICE int gc_member() { return threadIdx.y * 32 + threadIdx.x; }
 
 // Where two blocks share a multiprocessor's registers and memory, if the writer says so.
@@ -46,6 +46,7 @@ struct gc_way {
   }
 };
 
+// As convolutions and products have it, too.
 using gc_halved = gc_way<1, 4>;
 
 template <class F, class Way>
